@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt
+from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from asyncbench.config.deadline import seconds_in
@@ -73,8 +73,11 @@ def _seconds(given: object) -> object:
     return given
 
 
-Duration = Annotated[NonNegativeFloat, Field(strict=False, allow_inf_nan=False), BeforeValidator(_seconds)]
-Length = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), BeforeValidator(_seconds)]
+_SHOWN: Final = WithJsonSchema({"type": ["number", "string"]})
+Duration = Annotated[
+    NonNegativeFloat, Field(strict=False, allow_inf_nan=False), BeforeValidator(_seconds), _SHOWN
+]
+Length = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), BeforeValidator(_seconds), _SHOWN]
 
 
 class FindEntry(Entry):

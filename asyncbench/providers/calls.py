@@ -103,9 +103,8 @@ class Call:
         """Whether a deadline was missed, and is all that stops the call: nobody else gave it up."""
         return self._limit.expired() and _cancelled() <= self._cancelled + 1
 
-    def sent(self, *, reused: bool, asked_s: float | None = None) -> None:
-        """Note that the request is about to be written; `asked_s`: when a connection was asked for."""
-        self.connect_s = None if reused or asked_s is None else self._loop.time() - asked_s
+    def sent(self, *, reused: bool) -> None:
+        """Note that the request is about to be written."""
         self.sent_s, self.reused, self.handed_over = self._loop.time(), reused, False
         self._expect("first_byte", self.sent_s, self._timeouts.first_byte)
 

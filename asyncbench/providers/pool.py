@@ -82,7 +82,8 @@ class _Connector(aiohttp.TCPConnector):
         asked_s = self._loop.time()
         connection = await connecting(req, traces, timeout)
         protocol, transport = connection.protocol, connection.transport
-        call.sent(reused=protocol in self._used, asked_s=asked_s)
+        call.sent(reused=protocol in self._used)
+        call.connect_s = None if call.reused else call.sent_s - asked_s
         if not call.reused and protocol is not None and transport is not None:
             self._used.add(protocol)
             transport.set_write_buffer_limits(high=1, low=0)  # see `_Request`

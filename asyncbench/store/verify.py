@@ -23,7 +23,7 @@ _KEYS = {  # what tells the rows of a table apart
     "attempts": ("trial_id", "attempt"),
     "lanes": ("lane", "started_at"),
     "skipped": ("trial_id",),
-    "steps": ("model", "load"),
+    "steps": ("model", "load", "began_at"),
 }
 
 
