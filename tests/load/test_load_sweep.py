@@ -129,14 +129,14 @@ def test_the_command_takes_rates_beside_a_file_or_without_one(server, problems, 
 def test_a_budget_ends_a_step_with_its_exit_code_and_the_way_on(server, problems, tmp_path):
     priced = entry(server, "simulated/oracle", max_tokens=100, price={"input": 0, "output": 100.0})
     steps = STEPS | {"rates": [10], "duration": "30s", "warmup": 0}
-    planned = sweep(tmp_path / "out", problems, priced, load=steps, budget_usd=0.05)
+    planned = sweep(tmp_path / "out", problems, priced, load=steps, budget_usd=0.0125)
     summary = loaded(planned)
     assert summary.exit is Exit.BUDGET
     assert "Stopped by budget_usd: no money for the next call." in summary.as_text()
     (step,) = read_steps(tmp_path / "out").to_pylist()
     assert step["verdict"] == "incomplete"
     spent = sum(call["cost_usd"] for call in read_attempts(tmp_path / "out").to_pylist())
-    assert 0 < spent <= 0.05
+    assert 0 < spent <= 0.0125
 
 
 def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp_path):
