@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import ROUND_UP, Context, Decimal
 from enum import IntEnum
 from pathlib import Path
