@@ -12,6 +12,7 @@ from asyncbench.config.deadline import seconds_in
 from asyncbench.config.entry import Entry, Number, Share, read_entry
 from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
+from asyncbench.providers import known_endpoints
 from asyncbench.records import REALTIME, Model
 
 Pattern = Literal["constant", "poisson", "gamma", "closed"]
@@ -239,8 +240,11 @@ def load_complaints(load: Load, models: Sequence[Model]) -> Iterator[str]:
         name = repr(model.alias)
         if model.mode != REALTIME:
             yield f"{name} is asked in batches, which have no load. Set `mode: realtime`"
-        if model.limits.concurrency is not None:
-            yield f"{name} has a `concurrency`, which would delay calls. Remove it, or set `arrivals: closed`"
+        if model.limits.concurrency not in (None, known_endpoints()[model.provider].concurrency):
+            yield (
+                f"{name} has a `concurrency`, which would delay calls. Remove it. For a fixed number of "
+                "callers, set `arrivals: closed`"
+            )
         if model.limits.group is not None:
             yield f"{name} is in a `group`; a load is on each model by itself. Remove the group"
         rpm, asked = model.limits.rpm, () if load.closed else (*load.rates, *_of_find(load.find))

@@ -37,7 +37,7 @@ def as_loaded(models: Sequence[Model], load: Load | None) -> Sequence[Model]:
         replace(
             model,
             retry=RetryPolicy(attempts=1),
-            limits=replace(model.limits, most=load.max_in_flight),
+            limits=replace(model.limits, most=load.max_in_flight, concurrency=None),
         )
         for model in models
     ]

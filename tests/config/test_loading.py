@@ -4,6 +4,7 @@ import pytest
 
 from asyncbench.config import Find, Place, Slo, as_mapping, sweep_from, with_load
 from asyncbench.errors import ConfigError
+from asyncbench.run.loading import as_loaded
 
 MODEL = {"model": "openai/a", "max_tokens": 9}
 TTFT = {"ttft": 0.5}
@@ -114,3 +115,11 @@ def test_keys_that_are_typed_win_and_a_step_is_listed_or_found():
     assert fresh.rates == (3.0,)
     with pytest.raises(ConfigError, match="`concurrency`"):
         with_load(sweep(None, {"concurrency": 2}), {"rates": [3]}, place=place)
+
+
+def test_the_usual_concurrency_of_a_provider_is_none_that_the_sweep_set():
+    model = {"model": "vllm/a"}
+    loaded = sweep({"rates": [1]}, model)
+    assert [asked.limits.concurrency for asked in as_loaded(loaded.models, loaded.load)] == [None]
+    assert sweep_from(as_mapping(loaded)).load == loaded.load
+    assert "Remove it. For a fixed number" in complaint({"rates": [1]}, model=model | {"concurrency": 9})
