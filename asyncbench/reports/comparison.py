@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.reports.rankings import difference_interval
 from asyncbench.reports.sides import ComparedSide, simulated_notes, ways_of
 from asyncbench.results import (
     Bits,
@@ -17,6 +16,7 @@ from asyncbench.results import (
     Marked,
     Marks,
     ModelPair,
+    difference_interval,
     marked,
     pair,
     places,

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from asyncbench.errors import ConfigError
-from asyncbench.reports.rankings import difference_interval, share_of
+from asyncbench.reports.rankings import share_of
 from asyncbench.reports.standings import SKIPPED
 from asyncbench.results import (
     Entrant,
@@ -20,6 +20,7 @@ from asyncbench.results import (
     Marked,
     Marks,
     NothingToShowError,
+    difference_interval,
     in_order,
     keep_skips,
     lost_notes,

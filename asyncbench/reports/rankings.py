@@ -22,6 +22,7 @@ from asyncbench.results import (
     Marked,
     Marks,
     ModelPair,
+    difference_interval,
     in_order,
     keep_votes,
     marked,
@@ -37,7 +38,6 @@ from asyncbench.stats import (
     AtK,
     Proportion,
     at_each_k,
-    bootstrap_difference,
     clustered,
     holm,
     pass_at_k,
@@ -49,7 +49,6 @@ from asyncbench.stats import (
 from asyncbench.store import ENTRANT, Manifest
 from asyncbench.views import FolderViews
 
-SEED: Final = 8  # of the bootstrap
 MOST_SHARED: Final = 0.01  # of two models' problems: so few by chance change no unpaired test
 Problems = Mapping[tuple[int, int], int]  # (times right, times asked) → problems
 Key = tuple[str | None, ...]  # run, model, condition and suite; None: all suites
@@ -105,11 +104,6 @@ class PairLine:
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the difference in accuracy: a paired bootstrap, made when asked for."""
         return difference_interval(self.found)
-
-
-def difference_interval(found: ModelPair) -> tuple[float, float]:
-    """Return the 95 % interval of a pair's difference in accuracy: a bootstrap over problems, seeded."""
-    return bootstrap_difference(found.by_problem, seed=SEED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,7 @@ from asyncbench.results.pairing import (
     Marked as Marked,
     Marks as Marks,
     ModelPair as ModelPair,
+    difference_interval as difference_interval,
     marked as marked,
     pair as pair,
     places as places,
@@ -99,6 +100,11 @@ from asyncbench.results.stopped_cells import (
     stopped_cells_in as stopped_cells_in,
     stopped_note as stopped_note,
     stopped_sheet as stopped_sheet,
+)
+from asyncbench.results.under_load import (
+    StepAnswers as StepAnswers,
+    answers_by_step as answers_by_step,
+    notes_under_load as notes_under_load,
 )
 from asyncbench.results.votes import (
     keep_votes as keep_votes,

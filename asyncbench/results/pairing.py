@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
 from asyncbench.results.names import Entrant
+from asyncbench.stats import bootstrap_difference
 from asyncbench.store import ENTRANT, Snapshot, steady
 from asyncbench.views import Folders, FolderViews, chosen, counted
 
+SEED: Final = 8  # of the bootstrap
 ALL: Final = -1  # as bits: every problem
 
 Bits = int  # bit n: the problem at place n
@@ -141,6 +143,11 @@ def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> ModelPair:
         only_b=counts[3] - counts[1],
         by_problem=_by_problem(right_a, right_b, common),
     )
+
+
+def difference_interval(found: ModelPair) -> tuple[float, float]:
+    """Return the 95 % interval of a pair's difference in accuracy: a bootstrap over problems, seeded."""
+    return bootstrap_difference(found.by_problem, seed=SEED)
 
 
 def _size(turns: Iterable[Bits]) -> int:

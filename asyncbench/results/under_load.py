@@ -1,0 +1,207 @@
+"""Whether answers stay right under load: each step of a model beside its lightest, on the same problems.
+
+Only answers count. What was refused, failed or never ended says how much a server takes, not how right it
+is; and an answer is paired with one to the same problem, so hard problems that are lost blame nobody.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Final
+
+from asyncbench.records import Outcome
+from asyncbench.results.names import Entrant
+from asyncbench.results.pairing import Marks, ModelPair, difference_interval, marked, pair
+from asyncbench.stats import Proportion, holm, sign_flip, smallest_detectable
+from asyncbench.views import FolderViews
+
+ALPHA: Final = 0.05
+OTHER_CACHE: Final = 0.05  # of input tokens: a step that has so many more or fewer from a cache is told
+SERVED: Final = {"model_served": "models", "fingerprint": "builds", "upstream": "upstream providers"}
+
+# Each answer to a call that counts in its step. `repeat` numbers the answers to a problem within a step:
+# those of two steps that are the n-th are paired. `said`: of the text, all that tells it from another.
+_ANSWERS: Final = """
+SELECT run, model, load, suite, task, problem_id, outcome,
+    1000000000 * dense_rank() OVER (ORDER BY condition)
+        + row_number() OVER (PARTITION BY run, model, load, condition, problem_id ORDER BY repeat) AS repeat,
+    try_cast(params->>'temperature' AS DOUBLE) IS NOT DISTINCT FROM 0 AS greedy, hash(reply_text) AS said
+FROM loaded WHERE outcome <> 'failed'
+"""
+_LOADED: Final = """
+SELECT * FROM trials WHERE load IS NOT NULL
+    AND trial_id IN (SELECT trial_id FROM attempts WHERE phase = 'measured')
+"""
+_COUNTS: Final = f"""
+SELECT run, model, load, steps.arrivals, steps.rate, steps.round,
+    steps.verdict IS NOT DISTINCT FROM 'incomplete' AS stopped,
+    {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
+    count(DISTINCT problem_id) FILTER (outcome <> 'failed') AS problems,
+    avg(output_tokens) AS output_tokens, avg(reasoning_tokens) AS reasoning_tokens,
+    sum(cached_input_tokens)::DOUBLE
+        / nullif(sum(input_tokens) FILTER (cached_input_tokens IS NOT NULL), 0) AS cached_share,
+    {", ".join(f"histogram({column}) AS {column}" for column in SERVED)}
+FROM loaded JOIN steps USING (model, load) GROUP BY ALL
+ORDER BY run, model, arrivals, stopped, rate, round
+"""  # noqa: S608  made of our own words alone
+_CHANGED: Final = """
+SELECT one.load, count(*) AS compared, count(*) FILTER (one.said IS DISTINCT FROM lightest.said) AS changed
+FROM load_answers AS one JOIN load_answers AS lightest USING (run, model, problem_id, repeat)
+WHERE one.run = $run AND one.model = $model AND lightest.load = $lightest AND one.greedy AND lightest.greedy
+GROUP BY ALL
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BesideLightest:
+    """A step (a) and the lightest one of its model (b), on the problems that both answered."""
+
+    lightest: str  # its name
+    found: ModelPair
+    p: float  # exact and two-sided, of both being equally right; McNemar's where each was asked once
+    p_holm: float  # adjusted for all steps that are compared with it
+
+    @property
+    def differs(self) -> bool:
+        """Whether the difference is more than chance."""
+        return self.p_holm <= ALPHA
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the difference in accuracy, made when asked for."""
+        return difference_interval(self.found)
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest difference that so many problems show in four of five cases; None: not even 1."""
+        return smallest_detectable(self.found.problems, self.found.discordant_share)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepAnswers:
+    """What a step of one model answered, calls of its warm-up left out."""
+
+    run: str
+    model: str
+    load: str  # the step, such as `poisson 8/s #2`
+    arrivals: str
+    rate: float  # closed: callers
+    round: int
+    outcomes: Mapping[str, int]  # trials by outcome; `failed`: without an answer
+    accuracy: Proportion  # of those with an answer
+    beside: BesideLightest | None  # None: it is the lightest, or they have no problem in common
+    compared: int  # answers at temperature 0 beside one of the lightest step to the same problem
+    changed: int  # of them, those with another text
+    output_tokens: float | None  # mean of an answer; None: not told
+    reasoning_tokens: float | None
+    cached_share: float | None  # of input tokens; None: not told
+    served: Mapping[str, Mapping[str, int]]  # column of `trials`, as in `SERVED` → value → answers
+
+
+def answers_by_step(views: FolderViews) -> tuple[StepAnswers, ...]:
+    """Return what each step answered, the lightest of each model first, then by rate.
+
+    The lightest step is that of the lowest rate: the first one, and one that was not stopped, if there is.
+
+    Args:
+        views: of folders that were chosen with `loaded`: others have no such trials.
+    """
+    views.keep("loaded", _LOADED)
+    views.keep("load_answers", _ANSWERS)
+    counts = views.rows(_COUNTS)
+    columns = "run, model, load AS condition, suite, task, problem_id, repeat, outcome"
+    answers = views.table(f"SELECT {columns} FROM load_answers")  # noqa: S608  our words
+    marks = marked(views, trials=answers).marks if answers.num_rows else {}
+    return tuple(
+        step
+        for _, rows in groupby(counts, key=lambda row: (row["run"], row["model"], row["arrivals"]))
+        for step in _of_model(views, list(rows), marks)
+    )
+
+
+def _of_model(
+    views: FolderViews, rows: Sequence[Mapping[str, Any]], marks: Mapping[Entrant, Marks]
+) -> Iterator[StepAnswers]:
+    """Yield the steps of a model with arrivals of one kind, given their counts, the lightest first."""
+    run, model = rows[0]["run"], rows[0]["model"]
+    answered = {
+        row["load"]: marks[run, model, row["load"]] for row in rows if (run, model, row["load"]) in marks
+    }
+    beside = beside_lightest(answered)
+    texts: dict[str, Mapping[str, Any]] = {}
+    if beside:
+        values = {"run": run, "model": model, "lightest": next(iter(answered))}
+        texts = {row["load"]: row for row in views.rows(_CHANGED, values)}
+    for row in rows:
+        answers = sum(row[outcome] for outcome in Outcome) - row[Outcome.FAILED]
+        text = texts.get(row["load"], {}) if row["load"] in beside else {}
+        yield StepAnswers(
+            **{name: row[name] for name in ("run", "model", "load", "arrivals", "rate", "round")},
+            outcomes={outcome.value: row[outcome] for outcome in Outcome},
+            accuracy=Proportion(
+                successes=row[Outcome.CORRECT], trials=answers, repeats=answers / max(1, row["problems"])
+            ),
+            beside=beside.get(row["load"]),
+            compared=text.get("compared", 0),
+            changed=text.get("changed", 0),
+            **{name: row[name] for name in ("output_tokens", "reasoning_tokens", "cached_share")},
+            served={column: row[column] or {} for column in SERVED},
+        )
+
+
+def beside_lightest(steps: Mapping[str, Marks]) -> dict[str, BesideLightest]:
+    """Return each step beside the first, where they have problems in common; p for all that are looked at."""
+    names = list(steps)
+    pairs = {name: pair(steps[name], steps[names[0]]) for name in names[1:]}
+    pairs = {name: found for name, found in pairs.items() if found.trials}
+    ps = [sign_flip(found.differences) for found in pairs.values()]
+    return {
+        name: BesideLightest(lightest=names[0], found=found, p=p, p_holm=p_holm)
+        for (name, found), p, p_holm in zip(pairs.items(), ps, holm(ps), strict=True)
+    }
+
+
+# ── what a reader has to know ────────────────────────────────────────────────────────────────
+
+
+def notes_under_load(steps: Sequence[StepAnswers]) -> Iterator[str]:
+    """Yield whether accuracy differs between steps, and what else does that may be the reason."""
+    for model in dict.fromkeys(step.model for step in steps):
+        own = [step for step in steps if step.model == model]
+        yield from _differing(model, [step for step in own if step.beside is not None])
+        if (told := _unlike_caches(own)) is not None:
+            yield f"{model}: {told}"
+        for column, things in SERVED.items():
+            seen = {value for step in own for value in step.served[column]}
+            if any(0 < len(step.served[column]) < len(seen) for step in own):
+                yield f"{model}: not all steps were answered by the same {things} (`{column}`)."
+
+
+def _differing(model: str, steps: Sequence[StepAnswers]) -> Iterator[str]:
+    tests = [(step.load, step.beside) for step in steps if step.beside is not None]
+    for load, beside in tests:
+        if beside.differs:
+            word = "less" if beside.found.difference < 0 else "more"
+            yield (
+                f"{model}: answers are {word} often right at {load} than at {beside.lightest}, by "
+                f"{100 * abs(beside.found.difference):.1f} points."
+            )
+    if tests and not any(beside.differs for _, beside in tests):
+        shown = max((1.0 if beside.detectable is None else beside.detectable) for _, beside in tests)
+        yield (
+            f"{model}: no step's accuracy differs from the lightest one's by more than chance. A difference "
+            f"of {100 * shown:.1f} points would have shown in four of five cases."
+        )
+
+
+def _unlike_caches(steps: Sequence[StepAnswers]) -> str | None:
+    shares = {step.load: step.cached_share for step in steps if step.cached_share is not None}
+    if not shares or max(shares.values()) - min(shares.values()) < OTHER_CACHE:
+        return None
+    least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    return (
+        f"the share of input tokens read from a cache differs: {shares[least]:.1%} at {least}, "
+        f"{shares[most]:.1%} at {most}. So times and costs are not of the same work. Set "
+        "`same_problems: false` to compare them, in a load of its own."
+    )
