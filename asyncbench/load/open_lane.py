@@ -6,10 +6,11 @@ good end it as they end any lane; the step under way is then incomplete.
 
 import asyncio
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from asyncbench.config import Load
@@ -131,12 +132,23 @@ class LoadLane:
     async def _read(self, step: LoadStep, due: Sequence[float] | None) -> None:
         """Read the trials of a step some time before they are due."""
         queue, asker = self._model.queue, self.askers[0]
-        first = 0 if self.load.same_problems else self._begun
-        calls = None if due is None else first + len(due)
-        asker.trials = islice(self.trials(step.name), first, calls)
+        asker.trials = self._trials_of(step, due)
         asker.counters.planned += len(due or ())
         self._depth, queue.dry = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate)), False
         await queue.feed(lambda: self._depth, self._changed.set)
+
+    def _trials_of(self, step: LoadStep, due: Sequence[float] | None) -> Iterator[Trial]:
+        """Return the trials of a step in order.
+
+        Calls that count ask the first problems at any rate, so that steps can be compared; those of the
+        warm-up ask the problems after them. Of callers in turn nobody knows how many calls there will be.
+        """
+        first = 0 if self.load.same_problems else self._begun
+        if due is None:
+            return islice(self.trials(step.name), first, None)
+        after = first + len(due) - bisect_left(due, self.load.warmup)
+        warmup = islice(self.trials(step.name), after, first + len(due))
+        return chain(warmup, islice(self.trials(step.name), first, after))
 
     async def _first_read(self) -> None:
         """Wait until the first calls of a step could be sent."""

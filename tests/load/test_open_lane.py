@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import pairwise
 
@@ -132,6 +132,20 @@ def test_each_step_asks_the_same_problems_or_goes_on_among_them(same):
     assert first == [f"p{n}" for n in range(10)]
     assert second == [f"p{n}" for n in (range(15) if same else range(10, 25))]
     assert len(told.results) == 25  # no trial of one step is one of the other
+
+
+def test_calls_that_count_ask_the_same_problems_at_any_rate_and_the_warm_up_asks_others():
+    told = night_of(load_of(rates=[2, 4], arrivals="constant", warmup="3s", duration="5s", order="rising"))
+    problem_of = {trial: result.trial.problem.problem_id for trial, result in told.results.items()}
+    asked = defaultdict[tuple[str | None, str | None], list[str]](list)
+    for call in told.calls:
+        asked[call.load, call.phase].append(problem_of[call.trial_id])
+    assert {key: sorted(ids, key=lambda name: int(name[1:])) for key, ids in asked.items()} == {
+        ("constant 2/s #1", "measured"): [f"p{n}" for n in range(10)],
+        ("constant 2/s #1", "warmup"): [f"p{n}" for n in range(10, 16)],
+        ("constant 4/s #1", "measured"): [f"p{n}" for n in range(20)],
+        ("constant 4/s #1", "warmup"): [f"p{n}" for n in range(20, 32)],
+    }
 
 
 @pytest.mark.parametrize("kind", [ErrorKind.AUTH, ErrorKind.BAD_REQUEST])
