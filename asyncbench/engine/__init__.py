@@ -4,7 +4,10 @@ In: requests, and three functions (`ask`, `grade`, `keep`). Out: events for `kee
 This room knows no provider, suite or file.
 """
 
-from asyncbench.engine.always_valid import always_valid_interval as always_valid_interval
+from asyncbench.engine.always_valid import (
+    Interval as Interval,
+    always_valid_interval as always_valid_interval,
+)
 from asyncbench.engine.asker import Asker as Asker, MostUsd as MostUsd
 from asyncbench.engine.attempts import (
     INTERRUPTED as INTERRUPTED,

@@ -27,10 +27,11 @@ from asyncbench.planning.remaining_trials import sets_of
 from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.records import Model
 from asyncbench.shown import Report, Sheet, dollars, duration
+from asyncbench.stats import fewest_for
 from asyncbench.store import is_results_folder, read_attempts
 from asyncbench.sweeps import check_sets, chosen_models
 
-FEWEST: Final = {"p90": 36, "p95": 72, "p99": 368}  # calls for a two-sided 95 % interval to exist
+FEWEST: Final = {name: fewest_for(share) for name, share in (("p90", 0.9), ("p95", 0.95), ("p99", 0.99))}
 HEAD = ("model", "step", "times", "calls", "counted of one", "in flight", "cost", "worst case", "time")
 
 

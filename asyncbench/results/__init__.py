@@ -31,6 +31,13 @@ from asyncbench.results.cost_counts import (
     unknown_by_cause as unknown_by_cause,
     untold_in as untold_in,
 )
+from asyncbench.results.load_steps import (
+    PERCENTILES as PERCENTILES,
+    TIME_KINDS as TIME_KINDS,
+    CallTimes as CallTimes,
+    StepFigures as StepFigures,
+    steps_in as steps_in,
+)
 from asyncbench.results.minutes import (
     CallLoad as CallLoad,
     Minute as Minute,

@@ -4,6 +4,11 @@ In: counts by problem. Out: accuracies, intervals and tests. docs/explanation/st
 docs/reference/metrics.md has their formulas.
 """
 
+from asyncbench.stats.order_statistics import (
+    Percentile as Percentile,
+    fewest_for as fewest_for,
+    percentile as percentile,
+)
 from asyncbench.stats.paired import (
     bootstrap_difference as bootstrap_difference,
     mcnemar as mcnemar,
