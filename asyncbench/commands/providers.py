@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -139,6 +139,25 @@ Latency = Annotated[float, typer.Option(metavar="SECONDS", help="Answer after th
 LatencySigma = Annotated[
     float, typer.Option(metavar="SIGMA", help="Spread latencies (lognormal). 0: always the median.")
 ]
+Service = Annotated[
+    str | None,
+    typer.Option(
+        metavar="fixed|exponential|lognormal",
+        help="Spread latencies like this. --latency is then their mean.",
+    ),
+]
+ServedSlots = Annotated[
+    int | None,
+    typer.Option(
+        "--slots", metavar="N", help="Answer N calls of a model at a time. Others wait in line. Default: any."
+    ),
+]
+FreezeAt = Annotated[
+    float, typer.Option(metavar="SECONDS", help="Begin --freeze so long after the first call of a model.")
+]
+FreezeFor = Annotated[
+    float, typer.Option("--freeze", metavar="SECONDS", help="Stand still for this time, once.")
+]
 Ttft = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="Stream the first token after this time (median).")
 ]
@@ -171,6 +190,8 @@ Keys = Annotated[
     list[str] | None, typer.Option(metavar="KEY", help="Accept only this API key. Repeatable. Default: any.")
 ]
 
+_Given = dict[str, Any]  # Any: each as its option says
+
 
 def simulate(
     problems: Files = None,
@@ -186,6 +207,10 @@ def simulate(
     tokens_counted: TokensCounted = "used",
     latency: Latency = 0.0,
     latency_sigma: LatencySigma = 0.0,
+    service: Service = None,
+    slots: ServedSlots = None,
+    freeze_at: FreezeAt = 0.0,
+    freeze: FreezeFor = 0.0,
     ttft: Ttft = None,
     chunks: Chunks = None,
     like: Like = None,
@@ -201,7 +226,8 @@ def simulate(
 
     The server runs until Ctrl-C and is reachable from this machine only. It speaks the wire formats of OpenAI
     and Anthropic: plain calls, streams and batches. GET /stats shows its calls, /stats/seconds its limits,
-    /stats/batches its batches. A key such as `k@lab` has files and batches of its own.
+    /stats/arrivals when each call came and was answered, /stats/batches its batches. A key such as `k@lab`
+    has files and batches of its own.
     Under /azure/v1, /together/v1 or /mistral/v1, batches are as those vendors have them.
     Models: `oracle` is always right. `noisy`, `noisy-2` and so on make mistakes. With --replay, every run and
     model of the folder is a model, too.
@@ -210,23 +236,18 @@ def simulate(
 
     if not problems and not replay:
         raise ConfigError("nothing to serve. Give --problems with a file, or --replay with a results folder")
+    limits: _Given = {"rpm": rpm, "tpm": tpm, "limit_model": limit_model, "burst_s": burst}
+    limits |= {"input_tpm": input_tpm, "output_tpm": output_tpm, "tokens_counted": tokens_counted}
+    pace: _Given = {"latency_s": latency, "latency_sigma": latency_sigma, "ttft_s": ttft, "chunks": chunks}
+    pace |= {"service": service, "slots": slots, "freeze_at_s": freeze_at, "freeze_s": freeze}
     settings = Settings(
         port=port,
         seed=seed,
         problems=tuple(problems or ()),
         replay=tuple(replay or ()),
         keys=tuple(key or ()),
-        rpm=rpm,
-        tpm=tpm,
-        input_tpm=input_tpm,
-        output_tpm=output_tpm,
-        limit_model=limit_model,
-        burst_s=burst,
-        tokens_counted=tokens_counted,
-        latency_s=latency,
-        latency_sigma=latency_sigma,
-        ttft_s=ttft,
-        chunks=chunks,
+        **limits,
+        **pace,
         like=like,
         faults=tuple(map(parse_fault, fault or ())),
         batch=parse_batch(batch),

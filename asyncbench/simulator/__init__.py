@@ -4,7 +4,7 @@ In: problem sets or recorded replies. Out: a server process that speaks OpenAI's
 and takes their batches.
 Each module imports only from lines above its own:
 
-    faults · limits · questions
+    faults · limits · questions · queueing
     answers · counts · wire · recordings
     asked
     openai_wire
@@ -25,6 +25,7 @@ from asyncbench.simulator.batches.settings import (
     parse_batch as parse_batch,
 )
 from asyncbench.simulator.counts import (
+    Arrival as Arrival,
     BatchTruth as BatchTruth,
     RunRequest as RunRequest,
     ServerStats as ServerStats,

@@ -2,10 +2,11 @@
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TypedDict, cast
 
-from asyncbench.simulator.wire import Json, RefusedError, Why, WireRequest
+from asyncbench.simulator.queueing import SERVICES
+from asyncbench.simulator.wire import Json, PaceAsked, RefusedError, Why, WireRequest
 from asyncbench.suites import DIGIT_FORMS, SUITES
 
 LONGEST_S = 3600.0  # that a request may ask its answer to take
@@ -20,7 +21,12 @@ _PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at le
     "speedup": (0.001, 1_000_000),
     "longest_s": (0.001, LONGEST_S),
     "storm_s": (0, LONGEST_S),
+    "slots": (1, 1_000_000),
+    "freeze_at_s": (0, LONGEST_S),
+    "freeze_s": (0, LONGEST_S),
 }
+_WHOLE = ("chunks", "slots")
+_CHOICES: Mapping[str, Collection[str]] = {"service": tuple(SERVICES)}  # likewise: one of these
 
 EFFORTS: Mapping[str, int] = {  # the most tokens to think with; the names are the vendors', the numbers ours
     "none": 0,
@@ -77,7 +83,7 @@ class PlainlyAsked(TypedDict):
     stream: bool | None  # None: the request does not say
     stream_usage: bool
     digits: tuple[str, ...]
-    pace: Mapping[str, float]
+    pace: PaceAsked
 
 
 def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
@@ -95,8 +101,9 @@ def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
     most = None if max_tokens is None else _whole(max_tokens, 1)
     if max_tokens is not None and most is None:
         raise RefusedError(Why.BAD_REQUEST, "The longest reply must be a whole number of tokens, at least 1.")
-    if simulate is not None and (not isinstance(simulate, dict) or simulate.keys() - {*_PACES, *_MORE}):
-        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join([*_PACES, *_MORE])}.")
+    known = (*_PACES, *_CHOICES, *_MORE)
+    if simulate is not None and (not isinstance(simulate, dict) or simulate.keys() - {*known}):
+        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join(known)}.")
     pace = {key: value for key, value in _within(body, "simulate").items() if key not in _MORE}
     digits = _within(body, "simulate").get("digits", [])
     if not (isinstance(digits, list) and all(form in DIGIT_FORMS for form in digits)):
@@ -110,7 +117,7 @@ def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
         stream=stream,
         stream_usage=usage,
         digits=tuple(digits),
-        pace=cast("Mapping[str, float]", pace),
+        pace=cast("PaceAsked", pace),
     )
 
 
@@ -171,8 +178,12 @@ def reasoning_of(most_tokens: int, seed: str) -> str:
 
 
 def _check_pace(key: str, value: object) -> None:
+    if key in _CHOICES:
+        if value not in _CHOICES[key]:
+            raise RefusedError(Why.BAD_REQUEST, f"Simulated {key} must be {', '.join(_CHOICES[key])}.")
+        return
     least, most = _PACES[key]
-    kind = int if key == "chunks" else int | float
+    kind = int if key in _WHOLE else int | float
     fits = isinstance(value, kind) and not isinstance(value, bool)
     if not fits or math.isnan(value) or not least <= value <= most:  # type: ignore[arg-type, operator]  # a number
         raise RefusedError(Why.BAD_REQUEST, f"Simulated {key} must be a number from {least:g} to {most:g}.")

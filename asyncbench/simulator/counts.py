@@ -1,6 +1,7 @@
 """What a server has seen, counted: the other side of every figure that a client reports."""
 
 import asyncio
+import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Self, TypedDict, cast
 from asyncbench.simulator.faults import FaultKind
 
 LAST_S = 3600  # how many seconds are remembered one by one
+LAST_CALLS = 50_000  # likewise
 
 
 class Stats(TypedDict):
@@ -50,6 +52,37 @@ class ServerSeconds(TypedDict):
     simulated: bool
     now_s: float
     models: dict[str, list[Second]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Arrival:
+    """When what became of one call: seconds of `time.monotonic`, which processes of one machine share."""
+
+    request_id: str  # as `attempts.request_id` has it, which names trial and attempt
+    arrived_s: float
+    model: str | None = None  # None: it was not read
+    started_s: float | None = None  # its service: later if it waited for a slot
+    first_byte_s: float | None = None  # of the answer's text, or of a whole page
+    last_byte_s: float | None = None  # None: it was not written to its end
+    status: int | None = None
+
+    def writes_text(self) -> None:
+        """Note that text is about to be written."""
+        if self.first_byte_s is None:
+            self.first_byte_s = time.monotonic()
+
+    def writes_end(self) -> None:
+        """Note that the last byte is about to be written."""
+        self.writes_text()
+        self.last_byte_s = time.monotonic()
+
+
+class ServerArrivals(TypedDict):
+    """The answer of `GET /stats/arrivals`: the last calls, as they came."""
+
+    simulated: bool
+    now_s: float
+    arrivals: list[Arrival]
 
 
 class ServerClock(TypedDict):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from aiohttp import web
 
+from asyncbench.simulator.counts import Arrival
 from asyncbench.simulator.faults import FaultKind
 from asyncbench.simulator.served import Timing
 from asyncbench.simulator.wire import Script
@@ -43,6 +44,7 @@ class Broadcast:
     start_s: float  # on the event loop's clock
     waiting: bytes  # a line for the time until the first token; empty: none
     closes: bool  # ends the connection, though keep-alive was announced
+    arrival: Arrival  # of the call, whose bytes it notes
 
 
 PageDelivery = Callable[[web.BaseRequest, Page], Awaitable[web.StreamResponse]]
@@ -107,7 +109,9 @@ async def whole_stream(request: web.BaseRequest, broadcast: Broadcast) -> web.St
         ConnectionError: the client is gone.
     """
     response = await _opened(request, broadcast)
-    await response.write_eof(await play(response.write, broadcast))
+    rest = await play(response.write, broadcast)
+    broadcast.arrival.writes_end()
+    await response.write_eof(rest)
     if broadcast.closes:
         _close(request)
     return response
@@ -186,15 +190,19 @@ async def play(write: Callable[[bytes], Awaitable[None]], broadcast: Broadcast) 
     """Write what is due when it is due, in as few writes as that takes; return what is due at the end."""
     clock = asyncio.get_running_loop().time
     ready: list[bytes] = []
-    passed_s = 0.0
-    for due_s, written in _beats(broadcast):
+    passed_s = latest_s = 0.0
+    for beat_s, written in _beats(broadcast):
+        due_s = broadcast.timing.comes_s(beat_s)
         if due_s > passed_s and (passed_s := clock() - broadcast.start_s) < due_s:
             if ready:
+                if latest_s >= broadcast.timing.ttft_s:
+                    broadcast.arrival.writes_text()
                 await write(b"".join(ready))
                 ready.clear()
             # From the start, not from the last piece: being late once makes nothing after it late.
             await asyncio.sleep(due_s - (clock() - broadcast.start_s))
             passed_s = due_s
+        latest_s = beat_s
         ready.append(written)
     return b"".join(ready)
 

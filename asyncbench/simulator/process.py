@@ -4,15 +4,21 @@ import http.client
 import selectors
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, cast
+from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
 import orjson
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.counts import BatchTruth, RunRequest, ServerSeconds, ServerStats
+from asyncbench.simulator.counts import (
+    Arrival,
+    BatchTruth,
+    RunRequest,
+    ServerSeconds,
+    ServerStats,
+)
 from asyncbench.simulator.settings import Settings, to_json
 
 START_TIMEOUT_S = 60.0  # large problem sets are read first
@@ -36,6 +42,11 @@ class Simulator:
     def seconds(self) -> ServerSeconds:
         """Return what the limits of its models did, second by second; raises OSError likewise."""
         return cast("ServerSeconds", self._looked_up("/stats/seconds"))
+
+    def arrivals(self) -> list[Arrival]:
+        """Return when the last calls came and were answered; raises OSError likewise."""
+        told = cast("Mapping[str, Any]", self._looked_up("/stats/arrivals"))  # Any: JSON
+        return [Arrival(**row) for row in told["arrivals"]]
 
     def batches(self) -> list[BatchTruth]:
         """Return what became of each batch, whatever its client was told; raises OSError likewise."""

@@ -2,16 +2,16 @@
 
 import asyncio
 import math
-import random
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from random import Random
 
 from asyncbench.simulator.counts import RequestCounts, Seconds
 from asyncbench.simulator.faults import FaultStream
 from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, ServedLimits
+from asyncbench.simulator.queueing import NEVER, SERVICES, Freeze, ServiceLine
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.voices import Voice
-from asyncbench.simulator.wire import Like, RefusedError, Why, WireAnswer, WireRequest, tokens
+from asyncbench.simulator.wire import Like, PaceAsked, RefusedError, Why, WireAnswer, WireRequest, tokens
 
 STORM_AFTER = 200  # calls of a model: then as many are in flight as its limits allow
 
@@ -20,15 +20,19 @@ STORM_AFTER = 200  # calls of a model: then as many are in flight as its limits 
 class AnswerPace:
     """How fast answers come, as a server was started or as a request says."""
 
-    latency_s: float = 0.0  # to the end of an answer: the median
+    latency_s: float = 0.0  # to the end of an answer: the median; with `service`, the mean
     latency_sigma: float = 0.0  # of a lognormal; 0: always the median
+    service: str | None = None  # a key of SERVICES: how latencies are spread around their mean
+    slots: int | None = None  # calls that are answered at one time, others wait in line; None: any number
+    freeze_at_s: float = 0.0  # after the first call: from when on the server stands still, once, ...
+    freeze_s: float = 0.0  # ... for so long
     ttft_s: float | None = None  # to the first token of a stream; None: half the latency
     chunks: int | None = None  # pieces that a text is cut into at most; None: of four characters each
     speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
     longest_s: float | None = None  # that a recorded time then is at most; None: as long as it is
     storm_s: float = 0.0  # how long all calls get a 429, once, from the `STORM_AFTER`-th call on
 
-    def but(self, asked: Mapping[str, float]) -> "AnswerPace":
+    def but(self, asked: PaceAsked) -> "AnswerPace":
         """Return the pace with what a request says; its latency does away with the server's first token."""
         given = {"ttft_s": None, **asked} if "latency_s" in asked else asked
         return replace(self, **given)  # its keys are ours: `asked.plainly_asked` saw to that
@@ -41,21 +45,26 @@ class Timing:
     ttft_s: float  # the first token
     latency_s: float  # the end, never before the first token
     chunks: int | None
+    freeze: Freeze = NEVER  # of the server, likewise
 
     def due_s(self, place: int, pieces: int) -> float:
         """Return when a piece is due: the first with the first token, the last with the end, evenly."""
         return self.ttft_s + (self.latency_s - self.ttft_s) * place / max(1, pieces - 1)
 
+    def comes_s(self, due_s: float) -> float:
+        """Return when that comes which is due: later, if the server stands still before."""
+        return self.freeze.done_s(0.0, due_s)
+
 
 class Latency:
-    """Draws timings: always the median, or a lognormal around it when `latency_sigma` is above 0."""
+    """Draws timings: by `service` around the mean; else the median, or by `latency_sigma` around it."""
 
     def __init__(self, pace: AnswerPace, *, seed: int, model: str) -> None:
         self._pace = pace
         self._usual = _median(pace)
-        self._random = random.Random(f"latency/{seed}/{model}")
+        self._random = Random(f"latency/{seed}/{model}")
 
-    def draw(self, asked: Mapping[str, float] | None = None, *, recorded_s: float | None = None) -> Timing:
+    def draw(self, asked: PaceAsked | None = None, *, recorded_s: float | None = None) -> Timing:
         """Return the timing of the next request; what it says itself wins. One factor scales both times.
 
         `recorded_s`: what the call took when it was recorded, which `speedup` and `longest_s` shorten.
@@ -67,9 +76,14 @@ class Latency:
         if pace.speedup and recorded_s is not None:
             shortened_s = min(recorded_s / pace.speedup, pace.longest_s or math.inf)
             return _median(replace(pace, latency_s=shortened_s))
-        if not (timing.latency_s and pace.latency_sigma):
+        if not timing.latency_s:
             return timing
-        factor = math.exp(pace.latency_sigma * self._random.gauss(0, 1))
+        if pace.service is not None:
+            factor = SERVICES[pace.service](self._random, pace.latency_sigma)
+        elif pace.latency_sigma:
+            factor = math.exp(pace.latency_sigma * self._random.gauss(0, 1))
+        else:
+            return timing
         return replace(timing, ttft_s=timing.ttft_s * factor, latency_s=timing.latency_s * factor)
 
 
@@ -86,9 +100,9 @@ class Storm:
         self._calls = 0
         self._ends_s: float | None = None  # None: it has not come yet
 
-    def check(self, asked: Mapping[str, float], at_s: float) -> None:
+    def check(self, asked: PaceAsked, at_s: float) -> None:
         """Count a call; raise RefusedError while the storm lasts."""
-        seconds = asked.get("storm_s", self._seconds)
+        seconds = float(asked.get("storm_s", self._seconds))
         self._calls += 1
         if self._ends_s is None and seconds and self._calls >= STORM_AFTER:
             self._ends_s = at_s + seconds
@@ -103,14 +117,25 @@ class Served:
     def __init__(self, name: str, voice: Voice, like: Like, settings: Settings, *, at_s: float) -> None:
         self.voice = voice
         self.like = like
-        pace = AnswerPace(**{field.name: getattr(settings, field.name) for field in fields(AnswerPace)})
-        self.storm = Storm(pace.storm_s)
-        self.latency = Latency(pace, seed=settings.seed, model=name)
+        self._pace = AnswerPace(**{field.name: getattr(settings, field.name) for field in fields(AnswerPace)})
+        self._lines: dict[tuple[int | None, float, float], ServiceLine] = {}
+        self.storm = Storm(self._pace.storm_s)
+        self.latency = Latency(self._pace, seed=settings.seed, model=name)
         self.gate = _gate(settings, at_s)
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)
         self.tally = RequestCounts()
         self.seconds = Seconds()
         self._demanded = settings.tokens_counted == "demanded"
+
+    def line(self, asked: PaceAsked) -> ServiceLine | None:
+        """Return the queue in which a call waits, the same for all that ask alike; None: it waits in none."""
+        pace = self._pace.but(asked) if asked else self._pace
+        if pace.slots is None and not pace.freeze_s:
+            return None
+        key = (pace.slots, pace.freeze_at_s, pace.freeze_s)
+        if key not in self._lines:
+            self._lines[key] = ServiceLine(pace.slots, freeze_at_s=pace.freeze_at_s, freeze_s=pace.freeze_s)
+        return self._lines[key]
 
     def admit(self, asked: WireRequest, answer: WireAnswer, at_s: float) -> None:
         """Charge a call to the limits, by the tokens that it will have used or has demanded.
@@ -132,10 +157,10 @@ class Served:
         self.seconds.accepted(at_s, cost)
 
 
-async def think(timing: Timing) -> None:
-    """Let the time pass that a whole answer takes."""
-    if timing.latency_s:
-        await asyncio.sleep(timing.latency_s)
+async def think(timing: Timing, *, passed_s: float = 0.0) -> None:
+    """Let the time pass that a whole answer takes, but for what has passed."""
+    if (left_s := timing.comes_s(timing.latency_s) - passed_s) > 0:
+        await asyncio.sleep(left_s)
 
 
 def _gate(settings: Settings, at_s: float) -> ServedLimits:

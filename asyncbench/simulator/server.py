@@ -4,9 +4,10 @@ import asyncio
 import itertools
 import secrets
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 from aiohttp import web
@@ -18,11 +19,21 @@ from asyncbench.simulator.batches.openai_api import OpenAIBatchApi
 from asyncbench.simulator.batches.pages import handler_of, send_pieces
 from asyncbench.simulator.batches.service import BatchService, DroppedError
 from asyncbench.simulator.casting import WIRES, Cast, found
-from asyncbench.simulator.counts import RequestCounts, ServerClock, ServerSeconds, ServerStats, Visit
+from asyncbench.simulator.counts import (
+    LAST_CALLS,
+    Arrival,
+    RequestCounts,
+    ServerArrivals,
+    ServerClock,
+    ServerSeconds,
+    ServerStats,
+    Visit,
+)
 from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
 from asyncbench.simulator.faults import COMPLETE, FaultKind
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.questions import Questions
+from asyncbench.simulator.queueing import ServiceLine
 from asyncbench.simulator.recordings import Recording
 from asyncbench.simulator.served import Served, Timing, think
 from asyncbench.simulator.settings import Settings
@@ -48,7 +59,7 @@ class ServedCall:
 
     wire: VendorWire
     like: Like  # the server's until the body is read
-    request_id: str
+    arrival: Arrival
     model: Served | None = None  # None until the body is read
     fault: FaultKind | None = None  # what goes wrong with it
     undo: ExitStack = field(default_factory=ExitStack)  # done unless the answer is delivered
@@ -65,11 +76,19 @@ class ServedCall:
             start_s=start_s,
             waiting=self.like.waiting,
             closes=self.like.closes_streams,
+            arrival=self.arrival,
         )
+
+    async def in_turn(self, line: ServiceLine, timing: Timing) -> tuple[Timing, float]:
+        """Wait for a slot; return when the answer comes from then on, and when that was."""
+        job = line.enter(timing.latency_s)
+        self.undo.callback(line.leave, job)
+        start_s = await line.begun_s(job)
+        return replace(timing, freeze=line.freeze.since(start_s)), start_s
 
     def refusal(self, refused: RefusedError) -> Page:
         wait_s, headers = refused.retry_after_s, self._headers()
-        status, body = self.like.error(refused, *self.wire.error(refused, self.request_id))
+        status, body = self.like.error(refused, *self.wire.error(refused, self.arrival.request_id))
         if wait_s is not None:
             told = self.like.retry_headers(wait_s)
             headers |= self.wire.retry_headers(wait_s) if told is None else told
@@ -79,7 +98,7 @@ class ServedCall:
         allowances = self.model.gate.allowances(time.monotonic()) if self.model else {}
         told = self.like.limit_headers(allowances)
         limits = self.wire.limit_headers(allowances) if told is None else told
-        request_id = {self.wire.request_id_header: self.request_id} if self.like.request_id else {}
+        request_id = {self.wire.request_id_header: self.arrival.request_id} if self.like.request_id else {}
         return {**HEADERS, **request_id, **limits}
 
 
@@ -95,6 +114,7 @@ class Server:
         self._service = BatchService(settings, self._cast)
         self._routes = (*OpenAIBatchApi(self._service).routes, *AnthropicBatchApi(self._service).routes)
         self._total = RequestCounts()
+        self._arrivals = deque[Arrival](maxlen=LAST_CALLS)
         start = secrets.token_hex(4)  # two starts of a server give no request the same id
         self._request_ids = (f"simulated-{start}-{number:08}" for number in itertools.count(1))
 
@@ -105,21 +125,26 @@ class Server:
         # Pages that both vendors have under one path are written in the format of who asks.
         anthropics = "anthropic-version" in request.headers or "/messages/" in request.path
         by_header = ANTHROPIC if anthropics else CHAT
-        call = ServedCall(wire=wire or by_header, like=self._cast.like, request_id=next(self._request_ids))
+        arrival = Arrival(request_id=next(self._request_ids), arrived_s=time.monotonic())
+        call = ServedCall(wire=wire or by_header, like=self._cast.like, arrival=arrival)
         if wire is None or request.method != "POST":
             return await self._looked_at(request, call)
+        self._arrivals.append(arrival)
         with Visit(self._total) as visit, call.undo:
             try:
                 content = await self._answer(request, call, visit)
             except RefusedError as refused:
                 content = call.refusal(refused)
             if isinstance(content, Page):
+                if call.fault is None or call.fault in {*COMPLETE, *REFUSALS}:
+                    arrival.writes_end()
                 response = await PAGES.get(call.fault, whole)(request, content)
             else:
                 visit.add(streams=1)
                 response = await STREAMS.get(call.fault, whole_stream)(request, content)
                 visit.add(chunks=len(content.script.pieces) if response.prepared else 0)
             if response.prepared:
+                arrival.status = response.status
                 delivered = response.status == 200 and (call.fault is None or call.fault in COMPLETE)
                 visit.answered(response.status, delivered=delivered)
                 if delivered:
@@ -131,6 +156,7 @@ class Server:
         body = await _body(request)
         asked = call.wire.read(body)
         call.model = model = self._cast.model(asked.model)
+        call.arrival.model = asked.model
         call.like = like = model.like
         visit.under(model.tally)
         like.check(body)
@@ -149,12 +175,20 @@ class Server:
                 why, message, retry_after_s = REFUSALS[call.fault]
                 raise RefusedError(why, message, retry_after_s=retry_after_s)
         timing = model.latency.draw(asked.pace, recorded_s=taken.seconds)
+        line, start_s = model.line(asked.pace), asyncio.get_running_loop().time()
+        if line is not None:
+            timing, start_s = await call.in_turn(line, timing)
+        call.arrival.started_s = start_s
         exchange = Exchange(
-            asked=asked, answer=taken.answer, like=call.like, request_id=call.request_id, chunks=timing.chunks
+            asked=asked,
+            answer=taken.answer,
+            like=call.like,
+            request_id=call.arrival.request_id,
+            chunks=timing.chunks,
         )
         if streamed and not taken.failed:
-            return call.broadcast(exchange, timing, asyncio.get_running_loop().time())
-        await think(timing)
+            return call.broadcast(exchange, timing, start_s)
+        await think(timing, passed_s=asyncio.get_running_loop().time() - start_s if line else 0.0)
         if taken.failed:
             raise RefusedError(Why.RECORDED_FAILURE, "This question is recorded as failed.")
         return call.reply(exchange)
@@ -190,7 +224,12 @@ class Server:
 
     def _looked_up(self, request: web.BaseRequest, call: ServedCall) -> Page:
         """Return the page of a look at something."""
-        looks = {"/stats": self.stats, "/stats/seconds": self.seconds, "/clock": self.clock}
+        looks = {
+            "/stats": self.stats,
+            "/stats/seconds": self.seconds,
+            "/stats/arrivals": self.arrivals,
+            "/clock": self.clock,
+        }
         if (look := looks.get(request.path)) is not None:
             return _page(look())
         try:
@@ -225,6 +264,10 @@ class Server:
         """Return what each model's limits did, second by second."""
         models = {name: list(model.seconds.rows) for name, model in self._cast.models.items()}
         return ServerSeconds(simulated=True, now_s=time.monotonic(), models=models)
+
+    def arrivals(self) -> ServerArrivals:
+        """Return when the last calls came and were answered."""
+        return ServerArrivals(simulated=True, now_s=time.monotonic(), arrivals=list(self._arrivals))
 
 
 def _page(body: object) -> Page:

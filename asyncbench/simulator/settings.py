@@ -14,6 +14,7 @@ from asyncbench.simulator.batches.settings import USUAL, BatchSettings
 from asyncbench.simulator.faults import Fault, check_rates
 from asyncbench.simulator.likes import LIKES
 from asyncbench.simulator.limits import LIMIT_MODELS, WITH_BURST
+from asyncbench.simulator.queueing import SERVICES
 
 TOKENS_COUNTED = ("used", "demanded")
 # Names, and what each must be unless it is left out.
@@ -23,9 +24,13 @@ _NUMBERS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
         lambda value: 0 < value < math.inf,
         "above 0, or left out",
     ),
-    (("latency_s", "latency_sigma", "storm_s"), lambda value: 0 <= value < math.inf, "0 or above"),
+    (
+        ("latency_s", "latency_sigma", "storm_s", "freeze_at_s", "freeze_s"),
+        lambda value: 0 <= value < math.inf,
+        "0 or above",
+    ),
     (("ttft_s",), lambda value: 0 <= value < math.inf, "0 or above, or left out"),
-    (("chunks",), lambda value: value >= 1, "1 or above, or left out"),
+    (("chunks", "slots"), lambda value: value >= 1, "1 or above, or left out"),
     (("speedup", "longest_s"), lambda value: 0 < value < math.inf, "above 0, or left out"),
 )
 
@@ -57,8 +62,12 @@ class Settings:
     # What a call counts against `tpm`. used: its input and output, known beforehand here; demanded: the
     # greater of its max_tokens and a quarter of its characters, whatever it then uses (OpenAI).
     tokens_counted: str = "used"
-    latency_s: float = 0.0  # the median
+    latency_s: float = 0.0  # the median; with `service`, the mean
     latency_sigma: float = 0.0  # of a lognormal; 0: always the median
+    service: str | None = None  # a key of queueing.SERVICES: how latencies are spread around their mean
+    slots: int | None = None  # calls of a model that are answered at one time; the others wait in line
+    freeze_at_s: float = 0.0  # after a model's first call: from when on it stands still, once, ...
+    freeze_s: float = 0.0  # ... for so long
     ttft_s: float | None = None  # of a stream, the median; None: half the latency
     chunks: int | None = None  # pieces that a streamed text is cut into at most; None: four characters each
     speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
@@ -85,6 +94,8 @@ class Settings:
         for name, known in (("limit_model", LIMIT_MODELS), ("tokens_counted", TOKENS_COUNTED)):
             if (value := getattr(self, name)) not in known:
                 raise ConfigError(f"simulator: {name} is {value!r}; choose of {', '.join(known)}")
+        if self.service is not None and self.service not in SERVICES:
+            raise ConfigError(f"simulator: service is {self.service!r}; choose of {', '.join(SERVICES)}")
         if self.burst_s is not None and self.limit_model not in WITH_BURST:
             raise ConfigError(
                 f"simulator: burst_s is {self.burst_s:g}, but limit_model {self.limit_model!r} knows none; "

@@ -52,6 +52,9 @@ class RefusedError(Exception):
         self.code = code  # None: the usual one of OpenAI's
 
 
+PaceAsked = Mapping[str, float | str]  # fields of AnswerPace that a request itself says
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
     """A request, whatever its wire format."""
@@ -66,9 +69,7 @@ class WireRequest:
     stream_usage: bool = False  # OpenAI's `stream_options.include_usage`
     summary: bool = False  # of the thinking: OpenAI's `reasoning.summary`
     digits: tuple[str, ...] = ()  # the forms of its numbers, where the request itself says
-    pace: Mapping[str, float] = field(
-        default_factory=dict
-    )  # fields of AnswerPace, where the request itself says
+    pace: PaceAsked = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
+from asyncbench.simulator.counts import Arrival
 from asyncbench.simulator.delivery import TICK_S, WAITING_LINES, Broadcast, play
 from asyncbench.simulator.served import Timing
 from asyncbench.simulator.wire import Script
@@ -17,7 +18,15 @@ def broadcast(pieces, *, ttft_s=0.0, latency_s=0.0, start_s=0.0, waiting=b""):
         opening=[b"<"], pieces=[b"%d," % n for n in range(pieces)], closing=[b"f", b">"], error=b"!"
     )
     timing = Timing(ttft_s=ttft_s, latency_s=latency_s, chunks=None)
-    return Broadcast(headers={}, script=script, timing=timing, start_s=start_s, waiting=waiting, closes=False)
+    return Broadcast(
+        headers={},
+        script=script,
+        timing=timing,
+        start_s=start_s,
+        waiting=waiting,
+        closes=False,
+        arrival=Arrival(request_id="r", arrived_s=0.0),
+    )
 
 
 def played(stream, *, busy_s=0.0):
