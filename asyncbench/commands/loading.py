@@ -52,6 +52,9 @@ def load(
         Time, typer.Option(metavar="TIME", help="Wait so long for the last answers: 60s.")
     ] = None,
     rest: Annotated[Time, typer.Option(metavar="TIME", help="Pause so long between two steps: 10s.")] = None,
+    past_limits: Annotated[
+        bool, typer.Option("--past-limits", help="Also ask rates above the rpm of a model.")
+    ] = False,
     models: Models = None,
     budget: Budget = None,
     env_file: EnvFile = None,
@@ -76,13 +79,15 @@ def load(
     times = {"duration": duration, "warmup": warmup, "drain": drain, "rest": rest}
     said = {"rates": rates, "find": find, "slo": slo, "arrivals": arrivals} | times
     typed = {name: words for name, words in said.items() if words is not None}
+    keys = _keys(typed) | ({"past_limits": True} if past_limits else {})
     sweep = sweep_of(context, sweep_file)
-    if typed:
+    if keys:
         place = Place(source="command line", flags={name: f"--{name}" for name in typed})
-        sweep = with_load(sweep, _keys(typed), place=place)
+        sweep = with_load(sweep, keys, place=place)
     env = environment_of(env_file, sweep.models)
     KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
     words = [word for name, value in typed.items() for word in (f"--{name}", value)]
+    words += ["--past-limits"] * past_limits
     options = RunOptions(
         models=aliases_typed(models),
         budget_usd=budget,

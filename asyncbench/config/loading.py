@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    PositiveInt,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from asyncbench.config.deadline import seconds_in
@@ -13,7 +20,7 @@ from asyncbench.config.entry import Entry, Number, Share, read_entry
 from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 from asyncbench.providers import known_endpoints
-from asyncbench.records import REALTIME, Model
+from asyncbench.records import REALTIME, Model, StopWhen
 
 Pattern = Literal["constant", "poisson", "gamma", "closed"]
 CLOSED: Final = "closed"
@@ -89,8 +96,23 @@ class FindEntry(Entry):
     tolerance: Share = Field(default=0.05, description="How near to come to the rate, as a share of it.")
 
 
+# Other tools' names of the same times.
+_WORDS: Final = {
+    "time_to_first_token": "ttft",  # aiperf
+    "inter_token_latency": "tpot",
+    "request_latency": "latency",
+    "e2el": "latency",  # vllm
+}
+_MILLISECONDS: Final = {"ttft": 100.0, "ttfo": 100.0, "tpot": 1.0, "latency": 10_000.0}  # so many are meant
+
+
 class SloEntry(Entry):
     """What is promised to a share of all calls. Times are seconds from when a call was due."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_our_words(cls, raw: object) -> object:
+        return {_WORDS.get(key, key): said for key, said in raw.items()} if isinstance(raw, dict) else raw
 
     ttft: Number | None = Field(
         default=None, description="The most seconds to the first token, be it of thinking or of the answer."
@@ -219,6 +241,9 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
         yield f"{place / 'rates'}: lists {twice[0]:g} twice. To measure a step again, set `repeats`"
     if entry.arrivals == CLOSED and (odd := [rate for rate in rates if rate != int(rate)]):
         yield f"{place / 'rates'}: {odd[0]:g} callers. With `closed`, `rates` are whole numbers of callers"
+    for name, most in _MILLISECONDS.items():
+        if (limit := getattr(entry.slo, name, None)) is not None and limit >= most:
+            yield f"{place / 'slo' / name}: {limit:g} seconds. Times are in seconds: set {limit / 1000:g}"
     if entry.slo is not None and not any((entry.slo.ttft, entry.slo.ttfo, entry.slo.tpot, entry.slo.latency)):
         yield f"{place / 'slo'}: it promises nothing. Set `ttft`, `ttfo`, `tpot` or `latency`, in seconds"
     if entry.find is not None:
@@ -234,25 +259,37 @@ def _faults_of_find(entry: LoadEntry, find: FindEntry, place: Place) -> Iterator
         yield f"{place / 'highest'}: must be above `lowest` ({find.lowest:g})"
 
 
-def load_complaints(load: Load, models: Sequence[Model]) -> Iterator[str]:
-    """Yield what of some models does not go together with a load."""
+def load_complaints(
+    load: Load, models: Sequence[Model], stop_when: StopWhen | None, *, place: Place
+) -> Iterator[str]:
+    """Yield what of a sweep does not go together with its load."""
+    if stop_when is not None:
+        yield f"{place}: the sweep has `stop_when`, but each step has its length. Remove `stop_when`"
     for model in models:
-        name = repr(model.alias)
-        if model.mode != REALTIME:
-            yield f"{name} is asked in batches, which have no load. Set `mode: realtime`"
-        if model.limits.concurrency not in (None, known_endpoints()[model.provider].concurrency):
-            yield (
-                f"{name} has a `concurrency`, which would delay calls. Remove it. For a fixed number of "
-                "callers, set `arrivals: closed`"
-            )
-        if model.limits.group is not None:
-            yield f"{name} is in a `group`; a load is on each model by itself. Remove the group"
-        rpm, asked = model.limits.rpm, () if load.closed else (*load.rates, *_of_find(load.find))
-        if rpm is not None and not load.past_limits and (over := [rate for rate in asked if 60 * rate > rpm]):
-            yield (
-                f"{name} has `rpm: {rpm:g}`, which {over[0]:g} calls a second pass. Remove the higher rates, "
-                "or set `past_limits: true` to see what happens"
-            )
+        yield from (f"{place}: {model.alias!r} {said}" for said in _complaints(load, model))
+
+
+def _complaints(load: Load, model: Model) -> Iterator[str]:
+    if model.mode != REALTIME:
+        yield "is asked in batches, which have no load. Set `mode: realtime`"
+    if model.limits.concurrency not in (None, known_endpoints()[model.provider].concurrency):
+        callers = "For a fixed number of callers, set `arrivals: closed`"
+        way = "`rates` says how many callers there are" if load.closed else callers
+        yield f"has a `concurrency`, which would delay calls. Remove it. {way}"
+    if model.limits.group is not None:
+        yield "is in a `group`; a load is on each model by itself. Remove the group"
+    promised = () if load.slo is None else ("ttft", "ttfo", "tpot")
+    if not model.stream and (untimed := [name for name in promised if getattr(load.slo, name) is not None]):
+        yield (
+            f"has `stream: false`, so no token is timed, and no call keeps `{untimed[0]}`. Remove `stream`, "
+            f"or `{untimed[0]}` of the `slo`"
+        )
+    rpm, asked = model.limits.rpm, () if load.closed else (*load.rates, *_of_find(load.find))
+    if rpm is not None and not load.past_limits and (over := [rate for rate in asked if 60 * rate > rpm]):
+        yield (
+            f"has `rpm: {rpm:g}`, which {over[0]:g} calls a second pass. Remove the higher rates, or set "
+            "`past_limits: true` (--past-limits) to see what happens"
+        )
 
 
 def _of_find(find: Find | None) -> tuple[float, ...]:

@@ -1,6 +1,6 @@
 """A sweep as a whole: a file or a mapping → a `Sweep`, and back."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -182,11 +182,12 @@ def with_load(sweep: Sweep, keys: Mapping[str, object], *, place: Place) -> Swee
     Raises:
         ConfigError: they are wrong, or do not go together with the sweep.
     """
-    load = with_keys(sweep.load, keys, place=place)
-    faults = [f"{place}: {complaint}" for complaint in load_complaints(load, sweep.models)]
-    if faults:
+    load, models = with_keys(sweep.load, keys, place=place), sweep.models
+    if sweep.load is None:  # as a file with a `load` would have been read: see `_streams`
+        models = tuple(replace(model, stream=True) for model in models)
+    if faults := list(load_complaints(load, models, sweep.stop_when, place=place)):
         raise ConfigError("\n".join(faults))
-    return replace(sweep, load=load)
+    return replace(sweep, load=load, models=models)
 
 
 def priced_models(path: Path) -> tuple[Model, ...]:
@@ -255,7 +256,8 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         ]
     if not faults:
         faults += contradictions(entry, models, own, conditions, place)
-        faults += _against_load(entry, rest.get("load"), models, place)
+        if (load := rest.get("load")) is not None:
+            faults += load_complaints(load, models, rest.get("stop_when"), place=place / "load")
     if faults:
         raise ConfigError("\n".join(dict.fromkeys(faults)))
     return Sweep(
@@ -321,16 +323,6 @@ def _streamed(model: Model, entry: ModelEntry, stream: Streaming, conditions: Se
 def _streams(entry: SweepEntry) -> Streaming:
     """Return what a sweep says of streams: under load, first tokens are to be timed."""
     return True if entry.load is not None and entry.stream == "auto" else entry.stream
-
-
-def _against_load(
-    entry: SweepEntry, load: Load | None, models: Sequence[Model], place: Place
-) -> Iterator[str]:
-    if load is None:
-        return
-    yield from (f"{place / 'load'}: {complaint}" for complaint in load_complaints(load, models))
-    if entry.stop_when is not None:
-        yield f"{place / 'stop_when'}: steps of a load all have their length. Remove it, or `load`"
 
 
 def _demanded(models: Sequence[Model], entries: Sequence[ModelEntry]) -> frozenset[str]:

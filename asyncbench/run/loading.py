@@ -43,8 +43,11 @@ def as_loaded(models: Sequence[Model], load: Load | None) -> Sequence[Model]:
     ]
 
 
-def cautions_of_load(load: Load, models: Sequence[Model]) -> Iterator[str]:
-    """Yield what is said of a load before its first call."""
+def cautions_of_load(load: Load, models: Sequence[Model], written: Sequence[Model]) -> Iterator[str]:
+    """Yield what is said of a load before its first call; `written` are models as the sweep has them."""
+    for model in written:
+        if (attempts := model.retry.attempts) not in (1, RetryPolicy().attempts):
+            yield f"{model.alias}: `retry.attempts: {attempts}` does not hold: a load makes each call once"
     fewest = min(model.limits.most_in_flight for model in models)
     if fewest < load.max_in_flight:
         yield (

@@ -277,7 +277,7 @@ def _cautions(run: RunState) -> Iterator[str]:
         yield f"some grades are lost. To make them again: `asyncbench regrade {run.sweep.out} --write`"
     yield from cautions_on(run.opened.values())
     if run.sweep.load is not None:
-        yield from cautions_of_load(run.sweep.load, run.models)
+        yield from cautions_of_load(run.sweep.load, run.models, run.sweep.models)
     now, tiers = time.time(), {BATCH: BATCH, REALTIME: None}
     if unpriced := [model.alias for model in run.models if rates_of(model)(tiers[model.mode], now) is None]:
         outside = ", and no budget holds them" if run.caps else ""

@@ -91,12 +91,20 @@ def test_what_does_not_go_together_is_refused_with_a_way_out(load, said):
         ({"model": {"concurrency": 3}}, "'openai/a' has a `concurrency`, which would delay calls"),
         ({"model": {"group": "g"}}, "is in a `group`"),
         ({"mode": "batch"}, "is asked in batches"),
+        ({"model": {"concurrency": 3}, "load": {"arrivals": "closed"}}, "`rates` says how many callers"),
+        ({"model": {"stream": False}, "load": {"slo": TTFT}}, "`stream: false`, so no token is timed"),
         ({"model": {"rpm": 100}}, "has `rpm: 100`, which 2 calls a second pass"),
-        ({"stop_when": {"ci_width": 0.1}}, "stop_when: steps of a load all have their length"),
+        ({"stop_when": {"ci_width": 0.1}}, "load: the sweep has `stop_when`, but each step has"),
     ],
 )
 def test_neither_do_these_of_models_and_the_sweep(keys, said):
-    assert said in complaint({"rates": [1, 2]}, **keys)
+    load, others = {"rates": [1, 2]} | keys.get("load", {}), {k: v for k, v in keys.items() if k != "load"}
+    assert said in complaint(load, **others)
+    place = Place(source="sweep") / "load"
+    if "stream" not in keys.get("model", {}):  # which is on as soon as a load is typed
+        with pytest.raises(ConfigError) as refused:
+            with_load(sweep(None, **others), load, place=place)
+        assert said in str(refused.value)
 
 
 def test_a_rate_above_the_limit_is_asked_where_somebody_wants_to_see_it():
@@ -110,9 +118,10 @@ def test_keys_that_are_typed_win_and_a_step_is_listed_or_found():
     assert typed is not None
     assert (typed.rates, typed.find) == ((), Find(lowest=1, highest=9, tolerance=0.05))
     assert (typed.duration, typed.slo) == (7.0, Slo(ttft=0.5, ttfo=None, tpot=None, latency=None, share=0.95))
-    fresh = with_load(sweep(None), {"rates": [3]}, place=place).load
-    assert fresh is not None
-    assert fresh.rates == (3.0,)
+    fresh = with_load(sweep(None), {"rates": [3]}, place=place)
+    assert fresh.load is not None
+    assert fresh.load.rates == (3.0,)
+    assert [model.stream for model in fresh.models] == [True]
     with pytest.raises(ConfigError, match="`concurrency`"):
         with_load(sweep(None, {"concurrency": 2}), {"rates": [3]}, place=place)
 
@@ -123,3 +132,11 @@ def test_the_usual_concurrency_of_a_provider_is_none_that_the_sweep_set():
     assert [asked.limits.concurrency for asked in as_loaded(loaded.models, loaded.load)] == [None]
     assert sweep_from(as_mapping(loaded)).load == loaded.load
     assert "Remove it. For a fixed number" in complaint({"rates": [1]}, model=model | {"concurrency": 9})
+
+
+def test_other_tools_names_of_times_are_understood_and_their_milliseconds_are_not_taken_for_seconds():
+    load = sweep({"rates": [1], "slo": {"time_to_first_token": 0.5, "e2el": 20}}).load
+    assert load is not None
+    assert load.slo == Slo(ttft=0.5, ttfo=None, tpot=None, latency=20.0, share=0.95)
+    said = complaint({"rates": [1], "slo": {"time_to_first_token": 450}})
+    assert "load.slo.ttft: 450 seconds. Times are in seconds: set 0.45" in said

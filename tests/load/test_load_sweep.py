@@ -122,6 +122,9 @@ def test_the_command_takes_rates_beside_a_file_or_without_one(server, problems, 
         "--rates", "4,8", "--arrivals", "constant", *times, "--quiet",
     )  # fmt: skip
     assert "constant 8/s #1: 8 of 8 calls answered in 1 s" in typed.stdout
+    calls = [*read_attempts(out).to_pylist(), *read_attempts(tmp_path / "typed").to_pylist()]
+    assert calls
+    assert all(call["ttft_s"] is not None for call in calls)  # streamed, as with a load in the file
     wrong = asyncbench_here("load", file, "--rates", "5,x")
     assert (wrong.returncode, wrong.stderr) == (2, "asyncbench: --rates 5,x: 'x' is not a number\n")
 
