@@ -11,6 +11,7 @@ from asyncbench.records import BATCH, Attempt, Ended, Reply, Sent
 
 INTERRUPTED: Final = "the run was stopped before the call ended"
 LOST: Final = "lost"  # the status of a call whose end nobody knows
+OF_STEP: Final = ("load", "due_at", "phase")  # of a call that a step of a load sends
 GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
 
 
@@ -42,6 +43,7 @@ class Attempts:
         if turn.tries == 1:
             turn.since_s = turn.sent_s
         self._money.bound(turn)
+        of_step = turn.more(turn, None)
         try:
             self._asker.keep(
                 Sent(
@@ -53,6 +55,7 @@ class Attempts:
                     max_tokens=turn.longest,
                     reserved_usd=turn.reserved_usd,
                     most_usd=turn.most_usd,
+                    **{name: of_step[name] for name in OF_STEP if name in of_step},
                 )
             )
         except UnwrittenError:

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from asyncbench.config import Slo
-from asyncbench.engine import Counters, Turn, always_valid_interval
+from asyncbench.engine import LOST, Counters, Turn, always_valid_interval
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.load.arrivals import POISSON, dispersion_p, ks_p
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep
@@ -268,7 +268,7 @@ def kind_of(status: str, http_status: int | None) -> str:
         return "answered"
     if status in _TOO_MANY or http_status in _REFUSING:
         return "refused"
-    return UNFINISHED if status == UNFINISHED else "failed"
+    return UNFINISHED if status in (UNFINISHED, LOST) else "failed"
 
 
 def _said_of(slo: Slo) -> dict[str, float]:

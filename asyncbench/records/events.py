@@ -129,6 +129,9 @@ class Sent:
     max_tokens: int | None = None  # the longest reply allowed, as sent
     reserved_usd: float | None = None  # set aside for it; None: no budget held it
     most_usd: float | None = None  # it may cost; None: no price is known, or nothing bounds its tokens
+    load: str | None = None  # the step of a load that it is for; None: it is for none
+    due_at: float | None = None  # when the step wanted it, UTC
+    phase: str | None = None  # of the step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,6 +151,9 @@ def lost(sent: Sent) -> Attempt:
         max_tokens=sent.max_tokens,
         reserved_usd=sent.reserved_usd,
         most_usd=sent.most_usd,
+        load=sent.load,
+        due_at=sent.due_at,
+        phase=sent.phase,
         error="the run ended before the call did",
     )
 
@@ -191,6 +194,7 @@ def _last_call(trial: Mapping[str, Any]) -> Attempt:  # Any: JSON of our own
         provider=trial["provider"],
         started_at=trial["finished_at"] / 1_000_000,
         reserved_usd=trial["cost_usd"],
+        load=trial.get("load"),  # an earlier version wrote none
     )
     return lost(call)
 

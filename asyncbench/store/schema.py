@@ -367,7 +367,7 @@ _STEPS = (
         answered="Calls with a reply.",
         refused="Calls refused with 429, 503 or 529.",
         failed="Calls that failed in another way.",
-        unfinished="Calls without an end when `drain` was over.",
+        unfinished="Calls without an end when `drain` was over, or the run was stopped.",
     ),
     *_maybe(
         REAL,

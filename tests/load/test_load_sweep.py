@@ -144,22 +144,31 @@ def test_a_budget_ends_a_step_with_its_exit_code_and_the_way_on(server, problems
 
 def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp_path):
     file, before = tmp_path / "sweep.yaml", server.stats()["delivered"]
-    planned = asked(server, problems, tmp_path / "out", rates=[10], duration="30s")
+    slow = entry(server, "simulated/oracle", params={"simulate": {"latency_s": 1.0}})
+    steps = STEPS | {"rates": [10], "warmup": "1s", "duration": "30s"}
+    planned = sweep(tmp_path / "out", problems, slow, load=steps)
     file.write_text(yaml.safe_dump(as_mapping(planned)))
     process = Forked("asyncbench", "load", file, "--quiet")
-    while server.stats()["delivered"] < before + 10:
+    while server.stats()["delivered"] < before + 15:
         time.sleep(0.05)
     time.sleep(1)  # what was delivered more than a second ago is safe
     process.kill()
     process.wait()
     assert read_steps(tmp_path / "out").num_rows == 0
-    loaded(asked(server, problems, tmp_path / "out", rates=[10]))
+    loaded(sweep(tmp_path / "out", problems, slow, load=steps | {"duration": "1s"}))
     killed, step = sorted(read_steps(tmp_path / "out").to_pylist(), key=lambda row: row["load"])
     assert (killed["load"], killed["verdict"], killed["rate"]) == ("constant 10/s #1", "incomplete", 10.0)
-    assert 0 < killed["answered"] <= killed["offered"]
-    assert step["load"] == "constant 10/s #2"
-    calls = read_attempts(tmp_path / "out", ["load"])["load"].to_pylist()
-    assert {name for name in calls if name is not None} == {"constant 10/s #1", "constant 10/s #2"}
+    assert killed["warmup_s"] == pytest.approx(1.0, abs=0.05)
+    assert killed["offered"] == killed["answered"] + killed["unfinished"]
+    assert killed["answered"] > 0 < killed["unfinished"]  # those in flight were lost
+    assert (step["load"], step["answered"]) == ("constant 10/s #2", 10)
+    calls = read_attempts(tmp_path / "out").to_pylist()
+    assert {call["load"] for call in calls} == {"constant 10/s #1", "constant 10/s #2"}
+    lost = [call for call in calls if call["status"] == "lost"]
+    assert {(call["load"], call["cost_usd"], call["phase"]) for call in lost} == {
+        ("constant 10/s #1", None, "measured")
+    }
+    assert all(call["due_at"] <= call["started_at"] for call in lost)
 
 
 def test_a_search_goes_no_higher_than_the_limit_of_its_model(server, problems, tmp_path):

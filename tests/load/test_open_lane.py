@@ -120,6 +120,24 @@ def test_steps_follow_one_another_in_one_order_with_a_rest_between_them():
     assert [step.rate for step in rising.steps] == [1.0, 2.0, 4.0]
 
 
+def test_a_step_begins_once_its_first_problems_are_read():
+    async def night():
+        told = Loaded()
+        lane = told.add(Queue(9, lambda: 0.1).ask, load_of(rates=[5, 6], duration="3s"))
+        read = lane.trials
+
+        def slowly(name):
+            asyncio.get_running_loop()._jump.now_s += 7.0  # so long the file takes
+            return read(name)
+
+        lane.trials = slowly
+        return await told.go()
+
+    told = virtually(night())
+    assert len(told.steps) == 2
+    assert max(call.late_s for call in told.calls) < 0.001
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_each_step_asks_the_same_problems_or_goes_on_among_them(same):
     load = load_of(rates=[3, 2], arrivals="constant", duration="5s", order="rising", same_problems=same)
@@ -162,6 +180,15 @@ def test_a_model_that_refuses_for_good_ends_its_step_soon(kind):
     assert told.seconds < 2
 
 
+def test_a_dead_key_does_not_wait_until_the_next_call_is_due():
+    async def refuse(_):
+        raise ProviderError(ErrorKind.AUTH, "no such key", http_status=401)
+
+    told = night_of(load_of(rates=[0.001], arrivals="constant", duration="3h"), refuse)
+    assert [step.verdict for step in told.steps] == [INCOMPLETE]
+    assert told.seconds < 1
+
+
 def test_an_interrupted_step_is_incomplete_and_its_calls_go_on_to_their_end():
     async def night():
         told = Loaded()
@@ -183,7 +210,7 @@ def test_an_abandoned_step_says_what_was_lost():
 
     told = virtually(night())
     (step,) = told.steps
-    assert (step.verdict, step.sent, step.failed) == (INCOMPLETE, 51, 10)
+    assert (step.verdict, step.sent, step.unfinished) == (INCOMPLETE, 51, 10)
     assert Counter(call.status for call in told.calls) == {"ok": 41, "lost": 10}
 
 
