@@ -111,6 +111,7 @@ class LoadLane:
         due = None if self.load.closed else await asyncio.to_thread(step.due)
         try:
             async with asyncio.TaskGroup() as tasks:
+                model.queue.dry = False  # before anybody looks: the step before has read all of its own
                 beside = [tasks.create_task(self._read(step, due))]
                 await self._first_read()
                 measuring.begin(self._now_s())
@@ -134,7 +135,7 @@ class LoadLane:
         queue, asker = self._model.queue, self.askers[0]
         asker.trials = self._trials_of(step, due)
         asker.counters.planned += len(due or ())
-        self._depth, queue.dry = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate)), False
+        self._depth = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate))
         await queue.feed(lambda: self._depth, self._changed.set)
 
     def _trials_of(self, step: LoadStep, due: Sequence[float] | None) -> Iterator[Trial]:
@@ -263,3 +264,4 @@ class LoadLane:
             self.say(f"{model.alias}: {news}")
         if self._over:
             self._changed.set()
+            self._end_sending()  # which may wait for long until a call is due

@@ -14,7 +14,7 @@ from asyncbench.load import StepsBefore, due_times, open_lane
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED
 from asyncbench.pricing import picodollars
 from asyncbench.records import Limits, Outcome
-from tests.engine.night import RIGHT, virtually
+from tests.engine.night import RIGHT, VirtualLoop, virtually
 from tests.load.world import LOADED, Loaded, Queue, due_s, latency_s, load_of
 
 
@@ -127,7 +127,9 @@ def test_a_step_begins_once_its_first_problems_are_read():
         read = lane.trials
 
         def slowly(name):
-            asyncio.get_running_loop()._jump.now_s += 7.0  # so long the file takes
+            clock = asyncio.get_running_loop()
+            assert isinstance(clock, VirtualLoop)
+            clock._jump.now_s += 7.0  # so long the file takes
             return read(name)
 
         lane.trials = slowly
