@@ -7,7 +7,8 @@ imports only from lines above its own:
     ledger
     packing · enqueued
     desk
-    harvest · submitting
+    harvest · searching
+    submitting
     books · cancelling · standing
     polling
     switching

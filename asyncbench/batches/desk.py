@@ -84,6 +84,11 @@ class BatchDesk:
         """Write a step down; when this returns, it is on the disk."""
         await self.ledger.note(part, step, at=self.clock.now(), **said)
 
+    @property
+    def vendor_now(self) -> float:
+        """The time by the vendor's clock: ours may be set."""
+        return self.clock.now() + self.api.skew_s
+
     async def latest(self) -> list[RemoteBatch]:
         """Return the batches created last; a list that another model of the key has just seen will do.
 

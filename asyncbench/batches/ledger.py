@@ -117,6 +117,11 @@ class BatchPart:
     unread: bool = False  # lines of it may be damaged: it may have been sent at any time since
 
     @property
+    def file_name(self) -> str:
+        """The name of its upload."""
+        return f"asyncbench-{self.key}.jsonl"
+
+    @property
     def open(self) -> bool:
         """Whether its requests are, or may be, in flight, or are not collected yet."""
         return self.step not in CLOSED

@@ -9,7 +9,8 @@ from asyncbench.batches.cancelling import Cancelling
 from asyncbench.batches.desk import NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
 from asyncbench.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
-from asyncbench.batches.submitting import Submitting, ours
+from asyncbench.batches.searching import ours
+from asyncbench.batches.submitting import Submitting
 from asyncbench.errors import WORTH_ANOTHER_TRY, ProviderError
 from asyncbench.providers import RemoteBatch, fault_error
 
