@@ -54,7 +54,7 @@ class BatchAccount:
     listed: list[RemoteBatch] = field(default_factory=list)  # the batches that were created last
     listed_at: float = -math.inf  # UTC
     unlisted: bool = False  # the provider has no list
-    seen_by: str = ""  # a hash of whose batches the list holds; empty: it does not tell
+    seen_by: str = ""  # a hash of whose batches the list holds
     skew_s: float = 0.0  # by which the vendor's clock was ahead of ours then
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     pools: dict[str, EnqueuedPool] = field(default_factory=dict)  # by model; "": of all models together

@@ -64,7 +64,7 @@ class Searching:
             await self._adopt(part, found[0])
             desk.say(f"{desk.alias}: found batch {found[0].id}, which asyncbench was not sure of.")
         elif self._sees_others(part):
-            return math.inf
+            return await self._out_of_sight(part)
         elif part.step is Step.FENCED:
             await desk.note(part, Step.NEVER_CREATED)
         elif self._looks_again(part):
@@ -107,7 +107,7 @@ class Searching:
         if any(going):
             return desk.look_again_s(desk.clock.since(part.at))
         if self._sees_others(part):
-            return math.inf
+            return await self._out_of_sight(part)
         if self._looks_again(part):
             return self._next_look_s(part)
         return await self._without_trace(part)
@@ -116,13 +116,7 @@ class Searching:
         desk = self._desk
         wanted = part.key in desk.resubmit
         if wanted or desk.batching.on_doubt == "resubmit":
-            who = "you want" if wanted else "`on_doubt: resubmit` says"
-            desk.say(
-                f"{desk.alias}: no trace of a batch of {part.requests:,} requests (part {part.key}). As "
-                f"{who}, they are sent again: if it exists, it is paid twice."
-            )
-            await desk.note(part, Step.GIVEN_UP)
-            return 0.0
+            return await self._send_again(part, "you want" if wanted else "`on_doubt: resubmit` says")
         if part.key not in self._untraced:
             self._untraced.add(part.key)
             old = desk.clock.since(part.at) > WOULD_HAVE_ENDED_S
@@ -169,19 +163,32 @@ class Searching:
         return self._looked[part.key] < len(self._looks_s)
 
     def _sees_others(self, part: BatchPart) -> bool:
-        """Whether the key may see the batches of another project than the one that the part went to.
+        """Whether the key may see the batches of another project than the one that the part went to."""
+        return self._desk.api.account != part.account
 
-        Where the provider never names a project, all keys see the same.
-        """
-        if self._desk.api.account == part.account:
-            return False
+    async def _out_of_sight(self, part: BatchPart) -> float:
+        """Send a part again whose batch this key cannot see, if a person wants that; else leave it."""
+        desk = self._desk
+        if part.key in desk.resubmit:
+            return await self._send_again(part, "you want")
         if part.key not in self._untraced:
             self._untraced.add(part.key)
-            self._desk.say(
-                f"{self._desk.alias}: part {part.key} was sent with a key of another project or workspace, "
-                "or of one that is not known, so its batch cannot be seen. Run again with that key."
+            desk.say(
+                f"{desk.alias}: part {part.key} was sent with another key, perhaps of another project or "
+                "workspace, so its batch cannot be seen. Run again with that key. If you no longer have it, "
+                "look into your provider's console. If there is no batch, run with --resubmit "
+                f"{part.key}."
             )
-        return True
+        return math.inf
+
+    async def _send_again(self, part: BatchPart, who: str) -> float:
+        desk = self._desk
+        desk.say(
+            f"{desk.alias}: no trace of a batch of {part.requests:,} requests (part {part.key}). As "
+            f"{who}, they are sent again: if it exists, it is paid twice."
+        )
+        await desk.note(part, Step.GIVEN_UP)
+        return 0.0
 
 
 def ours(part: BatchPart, listed: list[RemoteBatch]) -> list[RemoteBatch]:

@@ -137,8 +137,10 @@ class SdkBatches:
         """Note what every reply tells: the vendor's time, and whose batches are seen."""
         self._asked_s = retry_after_s(response.headers) or 0.0
         told = [response.headers.get(name, "") for name in ACCOUNTS]
-        if any(told):
-            self.account = sha256("\n".join(told).encode()).hexdigest()[:16]
+        if any(told) or not self.account:
+            # A provider that names nobody may show each key other batches.
+            whose = "\n".join(told) if any(told) else self._key
+            self.account = sha256(whose.encode()).hexdigest()[:16]
         if date := email.utils.parsedate_tz(response.headers.get("date", "")):
             self.told_at = float(email.utils.mktime_tz(date))
             self.skew_s = self.told_at - self._now()
