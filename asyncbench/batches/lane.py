@@ -334,10 +334,11 @@ class BatchLane:
         if writer is None or not writer.requests:
             self._writer = None
             return False
-        if not desk.api.uploads:
-            self._take_out(_surplus(writer.requests, self._recent_sizes(), most=len(self._latest) - 1))
-        part = await asyncio.to_thread(writer.finish, desk.alias)
-        await desk.note(part, Step.PREPARED)
+        async with desk.ledger.packing:
+            if not desk.api.uploads:
+                self._take_out(_surplus(writer.requests, self._recent_sizes(), most=len(self._latest) - 1))
+            part = await asyncio.to_thread(writer.finish, desk.alias)
+            await desk.note(part, Step.PREPARED)
         self._writer = None
         return True
 

@@ -190,6 +190,7 @@ class BatchLedger:
         self.parts: dict[str, BatchPart] = {}
         self.damaged: list[Damage] = []  # a last line that was cut short is none: its step was not taken
         self.written_at = 0.0  # UTC, of the latest line; 0: there is none
+        self.packing = asyncio.Lock()  # held while a part takes its number of requests
         self._lines = self.folder / "ledger"
         self._segment: Segment | None = None
         for segment in segments(self._lines):

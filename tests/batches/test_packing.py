@@ -35,6 +35,15 @@ def test_models_of_one_key_share_the_queue_of_requests(night):
     assert max(part.requests for part in asked.parts) <= 18
 
 
+def test_parts_of_two_models_never_have_the_same_number_of_requests(night):
+    asked = night(ANTHROPIC)
+    asked.raw["models"].append(dict(asked.raw["models"][0], alias="twin", model=f"{ANTHROPIC}/oracle"))
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    sizes = [part.requests for part in asked.parts]
+    assert sum(sizes) == 12
+    assert len(set(sizes)) == len(sizes)
+
+
 def test_no_more_batches_are_created_an_hour_than_the_vendor_takes(night, monkeypatch):
     monkeypatch.setattr(submitting, "MOST_AN_HOUR", 2)
     asked = night(OPENAI, batch={"max_requests": 3})
