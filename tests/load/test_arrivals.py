@@ -1,11 +1,16 @@
 """When calls are due: the same list everywhere, and such gaps as the pattern has."""
 
 from hashlib import sha256
-from statistics import fmean, pvariance
+from itertools import pairwise
+from math import sqrt
+from statistics import correlation, fmean, pvariance
 
 import pytest
+from hypothesis import given, strategies as st
 
 from asyncbench.load.arrivals import dispersion_p, due_times, ks_p
+from tests.engine.night import RIGHT, virtually
+from tests.load.world import Loaded, load_of
 
 SEEDS = range(200)
 
@@ -34,9 +39,18 @@ def test_another_seed_round_or_rate_gives_another_list_but_the_rate_stays():
     assert len({tuple(found) for found in lists}) == len(lists)
 
 
-def test_slices_of_the_list_are_the_list():
-    whole = times("gamma", burstiness=0.5)
-    assert sorted(at_s for k in range(7) for at_s in whole[k::7]) == [*whole]
+@given(
+    st.sampled_from(["constant", "poisson", "gamma"]),
+    st.integers(0, 2**40),
+    st.integers(1, 40),
+    st.lists(st.integers(0, 300)),
+)
+def test_any_split_of_the_list_is_the_list(pattern, seed, workers, cuts):
+    whole = times(pattern, seed=seed, seconds=9.0, burstiness=0.5 if pattern == "gamma" else 1.0)
+    in_turns = sorted(at_s for k in range(workers) for at_s in whole[k::workers])
+    bounds = [0, *sorted(cut % (len(whole) + 1) for cut in cuts), len(whole)]
+    in_pieces = [at_s for low, high in pairwise(bounds) for at_s in whole[low:high]]
+    assert in_turns == in_pieces == [*whole] == sorted(whole)
 
 
 def test_a_shorter_step_has_the_beginning_of_a_longer_one():
@@ -51,22 +65,29 @@ def test_the_counts_are_those_of_chance_not_of_the_rate():
     assert pvariance(counts) == pytest.approx(1000, rel=0.25)
 
 
+def correlated(found):
+    """Whether neighbouring gaps are correlated more than by chance, at 5 %."""
+    gaps = [later - earlier for earlier, later in pairwise(found)]
+    return abs(correlation(gaps[:-1], gaps[1:])) >= 1.96 / sqrt(len(gaps))
+
+
 def rejected(pattern, **keys):
-    """Return the shares of seeds whose lists each test rejects at 5 %."""
+    """Return the shares of seeds whose lists are rejected at 5 %: by gaps, by counts, by neighbours."""
     lists = [times(pattern, seed=seed, **keys) for seed in SEEDS]
-    by_ks = sum((ks_p(found, 20.0) or 0) < 0.05 for found in lists) / len(SEEDS)
-    return by_ks, sum((dispersion_p(found, 20.0, 0.0, 50.0) or 0) < 0.05 for found in lists) / len(SEEDS)
+    by_gaps = [(ks_p(found, 20.0) or 0) < 0.05 for found in lists]
+    by_counts = [(dispersion_p(found, 20.0, 0.0, 50.0) or 0) < 0.05 for found in lists]
+    return fmean(by_gaps), fmean(by_counts), fmean(map(correlated, lists))
 
 
 def test_poisson_arrivals_pass_the_tests_as_often_as_they_should():
-    by_ks, by_dispersion = rejected("poisson")
-    assert 0.01 <= by_ks <= 0.10
-    assert 0.01 <= by_dispersion <= 0.10
+    noise = 3 * sqrt(0.05 * 0.95 / len(SEEDS))  # three standard errors of a share
+    assert rejected("poisson") == pytest.approx((0.05, 0.05, 0.05), abs=noise)
+    assert min(rejected("poisson")) > 0  # a test that never rejects proves nothing
 
 
 def test_others_do_not_pass_them():
-    assert rejected("constant") == (1.0, 1.0)
-    assert min(rejected("gamma", burstiness=0.5)) > 0.9
+    assert rejected("constant")[:2] == (1.0, 1.0)
+    assert min(rejected("gamma", burstiness=0.5)[:2]) > 0.9
 
 
 def test_bunches_that_a_test_of_gaps_alone_does_not_see_are_seen_by_their_counts():
@@ -78,9 +99,27 @@ def test_bunches_that_a_test_of_gaps_alone_does_not_see_are_seen_by_their_counts
         for _ in range(4):
             bunched.append(at_s := at_s + two - one)
     assert (dispersion_p(bunched, 20.0, 0.0, 200.0) or 0) < 1e-9
+    assert correlated(bunched)
 
 
 def test_too_few_calls_tell_nothing():
     few = times("poisson", seconds=0.5)
     assert ks_p(few, 20.0) is None
     assert dispersion_p(few, 20.0, 0.0, 0.5) is None
+
+
+@pytest.mark.soak
+def test_what_a_load_sends_passes_its_own_tests_as_often_as_it_should():
+    async def answer(_):
+        return RIGHT
+
+    async def night(seed):
+        told = Loaded()
+        told.add(answer, load_of(rates=[20], duration="20s", seed=seed))
+        return await told.go()
+
+    steps = [virtually(night(seed)).steps[0] for seed in SEEDS]
+    noise = 3 * sqrt(0.05 * 0.95 / len(SEEDS))
+    found = fmean(step.ks_p < 0.05 for step in steps), fmean(step.dispersion_p < 0.05 for step in steps)
+    assert found == pytest.approx((0.05, 0.05), abs=noise)
+    assert {step.client_bound for step in steps} == {False}
