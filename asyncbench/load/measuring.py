@@ -39,10 +39,10 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 class CallOfStep:
     """What is known of a call beside its attempt: when it was due, and when the parts of its reply came."""
 
-    __slots__ = ("_due_s", "_epoch_s", "_name", "n", "phase")
+    __slots__ = ("_due_s", "_epoch_s", "_name", "phase")
 
-    def __init__(self, n: int, name: str, due_s: float, phase: str, epoch_s: float) -> None:
-        self.n, self.phase = n, phase  # number among the measured calls, from 0
+    def __init__(self, name: str, due_s: float, phase: str, epoch_s: float) -> None:
+        self.phase = phase
         self._name, self._due_s, self._epoch_s = name, due_s, epoch_s
 
     def more(self, turn: Turn, ended: Reply | ProviderError | None) -> Mapping[str, Any]:  # Any: as of `More`
@@ -92,15 +92,16 @@ def _tpot_s(attempt: Attempt) -> float | None:
 class Measuring:
     """The figures of one step on their way; times are the loop's clock."""
 
-    def __init__(self, step: LoadStep, alias: str, *, epoch_s: float) -> None:
+    def __init__(self, step: LoadStep, alias: str, *, epoch_s: float, counted: int = 0) -> None:
         self.step, self._alias, self._epoch_s = step, alias, epoch_s
+        slo = step.load.slo
+        self._too_many = inf if slo is None or not step.gives_up else too_many_lost(counted, slo.share)
         self.began_s = self._from_s = self.until_s = inf
         self._stopped = True  # until it is over
         self._seconds = step.seconds
         self._offered = self._dropped = 0
         self._counts = {"answered": 0, "refused": 0, "failed": 0, UNFINISHED: 0}
-        self._kept: list[bool | None] = []  # whether each call kept the SLO, as they were due; None: not yet
-        self._met = self._decided = 0  # of the first calls without a gap between them
+        self._met = self._lost = 0  # calls that kept the SLO, and that did not
         self._ended_in_time = 0  # answers within the window, whenever their calls were due
         self._late: list[float] = []
         self._sent_s: list[float] = []
@@ -131,18 +132,16 @@ class Measuring:
         measured = due_s >= self._from_s
         if measured:
             self._offered += 1
-            self._kept.append(None)
             self._most = max(self._most, in_flight)
         phase = MEASURED if measured else WARMUP
-        return CallOfStep(len(self._kept) - 1, self.step.name, due_s, phase, self._epoch_s)
+        return CallOfStep(self.step.name, due_s, phase, self._epoch_s)
 
     def drop(self, due_s: float) -> None:
         """Take in a call that is not made, for too many are in flight."""
         if due_s >= self._from_s:
             self._offered += 1
             self._dropped += 1
-            self._kept.append(False)
-            self._decide()
+            self._lost += 1
 
     def ended(self, call: CallOfStep, attempt: Attempt, at_s: float) -> None:
         """Take in how a call ended."""
@@ -155,34 +154,36 @@ class Measuring:
             self._late.append(attempt.late_s - (attempt.connect_s or 0.0))
             self._sent_s.append((attempt.due_at or 0.0) - self._epoch_s + self._late[-1])
         slo = self.step.load.slo
-        self._kept[call.n] = slo is None or keeps(slo, attempt)
-        self._decide()
+        kept = slo is None or keeps(slo, attempt)
+        self._met += kept
+        self._lost += not kept
 
     async def watch(self, counters: Counters, give_up: Callable[[], None]) -> None:
         """Look at calls in flight and at how late our own event loop is, until cancelled.
 
-        Call `give_up` where it is certain that the step misses its SLO, and it is not to be finished then.
+        Call `give_up` as soon as the step need not be finished.
         """
         loop = asyncio.get_running_loop()
         while True:
             at_s = loop.time() + SAMPLE_S
             await asyncio.sleep(SAMPLE_S)
-            if self._from_s <= loop.time() < self.until_s:
-                self._lags.append(loop.time() - at_s)
-                self._in_flight.append(counters.in_flight)
-                if self.step.gives_up and self._misses:
-                    give_up()
+            self.look(loop.time(), counters.in_flight, lag_s=loop.time() - at_s)
+            if self.misses:
+                give_up()
+
+    def look(self, at_s: float, in_flight: int, *, lag_s: float) -> None:
+        """Take in how many calls are in flight, and how late the event loop is."""
+        if self._from_s <= at_s < self.until_s:
+            self._lags.append(lag_s)
+            self._in_flight.append(in_flight)
 
     @property
-    def _misses(self) -> bool:
-        """Whether it is certain that the SLO is missed, however long the step goes on."""
-        slo = self.step.load.slo
-        return slo is not None and always_valid_interval(self._met, self._decided).high < slo.share
+    def misses(self) -> bool:
+        """Whether a step that need not be finished misses its SLO even if all other calls keep it.
 
-    def _decide(self) -> None:
-        while self._decided < len(self._kept) and (kept := self._kept[self._decided]) is not None:
-            self._decided += 1
-            self._met += kept
+        Calls in a queue are late together: nothing less makes it certain.
+        """
+        return self._lost >= self._too_many
 
     # ── in the end ───────────────────────────────────────────────────────────────────────────
 
@@ -194,7 +195,6 @@ class Measuring:
         poisson = load.arrivals == POISSON
         sent_s = sorted(self._sent_s)
         bound = self._client_bound(late_p99_s, lag_p99_s)
-        met = sum(kept is True for kept in self._kept)
         return StepResult(
             load=step.name,
             model=self._alias,
@@ -221,9 +221,9 @@ class Measuring:
             dispersion_p=dispersion_p(sent_s, step.rate, self._from_s, self.until_s) if poisson else None,
             client_bound=bound,
             saturated=None if grows is None else grows and not self._kept_up,
-            met=None if load.slo is None else met,
+            met=None if load.slo is None else self._met,
             slo=None if load.slo is None else _said_of(load.slo),
-            verdict=self._verdict(met, bound),
+            verdict=self._verdict(bound),
         )
 
     @property
@@ -235,7 +235,7 @@ class Measuring:
         late = late_p99_s is not None and late_p99_s > max(LATE_S, LATE_SHARE * gap_s)
         return late or (lag_p99_s is not None and lag_p99_s > LAG_S)
 
-    def _verdict(self, met: int, bound: bool) -> str | None:
+    def _verdict(self, bound: bool) -> str | None:
         slo = self.step.load.slo
         if self._stopped:
             return INCOMPLETE
@@ -243,7 +243,7 @@ class Measuring:
             return CLIENT_BOUND
         if slo is None:
             return None
-        low, high = always_valid_interval(met, self._offered)
+        low, high = always_valid_interval(self._met, self._offered)
         return MET if low >= slo.share else MISSED if high < slo.share else UNRESOLVED
 
     def _growth(self) -> tuple[float | None, bool | None]:
@@ -260,6 +260,16 @@ class Measuring:
         rest = sum((value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(means))
         error = sqrt(rest / (SLICES - 2) / spread)
         return slope / (size * SAMPLE_S), slope > T_95 * error
+
+
+def too_many_lost(calls: int, share: float) -> int:
+    """Return how many of so many calls must miss an SLO until fewer than a share surely keep it."""
+    few, many = 0, calls + 1
+    while many - few > 1:
+        middle = (few + many) // 2
+        missed = always_valid_interval(calls - middle, calls).high < share
+        few, many = (few, middle) if missed else (middle, many)
+    return many
 
 
 def kind_of(status: str, http_status: int | None) -> str:

@@ -107,8 +107,10 @@ class LoadLane:
 
     async def _measure(self, step: LoadStep) -> None:
         """Hold a rate for its time, wait for the answers, and write down what came of it."""
-        model, measuring = self._model, Measuring(step, self._model.alias, epoch_s=self.askers[0].epoch_s)
+        model = self._model
         due = None if self.load.closed else await asyncio.to_thread(step.due)
+        counted = 0 if due is None else len(due) - bisect_left(due, self.load.warmup)
+        measuring = Measuring(step, model.alias, epoch_s=self.askers[0].epoch_s, counted=counted)
         try:
             async with asyncio.TaskGroup() as tasks:
                 model.queue.dry = False  # before anybody looks: the step before has read all of its own

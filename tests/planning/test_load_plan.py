@@ -71,7 +71,7 @@ def test_callers_and_a_search_have_a_plan_too(tmp_path, problems):
     assert closed.in_flight == pytest.approx(3)
     find = {"find": {"lowest": 1, "highest": 16}, "slo": {"ttft": 1}, "duration": 100, "rest": 0, "warmup": 0}
     (search,) = planned(tmp_path, problems, find).steps
-    assert (search.step, search.times) == ("find 1 to 16/s", 5 + 4 + 1)
+    assert (search.step, search.times) == ("find 1 to 16/s", 5 + 5 + 1 + 2)
     assert search.calls >= 100 * (1 + 2 + 4 + 8 + 16)
 
 
