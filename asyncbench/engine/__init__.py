@@ -32,5 +32,10 @@ from asyncbench.engine.stopping import (
     Stopping as Stopping,
     still_stopped as still_stopped,
 )
-from asyncbench.engine.telemetry import BatchCounts as BatchCounts, Counters as Counters, LoopLag as LoopLag
+from asyncbench.engine.telemetry import (
+    BatchCounts as BatchCounts,
+    Counters as Counters,
+    LoopLag as LoopLag,
+    StepCounts as StepCounts,
+)
 from asyncbench.engine.turn import Turn as Turn

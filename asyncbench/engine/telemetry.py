@@ -23,6 +23,24 @@ class BatchCounts:
 
 
 @dataclass(slots=True, kw_only=True)
+class StepCounts:
+    """How far the step of a load is. Times are those of the event loop's clock."""
+
+    name: str
+    number: int  # among the steps of this run, from 1
+    of: int | None  # so many; None: a search, which does not know
+    counts_from_s: float  # calls before are its warm-up
+    ends_s: float  # when no more calls are due
+    later_s: float  # that the steps after it take, but for waiting for their last answers
+    due: int = 0
+    answered: int = 0
+
+    def left_s(self, now_s: float) -> float | None:
+        """Return the seconds until the last step ends; None: nobody knows which it is."""
+        return None if self.of is None else max(0.0, self.ends_s - now_s) + self.later_s
+
+
+@dataclass(slots=True, kw_only=True)
 class Counters:
     """The running figures of one model; the screen samples them, the summary reads them at the end."""
 
@@ -37,6 +55,7 @@ class Counters:
     in_flight: int = 0
     in_batches: int = 0  # trials that are packed, or in batches whose results are not taken in
     batches: BatchCounts | None = None  # None: it is asked in none
+    step: StepCounts | None = None  # None: no step of a load is under way
     waits_for: str | None = None  # what keeps the next call from starting now, a cause of `minutes`
     latest_failure: Attempt | None = None
     rate_limited: int = 0  # attempts answered by a 429

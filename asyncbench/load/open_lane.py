@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Final
 
 from asyncbench.config import Load
-from asyncbench.engine import INTERRUPTED, LOST, Asker, LaneModel, Turn
+from asyncbench.engine import INTERRUPTED, LOST, Asker, LaneModel, StepCounts, Turn
 from asyncbench.errors import ProviderError, UnwrittenError
 from asyncbench.load.measuring import UNFINISHED, CallOfStep, Measuring
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, LoadStep, Steps, step_text
@@ -35,6 +35,7 @@ class LoadLane:
     askers: list[Asker]  # one
     load: Load
     steps: Steps
+    count: int | None  # of these; None: nobody knows
     trials: Callable[[str], Iterator[Trial]]  # of a step, by its name: without end
     say: Callable[[str], None]  # to a person, once
     turn: str | None = None
@@ -49,6 +50,7 @@ class LoadLane:
     _sending: "asyncio.Task[None] | None" = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _model: LaneModel = field(init=False)
+    _step: StepCounts = field(init=False)  # the latest
     _now_s: Callable[[], float] = field(init=False)
 
     async def run(self) -> None:
@@ -63,6 +65,7 @@ class LoadLane:
             step = self._after(self.results[-1])
             if step is not None:
                 await self._rest()
+        self._model.counters.step = None
         self._all_measured = step is None
         if not self._stopped:
             self._model.closing.accept()
@@ -117,6 +120,7 @@ class LoadLane:
                 beside = [tasks.create_task(self._read(step, due))]
                 await self._first_read()
                 measuring.begin(self._now_s())
+                self._step = model.counters.step = self._counts(step, measuring)
                 beside.append(tasks.create_task(measuring.watch(model.counters, self._end_sending)))
                 sending = self._call_in_turn if due is None else self._send
                 self._sending = tasks.create_task(sending(due or (), measuring, tasks))
@@ -131,6 +135,17 @@ class LoadLane:
                 with suppress(UnwrittenError):  # whoever keeps the events has stopped the lanes
                     model.asker.keep(self.results[-1])
             model.queue.turns.clear()
+
+    def _counts(self, step: LoadStep, measuring: Measuring) -> StepCounts:
+        load, number = self.load, len(self.results) + 1
+        return StepCounts(
+            name=step.name,
+            number=number,
+            of=self.count,
+            counts_from_s=measuring.began_s + load.warmup,
+            ends_s=measuring.until_s,
+            later_s=((self.count or number) - number) * (load.rest + load.warmup + load.duration),
+        )
 
     async def _read(self, step: LoadStep, due: Sequence[float] | None) -> None:
         """Read the trials of a step some time before they are due."""
@@ -182,6 +197,7 @@ class LoadLane:
                 await asyncio.sleep(wait_s)
             elif n % AT_ONCE == 0:
                 await asyncio.sleep(0)  # what was begun is to be sent
+            self._step.due = n + 1
             if counters.in_flight >= most or wait_s < -BEHIND_S:
                 measuring.drop(at_s)
                 counters.planned -= 1
@@ -197,6 +213,7 @@ class LoadLane:
         async def call() -> None:
             while turn := await self._next():
                 self.askers[0].counters.planned += 1
+                self._step.due += 1
                 await asyncio.wait({self._begin(turn, self._now_s(), measuring, tasks)})
                 await asyncio.sleep(self.load.think)
 
@@ -248,6 +265,7 @@ class LoadLane:
             except Exception as error:  # whatever it is, it is about one reply: the others go on
                 ended = attempts.failure(turn, error)
             attempt = attempts.end(turn, ended)
+            self._step.answered += isinstance(ended, Reply)
             measuring.ended(call, attempt, self._now_s())
         except UnwrittenError:
             return

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
@@ -84,14 +84,14 @@ class StepsBefore:
         ]
 
 
-def listed(load: Load, repeats: int, measured: StepsBefore) -> Steps:
-    """Yield the steps of the rates that a load lists, as often as it repeats them, in its order."""
-    for step in to_measure(load, repeats, measured):  # noqa: UP028  a list takes nothing that is sent
+def listed(steps: Iterable[LoadStep]) -> Steps:
+    """Yield steps one after the other, whatever they come to."""
+    for step in steps:  # noqa: UP028  a list takes nothing that is sent
         yield step
 
 
 def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep]:
-    """Return what `listed` yields."""
+    """Return the steps of the rates that a load lists, as often as it repeats them, in its order."""
     done = {rate: len(measured.of(load, rate, load.duration)) for rate in load.rates}
     order = ((n, rate) for n in range(repeats) for rate in ordered(load, n))
     return [

@@ -8,7 +8,7 @@ from typing import Final
 from asyncbench.config import Find, Load, Sweep
 from asyncbench.engine import AnyLane, Asker
 from asyncbench.errors import ConfigError
-from asyncbench.load import LoadLane, RateSearch, killed_steps, listed, steps_before
+from asyncbench.load import LoadLane, RateSearch, killed_steps, listed, steps_before, to_measure
 from asyncbench.records import Model, RetryPolicy, Trial
 from asyncbench.run.state import RunState
 from asyncbench.sweeps import trials_of
@@ -73,6 +73,8 @@ def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
     if load.find is not None:
         finding = RateSearch(load=load, find=_within(load.find, model, load), before=before)
 
+    planned = to_measure(load, run.sweep.repeats, before)
+
     def trials(step: str) -> Iterator[Trial]:
         return trials_of(
             replace(run.sweep, repeats=WITHOUT_END),
@@ -87,7 +89,8 @@ def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
         name=model.alias,
         askers=[asker],
         load=load,
-        steps=listed(load, run.sweep.repeats, before) if finding is None else finding.steps(),
+        steps=listed(planned) if finding is None else finding.steps(),
+        count=len(planned) if finding is None else None,
         found=None if finding is None else partial(getattr, finding, "text"),
         trials=trials,
         say=run.screen.say,

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from asyncbench.engine import BatchCounts, Cap, Counters
+from asyncbench.engine import BatchCounts, Cap, Counters, StepCounts
 from asyncbench.records import Attempt, Outcome
 from asyncbench.run.costs import cap_text, cost_text, costs_text
 from asyncbench.shown import days, duration, middle_cut, safe, whole_percent
@@ -81,13 +81,19 @@ class Pace:
 
     def left_s(self, aliases: Iterable[str]) -> float | None:
         """Return the time left of the slowest of them; None: at least one does not move, or none is open."""
-        running = [alias for alias in aliases if (one := self._lanes[alias]).open and not one.over]
-        if any(self._lanes[alias].in_batches for alias in running):
+        lanes = {alias: self._lanes[alias] for alias in aliases}
+        running = [alias for alias, one in lanes.items() if (one.open or one.step) and not one.over]
+        if any(lanes[alias].in_batches for alias in running):
             return None  # no provider tells when they end
-        rates = {alias: self._per_s(alias, "closed") for alias in running}
-        if not rates or not all(rates.values()):
-            return None
-        return max(self._lanes[alias].open / rate for alias, rate in rates.items())
+        left = [self._left_s(alias) for alias in running]
+        known = [seconds for seconds in left if seconds is not None]
+        return max(known) if known and len(known) == len(left) else None
+
+    def _left_s(self, alias: str) -> float | None:
+        counters, rate = self._lanes[alias], self._per_s(alias, "closed")
+        if counters.step is not None:
+            return counters.step.left_s(self.now_s)
+        return counters.open / rate if rate else None
 
     def limited_by(self, alias: str) -> str:
         """Return what mostly kept a model from more calls, or how it ended."""
@@ -96,6 +102,8 @@ class Pace:
             return "stopped"
         if counters.budget_stopped:
             return "budget spent"
+        if counters.step is not None:
+            return ""
         if not counters.open:
             return "done"
         if counters.in_batches and not counters.in_flight:
@@ -141,7 +149,8 @@ OPTIONAL: Final = 2
 
 def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Text:
     """Return how far a run is, in so many characters and at most so many lines."""
-    below = [*batch_lines(lanes, pace.now_s), *map(cap_text, caps), *_latest_failure(lanes)]
+    news = [*step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
+    below = [*news, *map(cap_text, caps), *_latest_failure(lanes)]
     rows = _folded(lanes, pace, height - len(below) - 5)
     if len(lanes) > 1:
         rows.append(_row("total", tuple(lanes), lanes, pace, ""))
@@ -172,7 +181,26 @@ def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
     ]
     more = [f"{len(lanes) - len(shown):,} more models"] if len(lanes) > len(shown) else []
     said = ", ".join(part for part, wanted in parts.items() if wanted)
-    return "; ".join([said, *models, *more, *batch_lines(lanes, pace.now_s), *map(cap_text, caps)])
+    news = [*step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
+    return "; ".join([said, *models, *more, *news, *map(cap_text, caps)])
+
+
+def step_lines(lanes: Lanes, now_s: float) -> list[str]:
+    """Return how far the step of each model under load is; of many models only the first.
+
+    `now_s`: by the event loop's clock.
+    """
+    loaded = {alias: one for alias, one in lanes.items() if one.step is not None}
+    lines = [_step_text(alias, one.step, one.in_flight, now_s) for alias, one in loaded.items() if one.step]
+    more = len(lines) - IN_A_LINE
+    return [*lines[:IN_A_LINE], f"+{more:,} more models under load"] if more > 1 else lines
+
+
+def _step_text(alias: str, step: StepCounts, in_flight: int, now_s: float) -> str:
+    of = " of a search" if step.of is None else f" of {step.of:,}"
+    phase = ", warm-up" if now_s < step.counts_from_s else ", last answers" if now_s >= step.ends_s else ""
+    counts = f"{step.due:,} calls due, {step.answered:,} answered, {in_flight:,} in flight"
+    return f"{safe(alias)}: step {step.number:,}{of}, {step.name}{phase}: {counts}"
 
 
 def batch_lines(lanes: Lanes, now_s: float) -> list[str]:

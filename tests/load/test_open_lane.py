@@ -14,6 +14,7 @@ from asyncbench.load import StepsBefore, due_times, open_lane
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED
 from asyncbench.pricing import picodollars
 from asyncbench.records import Limits, Outcome
+from asyncbench.run.picture import step_lines
 from tests.engine.night import RIGHT, VirtualLoop, virtually
 from tests.load.world import LOADED, Loaded, Queue, due_s, latency_s, load_of
 
@@ -138,6 +139,32 @@ def test_a_step_begins_once_its_first_problems_are_read():
     told = virtually(night())
     assert len(told.steps) == 2
     assert max(call.late_s for call in told.calls) < 0.001
+
+
+def test_whoever_looks_sees_which_step_it_is_how_far_and_how_long_all_take():
+    seen = []
+
+    async def look(told, *at_s):
+        clock, counters = asyncio.get_running_loop(), told.lanes[0].askers[0].counters
+        for seconds in at_s:
+            await asyncio.sleep(seconds - clock.time())
+            lines = step_lines({"m": counters}, clock.time())
+            seen.append((*lines, counters.step and round(counters.step.left_s(clock.time()))))
+
+    async def night():
+        told, load = Loaded(), {"rates": [5, 10], "arrivals": "constant", "order": "rising"}
+        times = {"warmup": "2s", "duration": "10s", "rest": "3s"}
+        told.add(Queue(99, lambda: 1.0).ask, load_of(**load, **times))
+        await told.live(look(told, 1.55, 8.05, 12.55, 20.05))
+        return told.lanes[0].askers[0].counters.step
+
+    assert virtually(night()) is None  # in the end
+    assert seen == [
+        ("m: step 1 of 2, constant 5/s #1, warm-up: 8 calls due, 3 answered, 5 in flight", 25),
+        ("m: step 1 of 2, constant 5/s #1: 41 calls due, 36 answered, 5 in flight", 19),
+        ("m: step 1 of 2, constant 5/s #1, last answers: 60 calls due, 58 answered, 2 in flight", 15),
+        ("m: step 2 of 2, constant 10/s #1: 43 calls due, 33 answered, 10 in flight", 8),
+    ]
 
 
 @pytest.mark.parametrize("same", [True, False])

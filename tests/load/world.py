@@ -8,7 +8,7 @@ from typing import Any
 
 from asyncbench.config import sweep_from
 from asyncbench.config.loading import Load
-from asyncbench.load import LoadLane, StepsBefore, listed
+from asyncbench.load import LoadLane, StepsBefore, listed, to_measure
 from asyncbench.load.steps import Steps
 from asyncbench.prompting import TrialIds
 from asyncbench.records import (
@@ -65,11 +65,13 @@ class Loaded(Night):
         asker.request_for = lambda trial: replace(requests(1, model)[0], trial=trial)
         for name, value in keys.items():
             setattr(asker, name, value)
+        listing = to_measure(load, repeats, measured or StepsBefore())
         lane = LoadLane(
             name=model.alias,
             askers=[asker],
             load=load,
-            steps=steps or listed(load, repeats, measured or StepsBefore()),
+            steps=listed(listing) if steps is None else steps,
+            count=len(listing) if steps is None else None,
             trials=lambda name: trials_of(model, name),
             say=self.said.append,
         )

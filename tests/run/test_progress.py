@@ -12,7 +12,7 @@ from rich.console import Console
 
 from asyncbench.engine import minutes
 from asyncbench.engine.budget import Cap
-from asyncbench.engine.telemetry import BatchCounts, Counters
+from asyncbench.engine.telemetry import BatchCounts, Counters, StepCounts
 from asyncbench.records import Attempt, Outcome
 from asyncbench.run.costs import cost_text, costs_text
 from asyncbench.run.picture import LIMITED_BY, Pace, picture
@@ -249,6 +249,23 @@ def test_a_terminal_shows_what_is_in_batches_instead_of_a_dead_bar(width):
     assert 3 <= bar.count("╍") / bar.count("━") <= 6
     assert figures(a.replace("╍", "")).startswith("a 20/100 100 % 0 batches")
     assert batches == "a batches: 1 in doubt, 2 running; 80 trials, oldest 10 s, next look in 5 min"
+
+
+def test_a_load_says_its_step_and_the_time_left_of_all_steps():
+    step = StepCounts(
+        name="poisson 8/s #1", number=2, of=3, counts_from_s=5, ends_s=70, later_s=120, due=80, answered=70
+    )
+    loaded = counters(planned=80, done=80, step=step)
+    *_, row, time_left, line = drawn({"m": loaded}, width=80)
+    assert "done" not in row  # what is due now is answered, but more will be
+    assert time_left == "0:00:10 so far, about 0:03:00 left"
+    assert line == "m: step 2 of 3, poisson 8/s #1: 80 calls due, 70 answered, 0 in flight"
+    out = io.StringIO()
+    virtually(shown(Lines(out), {"m": loaded}, for_s=6))
+    assert "about 0:03:00 left; m 80/80; m: step 2 of 3, poisson 8/s #1" in out.getvalue()
+    step.of = None
+    *_, line = drawn({"m": loaded}, width=80)
+    assert line.startswith("m: step 2 of a search, poisson 8/s #1: ")
 
 
 def test_a_terminal_is_left_without_the_table_when_the_run_is_over():
