@@ -16,6 +16,7 @@ from asyncbench.load.resuming import killed_steps as killed_steps, steps_before 
 from asyncbench.load.searching import RateSearch as RateSearch, most_calls as most_calls
 from asyncbench.load.steps import (
     CLIENT_BOUND as CLIENT_BOUND,
+    CLOSED_LOOP as CLOSED_LOOP,
     INCOMPLETE as INCOMPLETE,
     MET as MET,
     MISSED as MISSED,

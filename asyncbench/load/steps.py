@@ -15,6 +15,10 @@ from asyncbench.shown import count
 INCOMPLETE, CLIENT_BOUND = "incomplete", "client_bound"  # verdicts on steps that are measured again
 MET, MISSED, UNRESOLVED = "met", "missed", "unresolved"
 SHUFFLED: Final = "shuffled"
+CLOSED_LOOP: Final = (
+    "callers wait for their answers (`arrivals: closed`): a slow server slows them, so latencies look better "
+    "than for users who do not wait"
+)
 Steps = Generator["LoadStep", StepResult, None]  # is sent what each step came to
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from asyncbench.config import Find, Load, Sweep
 from asyncbench.engine import AnyLane, Asker
 from asyncbench.errors import ConfigError
-from asyncbench.load import LoadLane, RateSearch, killed_steps, listed, steps_before, to_measure
+from asyncbench.load import CLOSED_LOOP, LoadLane, RateSearch, killed_steps, listed, steps_before, to_measure
 from asyncbench.records import Model, RetryPolicy, Trial
 from asyncbench.run.state import RunState
 from asyncbench.sweeps import trials_of
@@ -56,10 +56,7 @@ def cautions_of_load(load: Load, models: Sequence[Model], written: Sequence[Mode
             "(`ulimit -Hn`)"
         )
     if load.closed:
-        yield (
-            "callers wait for their answers (`arrivals: closed`): a slow server slows them, so its latencies "
-            "look better than for users who do not wait"
-        )
+        yield CLOSED_LOOP
 
 
 def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from asyncbench.batches import PartStanding, left_in_batches, warnings_on
 from asyncbench.engine import Cap, Counters, Ledger
-from asyncbench.load import step_text
+from asyncbench.load import CLOSED_LOOP, step_text
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome, StepResult
 from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text
@@ -279,6 +279,8 @@ class Summary:
         """Return what steps came to, why the others were not measured, and the command that does so."""
         lines = [step_text(step) for step in self.steps or ()]
         lines += [f"{alias}: {found}" for alias, found in self.found.items()]
+        if any(step.arrivals == "closed" for step in self.steps or ()):
+            lines.append(f"{CLOSED_LOOP[:1].upper()}{CLOSED_LOOP[1:]}.")
         if any(step.verdict == "client_bound" for step in self.steps or ()):
             lines.append(
                 "This computer was the bottleneck of some steps, so their figures are its own. Ask for lower "

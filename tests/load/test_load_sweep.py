@@ -74,7 +74,8 @@ def test_what_is_measured_is_not_measured_again_and_more_is(server, problems, tm
 
 
 def test_a_closed_loop_has_as_many_callers_as_it_says(server, problems, tmp_path):
-    loaded(asked(server, problems, tmp_path / "out", arrivals="closed", rates=[3]))
+    summary = loaded(asked(server, problems, tmp_path / "out", arrivals="closed", rates=[3]))
+    assert "Callers wait for their answers (`arrivals: closed`): a slow server" in summary.as_text()
     (step,) = read_steps(tmp_path / "out").to_pylist()
     assert (step["load"], step["arrivals"], step["rate"]) == ("closed 3 #1", "closed", 3.0)
     assert (step["in_flight_max"], step["ks_p"]) == (3, None)
