@@ -1,13 +1,14 @@
 """What a results folder holds, at a glance: planned, done, failed, open, dollars, and how its files are."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
 from asyncbench.engine import CellCounts
+from asyncbench.load import CLIENT_BOUND, INCOMPLETE
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.reports.batch_status import BatchesStatus, aliases_of, batches_in
@@ -46,6 +47,17 @@ class ModelStatus:
     cost_usd: float | None  # of the attempts whose cost is known; None: of none is it known
     skipped: int = 0  # not asked, for enough is known of their cells by the rule in force
     in_batches: int = 0  # trials of `open` that are in batches, or in doubt
+    loaded: int = 0  # trials of loads: in none of the other figures but calls and cost
+    steps: Mapping[str, int] = field(default_factory=dict)  # of loads: `measured` and why others are not
+
+    @property
+    def load_text(self) -> str:
+        """What steps of loads came to; empty: there was none."""
+        if not self.steps:
+            return f"{self.model} under load: no step is over yet" if self.loaded else ""
+        said = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in self.steps.items())
+        steps = sum(self.steps.values())
+        return f"{self.model} under load: {steps:,} step{'s' * (steps > 1)}, {said}"
 
     def as_row(self, *, skipped: bool, batches: bool) -> tuple[str, ...]:
         """Return the figures as they are shown, with or without what was skipped, and what is in batches."""
@@ -123,6 +135,7 @@ class Status(FolderReport):
         out = ("in batches", "in flight") if self._batched else ("in flight",)
         head = ("model", "planned", *closed, "failed", "open", *out, "attempts", "cost", "")
         yield Sheet(title="", head=head, rows=self._rows())
+        yield from (model.load_text for model in self.models if model.load_text)
         for cap in self.budget:
             yield cap.said(running=self.running)
         if self.batches is not None:
@@ -301,6 +314,11 @@ def _caps(
 
 
 def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[CellCounts]) -> ModelStatus:
+    if planned is None and found.loaded and not found.finished:
+        planned = 0  # a load plans steps
+    steps = Counter(
+        verdict if verdict in (INCOMPLETE, CLIENT_BOUND) else "measured" for verdict in found.steps.elements()
+    )
     skipped = sum(trials for figures, trials in found.skips.items() if figures in holds)
     unfinished = None if planned is None else max(0, planned - found.finished - skipped)
     return ModelStatus(
@@ -315,6 +333,8 @@ def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[
         unpriced_attempts=found.unpriced,
         cost_usd=found.cost_usd,
         skipped=skipped,
+        loaded=found.loaded,
+        steps={what: steps[what] for what in ("measured", INCOMPLETE, CLIENT_BOUND) if steps[what]},
     )
 
 

@@ -1,7 +1,7 @@
 """How far a results folder is, and the state of its files."""
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +24,9 @@ from asyncbench.store.snapshot import Snapshot
 class ModelCounts:
     """How far one model is."""
 
-    outcomes: dict[str, int] = field(default_factory=dict)  # finished trials by outcome
+    outcomes: dict[str, int] = field(default_factory=dict)  # finished trials by outcome, but for loads
+    loaded: int = 0  # finished trials of loads
+    steps: Counter[str | None] = field(default_factory=Counter)  # of loads, by verdict
     attempts: int = 0  # calls that are over
     cost_usd: float | None = 0.0  # of the calls whose cost is known; None: of none is it known
     unpriced: int = 0  # calls whose cost is unknown
@@ -87,9 +89,14 @@ def _stats(paths: Iterable[Path]) -> list[os.stat_result]:
 
 def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
     models: defaultdict[str, ModelCounts] = defaultdict(ModelCounts)
-    trials = snapshot.read("trials", ["model", "outcome"]).group_by(["model", "outcome"])
-    for row in trials.aggregate([([], "count_all")]).to_pylist():
+    trials = snapshot.read("trials", ["model", "outcome", "load"])
+    asked = trials.filter(pc.is_null(trials["load"])).group_by(["model", "outcome"])
+    for row in asked.aggregate([([], "count_all")]).to_pylist():
         models[row["model"]].outcomes[row["outcome"]] = row["count_all"]
+    for row in trials.group_by("model").aggregate([("load", "count")]).to_pylist():
+        models[row["model"]].loaded = row["load_count"]
+    for row in snapshot.read("steps", ["model", "verdict"]).to_pylist():
+        models[row["model"]].steps[row["verdict"]] += 1
     attempts = snapshot.read("attempts", ["model", "cost_usd", "started_at"]).group_by("model")
     known = pc.ScalarAggregateOptions(min_count=1)  # without any, the sum is unknown, not 0
     sums = attempts.aggregate(

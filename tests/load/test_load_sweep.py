@@ -8,7 +8,15 @@ from collections import Counter
 import pytest
 import yaml
 
-from asyncbench import read_attempts, read_steps, read_trials, run_load, run_sweep
+from asyncbench import (
+    read_attempts,
+    read_steps,
+    read_trials,
+    report,
+    run_load,
+    run_sweep,
+    status as status_of,
+)
 from asyncbench.config import as_mapping, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.run import Exit
@@ -95,6 +103,21 @@ def test_a_deadline_ends_a_step_which_is_then_incomplete(server, problems, tmp_p
     (step,) = read_steps(tmp_path / "out").to_pylist()
     assert step["verdict"] == "incomplete"
     assert 0 < step["answered"] < 20
+
+
+def test_a_load_leaves_the_figures_of_an_ordinary_sweep_in_its_folder_alone(server, problems, tmp_path):
+    ordinary = sweep(tmp_path / "out", problems, entry(server, "simulated/oracle"))
+    asyncio.run(run_sweep(ordinary, limit=5, progress=False))
+    before = status_of(tmp_path / "out")
+    loaded(asked(server, problems, tmp_path / "out", rates=[20], duration="1s"))
+    after = status_of(tmp_path / "out")
+    (was,), (model,) = before.models, after.models
+    assert (was.planned, was.done, was.open) == (72, 5, 67) == (model.planned, model.done, model.open)
+    assert model.loaded == 30 == model.attempts - was.attempts
+    assert sum(model.steps.values()) == 1
+    assert "simulated/oracle under load: 1 step, 1 " in after.as_text()
+    assert "5/72" in after.as_line()
+    assert json.loads(report(tmp_path / "out").as_json())["suites"][0]["trials"] == 5
 
 
 def test_run_and_load_each_have_their_sweeps(server, problems, tmp_path):
