@@ -1,6 +1,7 @@
 """Results read: report, compare, sql, reconcile."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +11,11 @@ from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, 
 from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:
+    from asyncbench.shown import Report
     from asyncbench.views import Chosen
 
 STYLES = (
-    *("morning", "standings", "heatmap", "anatomy", "cost", "quota"),
+    *("morning", "standings", "heatmap", "anatomy", "cost", "quota", "load"),
     *("llm-arithmetic", "integer-addition", "nupa"),
 )
 Style = Annotated[
@@ -119,20 +121,26 @@ def report(
 
     quota: how much of its rate limit each model used, and why not more.
 
+    load: how fast and how right each rate of `asyncbench load` was, and the highest that kept the SLO.
+
     llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
     of = _filtered(folders, suite, task, models, where)
     of_style: dict[str, Any] = {"min_depth": min_depth, "grader": grader, "published": published or None}
     printed: dict[str, Any] = {"by": by, "prices": prices}  # Any: what each option takes
     if figures:
-        others = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
-        _write_figures(of, figures, style, of_style, without=printed | others)
+        printed |= {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
+        _write_figures(of, figures, style, of_style, without=printed)
     elif html or out:
         _write_page(of, out, without={"style": style, **printed, **of_style, "json": as_json}, asked=html)
     else:
-        from asyncbench.reports import report as report_of
+        show(_made(of, style, printed | of_style), as_json=as_json, markdown=markdown, latex=latex)
 
-        show(report_of(of, style, **printed, **of_style), as_json=as_json, markdown=markdown, latex=latex)
+
+def _made(of: "Chosen", style: str | None, options: Mapping[str, Any]) -> "Report":  # Any: of the style
+    from asyncbench.reports import report as report_of
+
+    return report_of(of, style, **options)
 
 
 def _filtered(

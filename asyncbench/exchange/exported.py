@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 from urllib.parse import quote
 
 import pyarrow.compute as pc
@@ -19,6 +19,7 @@ from asyncbench.providers import is_simulated
 from asyncbench.records import Condition, Outcome
 from asyncbench.store import ENTRANT, IMPORTED, Manifest, read_attempts, read_grades, read_trials
 
+AT_REST: Final = pc.field("load").is_null()  # an answer to a load is no second answer to its question
 Row = dict[str, Any]  # Any: the columns of `trials` and what `_added` adds
 Asked = Mapping[str, tuple[int, tuple[str, ...], str]]  # problem id → place in the set, operands, question
 
@@ -73,7 +74,7 @@ def parts_of(
         ConfigError: they are of other tasks than the format knows, or there are none.
         StoreError: the folder cannot be read.
     """
-    trials = read_trials(folder, [*OF_A_PART, "finished_at"], pc.field("suite").isin(list(suites)))
+    trials = read_trials(folder, [*OF_A_PART, "finished_at"], AT_REST & pc.field("suite").isin(list(suites)))
     rows = trials.group_by(OF_A_PART).aggregate([("finished_at", "max")]).to_pylist()
     if not rows:
         raise ConfigError(
@@ -107,7 +108,7 @@ def rows_of(part: ExportedPart, folder: Path, suites: Collection[str], asked: As
     Raises:
         StoreError: the folder cannot be read, or the problem of a trial is not in it.
     """
-    wanted = pc.field("suite").isin(list(suites)) & (pc.field("run") == part.run)
+    wanted = AT_REST & pc.field("suite").isin(list(suites)) & (pc.field("run") == part.run)
     if not part.imported:
         wanted &= (pc.field("model") == part.model) & (pc.field("condition") == part.condition)
     trials = read_trials(folder, TRIALS, wanted)

@@ -12,7 +12,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.records import BATCH
 from asyncbench.results import PRICED, bound_of, joined, keep_calls, whole
 from asyncbench.store import LOST
-from asyncbench.views import FolderViews, counted
+from asyncbench.views import FolderViews, chosen, counted
 
 TIERS: Final = ("standard", "batch", "flex", "priority")
 HALF_HOUR_S: Final = 1800
@@ -164,7 +164,7 @@ def use_of(folder: Path, provider: str | None, *, now: datetime, shift_h: float 
         ConfigError: no call is of that provider; names those that are in the folder.
         StoreError: what the folder holds cannot be read.
     """
-    return counted(folder, lambda views: _use(views, provider, now, shift_h))
+    return counted(chosen(folder, loaded=True), lambda views: _use(views, provider, now, shift_h))
 
 
 def _use(views: FolderViews, provider: str | None, now: datetime, shift_h: float) -> FolderUse:

@@ -84,6 +84,7 @@ class CostReport(FolderReport):
     imported: bool
     several: bool  # whether a model has several conditions or runs: they are together everywhere
     reused: int  # answers taken over from another sweep, which cost nothing here
+    loaded: int  # of the calls: those of a load
     unended: int  # calls without an end
     unended_reserved_usd: float
     sources: tuple[str, ...]  # whose prices
@@ -107,7 +108,8 @@ class CostReport(FolderReport):
 
     def _data(self) -> dict[str, object]:
         told = {
-            name: getattr(self, name) for name in ("folder", "simulated", "imported", "reused", "unended")
+            name: getattr(self, name)
+            for name in ("folder", "simulated", "imported", "reused", "loaded", "unended")
         }
         lists = {name: getattr(self, name) for name in ("models", "tasks", "outcomes", "statuses", "modes")}
         return (
@@ -143,6 +145,8 @@ class CostReport(FolderReport):
             yield "Imported: these are the costs in the imported files. Costs that they lack are not counted."
         if self.reused:
             yield f"{self.reused:,} answers were reused from another sweep and cost nothing here."
+        if self.loaded:
+            yield f"{self.loaded:,} of these calls were made by `asyncbench load`."
         if self.unended:
             yield (
                 f"{self.unended:,} calls have not ended (in flight; lost, if no run is going). The tables "
@@ -236,6 +240,7 @@ def _cost_report(views: FolderViews) -> CostReport:
         imported=imported,
         several=any(times > 1 for times in Counter(model for _, model, _ in planned(manifest)).values()),
         reused=asked["reused"],
+        loaded=views.rows("SELECT count(load) AS calls FROM attempts")[0]["calls"],
         unended=len(unended),
         unended_reserved_usd=sum(bound_of(sent) or 0.0 for sent in unended),
         sources=tuple(sorted(asked["sources"] or ())),
@@ -249,7 +254,7 @@ def _cost_report(views: FolderViews) -> CostReport:
         cells=costs[CELL_KEYS],
         untold=untold_in(views) if asked["untold"] and not imported else (),
         forecasts=tuple(forecasts_of(views, costs["model",])),
-        budgets=tuple(_budgets(views)),
+        budgets=tuple(budgets_in(views)),
     )
 
 
@@ -260,7 +265,7 @@ def _groups(costs: Mapping[CostKey, CallCosts], correct: Mapping[CostKey, int] |
     )
 
 
-def _budgets(views: FolderViews) -> Iterator[Budget]:
+def budgets_in(views: FolderViews) -> Iterator[Budget]:
     """Yield the budgets of all folders, each with all that was spent of it."""
     caps = [
         (label, path, cap) for label, path in views.folders for cap in read_manifest(path).get("budget") or ()

@@ -135,7 +135,10 @@ class Status(FolderReport):
         out = ("in batches", "in flight") if self._batched else ("in flight",)
         head = ("model", "planned", *closed, "failed", "open", *out, "attempts", "cost", "")
         yield Sheet(title="", head=head, rows=self._rows())
-        yield from (model.load_text for model in self.models if model.load_text)
+        loads = [model.load_text for model in self.models if model.load_text]
+        yield from loads
+        if loads:
+            yield f"asyncbench report {self.folder} --style load shows what each step came to"
         for cap in self.budget:
             yield cap.said(running=self.running)
         if self.batches is not None:

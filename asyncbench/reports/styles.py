@@ -1,6 +1,7 @@
 """report(): the report of a results folder in any style."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,11 +10,12 @@ from asyncbench.reports.anatomy_report import anatomy_on
 from asyncbench.reports.cost import cost_report_on
 from asyncbench.reports.effects import effects_on
 from asyncbench.reports.heatmap import accuracy_maps_on
+from asyncbench.reports.load import load_report_on, only_loaded
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
-from asyncbench.results import NothingToShowError, of_chosen
+from asyncbench.results import Nothing, NothingToShowError, of_chosen
 from asyncbench.shown import Report
 from asyncbench.views import Chosen, Folders, chosen
 
@@ -26,7 +28,9 @@ _OWN: Mapping[str, Callable[[Chosen], Report]] = {
     "anatomy": anatomy_on,
     "cost": cost_report_on,
     "quota": quota_report_on,
+    "load": load_report_on,
 }
+_LOADED = ("load", "cost")  # styles in which answers to a load count
 _FITTING: Mapping[str | None, set[str]] = {  # the options of a style; those not listed have none
     None: {"by", "prices"},
     "standings": {"by"},
@@ -57,8 +61,8 @@ def report(
 
     Args:
         folder: the results folder, or a list of several. They are compared on the same problems.
-        style: `morning`, `standings`, `heatmap`, `anatomy`, `cost`, `quota`, `llm-arithmetic`,
-            `integer-addition` or `nupa`. [accuracy, outcomes, tokens, cost and latency]
+        style: `morning`, `standings`, `heatmap`, `anatomy`, `cost`, `quota`, `load`,
+            `llm-arithmetic`, `integer-addition` or `nupa`. [accuracy, outcomes, tokens, cost and latency]
         by: `condition`, `folder`, or a parameter that the sweep varied, such as `effort`: compare its values
             on the same problems. Without a style, or with `standings`.
         suite, task: only trials of it. [all]
@@ -85,10 +89,23 @@ def report(
         options["published"] = True
     _check(style, options)
     of = chosen(folder, suite=suite, task=task, models=models, where=where)
+    if style not in _LOADED and only_loaded(of):
+        if style is not None or options:
+            return _left_out(of, style)
+        style = "load"
+    of = replace(of, loaded=True) if style in _LOADED else of
     try:
         return of_chosen(_made(of, style, options), of)
     except NothingToShowError as nothing:
         return nothing.page
+
+
+def _left_out(of: Chosen, style: str | None) -> Report:
+    said = f"`--style {style}` leaves out" if style else "this report leaves out"
+    return Nothing(
+        folder=str(of),
+        nothing=f"{of} holds only answers to a load, which {said}. `--style load` shows them.",
+    )
 
 
 def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of the style

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import orjson
 
+from asyncbench.config import CLOSED
 from asyncbench.engine import Interval, always_valid_interval
 from asyncbench.load import CLIENT_BOUND, INCOMPLETE, MEASURED, MET, MISSED, UNRESOLVED
-from asyncbench.stats import Percentile, fewest_for, percentile
+from asyncbench.stats import Percentile, fewest_for, percentile, rank_of
 from asyncbench.views import FolderViews
 
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -78,17 +79,23 @@ class CallTimes:
         """Return a percentile, `p50`, `p95` or `p99`; None: `why` says so."""
         return percentile(self.told_s, PERCENTILES[name], endless=self.endless) if self.told_s else None
 
+    @property
+    def calls(self) -> int:
+        return len(self.told_s) + self.endless
+
+    def too_few(self, name: str) -> bool:
+        """Whether so few calls do not bound such a percentile."""
+        return bool(self.told_s) and self.calls < fewest_for(PERCENTILES[name])
+
     def why(self, name: str) -> str:
         """Return why there is no such percentile; empty: there is one."""
-        calls, fewest = len(self.told_s) + self.endless, fewest_for(PERCENTILES[name])
         if not self.told_s:
             return NO_TIMES[self.kind]
-        if calls < fewest:
-            return f"{calls:,} calls, and {name} takes {fewest}"
+        if self.too_few(name):
+            return f"{self.calls:,} calls, and {name} takes {fewest_for(PERCENTILES[name])}"
         found = self.at(name)
         if found is not None and isinf(found.value):
-            what = "first token" if self.kind in ("ttft", "ttfo") else "answer"
-            return f"{100 * self.endless / calls:.1f} % of calls have no {what}"
+            return f"{100 * self.endless / self.calls:.1f} % of calls have no answer"
         return ""
 
     def as_mapping(self) -> dict[str, object]:
@@ -137,6 +144,11 @@ class StepFigures:
     left_out: tuple[str, ...] = ()  # verdicts of others of this rate, which do not count
 
     @property
+    def asked(self) -> str:
+        """The rate that was asked for, as people say it."""
+        return f"{self.rate:g} callers" if self.arrivals == CLOSED else f"{self.rate:g}/s"
+
+    @property
     def offered_per_s(self) -> float:
         """Calls a second that were due."""
         return self.offered / self.seconds if self.seconds else 0.0
@@ -174,9 +186,9 @@ class StepFigures:
         return None if self.met is None else always_valid_interval(self.met, self.offered)
 
     @property
-    def late(self) -> CallTimes:
-        """How late calls were sent."""
-        return CallTimes(kind="latency", told_s=self.late_s, endless=0)
+    def late_p99_s(self) -> float | None:
+        """How late 99 % of the calls were sent at most, however few they are: it is no figure of a server."""
+        return self.late_s[rank_of(len(self.late_s), 0.99) - 1] if self.late_s else None
 
     @property
     def usd_per_1000(self) -> float | None:
@@ -195,9 +207,10 @@ class StepFigures:
         rates = ("offered_per_s", "answered_per_s", "ended_per_s", "tokens_per_s", "goodput_per_s")
         counted = {name: getattr(self, name) for name in ("model", "step", "arrivals", "rate", "seconds")}
         counted |= {name: getattr(self, name) for name in (*plain, *rates)}
-        times = {name: one.as_mapping() for name, one in (*self.times.items(), ("late", self.late))}
+        times = {name: one.as_mapping() for name, one in self.times.items()}
         interval = self.kept_interval
         last = {
+            "late_p99_s": self.late_p99_s,
             "output_tokens": self.output_tokens,
             "slo": self.slo,
             "met": self.met,
@@ -308,11 +321,9 @@ def _times(kind: str, parts: Sequence[CallTimes]) -> CallTimes:
 
 
 def _verdict(steps: Sequence[StepFigures]) -> str | None:
-    """Return the verdict on several steps: that of all calls, unless one of the steps speaks against it."""
-    verdicts, slo = {one.verdict for one in steps}, steps[0].slo
-    if len(verdicts) == 1 or slo is None:
+    """Return the verdict on several steps: that of all their calls, as a search for a rate has it."""
+    slo = steps[0].slo
+    if slo is None or steps[0].verdict in (CLIENT_BOUND, INCOMPLETE):
         return steps[0].verdict
     low, high = always_valid_interval(sum(one.met or 0 for one in steps), sum(one.offered for one in steps))
-    if low >= slo["share"] and MISSED not in verdicts:
-        return MET
-    return MISSED if high < slo["share"] and MET not in verdicts else UNRESOLVED
+    return MET if low >= slo["share"] else MISSED if high < slo["share"] else UNRESOLVED

@@ -280,7 +280,7 @@ def read_model(folder: Folders, model: str, columns: Sequence[str], filters: pc.
         ConfigError: the folder is not a results folder.
         StoreError: it cannot be read.
     """
-    of, wanted = chosen(folder), filters & (pc.field("model") == model)
+    of, wanted = chosen(folder), filters & (pc.field("model") == model) & pc.field("load").is_null()
     if not of.plain:
         every = ", ".join(dict.fromkeys((*columns, "model", "run", "condition", "problem_id")))
         query = f"SELECT {every} FROM trials WHERE model = $model"  # noqa: S608  names of ours

@@ -16,6 +16,9 @@ MEDIAN_TTFT, P95_TTFT = "median TTFT", "p95 TTFT"
 MEDIAN_LATENCY, P95_LATENCY = "median latency", "p95 latency"
 PASS_AT_K, MAJORITY_AT_K, PASS_HAT_K = "pass@k (95 % CI)", "majority@k (95 % CI)", "pass^k (95 % CI)"
 BOUND_BY: Final = "limited by"
+KEPT_SLO: Final = "kept the SLO"
+PER_1000_ANSWERS: Final = "cost per 1,000 answers"
+BESIDE_LIGHTEST: Final = "beside the lightest (95 % CI)"
 
 HEADINGS: Final[Mapping[str, str]] = {
     # what is compared
@@ -35,7 +38,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "open": "trials without a result that the next run asks",
     "skipped": "trials that `stop_when` made unnecessary",
     "failed": "trials without any reply",
-    "in flight": "calls sent that have not ended",
+    "in flight": "calls sent that have not ended; of a step, their mean",
     "problems": "problems that are counted: in a comparison, those that both models were asked",
     "question": "the question, as it was asked",
     "expected": "the right answer",
@@ -159,4 +162,29 @@ HEADINGS: Final[Mapping[str, str]] = {
     "refused": "calls that the server refused (429, 503 or 529)",
     "most in flight": "the most calls open at once",
     BOUND_BY: "what the lane waited for most",
+    # load
+    "step": "the rate that was asked for, with its pattern where they differ; all repeats together",
+    "steps": "how often the rate was measured",
+    "verdict": "whether the promised share of calls surely kept the SLO",
+    "due per s": "calls a second that were due",
+    "answered per s": "answers to these calls, a second",
+    "goodput per s": "calls a second that kept the SLO",
+    KEPT_SLO: "part of all calls that were due, with its 95 % interval",
+    "unfinished": "calls without an end when the step was over",
+    "dropped": "calls that were never sent, for too many were in flight",
+    "tokens per s": "output tokens of the answers, a second",
+    PER_1000_ANSWERS: "USD of all calls, for a thousand answers",
+    **{
+        f"{name} {percentile}": f"{meaning}; {words} of the calls took no longer"
+        for name, meaning in (
+            ("TTFT", "seconds from the due time to the first token"),
+            ("TPOT", "seconds for an output token after the first"),
+            ("latency", "seconds from the due time to the end of the answer"),
+        )
+        for percentile, words in (("p50", "half"), ("p95", "95 %"), ("p99", "99 %"))
+    },
+    "late p99": "seconds from the due time to the request, connecting apart; 99 % were no later",
+    "graded answers": "answers that came, those of the warm-up left out",
+    BESIDE_LIGHTEST: "difference in accuracy to the step of the lowest rate, in percentage points",
+    "other texts": "answers at temperature 0 whose text is not that of the lightest step",
 }

@@ -8,6 +8,7 @@ from asyncbench.stats.order_statistics import (
     Percentile as Percentile,
     fewest_for as fewest_for,
     percentile as percentile,
+    rank_of as rank_of,
 )
 from asyncbench.stats.paired import (
     bootstrap_difference as bootstrap_difference,

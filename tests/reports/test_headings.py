@@ -10,6 +10,7 @@ from asyncbench.reports import regrade_report
 from asyncbench.results.anatomy import UNCLASSIFIED
 from asyncbench.shown import HEADINGS, Sheet
 from tests.reports import answered
+from tests.reports.loaded import folder_of as load_of, step
 from tests.reports.paid import Call, folder_of, trials
 from tests.reports.test_cost import forecast, with_forecasts
 from tests.store.made import folder_of as lanes_of, minute
@@ -34,6 +35,8 @@ def sheets(tmp_path_factory):
     with_forecasts(paid, forecast(4, 1, low=0, high=9_000))
     lanes = lanes_of(place / "lanes", minute())
     reports = [ab.report(folder, style) for folder in (night, paid, lanes) for style in STYLES]
+    loaded = load_of(place / "load", step(8, [0.1] * 80), step(8, [0.2, None] * 40, round_=2, first=1000))
+    reports.append(ab.report(loaded, "load"))
     reports += [ab.compare("a", "b", night, unpaired=True), ab.status(night), regrade_report(night)]
     return [part for report in reports for part in report._parts() if isinstance(part, Sheet)]
 

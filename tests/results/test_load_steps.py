@@ -61,7 +61,7 @@ def test_times_count_from_when_a_call_was_due_and_calls_of_the_warm_up_do_not_co
     assert found.times["ttft"].at("p95").value == pytest.approx(0.75)
     assert found.times["ttfo"].at("p95").value == pytest.approx(1.0)
     assert found.times["tpot"].at("p50").value == pytest.approx((1.39 - 0.5) / 10)
-    assert found.late.at("p50").value == pytest.approx(0.25)
+    assert found.late_p99_s == pytest.approx(0.25)
     assert found.late_share == pytest.approx(0.25 / (0.25 + 1.395))
     assert (found.answered_per_s, found.goodput_per_s, found.tokens_per_s) == (8.0, 8.0, 88.0)
     assert found.usd_per_1000 == pytest.approx(1.0)
@@ -93,7 +93,7 @@ def test_calls_without_an_answer_are_above_all_others_those_never_sent_too():
     assert found.times["latency"].endless == found.times["ttft"].endless == found.times["tpot"].endless == 10
     assert found.times["latency"].at("p50").value == pytest.approx(1.25)
     assert found.times["latency"].why("p95") == "10.0 % of calls have no answer"
-    assert found.times["ttft"].why("p95") == "10.0 % of calls have no first token"
+    assert found.times["ttft"].why("p95") == "10.0 % of calls have no answer"
     assert found.as_mapping()["latency"]["p95"]["s"] is None
     assert (found.kept_share, found.unanswered) == (0.9, 10)
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.exchange.exported import FileToWrite
+from asyncbench.exchange.exported import AT_REST, FileToWrite
 from asyncbench.exchange.inspect.counting import LogCounts
 from asyncbench.exchange.inspect.headers import LogHeader
 from asyncbench.exchange.inspect.samples import Row, condition_of, sample_of, summary_of
@@ -116,7 +116,7 @@ class EvalLog:
             asked = self._problems(batch["problem_id"], problems)
             for place, row in enumerate(batch.to_pylist()):
                 grades = graded.of(row["trial_id"])
-                if row["condition"] == condition:
+                if row["condition"] == condition and row["load"] is None:
                     yield row, grades, asked.problem(place)
 
     def _problems(self, ids: "pa.Array[pa.StringScalar]", problems: pa.Table) -> ProblemRows:
@@ -153,7 +153,7 @@ def logs(folder: Path, manifest: Manifest) -> list[FileToWrite]:
         ConfigError: there are none.
         StoreError: the folder cannot be read.
     """
-    found = read_trials(folder, OF_A_LOG).group_by(list(OF_A_LOG)).aggregate([]).to_pylist()
+    found = read_trials(folder, OF_A_LOG, AT_REST).group_by(list(OF_A_LOG)).aggregate([]).to_pylist()
     if not found:
         raise ConfigError(f"{folder} has no finished trial, so there is nothing to export.")
     order = {run: n for n, run in enumerate(manifest.get("runs", {}))}

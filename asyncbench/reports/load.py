@@ -1,0 +1,213 @@
+"""`report --style load`: what each rate of a load came to, and the highest that kept the SLO."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from typing import Any, Final
+
+from asyncbench.config import CLOSED
+from asyncbench.errors import ConfigError
+from asyncbench.load import CLIENT_BOUND, INCOMPLETE
+from asyncbench.reports.cost import budgets_in
+from asyncbench.reports.load_sheets import load_sheets, what_is_lacking
+from asyncbench.results import (
+    FolderReport,
+    HighestRate,
+    NothingToShowError,
+    StepAnswers,
+    StepFigures,
+    answers_by_step,
+    highest_rates,
+    note_of_simulated,
+    notes_under_load,
+    steps_in,
+)
+from asyncbench.shown import Sheet, percent
+from asyncbench.store import read_steps
+from asyncbench.views import Chosen, Folders, FolderViews, chosen, counted
+
+LATE: Final = 0.01  # of the latency: where this computer was later than that, it is said
+BEHIND: Final = 0.98  # of the calls that were due: fewer answers came within a step, and it is said
+MOST_NAMED: Final = 8  # steps in a note
+FORMULAS: Final = (
+    "Times are seconds from when a call was due. Late: to its written request, without connecting. TTFT: to "
+    "the first token, thinking included. Latency: to the end of the answer.",
+    "TPOT: (latency − TTFT) / (output tokens − 1).",
+    "p95: the least time that 95 % of the calls did not exceed; calls without an answer exceed all.",
+    "In brackets: 95 % intervals. Those of times (order statistics) are too narrow where calls wait in one "
+    "queue: repeat steps. That of `kept the SLO` decides the verdict, and holds whenever you look.",
+    "Per second: of the calls that were due in the step, over its seconds. Goodput: those that kept the SLO.",
+    "Cost per 1,000 answers: dollars of all these calls, over their answers.",
+)
+CLOSED_LOOP: Final = (
+    "Callers waited for their answers (`closed`). A slow server slows them, so these latencies look better "
+    "than for users who do not wait."
+)
+_PROMISES: Final = {"ttft": "TTFT", "ttfo": "first token of the answer", "tpot": "TPOT", "latency": "latency"}
+_DEAREST: Final = """
+SELECT model, any_value(provider) AS provider, max(coalesce(reserved_usd, most_usd)) AS usd
+FROM attempts GROUP BY model
+"""
+_CUT: Final = """
+SELECT DISTINCT model, load FROM attempts ANTI JOIN steps USING (model, load) WHERE load IS NOT NULL
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadReport(FolderReport):
+    """The steps of a folder's load."""
+
+    steps: tuple[StepFigures, ...]
+    answers: tuple[StepAnswers, ...]
+    highest: tuple[HighestRate, ...]
+    cut: int  # steps that a killed run began: the next run measures them again
+
+    def _data(self) -> dict[str, Any]:  # Any: JSON
+        return {
+            "folder": self.folder,
+            "simulated": self.simulated,
+            "steps": [step.as_mapping() for step in self.steps],
+            "highest": [asdict(one) | {"text": one.text} for one in self.highest],
+            "answers": [_answers(step) for step in self.answers],
+            "notes": [*self._warnings()],
+            "formulas": list(FORMULAS),
+        }
+
+    def _parts(self) -> Iterator[str | Sheet]:
+        yield from self._simulated()
+        yield from self._asked()
+        yield from self._warnings()
+        yield from (sheet for sheet in load_sheets(self.steps, self.answers) if sheet.rows)
+        yield from (one.text for one in self.highest)
+        yield from notes_under_load(self.answers)
+        yield from what_is_lacking(self.steps)
+        yield from FORMULAS
+
+    def _asked(self) -> Iterator[str]:
+        """Yield how calls came, and what was promised."""
+        arrivals = ", ".join(dict.fromkeys(step.step.partition(" ")[0] for step in self.steps))
+        slos = dict.fromkeys(_promised(step.slo) for step in self.steps if step.slo is not None)
+        yield " ".join([f"Arrivals: {arrivals}.", *(f"SLO: {slo}." for slo in slos)])
+        if any(step.arrivals == CLOSED for step in self.steps):
+            yield CLOSED_LOOP
+
+    def _warnings(self) -> Iterator[str]:
+        """Yield what makes figures less than they seem."""
+        bound = [step for step in self.steps if step.verdict == CLIENT_BOUND]
+        if bound:
+            yield (
+                f"This computer was the bottleneck at {_named(bound)}: the figures are its own, and there is "
+                "no verdict. The next run measures these steps again."
+            )
+        if stopped := [step for step in self.steps if step.verdict == INCOMPLETE]:
+            yield f"Stopped before the end: {_named(stopped)}. The next run measures these steps again."
+        if self.cut:
+            yield f"Cut off by a crash, and left out: {self.cut:,} steps. The next run writes them down."
+        if late := [step for step in self.steps if (step.late_share or 0.0) > LATE and step not in bound]:
+            least, most = (pick(step.late_share or 0.0 for step in late) for pick in (min, max))
+            shares = (
+                percent(most) if percent(least) == percent(most) else f"{percent(least)} to {percent(most)}"
+            )
+            yield f"This computer was late by more than 1 % of the latency at {_named(late)}: by {shares}."
+        for step in self.steps:
+            yield from _shortfall(step)
+
+
+def _shortfall(step: StepFigures) -> Iterator[str]:
+    """Yield why fewer answers came than were asked for."""
+    where = f"{step.model} at {step.asked}"
+    if step.refused:
+        yield (
+            f"{where}: {percent(step.refused / step.offered)} of the calls were refused (429, 503, 529), so "
+            f"its limits allowed {step.answered_per_s:.3g} answers a second."
+        )
+    if step.dropped:
+        yield f"{where}: {percent(step.dropped / step.offered)} of the calls were not sent (`max_in_flight`)."
+    if step.saturated and step.arrivals != CLOSED and step.ended_per_s < BEHIND * step.answered_per_s:
+        yield (
+            f"{where}: calls in flight kept growing. {step.ended_per_s:.3g} answers a second came within the "
+            "step, the others after it."
+        )
+
+
+def _promised(slo: Mapping[str, float]) -> str:
+    times = ", ".join(f"{words} up to {slo[name]:g} s" for name, words in _PROMISES.items() if name in slo)
+    return f"{times} for {100 * slo['share']:.4g} % of the calls"
+
+
+def _named(steps: Sequence[StepFigures]) -> str:
+    """Return steps by model and rate."""
+    by_model = groupby(steps[:MOST_NAMED], key=lambda step: step.model)
+    named = "; ".join(f"{model} {', '.join(step.asked for step in own)}" for model, own in by_model)
+    return f"{named} and {len(steps) - MOST_NAMED} more" if len(steps) > MOST_NAMED else named
+
+
+def _answers(step: StepAnswers) -> dict[str, object]:
+    """Return what a step answered, for JSON."""
+    beside = step.beside
+    own = {name: getattr(step, name) for name in ("run", "model", "load", "rate", "round", "outcomes")}
+    found = {
+        "accuracy": step.accuracy.share,
+        "accuracy_interval": step.accuracy.interval,
+        "answers": step.accuracy.trials,
+        "beside": None
+        if beside is None
+        else {
+            "lightest": beside.lightest,
+            "problems": beside.found.problems,
+            "difference": beside.found.difference,
+            "interval": beside.interval,
+            "p": beside.p,
+            "p_holm": beside.p_holm,
+        },
+    }
+    more = ("compared", "changed", "output_tokens", "reasoning_tokens", "cached_share", "served")
+    return own | found | {name: getattr(step, name) for name in more}
+
+
+def only_loaded(folder: Chosen) -> bool:
+    """Whether answers to a load are all that folders hold: other styles leave them out."""
+    if not any(read_steps(path, ["model"]).num_rows for path in folder.paths):
+        return False
+    query = "SELECT 1 FROM trials WHERE load IS NULL LIMIT 1"
+    return not counted(replace(folder, loaded=True), lambda views: views.rows(query))
+
+
+def load_report_on(folder: Folders) -> LoadReport:
+    """Return what the load of a results folder came to.
+
+    Raises:
+        ConfigError: it is no results folder; a filter takes parts of steps.
+        StoreError: it cannot be read.
+        NothingToShowError: it holds no steps.
+    """
+    of = chosen(folder, loaded=True)
+    if of.partly:
+        raise ConfigError("--style load measures whole steps. Filter by --models alone.")
+    return counted(of, _load_report)
+
+
+def _load_report(views: FolderViews) -> LoadReport:
+    steps, of = steps_in(views), views.chosen
+    if not steps:
+        raise NothingToShowError(of, f"{of} has no steps of a load. `asyncbench load` measures them.")
+    known = bool(views.manifest.get("simulated"))
+    return LoadReport(
+        folder=str(of),
+        simulated_note=note_of_simulated(views, known=known),
+        steps=steps,
+        answers=tuple(one for one in answers_by_step(views) if one.load),
+        highest=highest_rates(steps, spent=_spent(views)),
+        cut=len(views.rows(_CUT)),
+    )
+
+
+def _spent(views: FolderViews) -> set[str]:
+    """Return the models of which a budget holds no other call."""
+    left = {(cap.kind, cap.of): cap.limit_usd - cap.spent_usd - cap.reserved_usd for cap in budgets_in(views)}
+    return {
+        row["model"]
+        for row in views.rows(_DEAREST)
+        for (kind, of), usd in left.items()
+        if of == row.get(kind, of) and row["usd"] is not None and usd < row["usd"]
+    }

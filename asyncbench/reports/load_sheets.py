@@ -1,0 +1,226 @@
+"""The tables of `report --style load`: rates, times, answers, and what repeats say."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from math import floor, isinf, log10
+from typing import Final
+
+from asyncbench.reports.cost import fine
+from asyncbench.results import PERCENTILES, StepAnswers, StepFigures
+from asyncbench.shown import (
+    ACCURACY,
+    BESIDE_LIGHTEST,
+    KEPT_SLO,
+    MISSING,
+    PER_1000_ANSWERS,
+    Sheet,
+    filled,
+    p_text,
+    percent,
+    points,
+)
+from asyncbench.stats import Percentile, fewest_for
+
+# What is shown of times, and how it is called.
+SHOWN: Final = {
+    "ttft": ("TTFT", ("p50", "p95", "p99")),
+    "tpot": ("TPOT", ("p50", "p95")),
+    "latency": ("latency", ("p50", "p95", "p99")),
+}
+DECIMALS: Final = 4  # of seconds, at most
+ENDLESS: Final = "∞"
+MOST_NAMED: Final = 6  # steps in a note
+
+
+def load_sheets(steps: Sequence[StepFigures], answers: Sequence[StepAnswers]) -> Iterator[Sheet]:
+    """Yield the tables of steps and of what they answered."""
+    labels = _Labels(steps)
+    yield _rates(steps, labels)
+    yield _times(steps, labels)
+    yield _answers(answers, labels)
+    yield _repeats([step for step in steps if step.repeats], labels)
+
+
+class _Labels:
+    """How rows are called: by their model where there are several, by their pattern likewise."""
+
+    def __init__(self, steps: Sequence[StepFigures]) -> None:
+        models = {step.model for step in steps}
+        self.head = ["model", "step"] if len(models) > 1 else ["step"]
+        self._model = None if len(models) > 1 else min(models)
+        self._short = len({step.step.partition(" ")[0] for step in steps}) == 1
+
+    def title(self, words: str) -> str:
+        """Return a title, which names the only model."""
+        return words.capitalize() if self._model is None else f"{self._model}: {words}"
+
+    def of(self, model: str, step: str) -> list[str]:
+        """Return the first cells of a row."""
+        short = step.partition(" ")[2] if self._short else step
+        return [short] if self._model is not None else [model, short]
+
+
+def _rates(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
+    head = [
+        *(*labels.head, "verdict", "due per s", "answered per s", "in flight", "goodput per s", KEPT_SLO),
+        *("refused", "failed", "unfinished", "dropped", "tokens per s", PER_1000_ANSWERS),
+    ]
+    rows = [
+        [
+            *labels.of(step.model, step.step),
+            (step.verdict or MISSING).replace("_", " "),
+            figure(step.offered_per_s),
+            figure(step.answered_per_s),
+            figure(step.in_flight_mean),
+            figure(step.goodput_per_s),
+            percent(step.kept_share, step.kept_interval),
+            *(_part(getattr(step, name), step.offered) for name in ("refused", "failed")),
+            *(_part(getattr(step, name), step.offered) for name in ("unfinished", "dropped")),
+            figure(step.tokens_per_s),
+            _usd(step),
+        ]
+        for step in steps
+    ]
+    return filled(Sheet(title=labels.title("rates"), head=head, rows=rows, labels=len(labels.head) + 1))
+
+
+def _times(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
+    """Return times, those of latency with their intervals; apart where there is no room for both."""
+    late = [figure(step.late_p99_s) for step in steps]
+
+    def sheet(title: str, kinds: Collection[str], *, intervals: bool, with_late: bool = True) -> Sheet:
+        columns = [(kind, name) for kind in kinds for name in SHOWN[kind][1]]
+        rows = [
+            [
+                *labels.of(step.model, step.step),
+                *(
+                    _percentile(step.times[kind].at(name), interval=intervals and kind == "latency")
+                    for kind, name in columns
+                ),
+                *[late[n]] * with_late,
+            ]
+            for n, step in enumerate(steps)
+        ]
+        named = (f"{SHOWN[kind][0]} {name}" for kind, name in columns)
+        head = [*labels.head, *named, *["late p99"] * with_late]
+        return filled(Sheet(title=labels.title(title), head=head, rows=rows, labels=len(labels.head)))
+
+    plain = sheet("times (seconds)", SHOWN, intervals=False)
+    alone = sheet("latency (seconds, with 95 % intervals)", ["latency"], intervals=True, with_late=False)
+    both = sheet("times (seconds; latency with 95 % intervals)", SHOWN, intervals=True)
+    return replace(both, instead=(plain, alone))
+
+
+def _answers(answers: Sequence[StepAnswers], labels: _Labels) -> Sheet:
+    several = len({(one.model, one.load.rpartition(" #")[0]) for one in answers}) < len(answers)
+    rows = []
+    for one in answers:
+        beside = one.beside
+        step = one.load if several else one.load.rpartition(" #")[0]
+        rows.append(
+            [
+                *labels.of(one.model, step),
+                f"{one.accuracy.trials:,}",
+                percent(one.accuracy.share, one.accuracy.interval),
+                MISSING if beside is None else points(beside.found.difference, beside.interval),
+                MISSING if beside is None else p_text(beside.p_holm),
+                f"{one.changed:,} of {one.compared:,}" if one.compared else MISSING,
+            ]
+        )
+    head = [*labels.head, "graded answers", ACCURACY, BESIDE_LIGHTEST, "p (Holm)", "other texts"]
+    return filled(Sheet(title=labels.title("answers"), head=head, rows=rows, labels=len(labels.head)))
+
+
+def _repeats(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
+    """Return how far the repeats of a step lie apart."""
+    columns = [(f"{SHOWN[kind][0]} {name}", kind, name) for kind in SHOWN for name in SHOWN[kind][1]]
+    rows = [
+        [
+            *labels.of(step.model, step.step),
+            f"{len(step.repeats):,}",
+            _range([one.kept_share for one in step.repeats], percent),
+            *(
+                _range([_value(one.times[kind].at(name)) for one in step.repeats], figure)
+                for _, kind, name in columns
+            ),
+        ]
+        for step in steps
+    ]
+    head = [*labels.head, "steps", KEPT_SLO, *(name for name, _, _ in columns)]
+    return filled(
+        Sheet(title=labels.title("spread of repeats"), head=head, rows=rows, labels=len(labels.head))
+    )
+
+
+# ── cells ────────────────────────────────────────────────────────────────────────────────────
+
+
+def figure(value: float | None) -> str:
+    """Return a rate or seconds with three digits that count."""
+    if not value:
+        return MISSING if value is None else "0"
+    digits = floor(log10(value))
+    return f"{value:,.{min(DECIMALS, max(0, 2 - digits))}f}"
+
+
+def _percentile(found: Percentile | None, *, interval: bool = False) -> str:
+    if found is None or isinf(found.value):
+        return MISSING
+    ends = (ENDLESS if isinf(end) else figure(end) for end in (found.low, found.high))
+    return f"{figure(found.value)} ({'-'.join(ends)})" if interval else figure(found.value)
+
+
+def _value(found: Percentile | None) -> float | None:
+    return None if found is None else found.value
+
+
+def _range(values: Sequence[float | None], show: Callable[[float], str]) -> str:
+    """Return the least and the most of several; where one is not known, that is no range."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or not known:
+        return MISSING
+    least, most = (ENDLESS if isinf(value) else show(value) for value in (min(known), max(known)))
+    return least if least == most else f"{least} to {most}"
+
+
+def _part(calls: int, of: int) -> str:
+    return percent(calls / of) if calls and of else MISSING
+
+
+def _usd(step: StepFigures) -> str:
+    if step.usd_per_1000 is None:
+        return MISSING
+    return f"{'≥ ' if step.unpriced else ''}{fine(step.usd_per_1000)}"
+
+
+# ── why a figure is not there ────────────────────────────────────────────────────────────────
+
+
+def what_is_lacking(steps: Sequence[StepFigures]) -> Iterator[str]:
+    """Yield why percentiles are not there, each reason once."""
+    few, others = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for step in steps:
+        where, found = _where(steps, step), defaultdict[str, dict[str, None]](dict)
+        for kind, (words, names) in SHOWN.items():
+            times = step.times[kind]
+            for name in names:
+                if times.too_few(name):
+                    few[name] += [] if where in few[name] else [where]
+                elif why := times.why(name):
+                    found[why][name if times.told_s else words] = None
+        for why, those in found.items():
+            others[why].append(f"{where} {', '.join(those)}")
+    for name, places in few.items():
+        yield f"Too few calls for {name} ({fewest_for(PERCENTILES[name])}): {_some(places)}."
+    for why, places in others.items():
+        yield f"Not there: {_some(places)}: {why}."
+
+
+def _where(steps: Sequence[StepFigures], step: StepFigures) -> str:
+    return step.asked if len({one.model for one in steps}) == 1 else f"{step.model} {step.asked}"
+
+
+def _some(where: Sequence[str]) -> str:
+    left = len(where) - MOST_NAMED
+    return ", ".join(where[:MOST_NAMED]) + (f" and {left} more" if left > 0 else "")

@@ -1,0 +1,143 @@
+"""`report --style load`: what it says of steps, what it refuses to say, and how wide it is."""
+
+import json
+
+import pytest
+
+import asyncbench as ab
+from asyncbench.errors import ConfigError
+from asyncbench.shown import Sheet
+from tests.reports.loaded import folder_of, step
+
+GOOD = [0.2 + n / 1000 for n in range(400)]
+FEW = GOOD[:100]
+SLOW = [*GOOD[:300], *(3.0 for _ in range(100))]
+REFUSED = [*GOOD[:250], *(None for _ in range(150))]
+
+
+def sheets(report):
+    """The tables of a report: title → rows as mappings."""
+    return {
+        part.title.rpartition(": ")[2]: [dict(zip(part.head, row, strict=True)) for row in part.rows]
+        for part in report._parts()
+        if isinstance(part, Sheet)
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("load") / "night"
+    return folder_of(
+        path,
+        step(40, GOOD),
+        step(50, SLOW, first=1000, right=0.9, verdict="missed"),
+        step(60, REFUSED, first=2000, verdict="missed", saturated=True),
+    )
+
+
+def test_each_rate_has_its_figures(folder):
+    found = sheets(ab.report(folder, "load"))
+    calm, slow, refused = found["rates"]
+    assert calm["step"] == "40/s"
+    assert [row["verdict"] for row in (calm, slow, refused)] == ["met", "missed", "missed"]
+    assert (calm["due per s"], calm["answered per s"], calm["goodput per s"]) == ("40.0", "40.0", "40.0")
+    assert (slow["goodput per s"], slow["kept the SLO"].split()[0]) == ("30.0", "75.0%")
+    assert [row["refused"] for row in (calm, slow, refused)] == ["-", "-", "37.5%"]
+    assert (calm["tokens per s"], calm["cost per 1,000 answers"]) == ("440", "$1.0000")
+    assert "failed" not in calm  # no call of any step did
+    times = found["times (seconds; latency with 95 % intervals)"]
+    assert times[0]["latency p50"] == "0.400 (0.380-0.421)"
+    assert [row["TTFT p50"] for row in times] == ["0.201", "0.201", "0.201"]
+    assert times[1]["latency p95"] == "3.00 (3.00-3.00)"
+    assert (times[2]["latency p95"], times[2]["late p99"]) == ("-", "0.0010")
+    answers = found["answers"]
+    assert answers[1]["beside the lightest (95 % CI)"].startswith("-10.0 (")
+    assert [row["graded answers"] for row in answers] == ["400", "400", "250"]
+
+
+def test_below_is_the_highest_rate_and_what_stopped_the_next(folder):
+    text = ab.report(folder, "load").as_text(width=200)
+    assert "small: kept the SLO up to 40/s. 50/s missed it: 75.0% (" in text
+    assert "of the calls kept it, not 90%." in text
+    assert "Not there: 60/s p95, p99: 37.5 % of calls have no answer." in text
+    assert "small at 60/s: 37.5% of the calls were refused (429, 503, 529)" in text
+    assert "answers are less often right at poisson 50/s #1" in text
+    assert "TPOT: (latency − TTFT) / (output tokens − 1)." in text
+
+
+def test_json_has_every_figure_and_is_json(folder):
+    def refuse(word):
+        raise AssertionError(word)
+
+    told = json.loads(ab.report(folder, "load").as_json(), parse_constant=refuse)
+    assert [one["rate"] for one in told["steps"]] == [40, 50, 60]
+    assert told["steps"][2]["latency"]["p99"]["why"] == "37.5 % of calls have no answer"
+    assert told["steps"][0]["kept_interval"][0] > 0.9
+    (highest,) = told["highest"]
+    assert (highest["kept"], highest["not_kept"], highest["stopped_by"]) == (40, 50, "slo")
+    assert told["answers"][1]["beside"]["difference"] == pytest.approx(-0.1)
+    assert {"folder", "simulated", "notes", "formulas"} <= told.keys()
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_no_line_is_too_wide_and_each_table_names_its_steps(folder, width):
+    text = ab.report(folder, "load").as_text(width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "Too wide" not in text
+    assert text.count("\n40/s ") == {60: 8, 80: 5, 160: 3}[width]
+
+
+def test_a_step_of_this_computer_has_no_verdict_and_late_calls_are_told(tmp_path):
+    late = folder_of(
+        tmp_path / "late", step(40, [0.02] * 100), step(80, FEW, first=1000, verdict="client_bound")
+    )
+    text = ab.report(late, "load").as_text(width=200)
+    assert "This computer was late by more than 1 % of the latency at small 40/s: by 4.8%." in text
+    assert "This computer was the bottleneck at small 80/s" in text
+    assert "80/s has no verdict: this computer was the bottleneck." in text
+
+
+def test_repeats_are_one_row_and_their_spread_another(tmp_path):
+    repeated = folder_of(
+        tmp_path / "repeated", step(40, FEW), step(40, [2 * one for one in FEW], round_=2, first=1000)
+    )
+    found = sheets(ab.report(repeated, "load"))
+    (row,), (spread,) = found["rates"], found["spread of repeats"]
+    assert row["answered per s"] == "10.0"
+    assert (spread["steps"], spread["latency p50"]) == ("2", "0.250 to 0.499")
+    assert [row["step"] for row in found["answers"]] == ["40/s #1", "40/s #2"]
+
+
+def test_a_step_that_a_spent_budget_ended_says_so(tmp_path):
+    cap = {"kind": "sweep", "of": "night", "limit_usd": 0.25}
+    call = [replace_bound(event) for event in step(40, FEW)]
+    cut = [replace_bound(event) for event in step(80, FEW, first=1000, verdict="incomplete")]
+    spent = folder_of(tmp_path / "spent", call, cut, budget=[cap])
+    assert "80/s has no verdict: the budget ended it." in ab.report(spent, "load").as_text(width=200)
+    rich = folder_of(tmp_path / "rich", call, cut, budget=[cap | {"limit_usd": 9.0}])
+    assert "80/s has no verdict: it was stopped before its end." in ab.report(rich, "load").as_text(width=200)
+
+
+def replace_bound(event):
+    """The same with what a call could have cost at most."""
+    from dataclasses import replace
+
+    from asyncbench.records import Ended
+
+    return replace(event, attempt=replace(event.attempt, most_usd=0.1)) if isinstance(event, Ended) else event
+
+
+def test_parts_of_steps_are_refused_and_models_can_be_chosen(folder, tmp_path):
+    with pytest.raises(ConfigError, match="whole steps"):
+        ab.report(folder, "load", where="length > 2")
+    two = folder_of(tmp_path / "two", step(40, FEW, model="a"), step(40, FEW, model="b", first=1000))
+    rows = sheets(ab.report(two, "load"))["Rates"]
+    assert [row["model"] for row in rows] == ["a", "b"]
+    assert "a: kept" not in ab.report(two, "load", models=["b"]).as_text()
+
+
+def test_a_folder_without_a_load_says_what_measures_one(tmp_path):
+    from tests.store import made
+
+    plain = made.folder_of(tmp_path / "plain", *made.answered(1))
+    assert "has no steps of a load" in ab.report(plain, "load").as_text()
