@@ -6,9 +6,11 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import replace
 from functools import reduce
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,6 +18,7 @@ from asyncbench.checkup.findings import Checkup, Finding, FindingState
 from asyncbench.checkup.judging import BatchLook, ProbeCall, of_batches, of_calls, of_settings, rate_headers
 from asyncbench.config import BASE_URL_PATTERN, ENV_VARIABLE, AnySweep, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.files import discard
 from asyncbench.pricing import charge
 from asyncbench.prompting import request_for
 from asyncbench.providers import (
@@ -34,8 +37,9 @@ from asyncbench.providers import (
     wire_of,
 )
 from asyncbench.records import BATCH, Condition, Model, Problem, Reply, Request, Trial
+from asyncbench.servers import running_servers
 from asyncbench.simulator import DOCTORS_ANSWER, DOCTORS_QUESTION, Settings, Simulator, running
-from asyncbench.sweeps import check_replays, chosen_models, keys_for
+from asyncbench.sweeps import check_replays, check_servers, chosen_models, keys_for
 
 SWEEP_FILES: Final = (".yaml", ".yml")
 # The longest reply. A number takes two tokens; the rest is for models that think unasked, and nobody can
@@ -51,7 +55,7 @@ _BUDGET: Final = "thinking.budget_tokens"
 
 
 async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[Checkup, ...]:
-    """Make two cheap calls to each model, and say what was found.
+    """Make two cheap calls to each model, and say what was found; servers that they name are started for it.
 
     All models at once, but those of one address one after another: a small server may hold one model at a
     time, and drop whatever else it is asked.
@@ -60,7 +64,11 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
         models: as a sweep would ask them, but for the longest reply and the deadlines.
         env: where keys are looked up by variable name.
     """
-    with ExitStack() as stack:
+    check_servers(models)
+    async with AsyncExitStack() as stack:
+        logs = Path(mkdtemp(prefix="asyncbench-doctor-"))  # stays where a server fails: its message names it
+        await stack.enter_async_context(running_servers(models, logs, say=lambda _: None))
+        discard(logs)
         needed = any(model.simulated and model.base_url is None and model.replay is None for model in models)
         simulator = await asyncio.to_thread(stack.enter_context, knowing()) if needed else None
         url = simulator.url if simulator else None

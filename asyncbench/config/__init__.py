@@ -5,7 +5,7 @@ sweep file. Each module imports only from lines above its own:
 
     place
     entry · reading
-    sources · conditions · deadline · notify · matrix · batching · prices
+    sources · conditions · deadline · notify · matrix · batching · prices · serving
     models · loading
     sweep_file
     contradictions

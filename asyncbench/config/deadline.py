@@ -4,10 +4,10 @@ import re
 from datetime import date, datetime, timedelta
 from typing import Final
 
+from asyncbench.config.entry import seconds_in
 from asyncbench.config.place import quoted, shortened
 from asyncbench.errors import ConfigError
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _FORMS: Final = (
     'Write a duration ("8h", "90m", "1h30m"), a time of day ("07:30") or a date and time ("2026-11-22 07:30")'
 )
@@ -46,14 +46,6 @@ def seconds_left(deadline: str, now: datetime) -> float:
     if left_s <= 0:
         raise ConfigError(f"deadline {deadline!r} has passed. Set a later one, or remove it")
     return left_s
-
-
-def seconds_in(written: str) -> float | None:
-    """Return the seconds of a duration such as 1h30m; None: it is none."""
-    if not re.fullmatch(r"(\d+(\.\d+)?[smhd])+", written):
-        return None
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", written)
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def _time_of_day(written: str) -> tuple[int, int] | None:

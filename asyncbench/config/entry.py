@@ -2,13 +2,23 @@
 
 import difflib
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from asyncbench.config.place import Place, quoted, shortened
@@ -49,6 +59,44 @@ Dollars = Annotated[
 Share = Annotated[float, Field(ge=0.001, lt=1, strict=False)]  # narrower takes more answers than are asked
 Name = Annotated[str, Field(min_length=1)]
 Streaming = Literal[True, False, "auto"]
+
+
+def seconds_in(written: str) -> float | None:
+    """Return the seconds of a duration such as 1h30m; None: it is none."""
+    if not re.fullmatch(r"(\d+(\.\d+)?[smhd])+", written):
+        return None
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", written)
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def _seconds(given: object) -> object:
+    """Return a duration as seconds; what is none is for the next validator."""
+    if isinstance(given, str):
+        if (seconds := seconds_in(given)) is None:
+            raise PydanticCustomError("duration", 'a duration, such as "90s" or "2m"')
+        return seconds
+    return given
+
+
+_SHOWN: Final = WithJsonSchema({"type": ["number", "string"]})
+Duration = Annotated[
+    NonNegativeFloat, Field(strict=False, allow_inf_nan=False), BeforeValidator(_seconds), _SHOWN
+]
+Length = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), BeforeValidator(_seconds), _SHOWN]
+
+
+def _as_shell_splits(given: object) -> object:
+    return shlex.split(given) if isinstance(given, str) else given
+
+
+Words = Annotated[
+    list[Name],
+    BeforeValidator(_as_shell_splits, json_schema_input_type=str | list[str]),
+    Field(min_length=1),
+]  # of a command
 Mode = Literal["realtime", "batch", "auto"]
 Keys = dict[str, object]
 

@@ -5,18 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    NonNegativeFloat,
-    PositiveInt,
-    WithJsonSchema,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import Field, PositiveInt, model_validator
 
-from asyncbench.config.deadline import seconds_in
-from asyncbench.config.entry import Entry, Number, Share, read_entry
+from asyncbench.config.entry import Duration, Entry, Length, Number, Share, read_entry
 from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 from asyncbench.providers import known_endpoints
@@ -70,22 +61,6 @@ class Load:
     def closed(self) -> bool:
         """Whether a fixed number of callers ask, each one call after the other."""
         return self.arrivals == CLOSED
-
-
-def _seconds(given: object) -> object:
-    """Return a duration as seconds; what is none is for the next validator."""
-    if isinstance(given, str):
-        if (seconds := seconds_in(given)) is None:
-            raise PydanticCustomError("duration", 'a duration, such as "90s" or "2m"')
-        return seconds
-    return given
-
-
-_SHOWN: Final = WithJsonSchema({"type": ["number", "string"]})
-Duration = Annotated[
-    NonNegativeFloat, Field(strict=False, allow_inf_nan=False), BeforeValidator(_seconds), _SHOWN
-]
-Length = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), BeforeValidator(_seconds), _SHOWN]
 
 
 class FindEntry(Entry):

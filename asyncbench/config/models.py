@@ -26,6 +26,7 @@ from asyncbench.config.entry import (
 from asyncbench.config.matrix import COMPARED, VARIED, as_written
 from asyncbench.config.place import Place, quoted
 from asyncbench.config.prices import PriceEntry, price_from, price_mapping
+from asyncbench.config.serving import ServeEntry, serve_complaint, serve_from, serve_mapping
 from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers import (
@@ -212,6 +213,11 @@ class WhomEntry(Entry):
         "which cost less and take up to a day. `auto`: in batches as far as possible. Without it, the `mode` "
         "of the provider under `limits` applies, or else that of the sweep.",
     )
+    serve: ServeEntry | None = Field(
+        default=None,
+        description="A server that the run starts and stops. Entries with the same one share it. Without it, "
+        "the server must be running.",
+    )
     problems: Problems | None = Field(
         default=None, min_length=1, description="Problem sets for this model only, instead of the sweep's."
     )
@@ -311,12 +317,15 @@ def model_from(
         retry=RetryPolicy(**entry.retry.model_dump()),
         timeouts=Timeouts(**entry.timeouts.model_dump()),
         mode=entry.mode or of_provider.mode or mode,
+        serve=serve_from(entry.serve, place=place / "serve"),
         compared=tuple(dict.fromkeys(entry.compare)),
         **{name: getattr(entry, name) for name in _TAKEN_OVER},
     )
     check_alias(model.alias, place=str(place))
     if fault := batch_complaint(model, endpoint):
         raise ConfigError(f"{place / 'mode'}: {fault}")
+    if fault := serve_complaint(model):
+        raise ConfigError(f"{place / 'serve'}: {fault}")
     if None in model.compared_limits.values():
         unset = ", ".join(name for name, limit in model.compared_limits.items() if limit is None)
         raise ConfigError(f"{place / 'compare'}: {unset} is not set, so it cannot be compared. Set it")
@@ -415,6 +424,7 @@ def model_mapping(
     mapping |= {name: getattr(model, name) for name in _AS_SAID} | _of_entry(LimitsEntry, model.limits)
     mapping |= {"params": as_written(model.params), "price": price_mapping(model.price)}
     mapping |= {"compare": list(model.compared), "mode": None if model.mode == REALTIME else model.mode}
+    mapping |= {"serve": serve_mapping(model.serve)}
     mapping |= {"retry": _of_entry(RetryEntry, model.retry)}
     mapping |= {"timeouts": _of_entry(TimeoutsEntry, model.timeouts)}
     mapping |= {"problems": [source_mapping(source, near) for source in problems or ()]}

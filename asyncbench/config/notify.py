@@ -1,7 +1,6 @@
 """Whom a run tells what became of it: a command, an address on the web, or both."""
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, get_args
@@ -9,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from asyncbench.config.entry import ENV_VARIABLE, Entry, Name, Number
+from asyncbench.config.entry import ENV_VARIABLE, Entry, Name, Number, Words
 from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 
@@ -46,19 +45,10 @@ def is_address(text: str) -> bool:
     return named and _ADDRESS.fullmatch(text) is not None
 
 
-def _as_shell_splits(given: object) -> object:
-    return shlex.split(given) if isinstance(given, str) else given
-
-
 def _listed(given: object) -> object:
     return [given] if isinstance(given, str) else given
 
 
-_Words = Annotated[
-    list[Name],
-    BeforeValidator(_as_shell_splits, json_schema_input_type=str | list[str]),
-    Field(min_length=1),
-]
 _On = Annotated[
     list[News], BeforeValidator(_listed, json_schema_input_type=News | list[News]), Field(min_length=1)
 ]
@@ -67,7 +57,7 @@ _On = Annotated[
 class NotifyEntry(Entry):
     """Whom a run tells about its end and its failures."""
 
-    command: _Words | None = Field(
+    command: Words | None = Field(
         default=None,
         description="A program and its arguments, as one text or as a list. No shell runs it. "
         "It gets the message as JSON on its standard input.",

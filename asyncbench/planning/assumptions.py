@@ -1,6 +1,7 @@
 """The assumptions and the warnings of a plan."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from asyncbench.config import Batching
@@ -10,8 +11,8 @@ from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, a
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.records import AUTO, REALTIME, Condition, Model
-from asyncbench.shown import duration
-from asyncbench.sweeps import why_in_real_time
+from asyncbench.shown import days, duration
+from asyncbench.sweeps import by_server, why_in_real_time
 
 
 def assumptions_of(
@@ -35,6 +36,7 @@ def assumptions_of(
         yield from dict.fromkeys(assumption(model, condition) for model, condition in guessed)
         yield f"latency: {UNSEEN_LATENCY_S:g} s, then {UNSEEN_TOKENS_PER_S} output tokens per second"
     yield "every trial succeeds at its first attempt, and no input comes from a cache"
+    yield from servers_started(rest.models)
     if sweep.stop_when is not None:
         yield "`stop_when` stops no more cells, so a run may take less; trials that it skipped are left out"
     yield "worst case: every reply uses all of max_tokens, and every byte sent is a token"
@@ -51,6 +53,15 @@ def assumptions_of(
     yield from _switches_of(rest, plans)
     if any(model.alias in sweep.max_tokens_demanded for model in rest.models):
         yield "*: the model's longest reply: Anthropic requires max_tokens, and the sweep sets none"
+
+
+def servers_started(models: Iterable[Model]) -> Iterator[str]:
+    """Yield which servers a run starts, a sentence each."""
+    for serve, aliases in by_server(models).items():
+        yield (
+            f"{', '.join(aliases)}: a run starts `{shlex.join(serve.command)}`, waits up to "
+            f"{days(serve.within)} until {serve.ready} answers, and stops it at its end"
+        )
 
 
 def _switches_of(rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from asyncbench.load import (
     steps_before,
     to_measure,
 )
+from asyncbench.planning.assumptions import servers_started
 from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import sets_of
@@ -208,6 +209,7 @@ def _assumptions(
     for model, (latency_s, calls) in zip(models, latencies, strict=True):
         whose = f"the median of {calls:,} calls in the folder" if calls else "a guess"
         yield f"{model.alias}: a call takes {latency_s:.3g} s, {whose}. In flight is rate times latency."
+    yield from (f"{line}." for line in servers_started(models))
     yield "Tokens of a call are guessed from the question and its answer."
     yield f"Each step may also wait up to {duration(load.drain)} for its last answers."
     counted = min((step.counted for step in steps), default=0)

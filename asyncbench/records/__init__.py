@@ -20,6 +20,7 @@ from asyncbench.records.asked import (
     Problem as Problem,
     Request as Request,
     RetryPolicy as RetryPolicy,
+    Serve as Serve,
     Timeouts as Timeouts,
     Trial as Trial,
 )

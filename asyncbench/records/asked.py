@@ -105,6 +105,15 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Serve:
+    """A server that a run starts for its models, and stops when it ends."""
+
+    command: tuple[str, ...]  # a program and its words; no shell
+    ready: str  # an address that answers 2xx as soon as models can be asked
+    within: float  # seconds to that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """An entry of a sweep: a provider's model with its parameters, under an alias."""
 
@@ -136,6 +145,7 @@ class Model:
     max_reply_mb: float | None = None  # the most that is read of an answer; None: by its longest reply
     replay: str | None = None  # simulated: the folder or file whose recorded answers are given again
     mode: str = REALTIME  # or batch, or auto; changes no trial
+    serve: Serve | None = None  # the server that answers it; None: it runs already
     compared: tuple[str, ...] = ()  # limits that make its trials others than those at other limits
 
     @property

@@ -16,7 +16,9 @@ from asyncbench.records import Model
 from asyncbench.run.batch_news import BatchNews
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, lanes_of
+from asyncbench.run.serving import start_servers, watch
 from asyncbench.run.state import RunState
+from asyncbench.servers import StartedServer
 from asyncbench.simulator import BatchSettings, Settings, Simulator, running
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
@@ -28,10 +30,11 @@ SIMULATED: Final = "simulated"  # beside the batches of a run: those of the simu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driven:
-    """What asks, and the simulators that this run started to answer."""
+    """What asks, and the simulators and servers that this run started to answer."""
 
     scheduler: Scheduler
     simulators: Sequence[Simulator]
+    servers: Sequence[StartedServer]
 
     @property
     def askers(self) -> list[Asker]:
@@ -46,18 +49,19 @@ class Driven:
 
 @contextlib.asynccontextmanager
 async def drivable(run: RunState) -> AsyncIterator[Driven]:
-    """Start simulators and open connections for as long as the body lasts."""
+    """Start simulators and servers, and open connections, for as long as the body lasts."""
     lag = LoopLag()
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(run.batches.close)
         simulators = await asyncio.to_thread(_simulators, run, stack)
+        servers = await start_servers(run, stack)
 
         def url_of(model: Model) -> str | None:
             simulator = simulators.get(model.replay)
             return None if simulator is None else simulator.url
 
         scheduler = Scheduler(lanes=lanes_of(run, url_of, lag, stack), lag=lag)
-        yield Driven(scheduler=scheduler, simulators=list(simulators.values()))
+        yield Driven(scheduler=scheduler, simulators=list(simulators.values()), servers=servers)
 
 
 async def drive(run: RunState, driven: Driven) -> None:
@@ -85,6 +89,8 @@ async def drive(run: RunState, driven: Driven) -> None:
             beside.create_task(screen.show(driven.counters, run.caps), name="screen"),
             beside.create_task(news.watch(), name="news of batches"),
         ]
+        for server in driven.servers:
+            tasks.append(beside.create_task(watch(run, server, scheduler.lanes), name="server"))
         with _deadline(run, scheduler), on_interrupt(interrupt), _rare_garbage_collection(calls):
             await scheduler.run()
         for task in tasks:

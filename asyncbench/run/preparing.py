@@ -48,6 +48,7 @@ from asyncbench.sweeps import (
     check_longer,
     check_replays,
     check_reuse,
+    check_servers,
     check_sets,
     chosen_models,
     corrected,
@@ -84,6 +85,7 @@ async def open_run(
     if options.pilot is not None:
         models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
+    check_servers(models)
     models = held_models(sweep, models)
     env = os.environ if env is None else env
     screen = screen or Quiet()

@@ -11,8 +11,10 @@ from asyncbench.records import Model
 SHOWN_MODELS: Final = 3
 LONGEST: Final = 240  # characters of what a provider said
 
+SERVER_ENDED: Final = "server ended"  # beside the kinds of errors: one that the run started
+
 # Why a model stops, where the provider's words do not say it, and what to do; {key} is filled in.
-WHY: Final = {
+WHY: Final[Mapping[str, tuple[str, str]]] = {
     ErrorKind.AUTH: ("the provider rejects {key}", "Set a valid key"),
     ErrorKind.NO_QUOTA: ("the quota or the credit is used up", "Add credit or raise the limit there"),
     ErrorKind.UNREACHABLE: ("", "Start the server, or check its address and your network"),
@@ -21,9 +23,11 @@ WHY: Final = {
     ErrorKind.BAD_REQUEST: ("the provider rejects every request", "Change the model's entry in the sweep"),
     ErrorKind.RATE_LIMITED: ("the provider refuses every call", "Wait, or check your rate limit there"),
     ErrorKind.OVERLOADED: ("the provider refuses every call", "Wait until it has room"),
+    SERVER_ENDED: ("", "See its log"),
 }
 ELSE: Final = ("no call succeeds", "Check the server")
-OF_PROVIDER: Final = frozenset({ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.UNREACHABLE})
+OF_PROVIDER: Final = frozenset({ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.UNREACHABLE, SERVER_ENDED})
+WITHOUT_KEY: Final = frozenset({ErrorKind.UNREACHABLE, SERVER_ENDED})
 
 
 class _Cause(NamedTuple):
@@ -89,7 +93,7 @@ def stop_lines(models: Iterable[Model], counters: Mapping[str, Counters]) -> lis
 def _why(model: Model, reason: str) -> tuple[str, str]:
     """Return what happened, with the provider's words, and what to do now."""
     kind, _, message = reason.partition(": ")
-    why, remedy = WHY.get(ErrorKind(kind), ELSE) if kind in list(ErrorKind) else ELSE
+    why, remedy = WHY.get(kind, ELSE)
     key = "the call" if model.key_env is None else f"the key in {model.key_env}"
     message = message.rstrip(".") if len(message) <= LONGEST else f"{message[:LONGEST]}…"
     return f"{why.format(key=key)} ({message})" if why else message, remedy
@@ -99,7 +103,7 @@ def _cause_of(model: Model, kind: str) -> _Cause:
     if kind not in OF_PROVIDER:
         return _Cause(kind, model.alias, None)
     place = model.provider if model.base_url is None else f"{model.provider} at {_server(model.base_url)}"
-    return _Cause(kind, place, None if kind == ErrorKind.UNREACHABLE else model.key_env)
+    return _Cause(kind, place, None if kind in WITHOUT_KEY else model.key_env)
 
 
 def _server(url: str) -> str:

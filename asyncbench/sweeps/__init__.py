@@ -19,6 +19,8 @@ from asyncbench.sweeps.budget_bounds import (
 )
 from asyncbench.sweeps.grading import corrected as corrected, graded as graded, outgraded as outgraded
 from asyncbench.sweeps.modes import (
+    by_server as by_server,
+    check_servers as check_servers,
     has_mode_auto as has_mode_auto,
     in_their_modes as in_their_modes,
     why_in_real_time as why_in_real_time,

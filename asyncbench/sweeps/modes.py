@@ -1,13 +1,16 @@
-"""How models of `mode: auto` are asked: in batches, where there are any and a budget can hold them."""
+"""How models are asked: those of `mode: auto` in batches, where possible, and others by a server to start."""
 
-from collections.abc import Sequence
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from asyncbench.config import Sweep, seconds_left
 from asyncbench.errors import ConfigError
 from asyncbench.providers import batch_complaint, known_endpoints
-from asyncbench.records import AUTO, BATCH, REALTIME, Model
+from asyncbench.records import AUTO, BATCH, REALTIME, Model, Serve
 from asyncbench.sweeps.budget_bounds import priced
 
 
@@ -44,3 +47,35 @@ def within_s(sweep: Sweep) -> float | None:
         return seconds_left(sweep.deadline, datetime.now().astimezone())
     except ConfigError:
         return 0.0
+
+
+def by_server(models: Iterable[Model]) -> Mapping[Serve, Sequence[str]]:
+    """Return the aliases of the models that each server answers, of those that a run starts."""
+    found: dict[Serve, list[str]] = {}
+    for model in models:
+        if model.serve is not None:
+            found.setdefault(model.serve, []).append(model.alias)
+    return found
+
+
+def check_servers(models: Iterable[Model]) -> None:
+    """Refuse servers that cannot be started, or not side by side.
+
+    Raises:
+        ConfigError: no program is there, or two are to listen at one address. No command is repeated.
+    """
+    servers = by_server(models)
+    for serve, aliases in servers.items():
+        if shutil.which(serve.command[0]) is None:
+            raise ConfigError(
+                f"{', '.join(aliases)}: the first word of `serve.command` is not a program on this computer"
+            )
+    places = Counter(urlsplit(serve.ready).netloc for serve in servers)
+    for place in (place for place, times in places.items() if times > 1):
+        named = [
+            ", ".join(found) for serve, found in servers.items() if urlsplit(serve.ready).netloc == place
+        ]
+        raise ConfigError(
+            f"{' and '.join(named)} have different servers at {place}. Give them different ports, or run one "
+            "after the other with --models"
+        )

@@ -1,0 +1,79 @@
+"""Servers that a run starts: where something is left to ask. What one leaves behind that ends too early."""
+
+import time
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from typing import Final
+
+from asyncbench.engine import AnyLane, Asker
+from asyncbench.load import LoadLane, RateSearch, steps_before, to_measure
+from asyncbench.records import Model
+from asyncbench.run.refusals import SERVER_ENDED
+from asyncbench.run.state import RunState
+from asyncbench.servers import StartedServer, running_servers
+from asyncbench.sweeps import trials_of
+
+LOGS: Final = "servers"  # of a results folder: what servers wrote
+
+
+async def start_servers(run: RunState, stack: AsyncExitStack) -> list[StartedServer]:
+    """Start the servers that are needed, and wait until they are ready; `stack` stops them.
+
+    Raises:
+        ConfigError: one of them is not to be had. Nothing was asked.
+    """
+    began_s = time.monotonic()
+    asked = [model for model in run.models if model.serve is not None and _is_asked(run, model)]
+    servers = await stack.enter_async_context(
+        running_servers(asked, run.store.folder / LOGS, say=run.screen.say, within_s=run.within_s)
+    )
+    if run.within_s is not None:
+        run.within_s = max(0.0, run.within_s - (time.monotonic() - began_s))
+    return servers
+
+
+def _is_asked(run: RunState, model: Model) -> bool:
+    """Whether anything is left to ask of a model, as far as can be told now."""
+    options, load = run.options, run.sweep.load
+    if options.ends:
+        return False
+    if options.load is not None and load is not None:
+        before = steps_before(run.store.folder, model.alias)
+        if load.find is not None:
+            return not RateSearch(load=load, find=load.find, before=before).is_over
+        return any(True for _ in to_measure(load, run.sweep.repeats, before))
+    open_trials = trials_of(
+        run.sweep,
+        model,
+        run.sets[model.alias],
+        limit=options.limit,
+        per_cell=options.pilot,
+        skip=run.store.finished.__contains__,
+        model_of=run.room.model_of,
+    )
+    return next(open_trials, None) is not None
+
+
+async def watch(run: RunState, server: StartedServer, lanes: Iterable[AnyLane]) -> None:
+    """Give up the models of a server that ends while they are asked; without it no call can succeed."""
+    how = await server.ended()
+    left = [
+        (lane, asker)
+        for lane in lanes
+        for asker in lane.askers
+        if asker.model.alias in server.aliases and _unfinished(lane, asker)
+    ]
+    for lane, asker in left:
+        if asker.counters.suspended is None:
+            asker.counters.suspended = f"{SERVER_ENDED}: the server that the run started {how}; {server.log}"
+            asker.tell_suspended(asker.counters.suspended)
+        if all(other.counters.over for other in lane.askers):
+            lane.stop()
+    if left:
+        run.screen.say("The log of the server ends:")
+        for line in server.last_lines():
+            run.screen.say(line)
+
+
+def _unfinished(lane: AnyLane, asker: Asker) -> bool:
+    return not lane.complete if isinstance(lane, LoadLane) else asker.counters.open > 0
