@@ -159,6 +159,18 @@ FreezeAt = Annotated[
 FreezeFor = Annotated[
     float, typer.Option("--freeze", metavar="SECONDS", help="Stand still for this time, once.")
 ]
+WorseAbove = Annotated[
+    float | None,
+    typer.Option(
+        metavar="RATE", help="Give worse answers while more calls than this came in the last second."
+    ),
+]
+WorseInFlight = Annotated[
+    int | None, typer.Option(metavar="N", help="Give worse answers while more than N calls are in flight.")
+]
+Worse = Annotated[
+    float, typer.Option("--worse", metavar="SHARE", help="Spoil this share of the answers then.")
+]
 Ttft = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="Stream the first token after this time (median).")
 ]
@@ -212,6 +224,9 @@ def simulate(
     slots: ServedSlots = None,
     freeze_at: FreezeAt = 0.0,
     freeze: FreezeFor = 0.0,
+    worse_above: WorseAbove = None,
+    worse_in_flight: WorseInFlight = None,
+    worse: Worse = 0.2,
     ttft: Ttft = None,
     chunks: Chunks = None,
     like: Like = None,
@@ -241,16 +256,9 @@ def simulate(
     limits |= {"input_tpm": input_tpm, "output_tpm": output_tpm, "tokens_counted": tokens_counted}
     pace: _Given = {"latency_s": latency, "latency_sigma": latency_sigma, "ttft_s": ttft, "chunks": chunks}
     pace |= {"service": service, "slots": slots, "freeze_at_s": freeze_at, "freeze_s": freeze}
-    settings = Settings(
-        port=port,
-        seed=seed,
-        problems=tuple(problems or ()),
-        replay=tuple(replay or ()),
-        keys=tuple(key or ()),
-        **limits,
-        **pace,
-        like=like,
-        faults=tuple(map(parse_fault, fault or ())),
-        batch=parse_batch(batch),
-    )
+    pace |= {"worse_above_rate": worse_above, "worse_in_flight": worse_in_flight, "worse_share": worse}
+    files: _Given = {"problems": tuple(problems or ()), "replay": tuple(replay or ())}
+    keys, faults = tuple(key or ()), tuple(map(parse_fault, fault or ()))
+    more: _Given = {"like": like, "faults": faults, "batch": parse_batch(batch)}
+    settings = Settings(port=port, seed=seed, keys=keys, **files, **limits, **pace, **more)
     awaited(serve(settings))

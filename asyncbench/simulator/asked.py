@@ -24,8 +24,11 @@ _PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at le
     "slots": (1, 1_000_000),
     "freeze_at_s": (0, LONGEST_S),
     "freeze_s": (0, LONGEST_S),
+    "worse_above_rate": (0, 1_000_000),
+    "worse_in_flight": (0, 1_000_000),
+    "worse_share": (0, 1),
 }
-_WHOLE = ("chunks", "slots")
+_WHOLE = ("chunks", "slots", "worse_in_flight")
 _CHOICES: Mapping[str, Collection[str]] = {"service": tuple(SERVICES)}  # likewise: one of these
 
 EFFORTS: Mapping[str, int] = {  # the most tokens to think with; the names are the vendors', the numbers ours

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections import deque
 from dataclasses import dataclass, fields, replace
 from random import Random
 
@@ -10,7 +11,7 @@ from asyncbench.simulator.faults import FaultStream
 from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, ServedLimits
 from asyncbench.simulator.queueing import NEVER, SERVICES, Freeze, ServiceLine
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.voices import Voice
+from asyncbench.simulator.voices import Taken, Voice
 from asyncbench.simulator.wire import Like, PaceAsked, RefusedError, Why, WireAnswer, WireRequest, tokens
 
 STORM_AFTER = 200  # calls of a model: then as many are in flight as its limits allow
@@ -31,6 +32,9 @@ class AnswerPace:
     speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
     longest_s: float | None = None  # that a recorded time then is at most; None: as long as it is
     storm_s: float = 0.0  # how long all calls get a 429, once, from the `STORM_AFTER`-th call on
+    worse_above_rate: float | None = None  # calls in a second, above which answers worsen; None: none is
+    worse_in_flight: int | None = None  # likewise, calls in flight
+    worse_share: float = 0.2  # of the answers, spoilt then
 
     def but(self, asked: PaceAsked) -> "AnswerPace":
         """Return the pace with what a request says; its latency does away with the server's first token."""
@@ -111,6 +115,24 @@ class Storm:
             raise RefusedError(Why.RATE_LIMITED, "Too many requests: a storm.", retry_after_s=wait_s)
 
 
+class Worsening:
+    """A model gets worse answers out when it has much to do: by calls in the last second, or in flight."""
+
+    def __init__(self) -> None:
+        self._came_s = deque[float]()
+
+    def share(self, pace: AnswerPace, in_flight: int, at_s: float) -> float:
+        """Count a call; return which share of answers is spoilt now."""
+        if pace.worse_above_rate is None and pace.worse_in_flight is None:
+            return 0.0
+        self._came_s.append(at_s)
+        while self._came_s[0] <= at_s - 1.0:
+            self._came_s.popleft()
+        too_fast = pace.worse_above_rate is not None and len(self._came_s) > pace.worse_above_rate
+        too_many = pace.worse_in_flight is not None and in_flight > pace.worse_in_flight
+        return pace.worse_share if too_fast or too_many else 0.0
+
+
 class Served:
     """A model's name and all that is its own: models share no limit, no fault and no count."""
 
@@ -120,6 +142,7 @@ class Served:
         self._pace = AnswerPace(**{field.name: getattr(settings, field.name) for field in fields(AnswerPace)})
         self._lines: dict[tuple[int | None, float, float], ServiceLine] = {}
         self.storm = Storm(self._pace.storm_s)
+        self._worsening = Worsening()
         self.latency = Latency(self._pace, seed=settings.seed, model=name)
         self.gate = _gate(settings, at_s)
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)
@@ -127,9 +150,17 @@ class Served:
         self.seconds = Seconds()
         self._demanded = settings.tokens_counted == "demanded"
 
+    def take(self, asked: WireRequest, at_s: float) -> Taken:
+        """Return what a call gets, worse where the model has much to do; raises as its voice does."""
+        worse = self._worsening.share(self._pace_of(asked.pace), self.tally.in_flight, at_s)
+        return self.voice.take(asked, worse)
+
+    def _pace_of(self, asked: PaceAsked) -> AnswerPace:
+        return self._pace.but(asked) if asked else self._pace
+
     def line(self, asked: PaceAsked) -> ServiceLine | None:
         """Return the queue in which a call waits, the same for all that ask alike; None: it waits in none."""
-        pace = self._pace.but(asked) if asked else self._pace
+        pace = self._pace_of(asked)
         if pace.slots is None and not pace.freeze_s:
             return None
         key = (pace.slots, pace.freeze_at_s, pace.freeze_s)

@@ -164,7 +164,7 @@ class Server:
         unasked = like.streams_unasked and call.wire.may_stream_unasked
         streamed = unasked if asked.stream is None else asked.stream
         model.storm.check(asked.pace, time.monotonic())
-        taken = model.voice.take(asked)
+        taken = model.take(asked, time.monotonic())
         call.undo.callback(taken.give_back)
         model.admit(asked, taken.answer, time.monotonic())
         # Drawn after the limits: whom they refuse depends on the clock, and faults must not.

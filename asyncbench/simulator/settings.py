@@ -31,6 +31,12 @@ _NUMBERS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
     ),
     (("ttft_s",), lambda value: 0 <= value < math.inf, "0 or above, or left out"),
     (("chunks", "slots"), lambda value: value >= 1, "1 or above, or left out"),
+    (
+        ("worse_above_rate", "worse_in_flight"),
+        lambda value: 0 <= value < math.inf,
+        "0 or above, or left out",
+    ),
+    (("worse_share",), lambda value: 0 <= value <= 1, "from 0 to 1"),
     (("speedup", "longest_s"), lambda value: 0 < value < math.inf, "above 0, or left out"),
 )
 
@@ -72,6 +78,9 @@ class Settings:
     chunks: int | None = None  # pieces that a streamed text is cut into at most; None: four characters each
     speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
     longest_s: float | None = None  # that a recorded time then is at most
+    worse_above_rate: float | None = None  # calls of a model in the last second, above which answers worsen
+    worse_in_flight: int | None = None  # likewise, calls in flight
+    worse_share: float = 0.2  # of made-up answers, spoilt then: always of the same questions
     storm_s: float = 0.0  # how long all calls of a model get a 429, once, when it is well under way
     like: str | None = None  # a key of likes.LIKES: the provider that is played; None: OpenAI and Anthropic
     faults: tuple[Fault, ...] = ()

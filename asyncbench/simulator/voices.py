@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from random import Random
 from typing import Protocol
 
-from asyncbench.simulator.answers import Answerer
+from asyncbench.simulator.answers import Answerer, mistaken
 from asyncbench.simulator.asked import reasoning_of
 from asyncbench.simulator.questions import Questions, digest
 from asyncbench.simulator.recordings import Record, Recording
@@ -34,8 +35,8 @@ class Voice(Protocol):
         """Return the known question that a message holds; None: it holds none, or nobody looked."""
         ...
 
-    def take(self, asked: WireRequest) -> Taken:
-        """Return what a call gets.
+    def take(self, asked: WireRequest, worse: float = 0.0, /) -> Taken:
+        """Return what a call gets; `worse`: the share of questions whose answers are spoilt, if made up.
 
         Raises:
             RefusedError: the model has no answer to this question.
@@ -56,7 +57,7 @@ class MadeUp:
     def found_in(self, asked: WireRequest, /) -> str | None:
         return self._questions.within(asked.question, asked.digits)
 
-    def take(self, asked: WireRequest) -> Taken:
+    def take(self, asked: WireRequest, worse: float = 0.0, /) -> Taken:
         if (known := self._questions.find(asked.question, asked.digits)) is None:
             raise RefusedError(
                 Why.UNKNOWN_QUESTION,
@@ -67,7 +68,9 @@ class MadeUp:
         reasoning = reasoning_of(asked.think_tokens, seed) if asked.think_tokens else ""
         # what completes a text goes on after its end: behind an = with a space, as base models do
         space = " " if asked.without_roles and asked.question.endswith("=") else ""
-        return Taken(answer=answer_of(asked, space + self._answerer(known, seed), reasoning))
+        spoilt = worse and (draw := Random(f"{seed}/worse")).random() < worse
+        text = mistaken(known.expected, draw) if spoilt else self._answerer(known, seed)
+        return Taken(answer=answer_of(asked, space + text, reasoning))
 
 
 class Replay:
@@ -87,7 +90,7 @@ class Replay:
     def found_in(self, _asked: WireRequest, /) -> str | None:
         return None
 
-    def take(self, asked: WireRequest) -> Taken:
+    def take(self, asked: WireRequest, _worse: float = 0.0, /) -> Taken:
         question = digest(asked.question)
         if (records := self._recording.records.get(question)) is None:
             raise RefusedError(Why.UNKNOWN_QUESTION, self._unknown(asked))

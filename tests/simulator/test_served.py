@@ -1,15 +1,17 @@
 """A served model charges what its limits count, and remembers what they did."""
 
+import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.simulator.answers import oracle
 from asyncbench.simulator.likes import LIKES, OWN
 from asyncbench.simulator.limits import LIMIT_MODELS
 from asyncbench.simulator.questions import Questions
-from asyncbench.simulator.served import Served
+from asyncbench.simulator.served import AnswerPace, Served, Worsening
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.voices import MadeUp
 from asyncbench.simulator.wire import RefusedError, WireAnswer, WireRequest
+from tests.sweep_files import problem_set
 
 
 def served(**settings):
@@ -112,3 +114,40 @@ def test_without_limits_seconds_are_counted_all_the_same():
 
     assert refused_s(model, 1.0) is None
     assert [row["accepted"] for row in model.seconds.rows] == [1]
+
+
+@pytest.mark.parametrize(
+    ("limit", "calls_per_s", "spoilt"),
+    [
+        ({"worse_above_rate": 20}, 20, False),
+        ({"worse_above_rate": 20}, 25, True),
+        ({"worse_in_flight": 0}, 1, False),  # the one that is being answered is not counted here
+        ({}, 500, False),
+    ],
+)
+def test_answers_worsen_above_a_rate_over_the_last_second(limit, calls_per_s, spoilt):
+    worsening, pace = Worsening(), AnswerPace(**limit, worse_share=0.5)
+    shares = [worsening.share(pace, 0, 10.0 + n / calls_per_s) for n in range(3 * calls_per_s)]
+    assert shares[:20] == [0.0] * min(20, len(shares))
+    assert set(shares[30:]) <= {0.5 if spoilt else 0.0}
+    assert worsening.share(pace, 0, 60.0) == 0.0  # it has nothing to do any more
+
+
+def test_answers_worsen_above_a_number_of_calls_in_flight():
+    pace = AnswerPace(worse_in_flight=8)
+    assert [Worsening().share(pace, calls, 0.0) for calls in (8, 9)] == [0.0, 0.2]
+
+
+def test_a_share_of_questions_is_spoilt_and_always_the_same_ones(tmp_path):
+    questions = Questions((problem_set(tmp_path, trials=3),))
+    asked = [
+        WireRequest(
+            model="oracle", question=row["question"], prompt_characters=9, max_tokens=99, stream=False
+        )
+        for row in pq.read_table(tmp_path / "problems.parquet", columns=["question"]).to_pylist()
+    ]
+    voice = MadeUp("oracle", oracle, questions, seed=0)
+    right = [voice.take(request).answer.text for request in asked]
+    worse, again = ([voice.take(request, 0.3).answer.text for request in asked] for _ in range(2))
+    assert worse == again
+    assert 0.2 < sum(a != b for a, b in zip(right, worse, strict=True)) / len(asked) < 0.4
