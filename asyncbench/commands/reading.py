@@ -323,8 +323,9 @@ def sql(
 
     asyncbench sql results/a results/b "SELECT folder, model, calls FROM cost"
 
-    Views: trials, grades, attempts, lanes, skipped, problems, accuracy, cost, latency. DESCRIBE lists the
-    columns of a view. Of several folders, each view has the column `folder`. A query cannot change a folder.
+    Views: trials, grades, attempts, lanes, skipped, steps, problems, accuracy, cost, latency. DESCRIBE lists
+    the columns of a view. Of several folders, each view has the column `folder`. A query cannot change a
+    folder.
     """
     from asyncbench.queries import asking
 

@@ -8,6 +8,7 @@ from asyncbench.reports.compare import compare_on as compare_on
 from asyncbench.reports.cost import cost_report_on as cost_report_on, fine as fine
 from asyncbench.reports.following import follow_status as follow_status
 from asyncbench.reports.heatmap import accuracy_maps_on as accuracy_maps_on
+from asyncbench.reports.load import load_report_on as load_report_on
 from asyncbench.reports.morning import morning_on as morning_on
 from asyncbench.reports.overview import report_on as report_on
 from asyncbench.reports.problem_file import inspect_problems as inspect_problems

@@ -77,7 +77,7 @@ class LoadReport(FolderReport):
         yield from self._simulated()
         yield from self._asked()
         yield from self._warnings()
-        yield from (sheet for sheet in load_sheets(self.steps, self.answers) if sheet.rows)
+        yield from load_sheets(self.steps, self.answers)
         yield from (one.text for one in self.highest)
         yield from notes_under_load(self.answers)
         yield from what_is_lacking(self.steps)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import floor, isinf, log10
 from typing import Final
 
+from asyncbench.config import CLOSED
 from asyncbench.reports.cost import fine
 from asyncbench.results import PERCENTILES, StepAnswers, StepFigures
 from asyncbench.shown import (
@@ -34,12 +35,16 @@ MOST_NAMED: Final = 6  # steps in a note
 
 
 def load_sheets(steps: Sequence[StepFigures], answers: Sequence[StepAnswers]) -> Iterator[Sheet]:
-    """Yield the tables of steps and of what they answered."""
+    """Yield the tables of steps and of what they answered, those in which anything stands."""
     labels = _Labels(steps)
-    yield _rates(steps, labels)
-    yield _times(steps, labels)
-    yield _answers(answers, labels)
-    yield _repeats([step for step in steps if step.repeats], labels)
+    repeated = [step for step in steps if step.repeats]
+    sheets = (
+        _rates(steps, labels),
+        _times(steps, labels),
+        _answers(answers, labels),
+        _repeats(repeated, labels),
+    )
+    yield from (sheet for sheet in sheets if sheet.rows and len(sheet.head) > sheet.labels)
 
 
 class _Labels:
@@ -49,7 +54,8 @@ class _Labels:
         models = {step.model for step in steps}
         self.head = ["model", "step"] if len(models) > 1 else ["step"]
         self._model = None if len(models) > 1 else min(models)
-        self._short = len({step.step.partition(" ")[0] for step in steps}) == 1
+        patterns = {step.step.partition(" ")[0] for step in steps}
+        self._short = len(patterns) == 1 and CLOSED not in patterns
 
     def title(self, words: str) -> str:
         """Return a title, which names the only model."""

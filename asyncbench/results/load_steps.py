@@ -258,13 +258,17 @@ def _figures(
     lacking = {
         kind: step["offered"] - (answered if kind == "tpot" else len(told[kind])) for kind in TIME_KINDS
     }
+    # Without any answer, that is why there are no times.
+    said = {kind: kind if answered else "latency" for kind in TIME_KINDS}
     latency_s = fsum(told["latency"])
     return StepFigures(
         **{name: step[name] for name in ("model", "arrivals", "rate", "seconds", *COUNTS)},
         **{name: step[name] for name in ("in_flight_mean", "in_flight_max", "met", "saturated", "verdict")},
         step=step["load"].rpartition(" #")[0],
         slo=None if step["slo"] is None else orjson.loads(step["slo"]),
-        times={kind: CallTimes(kind=kind, told_s=told[kind], endless=lacking[kind]) for kind in TIME_KINDS},
+        times={
+            kind: CallTimes(kind=said[kind], told_s=told[kind], endless=lacking[kind]) for kind in TIME_KINDS
+        },
         late_s=calls.get("late") or (),
         late_share=calls["late_s"] / latency_s if latency_s else None,
         ended=ended,

@@ -27,7 +27,7 @@ class CallLoad:
     """How many calls a folder holds, and what they went through."""
 
     calls: int
-    rate_limited: int  # that ended with a 429
+    rate_limited: int  # that ended with a 429, those of a load left out: they are not tried again
     most_at_once: int  # in flight, of all models together, those in batches left out
     in_batches: int  # of `calls`
 
@@ -47,7 +47,7 @@ def call_load(views: FolderViews) -> CallLoad:
     """Return how many calls there were, how many at once, and how many got a 429."""
     (counts,) = views.rows(
         f"""SELECT count(*) AS calls, count(*) FILTER (mode = '{BATCH}') AS in_batches,
-            count(*) FILTER (status = '{ErrorKind.RATE_LIMITED}') AS rate_limited
+            count(*) FILTER (status = '{ErrorKind.RATE_LIMITED}' AND load IS NULL) AS rate_limited
         FROM attempts"""  # noqa: S608  made of our own words alone
     )
     (found,) = views.rows(_AT_ONCE)

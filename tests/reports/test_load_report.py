@@ -141,3 +141,17 @@ def test_a_folder_without_a_load_says_what_measures_one(tmp_path):
 
     plain = made.folder_of(tmp_path / "plain", *made.answered(1))
     assert "has no steps of a load" in ab.report(plain, "load").as_text()
+
+
+def test_a_step_without_any_answer_has_no_times_and_says_why(tmp_path):
+    nothing = folder_of(tmp_path / "nothing", step(5, [None] * 50, verdict="missed"))
+    report = ab.report(nothing, "load")
+    assert "Not there: 5/s TTFT, TPOT, latency: no call was answered." in report.as_text(width=200)
+    assert json.loads(report.as_json())["steps"][0]["ttft"]["p50"]["why"] == "no call was answered"
+    assert "no rate surely kept the SLO. 5/s missed it: 100.0% of the calls were refused." in report.as_text()
+
+
+def test_several_folders_stand_side_by_side(folder, tmp_path):
+    other = folder_of(tmp_path / "other", step(40, FEW))
+    rows = sheets(ab.report([folder, other], "load"))["Rates"]
+    assert [row["model"] for row in rows] == ["small in night"] * 3 + ["small in other"]
