@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import pyarrow.compute as pc
@@ -17,9 +17,8 @@ from asyncbench.exchange.places import problems_file
 from asyncbench.problems import open_set
 from asyncbench.providers import is_simulated
 from asyncbench.records import Condition, Outcome
-from asyncbench.store import ENTRANT, IMPORTED, Manifest, read_attempts, read_grades, read_trials
+from asyncbench.store import AT_REST, ENTRANT, IMPORTED, Manifest, read_attempts, read_grades, read_trials
 
-AT_REST: Final = pc.field("load").is_null()  # an answer to a load is no second answer to its question
 Row = dict[str, Any]  # Any: the columns of `trials` and what `_added` adds
 Asked = Mapping[str, tuple[int, tuple[str, ...], str]]  # problem id → place in the set, operands, question
 
@@ -70,6 +69,8 @@ def parts_of(
 ) -> list[ExportedPart]:
     """Return what the finished trials of some suites make files of: runs in their order, then by name.
 
+    Answers to loads are left out: other projects know no steps, and would count a problem several times.
+
     Raises:
         ConfigError: they are of other tasks than the format knows, or there are none.
         StoreError: the folder cannot be read.
@@ -78,7 +79,8 @@ def parts_of(
     rows = trials.group_by(OF_A_PART).aggregate([("finished_at", "max")]).to_pylist()
     if not rows:
         raise ConfigError(
-            f"{folder} has no finished trial of {', '.join(suites)}, so there is nothing to export."
+            f"{folder} has no finished trial of {', '.join(suites)}, so there is nothing to export. "
+            "Answers to loads are left out."
         )
     if unknown := sorted({row["task"] for row in rows} - set(tasks)):
         raise ConfigError(f"{folder} has tasks that this format cannot hold: {', '.join(unknown)}")

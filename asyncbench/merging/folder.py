@@ -32,6 +32,7 @@ from asyncbench.store import (
     locked,
     planned_aliases,
     read_manifest,
+    read_steps,
     write_sweep_file,
 )
 from asyncbench.sweeps import ASKED, named_before
@@ -90,6 +91,7 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         for path in paths:
             held.enter_context(_held_still(path))
             _refuse_open_batches(path)
+        _refuse_unlike_steps(paths)
         found = sources(paths)
         sweep = merged_sweep(found, place)
         forecasts = joined_forecasts(map(read_forecasts, paths))
@@ -121,6 +123,19 @@ def _refuse_open_batches(folder: Path) -> None:
             f"{folder}: {len(trials):,} trials are in open batches, and only this folder can collect "
             f"them. Run its sweep once more, or cancel them: `asyncbench cancel {folder}`. Then merge."
         )
+
+
+def _refuse_unlike_steps(folders: Iterable[Path]) -> None:
+    """Refuse folders that measured a step each: their calls bear the same ids, but are not the same."""
+    known = dict[tuple[str, str], tuple[object, Path]]()
+    for folder in folders:
+        for step in read_steps(folder, ["model", "load", "began_at"]).to_pylist():
+            began_at, other = known.setdefault((step["model"], step["load"]), (step["began_at"], folder))
+            if began_at != step["began_at"]:
+                raise ConfigError(
+                    f"{other} and {folder} have both measured {step['load']} of {step['model']}, each for "
+                    "itself. Do not merge them: most reports take several folders"
+                )
 
 
 @contextmanager

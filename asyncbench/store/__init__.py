@@ -65,6 +65,7 @@ from asyncbench.store.problem_copies import (
 from asyncbench.store.rows import encode_json as encode_json
 from asyncbench.store.salvage import Salvage as Salvage
 from asyncbench.store.schema import (
+    AT_REST as AT_REST,
     CELL as CELL,
     ENTRANT as ENTRANT,
     GRADES as GRADES,

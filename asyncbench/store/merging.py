@@ -227,14 +227,20 @@ def _rows(
     here = pc.scalar(True)
     for key, value in said.items():
         here = here & (pc.field(key) == unquote(value))
+    steps = set[tuple[object, ...]]()
     for source, snapshot in enumerate(seen):
         files = [path for path in snapshot.files[name] if _place(name, path) == place]
         for batch in replace(snapshot, files={**snapshot.files, name: files}).batches(name, None, here):
             rows = pa.Table.from_batches([batch])
             if name == "attempts":
                 yield calls.alone(rows)
-            elif name in ("lanes", "steps"):
+            elif name == "lanes":
                 yield rows  # what a lane did in one folder it did not do in another
+            elif name == "steps":  # but a folder may be a copy
+                said = rows.select(["model", "load", "began_at"]).to_pylist()
+                found = [tuple(step.values()) for step in said]
+                yield rows.filter(pa.array([step not in steps for step in found], pa.bool_()))
+                steps.update(found)
             elif name == "skipped":
                 yield rows.filter(trials.still_skipped(source, rows["trial_id"]))
             else:

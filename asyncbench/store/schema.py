@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
 
 SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
 
+AT_REST = pc.field("load").is_null()  # of trials and grades: those that no load asked
 ENTRANT = ("run", "model", "condition")  # who was asked, and how: what a ranking ranks
 CELL = (*ENTRANT, "suite", "task", "variant", "representation", "length")
 

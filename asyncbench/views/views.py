@@ -22,7 +22,7 @@ import pyarrow.dataset as ds
 from asyncbench.errors import StoreError
 from asyncbench.records import BATCH, Outcome
 from asyncbench.stats import Z_95
-from asyncbench.store import CELL, COPY_SCHEMA as PROBLEMS, SCHEMAS, Snapshot, iter_problems
+from asyncbench.store import AT_REST, CELL, COPY_SCHEMA as PROBLEMS, SCHEMAS, Snapshot, iter_problems
 
 if TYPE_CHECKING:
     import duckdb
@@ -182,8 +182,7 @@ def at_rest(name: str, wanted: pc.Expression | None = None) -> pc.Expression | N
     """Return a filter of a table that also leaves out answers to a load; calls are all counted."""
     if name not in ("trials", "grades"):
         return wanted
-    unloaded = pc.field("load").is_null()
-    return unloaded if wanted is None else wanted & unloaded
+    return AT_REST if wanted is None else wanted & AT_REST
 
 
 def add_sums(connection: "duckdb.DuckDBPyConnection", more: str = "") -> None:

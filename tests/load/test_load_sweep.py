@@ -2,13 +2,17 @@
 
 import asyncio
 import json
+import shutil
 import time
+import zipfile
 from collections import Counter
 
 import pytest
 import yaml
 
 from asyncbench import (
+    export_folder,
+    merge_folders,
     read_attempts,
     read_steps,
     read_trials,
@@ -118,6 +122,28 @@ def test_a_load_leaves_the_figures_of_an_ordinary_sweep_in_its_folder_alone(serv
     assert "simulated/oracle under load: 1 step, 1 " in after.as_text()
     assert "5/72" in after.as_line()
     assert json.loads(report(tmp_path / "out").as_json())["suites"][0]["trials"] == 5
+    export_folder("inspect", tmp_path / "out", tmp_path / "logs")
+    (log,) = (tmp_path / "logs").glob("*.eval")
+    assert len([name for name in zipfile.ZipFile(log).namelist() if name.startswith("samples/")]) == 5
+    export_folder("llm-arithmetic", tmp_path / "out", tmp_path / "rows")
+    (rows,) = (tmp_path / "rows").glob("sim*.jsonl")
+    assert len(rows.read_text().splitlines()) == 5
+
+
+def test_a_step_stands_once_in_merged_folders_and_two_measurements_are_not_made_one(
+    server, problems, tmp_path
+):
+    a, copy, b, out = (tmp_path / name for name in ("a", "copy", "b", "merged"))
+    quick = {"rates": [20], "warmup": 0, "duration": "0.5s"}
+    loaded(asked(server, problems, a, **quick))
+    shutil.copytree(a, copy)
+    merge_folders([a, copy], out)
+    assert (read_steps(out).num_rows, read_attempts(out).num_rows) == (1, 10)
+    assert verify_folder(out).sound
+    loaded(asked(server, problems, b, **quick))
+    with pytest.raises(ConfigError, match="both measured constant 20/s #1 of simulated/oracle"):
+        merge_folders([a, b], tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 def test_run_and_load_each_have_their_sweeps(server, problems, tmp_path):

@@ -22,13 +22,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.exchange.exported import AT_REST, FileToWrite
+from asyncbench.exchange.exported import FileToWrite
 from asyncbench.exchange.inspect.counting import LogCounts
 from asyncbench.exchange.inspect.headers import LogHeader
 from asyncbench.exchange.inspect.samples import Row, condition_of, sample_of, summary_of
 from asyncbench.problems import ProblemRows
 from asyncbench.records import Problem
 from asyncbench.store import (
+    AT_REST,
     ENTRANT,
     Filters,
     Manifest,
@@ -155,7 +156,9 @@ def logs(folder: Path, manifest: Manifest) -> list[FileToWrite]:
     """
     found = read_trials(folder, OF_A_LOG, AT_REST).group_by(list(OF_A_LOG)).aggregate([]).to_pylist()
     if not found:
-        raise ConfigError(f"{folder} has no finished trial, so there is nothing to export.")
+        raise ConfigError(
+            f"{folder} has no finished trial, so there is nothing to export. Answers to loads are left out."
+        )
     order = {run: n for n, run in enumerate(manifest.get("runs", {}))}
     found.sort(key=lambda row: (order.get(row["run"], len(order)), *row.values()))
     varied = [name for name in OF_A_LOG if name == "model" or len({row[name] for row in found}) > 1]
