@@ -96,7 +96,9 @@ class SloEntry(Entry):
         default=None, description="The most seconds to the first token of the answer."
     )
     tpot: Number | None = Field(
-        default=None, description="The most seconds for an output token after the first."
+        default=None,
+        description="The most seconds for an output token after the first. Tokens of thinking that is not "
+        "shown came before.",
     )
     latency: Number | None = Field(default=None, description="The most seconds to the end of the answer.")
     share: Share = Field(

@@ -4,11 +4,12 @@ Times count from when a call was due. A call belongs to the phase in which it wa
 """
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from math import ceil, inf, sqrt
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, Final
 
 from asyncbench.config import Slo
@@ -26,6 +27,7 @@ LATE_SHARE: Final = 0.05  # ... or so much of the mean gap, whichever is more
 LAG_S: Final = 0.02  # likewise of the event loop
 SLICES: Final = 20  # of a step, whose means tell whether calls in flight grow
 T_95: Final = 2.10  # Student's t with 18 degrees of freedom, two-sided
+FIRST: Final = 20  # calls of a step, whose latency tells how long calls in flight must mount up
 KEPT_UP: Final = 0.98  # answers for each call that was due: fewer, and a backlog grows
 _TOO_MANY: Final = (ErrorKind.RATE_LIMITED.value, ErrorKind.OVERLOADED.value)
 _REFUSING: Final = (429, 503, 529)
@@ -39,11 +41,11 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 class CallOfStep:
     """What is known of a call beside its attempt: when it was due, and when the parts of its reply came."""
 
-    __slots__ = ("_due_s", "_epoch_s", "_name", "phase")
+    __slots__ = ("_epoch_s", "_name", "due_s", "phase")
 
     def __init__(self, name: str, due_s: float, phase: str, epoch_s: float) -> None:
         self.phase = phase
-        self._name, self._due_s, self._epoch_s = name, due_s, epoch_s
+        self._name, self.due_s, self._epoch_s = name, due_s, epoch_s
 
     def more(self, turn: Turn, ended: Reply | ProviderError | None) -> Mapping[str, Any]:  # Any: as of `More`
         """Return the columns of its attempt that only steps have."""
@@ -53,8 +55,8 @@ class CallOfStep:
         gaps = [later - earlier for earlier, later in pairwise(chunks)]
         return {
             "load": self._name,
-            "due_at": self._epoch_s + self._due_s,
-            "late_s": (turn.sent_s if times is None else times.sent_s) - self._due_s,
+            "due_at": self._epoch_s + self.due_s,
+            "late_s": (turn.sent_s if times is None else times.sent_s) - self.due_s,
             "phase": self.phase,
             "ttfo_s": None if times is None else times.ttfo_s,
             "connect_s": None if times is None else times.connect_s,
@@ -84,8 +86,10 @@ def keeps(slo: Slo, attempt: Attempt) -> bool:
 def _tpot_s(attempt: Attempt) -> float | None:
     """Return the seconds of an output token after the first; of a single token: 0, for it waited for none."""
     tokens = None if attempt.usage is None else attempt.usage.output_tokens
-    if tokens is None or attempt.ttft_s is None or attempt.latency_s is None:
+    if tokens is None or attempt.ttft_s is None or attempt.latency_s is None or attempt.usage is None:
         return None
+    if attempt.ttfo_s == attempt.ttft_s:  # what was thought was not shown: it came before the first token
+        tokens -= attempt.usage.reasoning_tokens or 0
     return (attempt.latency_s - attempt.ttft_s) / (tokens - 1) if tokens > 1 else 0.0
 
 
@@ -102,10 +106,12 @@ class Measuring:
         self._offered = self._dropped = 0
         self._counts = {"answered": 0, "refused": 0, "failed": 0, UNFINISHED: 0}
         self._met = self._lost = 0  # calls that kept the SLO, and that did not
-        self._ended_in_time = 0  # answers within the window, whenever their calls were due
+        self._due_s: list[float] = []  # of the measured calls, those that were dropped, too
+        self._answers: list[tuple[float, float]] = []  # due time and end of all calls
         self._late: list[float] = []
         self._sent_s: list[float] = []
         self._in_flight: list[int] = []
+        self._looked_s: list[float] = []  # when so many were in flight
         self._most = 0
         self._lags: list[float] = []
 
@@ -132,6 +138,7 @@ class Measuring:
         measured = due_s >= self._from_s
         if measured:
             self._offered += 1
+            self._due_s.append(due_s)
             self._most = max(self._most, in_flight)
         phase = MEASURED if measured else WARMUP
         return CallOfStep(self.step.name, due_s, phase, self._epoch_s)
@@ -140,13 +147,14 @@ class Measuring:
         """Take in a call that is not made, for too many are in flight."""
         if due_s >= self._from_s:
             self._offered += 1
+            self._due_s.append(due_s)
             self._dropped += 1
             self._lost += 1
 
     def ended(self, call: CallOfStep, attempt: Attempt, at_s: float) -> None:
         """Take in how a call ended."""
-        if attempt.status == "ok" and self._from_s <= at_s < self.until_s:
-            self._ended_in_time += 1
+        if attempt.status == "ok":
+            self._answers.append((call.due_s, at_s))
         if call.phase == WARMUP:
             return
         self._counts[kind_of(attempt.status, attempt.http_status)] += 1
@@ -176,6 +184,7 @@ class Measuring:
         if self._from_s <= at_s < self.until_s:
             self._lags.append(lag_s)
             self._in_flight.append(in_flight)
+            self._looked_s.append(at_s)
 
     @property
     def misses(self) -> bool:
@@ -191,7 +200,8 @@ class Measuring:
         """Return what the step came to."""
         step, load = self.step, self.step.load
         late_p99_s, lag_p99_s = percentile(self._late, 0.99), percentile(self._lags, 0.99)
-        slope, grows = self._growth()
+        steady_s = self._steady_s()
+        slope, grows = self._growth(steady_s)
         poisson = load.arrivals == POISSON
         sent_s = sorted(self._sent_s)
         bound = self._client_bound(late_p99_s, lag_p99_s)
@@ -220,15 +230,21 @@ class Measuring:
             ks_p=ks_p(sent_s, step.rate) if poisson else None,
             dispersion_p=dispersion_p(sent_s, step.rate, self._from_s, self.until_s) if poisson else None,
             client_bound=bound,
-            saturated=None if grows is None else grows and not self._kept_up,
+            saturated=None if grows is None else grows and not self._kept_up(steady_s),
             met=None if load.slo is None else self._met,
             slo=None if load.slo is None else _said_of(load.slo),
             verdict=self._verdict(bound),
         )
 
-    @property
-    def _kept_up(self) -> bool:
-        return self._ended_in_time >= KEPT_UP * self._offered
+    def _steady_s(self) -> float:
+        """Return when answers come as calls go: before the first of them, calls in flight only mount up."""
+        first = sorted(self._answers)[:FIRST]
+        latency_s = median(end_s - due_s for due_s, end_s in first) if first else 0.0
+        return max(self._from_s, self.began_s + latency_s)
+
+    def _kept_up(self, from_s: float) -> bool:
+        due = sum(due_s >= from_s for due_s in self._due_s)
+        return sum(from_s <= end_s < self.until_s for _, end_s in self._answers) >= KEPT_UP * due
 
     def _client_bound(self, late_p99_s: float | None, lag_p99_s: float | None) -> bool:
         gap_s = 0.0 if self.step.load.closed else 1.0 / self.step.rate
@@ -246,14 +262,15 @@ class Measuring:
         low, high = always_valid_interval(self._met, self._offered)
         return MET if low >= slo.share else MISSED if high < slo.share else UNRESOLVED
 
-    def _growth(self) -> tuple[float | None, bool | None]:
+    def _growth(self, from_s: float) -> tuple[float | None, bool | None]:
         """Return by how many a second calls in flight grew, and whether that is more than chance.
 
         The means of slices of the step are fitted by a line: neighbouring samples are nearly alike.
         """
-        if (size := len(self._in_flight) // SLICES) < 1:
+        in_flight = self._in_flight[bisect_left(self._looked_s, from_s) :]
+        if (size := len(in_flight) // SLICES) < 1:
             return None, None
-        means = [fmean(self._in_flight[i * size : (i + 1) * size]) for i in range(SLICES)]
+        means = [fmean(in_flight[i * size : (i + 1) * size]) for i in range(SLICES)]
         middle, mean = (SLICES - 1) / 2, fmean(means)
         spread = sum((i - middle) ** 2 for i in range(SLICES))
         slope = sum((i - middle) * (value - mean) for i, value in enumerate(means)) / spread

@@ -47,7 +47,7 @@ class LoadLane:
     _all_measured: bool = False
     _stopped: bool = False
     _giving_up: bool = False  # the time to wait for answers is over
-    _begun: int = 0  # trials that steps of this run began
+    begun: int = 0  # trials that steps began
     _depth: int = LEAST_AHEAD  # trials that wait
     _calls: set["asyncio.Task[None]"] = field(default_factory=set)  # in flight
     _sending: "asyncio.Task[None] | None" = None
@@ -164,7 +164,7 @@ class LoadLane:
         Calls that count ask the first problems at any rate, so that steps can be compared; those of the
         warm-up ask the problems after them. Of callers in turn nobody knows how many calls there will be.
         """
-        first = 0 if self.load.same_problems else self._begun
+        first = 0 if self.load.same_problems else self.begun
         if due is None:
             return islice(self.trials(step.name), first, None)
         after = first + len(due) - bisect_left(due, self.load.warmup)
@@ -254,7 +254,8 @@ class LoadLane:
         counters = self._model.counters
         counters.in_flight += 1
         turn.in_flight = counters.in_flight
-        self._begun += 1
+        turn.taken_s = due_s  # until then it waited for nothing
+        self.begun += 1
         self._model.probation.started(self._now_s())
         call = measuring.due(due_s, counters.in_flight)
         turn.more = call.more

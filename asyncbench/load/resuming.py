@@ -22,9 +22,9 @@ def steps_before(folder: Path, alias: str) -> StepsBefore:
     if not is_results_folder(folder):
         return StepsBefore()
     results = read_steps(folder, filters=[("model", "==", alias)]).to_pylist()
-    calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].unique().to_pylist()
-    names = {*(name for name in calls if name), *(row["load"] for row in results)}
-    return StepsBefore(names=sorted(names), results=results)
+    calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].drop_null()
+    names = {*calls.unique().to_pylist(), *(row["load"] for row in results)}
+    return StepsBefore(names=sorted(names), results=results, calls=len(calls))
 
 
 def killed_steps(folder: Path, alias: str, before: StepsBefore) -> Iterator[StepResult]:

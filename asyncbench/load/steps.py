@@ -64,6 +64,7 @@ class StepsBefore:
 
     names: Collection[str] = ()  # of all of them, those that were never finished, too
     results: Sequence[Mapping[str, object]] = ()  # rows of `steps`
+    calls: int = 0
     _rounds: Counter[str] = field(default_factory=Counter)  # the highest number, by base
 
     def __post_init__(self) -> None:

@@ -36,14 +36,15 @@ NO_TIMES: Final = {
 _CALLS: Final = f"""
 WITH calls AS (
     SELECT attempts.*, status = 'ok' AS answered,
-        late_s + latency_s AS due_latency_s, late_s - coalesce(connect_s, 0) AS own_late_s
+        late_s + latency_s AS due_latency_s, late_s - coalesce(connect_s, 0) AS own_late_s,
+        output_tokens - if(ttfo_s = ttft_s, coalesce(reasoning_tokens, 0), 0) AS shown_tokens  -- see TPOT
     FROM attempts WHERE phase = '{MEASURED}'
 )
 SELECT model, load,
     list(late_s + ttft_s ORDER BY late_s + ttft_s) FILTER (answered AND ttft_s IS NOT NULL) AS ttft,
     list(late_s + ttfo_s ORDER BY late_s + ttfo_s) FILTER (answered AND ttfo_s IS NOT NULL) AS ttfo,
-    list((latency_s - ttft_s) / (output_tokens - 1) ORDER BY (latency_s - ttft_s) / (output_tokens - 1))
-        FILTER (answered AND ttft_s IS NOT NULL AND output_tokens > 1) AS tpot,
+    list((latency_s - ttft_s) / (shown_tokens - 1) ORDER BY (latency_s - ttft_s) / (shown_tokens - 1))
+        FILTER (answered AND ttft_s IS NOT NULL AND shown_tokens > 1) AS tpot,
     list(due_latency_s ORDER BY due_latency_s) FILTER (answered AND due_latency_s IS NOT NULL) AS latency,
     list(own_late_s ORDER BY own_late_s) FILTER (own_late_s IS NOT NULL) AS late,
     coalesce(fsum(own_late_s) FILTER (answered), 0) AS late_s,

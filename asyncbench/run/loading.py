@@ -90,6 +90,7 @@ def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
         count=len(planned) if finding is None else None,
         found=None if finding is None else partial(getattr, finding, "text"),
         trials=trials,
+        begun=before.calls,
         say=run.screen.say,
         turn=model.turn,
     )

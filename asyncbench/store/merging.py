@@ -237,8 +237,8 @@ def _rows(
             elif name == "lanes":
                 yield rows  # what a lane did in one folder it did not do in another
             elif name == "steps":  # but a folder may be a copy
-                said = rows.select(["model", "load", "began_at"]).to_pylist()
-                found = [tuple(step.values()) for step in said]
+                keys = rows.select(["model", "load", "began_at"])
+                found = [tuple(step.values()) for step in keys.to_pylist()]
                 yield rows.filter(pa.array([step not in steps for step in found], pa.bool_()))
                 steps.update(found)
             elif name == "skipped":

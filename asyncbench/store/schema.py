@@ -202,7 +202,8 @@ _ATTEMPTS = (
     *_always(TIME, started_at="Time at which the call was started, or the batch created (UTC)."),
     *_maybe(
         REAL,
-        queued_s="Seconds from reading the problem to the start of the call. NULL: not measured.",
+        queued_s="Seconds from reading the problem to the start of the call. Under load: from the due time. "
+        "NULL: not measured.",
         ttft_s="Seconds from the written request to the first token. NULL: the reply was not streamed.",
         latency_s="Seconds from the written request to the last byte. Without a reply: from the start of the "
         "call to its end. NULL: not measured.",

@@ -72,6 +72,19 @@ def test_every_call_is_a_streamed_graded_row_of_its_step(server, problems, tmp_p
     assert verify_folder(tmp_path / "out").sound
 
 
+def test_a_load_that_goes_on_asks_other_problems_if_each_step_is_to(server, problems, tmp_path):
+    quick = {"warmup": 0, "duration": "1s", "same_problems": False}
+    for rate in (10, 20):
+        loaded(asked(server, problems, tmp_path / "out", rates=[rate], **quick))
+    trials = read_trials(tmp_path / "out", ["load", "problem_id"]).to_pylist()
+    names = ("constant 10/s #1", "constant 20/s #1")
+    asked_by = [{row["problem_id"] for row in trials if row["load"] == name} for name in names]
+    assert list(map(len, asked_by)) == [10, 20]
+    assert not set.intersection(*asked_by)
+    calls = read_attempts(tmp_path / "out", ["queued_s", "late_s"]).to_pylist()
+    assert all(call["queued_s"] <= call["late_s"] for call in calls)  # none waited before it was due
+
+
 def test_what_is_measured_is_not_measured_again_and_more_is(server, problems, tmp_path):
     planned = asked(server, problems, tmp_path / "out", rates=[10])
     loaded(planned)

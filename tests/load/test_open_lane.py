@@ -11,9 +11,10 @@ import pytest
 from asyncbench.engine import Cap, Ledger
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.load import StepsBefore, due_times, open_lane
+from asyncbench.load.measuring import keeps
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED
 from asyncbench.pricing import picodollars
-from asyncbench.records import Limits, Outcome
+from asyncbench.records import Attempt, Limits, Outcome, Usage
 from asyncbench.run.picture import step_lines
 from tests.engine.night import RIGHT, VirtualLoop, virtually
 from tests.load.world import LOADED, Loaded, Queue, due_s, latency_s, load_of
@@ -59,6 +60,25 @@ def test_a_call_waits_for_the_server_in_its_own_latency():
     latencies = [latency_s(call) for call in sorted(told.calls, key=due_s)]
     assert latencies[:3] == pytest.approx([0.5, 0.75, 1.0], abs=0.01)
     assert latencies[-1] == pytest.approx(0.5 + 39 * 0.25, abs=0.05)
+
+
+@pytest.mark.parametrize(("slots", "grows"), [(99, False), (27, True)])
+def test_calls_in_flight_that_mount_up_until_the_first_answers_are_no_backlog(slots, grows):
+    load = load_of(rates=[10], arrivals="constant", warmup="1s", duration="20s")
+    (step,) = night_of(load, Queue(slots, lambda: 3.0).ask).steps
+    assert step.saturated is grows  # 30 slots serve ten a second; before the first answer, 30 are in flight
+
+
+def test_thinking_that_is_not_shown_came_before_the_first_token():
+    slo = load_of(rates=[1], slo={"tpot": 0.01}).slo
+    assert slo is not None
+    usage = Usage(output_tokens=1001, reasoning_tokens=980)
+    call = Attempt(
+        trial_id="t", attempt=1, model="m", provider="p", started_at=0.0, status="ok", usage=usage,
+        late_s=0.0, latency_s=6.0, ttft_s=5.0, ttfo_s=5.0,
+    )  # fmt: skip
+    assert not keeps(slo, call)  # 20 tokens in a second after the first
+    assert keeps(slo, replace(call, ttft_s=0.1))  # 1,000 in six, and the thinking is shown
 
 
 def test_what_is_too_much_in_flight_is_dropped_and_never_delayed():
