@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Final
 
+from asyncbench.config import CLOSED
 from asyncbench.records import Outcome
 from asyncbench.results.names import Entrant
 from asyncbench.results.pairing import Marks, ModelPair, difference_interval, marked, pair
@@ -20,18 +21,21 @@ ALPHA: Final = 0.05
 OTHER_CACHE: Final = 0.05  # of input tokens: a step that has so many more or fewer from a cache is told
 SERVED: Final = {"model_served": "models", "fingerprint": "builds", "upstream": "upstream providers"}
 
-# Each answer to a call that counts in its step. `repeat` numbers the answers to a problem within a step:
-# those of two steps that are the n-th are paired. `said`: of the text, all that tells it from another.
-_ANSWERS: Final = """
-SELECT run, model, load, suite, task, problem_id, outcome,
-    1000000000 * dense_rank() OVER (ORDER BY condition)
-        + row_number() OVER (PARTITION BY run, model, load, condition, problem_id ORDER BY repeat) AS repeat,
+# Trials of calls that count in their step; of callers also the warm-up, which loads a server no less.
+# `said`: of the text, all that tells it from another.
+_LOADED: Final = f"""
+SELECT run, model, load, condition, suite, task, problem_id, repeat, outcome,
+    input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, {", ".join(SERVED)},
     try_cast(params->>'temperature' AS DOUBLE) IS NOT DISTINCT FROM 0 AS greedy, hash(reply_text) AS said
+FROM trials WHERE load IS NOT NULL
+    AND (trial_id IN (SELECT trial_id FROM attempts WHERE phase = 'measured') OR load LIKE '{CLOSED} %')
+"""  # noqa: S608  made of our own words alone
+# Those with an answer. `repeat` numbers the answers to a problem within a step: the n-th of two are paired.
+_ANSWERS: Final = """
+SELECT run, model, load, suite, task, problem_id, outcome, greedy, said,
+    1000000000 * dense_rank() OVER (ORDER BY condition)
+        + row_number() OVER (PARTITION BY run, model, load, condition, problem_id ORDER BY repeat) AS repeat
 FROM loaded WHERE outcome <> 'failed'
-"""
-_LOADED: Final = """
-SELECT * FROM trials WHERE load IS NOT NULL
-    AND trial_id IN (SELECT trial_id FROM attempts WHERE phase = 'measured')
 """
 _COUNTS: Final = f"""
 SELECT run, model, load, steps.arrivals, steps.rate, steps.round,

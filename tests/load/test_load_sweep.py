@@ -244,4 +244,4 @@ def test_a_search_goes_no_higher_than_the_limit_of_its_model(server, problems, t
     (found,) = summary.found.values()
     assert found in summary.as_text()
     if len(rates) == 3 and summary.exit is Exit.COMPLETE:
-        assert found == "Kept the SLO up to 10/s, the highest rate that was tried."
+        assert found == "Kept the SLO up to 10/s, the highest rate that was tried, which is its `rpm`."

@@ -20,11 +20,11 @@ def loose(schema):
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
-def seen(*steps, verdicts=(), **named):
+def seen(*steps, verdicts=(), arrivals="poisson {}/s", **named):
     """What is seen of steps of (rate, trials), each trial a dict of columns; unlike ones by name."""
     trials, attempts, rows = [], [], []
     for n, (rate, own) in enumerate(steps):
-        name = f"poisson {rate}/s #1"
+        name = f"{arrivals.format(rate)} #1"
         told = replace(made.step(name, alias="m"), rate=float(rate), round=1)
         rows.append(step_row(told) | {"verdict": dict(verdicts).get(rate)})
         for place, trial in enumerate(own):
@@ -64,6 +64,13 @@ def test_calls_of_the_warm_up_and_problems_that_one_alone_answered_do_not_count(
     light, heavy = seen((1, right), (4, [{**one, "phase": "warmup"} for one in warm] + graded("11")))
     assert (light.accuracy.trials, heavy.accuracy.trials) == (4, 2)
     assert heavy.beside is None  # its problems are others
+
+
+def test_callers_are_as_many_in_the_warm_up_so_it_counts():
+    warm = [{**one, "phase": "warmup"} for one in graded("11")]
+    light, heavy = seen((1, warm + graded("11")), (4, warm + warm), arrivals="closed {}")
+    assert (light.accuracy.trials, heavy.accuracy.trials) == (4, 4)
+    assert heavy.beside.found.problems == 4
 
 
 def test_a_problem_is_paired_however_often_each_step_asked_it():
