@@ -50,6 +50,7 @@ class BatchLane:
     leaves: bool = False  # waits for no batch: it ends as soon as all are sent that can be
     ends: bool = False  # cancels what is open, and asks nothing
     switch: Switch | None = None  # before a deadline, to real time; None: batches have their time
+    steered: Lane | None = None  # asks what batches did not answer: they themselves have no such limits
     _stopped: bool = False
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _left: list[Turn] = field(default_factory=list)  # for real time
@@ -59,7 +60,6 @@ class BatchLane:
     _latest: deque[Turn] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
     _failed: Counter[str] = field(default_factory=Counter)  # collections in a row, by part
     _failing: dict[str, float] = field(default_factory=dict)  # by part: UTC since which they failed
-    _inner: Lane | None = None  # once batches are done with
     _model: LaneModel = field(init=False)
     _submitting: Submitting = field(init=False)
     _harvest: Harvest = field(init=False)
@@ -74,7 +74,7 @@ class BatchLane:
         desk = self.desk
         self._model = LaneModel(self.askers[0])
         self.pool.remember(desk.ledger, desk.alias)
-        self._submitting = Submitting(desk, self.pool)
+        self._submitting = Submitting(desk, self.pool, paused=lambda: self._model.counters.paused)
         self._cancelling = Cancelling(desk)
         self._reserves = Reserves(desk.ledger, desk.alias, self.askers[0].account)
         self._polling = Polling(desk, self.pool, self._submitting, self._cancelling)
@@ -113,8 +113,14 @@ class BatchLane:
         """Begin nothing more; batches that were created go on."""
         self._stopped = True
         self._changed.set()
-        if self._inner is not None:
-            self._inner.stop()
+        if self.steered is not None:
+            self.steered.stop()
+
+    def heed_pause(self) -> None:
+        """Take in that nothing new may be sent, or that it may again; batches that were created go on."""
+        self._changed.set()
+        if self.steered is not None:
+            self.steered.heed_pause()
 
     # ── one round ────────────────────────────────────────────────────────────────────────────
 
@@ -132,7 +138,8 @@ class BatchLane:
                 await self._advance(part)
         polled_s = await self._polling.poll() if not self._stopped else math.inf
         self._reserves.follow_twins()
-        packed = await self._pack()
+        paused = self._model.counters.paused
+        packed = not paused and await self._pack()
         parts = desk.ledger.open_of(desk.alias)
         self._reserves.doubt(
             (part for part in parts if desk.due.get(part.key) == math.inf), self._harvest.done
@@ -140,12 +147,13 @@ class BatchLane:
         going = [part for part in desk.ledger.of(desk.alias) if self._goes_on(part)]
         if packed or self._polling.news or any(map(desk.is_due, going)):
             return 0.0
-        if self.leaves and not self._switching.begins_none and not self._may_send_more():
+        if self.leaves and not (paused or self._switching.begins_none or self._may_send_more()):
             self._stopped = True  # what is out is for the next run, and so is its money
             self._reserves.doubt(parts, self._harvest.done)
             return None
         going = [part for part in going if part.open and desk.due[part.key] < math.inf]
         waits = not (self._model.exhausted or self._no_room) or self._writer is not None
+        waits |= paused and any(part.open and not part.batch_id for part in desk.ledger.of(desk.alias))
         if not going and polled_s == math.inf and not waits:
             return None
         return min([polled_s, RETRY_S, *(-desk.clock.since(desk.due[part.key]) for part in going)])
@@ -170,7 +178,8 @@ class BatchLane:
             return False
         if part.submitted:
             return self._cancelling.is_due(part)
-        return bool(part.batch_id) or part.in_doubt or not self._model.counters.over
+        counters = self._model.counters
+        return bool(part.batch_id) or (not counters.paused and (part.in_doubt or not counters.over))
 
     async def _advance(self, part: BatchPart) -> None:
         if part.step in (Step.COLLECTED, Step.CLEANING):
@@ -336,18 +345,11 @@ class BatchLane:
             return False
         async with desk.ledger.packing:
             if not desk.api.uploads:
-                self._take_out(_surplus(writer.requests, self._recent_sizes(), most=len(self._latest) - 1))
+                self._take_out(_surplus(writer.requests, _recent_sizes(desk), most=len(self._latest) - 1))
             part = await asyncio.to_thread(writer.finish, desk.alias)
             await desk.note(part, Step.PREPARED)
         self._writer = None
         return True
-
-    def _recent_sizes(self) -> set[int]:
-        """Return how many requests those parts have for which another one could be taken."""
-        ledger, clock = self.desk.ledger, self.desk.clock
-        return {
-            part.requests for part in ledger.parts.values() if clock.since(part.at) < RECENT_S or part.open
-        }
 
     def _take_out(self, count: int) -> None:
         """Take the trials that were packed last out of the part, as far as they are known."""
@@ -403,13 +405,20 @@ class BatchLane:
             history_of=lambda trial: known[trial.trial_id],
         )
         self._left.clear()
-        self._inner = self.realtime(asker)
-        await self._inner.run()
+        self.steered = self.realtime(asker)
+        await self.steered.run()
+        self.steered = None
 
 
 def _in_real_time(trial: Trial) -> Trial:
     """Return a trial as it is asked call by call: a budget sets aside the full price for it."""
     return replace(trial, model=replace(trial.model, mode=REALTIME))
+
+
+def _recent_sizes(desk: BatchDesk) -> set[int]:
+    """Return how many requests those parts have for which another one could be taken."""
+    parts = desk.ledger.parts.values()
+    return {part.requests for part in parts if desk.clock.since(part.at) < RECENT_S or part.open}
 
 
 def _surplus(requests: int, taken: Iterable[int], *, most: int) -> int:

@@ -4,6 +4,7 @@ import asyncio
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 from asyncbench.batches.desk import NO_PAGE, NOT_FOUND, BatchDesk
@@ -26,8 +27,8 @@ _ORGANIZATION: Final = re.compile(r"\borg-[\w-]+")  # no id of it gets to the di
 class Submitting:
     """Takes the parts of one model to their batches."""
 
-    def __init__(self, desk: BatchDesk, pool: EnqueuedPool) -> None:
-        self._desk, self._pool = desk, pool
+    def __init__(self, desk: BatchDesk, pool: EnqueuedPool, *, paused: Callable[[], bool]) -> None:
+        self._desk, self._pool, self._paused = desk, pool, paused
         self._failures = Counter[str]()  # in a row, by part
         self._absence_told = False
         self._searching = Searching(desk)
@@ -58,7 +59,7 @@ class Submitting:
             return await self._searching.look(part)
         if self._desk.api.uploads and part.step in (Step.PREPARED, Step.UPLOADING):
             await self._upload(part)
-        return await self._submit(part)
+        return POLLS_S if self._paused() else await self._submit(part)
 
     async def _upload(self, part: BatchPart) -> None:
         desk, name = self._desk, part.file_name

@@ -71,6 +71,19 @@ class Admission:
         """Whether the number of calls in flight is what the server turned out to bear."""
         return not (self.limits.concurrency or self.limited) or self.slots.strain.bound < math.inf
 
+    def set_limits(self, limits: Limits) -> None:
+        """Go on with other limits, all of them in use."""
+        at_s = self.now_s()
+        self.limits = limits
+        self.gate.set(limits, at_s)
+        self.slots.fixed = limits.concurrency
+        self.throttle.start_over(at_s)
+
+    def sit_out(self, seconds: float) -> None:
+        """Take in that nothing was to be sent for so long: no time of the provider's, and no rate."""
+        self.throttle.sit_out(seconds)
+        self._starts.clear()
+
     def depth(self) -> int:
         """Return how many trials of a model may wait: two rounds, so that none waits for the file."""
         return max(SHALLOWEST, 2 * self.slots.ceiling(limited=self.limited, share=1.0))
@@ -78,6 +91,8 @@ class Admission:
     def obstacle(self, model: LaneModel, turn: Turn) -> Wait | None:
         """Return what keeps a call from starting now, and for how long at most; None: nothing."""
         at_s = self.now_s()
+        if model.counters.paused:
+            return Wait(math.inf, minutes.RESUME)
         if not self.throttle.admits(at_s):
             return Wait(self.throttle.wait_s(at_s), minutes.PAUSE)
         if self.lag.late:

@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 from aiolimiter import AsyncLimiter
 
@@ -19,7 +19,8 @@ from asyncbench.engine.admission import Admission
 from asyncbench.engine.asker import Asker, Keep
 from asyncbench.engine.budget import Account
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.minutes import Minutes
+from asyncbench.engine.limits import Amounts
+from asyncbench.engine.minutes import Minutes, change_alone
 from asyncbench.engine.telemetry import LoopLag
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import ProviderError, UnwrittenError
@@ -29,6 +30,7 @@ GROWTH: Final = 16  # more calls in flight than before, started in one turn of t
 RAMP_PER_S: Final = 1_000  # more calls in flight than before, each probably on a connection of its own
 MOST_WAITING: Final = 1_000  # trials of a model that wait to be tried again
 WORTH_BLAMING_S: Final = 5.0  # lost to our own event loop
+OF_LIMITS: Final = {*Amounts._fields, minutes.CONCURRENCY}  # of which a share may be used after refusals
 AWAY_S: Final = 60.0  # of a wait: others who share a budget go on without this lane
 
 
@@ -54,12 +56,14 @@ class Lane:
     _client_s: float = 0.0  # lost to our own event loop
     _short: list[Account] = field(default_factory=list)  # for whose next trials money has to come back
     _away: bool = False  # waits for long
+    runs: bool = False  # it has an `admission`
+    _paused_s: float = 0.0  # when it was paused
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _intake: list[asyncio.Task[None]] = field(default_factory=list)
     _models: list[LaneModel] = field(init=False)
     _in_turn: deque[LaneModel] = field(init=False)
     _now_s: Callable[[], float] = field(init=False)  # the loop's clock
-    _admission: Admission = field(init=False)
+    admission: Admission = field(init=False)
     _ramp: AsyncLimiter = field(init=False)
     _minutes: Minutes = field(init=False)
 
@@ -69,14 +73,15 @@ class Lane:
         try:
             async with asyncio.TaskGroup() as tasks:
                 for model in self._models:
-                    feeding = model.queue.feed(self._admission.depth, self._changed.set)
+                    feeding = model.queue.feed(self.admission.depth, self._changed.set)
                     self._intake.append(tasks.create_task(feeding, name=f"feed {self.name}"))
                 dispatching = self._dispatch(tasks)
                 self._intake.append(tasks.create_task(dispatching, name=f"dispatch {self.name}"))
                 if self._stopped:
                     self.stop()
         finally:  # whatever ends it: what it did up to here is told
-            self._admission.close_minute()
+            self.runs = False
+            self.admission.close_minute()
         if not self._stopped:
             for model in self._models:
                 model.closing.accept()
@@ -87,13 +92,44 @@ class Lane:
         for task in self._intake:
             task.cancel()
 
+    @property
+    def steered(self) -> Self:
+        """Its limits can be set."""
+        return self
+
+    def note(self, change: str) -> None:
+        """Write down what a person changes, before it is."""
+        self._minutes.changed(change)
+        self.admission.close_minute()
+
+    def set_limits(self, limits: Limits) -> None:
+        """Go on with other limits."""
+        self.limits = limits
+        if self.runs:
+            self.admission.set_limits(limits)
+            self._changed.set()
+
+    def heed_pause(self) -> None:
+        """Take in that its models are paused, or no longer."""
+        if not self.runs:
+            return
+        at_s = self._now_s()
+        sat_out_s, self._paused_s = at_s - self._paused_s, at_s
+        if not self.askers[0].counters.paused:
+            self.admission.sit_out(sat_out_s)
+            waiting = (turn for *_, turn in self._retries)
+            for turn in itertools.chain(waiting, *(model.queue.turns for model in self._models)):
+                turn.since_s += sat_out_s  # the time for its retries stood still
+        self._changed.set()
+
     def _get_ready(self) -> None:
         self._now_s = asyncio.get_running_loop().time
+        self._paused_s, self.runs = self._now_s(), True
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
         self._models = [LaneModel(asker) for asker in self.askers]
         self._in_turn = deque(self._models)
         self._minutes = Minutes(self.name, epoch_s=self.epoch_s, at_s=self._now_s(), keep=self.keep)
-        self._admission = Admission(
+        self.admission = Admission(
             name=self.name,
             models=self._models,
             limits=self.limits,
@@ -118,11 +154,11 @@ class Lane:
                 if model.counters.suspended is None:
                     model.queue.skip(turn)
                 continue
-            self._admission.start(model, turn)
+            self.admission.start(model, turn)
             in_flight.create_task(self._attempt(model, turn))
-            if self._admission.in_flight >= grown_to:
+            if self.admission.in_flight >= grown_to:
                 # Thousands started in one turn would hold up all else, and their answers come together too.
-                grown_to = self._admission.in_flight + GROWTH
+                grown_to = self.admission.in_flight + GROWTH
                 await asyncio.sleep(0)
 
     async def _attempt(self, model: LaneModel, turn: Turn) -> None:
@@ -143,14 +179,14 @@ class Lane:
         except UnwrittenError:
             return  # the trial stays open; whoever keeps the events has stopped the lanes
         finally:
-            self._admission.in_flight -= 1
+            self.admission.in_flight -= 1
             model.counters.in_flight -= 1
             self._changed.set()
-        self._admission.settle(model, turn, attempt, ended)
+        self.admission.settle(model, turn, attempt, ended)
         if isinstance(ended, Reply):
             await model.closing.close(turn, attempt, ended)
             return
-        wait_s = model.closing.failed(turn, ended, paused=self._admission.throttle.closed)
+        wait_s = model.closing.failed(turn, ended, paused=self.admission.throttle.closed)
         if wait_s is not None:
             model.waiting += 1
             heapq.heappush(self._retries, (self._now_s() + wait_s, next(self._ties), model, turn))
@@ -164,7 +200,7 @@ class Lane:
     async def _next(self) -> LaneModel | None:
         """Return the model whose next trial is to be asked; None when every trial is closed."""
         while True:
-            if self._admission.throttle.closed and (fresh := self._fresh()):
+            if self.admission.throttle.closed and (fresh := self._fresh()):
                 return fresh  # as a scout: what failed before shall not be used up
             due_in_s = self._retries[0][0] - self._now_s() if self._retries else math.inf
             if due_in_s <= 0:
@@ -176,7 +212,7 @@ class Lane:
                 continue
             if fresh := self._fresh():
                 return fresh
-            idle = not self._admission.in_flight and not self._retries
+            idle = not self.admission.in_flight and not self._retries
             if idle and all(model.exhausted for model in self._models):
                 return None
             await self._change(self._nothing_due(), within_s=min(due_in_s, self._look_again_s()))
@@ -184,7 +220,7 @@ class Lane:
     def _fresh(self) -> LaneModel | None:
         """Return a model that may be asked a trial that was not asked yet; those of a group take turns."""
         self._short.clear()
-        depth = self._admission.depth()
+        depth = self.admission.depth()
         most_waiting = max(MOST_WAITING, 2 * depth)  # more would only lengthen the queue of the failed
         for _ in self._models:
             model = self._in_turn[0]
@@ -239,10 +275,13 @@ class Lane:
 
     async def _admit(self, model: LaneModel, turn: Turn) -> bool:
         """Wait until a call may be made, by every limit at once; return whether it is to be made."""
-        admission, queue = self._admission, model.queue
+        admission, queue = self.admission, model.queue
         while not queue.gives_up(turn) and (wait := admission.obstacle(model, turn)):
             self._leave(away=AWAY_S < wait.seconds < math.inf)
+            began_s = self._now_s()
             await self._change(wait.limit, within_s=wait.seconds)
+            if wait.limit == minutes.RESUME:
+                turn.since_s += self._now_s() - began_s
         self._leave(away=False)
         if not queue.gives_up(turn) and admission.in_flight >= admission.highest:
             admission.highest += 1
@@ -250,6 +289,8 @@ class Lane:
             self._show(minutes.RAMP)
             await self._ramp.acquire()
             self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
+            if model.counters.paused:  # meanwhile
+                return await self._admit(model, turn)
         if queue.gives_up(turn) or not model.money.reserve(turn):
             return False  # and takes nothing of what the others of its group may use
         admission.gate.take(turn.reserved, self._now_s())
@@ -283,14 +324,16 @@ class Lane:
             if cause == minutes.CLIENT:
                 self._client_bound(at_s - began_s)
         if at_s >= began_s + left_s:
-            self._admission.close_minute()
+            self.admission.close_minute()
 
     def _show(self, cause: str | None) -> None:
         """Let the screen see what this lane waits for."""
-        if cause == minutes.CONCURRENCY and self._admission.finds_slots:
+        if cause == minutes.CONCURRENCY and self.admission.finds_slots:
             cause = minutes.SERVER
-        elif cause == minutes.PAUSE and not self._admission.throttle.for_refusals:
+        elif cause == minutes.PAUSE and not self.admission.throttle.for_refusals:
             cause = minutes.NO_REPLY
+        elif cause in OF_LIMITS and self.admission.throttle.backs_off(self._now_s()):
+            cause = minutes.BACK_OFF
         for model in self._models:
             model.counters.waits_for = cause
 
@@ -325,6 +368,25 @@ class AnyLane(Protocol):
         """Begin nothing more."""
         ...
 
+    @property
+    def steered(self) -> Lane | None:
+        """The lane whose limits can be set; None: it paces no calls."""
+        ...
+
+    def heed_pause(self) -> None:
+        """Take in that its models are paused, or no longer: `Counters.paused`."""
+        ...
+
+
+def note_change(lane: AnyLane, change: str) -> None:
+    """Write down what a person changes in a lane, before it is; some keep no account of their minutes."""
+    if lane.steered is not None and lane.steered.runs:
+        lane.steered.note(change)
+        return
+    asker = lane.askers[0]
+    at = asker.epoch_s + asyncio.get_running_loop().time()
+    asker.keep(change_alone(lane.name, change, at=at))
+
 
 @dataclass(slots=True, kw_only=True)
 class Scheduler:
@@ -335,7 +397,11 @@ class Scheduler:
     stopped: bool = False
     abandoned: bool = False  # calls still in flight were given up
     overdue: bool = False  # the deadline stopped it
+    going: list[AnyLane] = field(init=False)  # lanes that have not ended
     _bound: asyncio.Timeout | None = None  # of the drain; while running
+
+    def __post_init__(self) -> None:
+        self.going = list(self.lanes)
 
     async def run(self) -> None:
         """Return when every lane is done, or the drain after `stop` is over.
@@ -348,7 +414,7 @@ class Scheduler:
                 meter = tasks.create_task(self.lag.measure(), name="event-loop lag")
                 async with asyncio.TaskGroup() as lanes:
                     for in_turn in self._queues():
-                        lanes.create_task(_one_by_one(in_turn), name=f"lane {in_turn[0].name}")
+                        lanes.create_task(self._one_by_one(in_turn), name=f"lane {in_turn[0].name}")
                 meter.cancel()
         except TimeoutError:
             self.abandoned = True
@@ -377,7 +443,7 @@ class Scheduler:
         if self._bound is not None and not self._bound.expired():
             self._bound.reschedule(asyncio.get_running_loop().time() + drain_s)
 
-
-async def _one_by_one(lanes: Sequence[AnyLane]) -> None:
-    for lane in lanes:
-        await lane.run()
+    async def _one_by_one(self, lanes: Sequence[AnyLane]) -> None:
+        for lane in lanes:
+            await lane.run()
+            self.going = [other for other in self.going if other is not lane]

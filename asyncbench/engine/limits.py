@@ -223,6 +223,18 @@ class Gate:
             return {}
         return {name: self._most(name) * self._fraction for name in self._buckets}
 
+    def set(self, limits: Limits, at_s: float) -> None:
+        """Go on with other limits of the sweep's own; told ones still hold where they are lower."""
+        self.forget_guess()
+        self._said = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
+        for name in {*self._said, *self._buckets}:
+            if name not in self._said and name not in self._told:
+                del self._buckets[name]
+            elif name in self._buckets:
+                self._buckets[name].set_rate(self._rate(name), at_s)
+            else:
+                self._buckets[name] = self._bucket(name, at_s)
+
     def wait(self, amounts: Amounts, at_s: float) -> Wait | None:
         """Return how long and for which limit a call has to wait; None: it may go."""
         longest = self.holds.wait(at_s)

@@ -19,10 +19,13 @@ CLIENT = "client"  # our own event loop is late
 FIRST_ANSWER = "first_answer"  # it is not known yet whether key and model are good
 RETRIES = "retries"  # too many trials wait to be tried again
 RAMP = "ramp"  # connections are opened no faster
+RESUME = "resume"  # a person paused the run
 
-# What a screen tells apart beside them: `concurrency` that nobody set, and a `pause` without refusals.
+# What a screen tells apart beside them: `concurrency` that nobody set, a `pause` without refusals, and limits
+# of which a share alone is used, because calls were refused.
 SERVER = "server"
 NO_REPLY = "no_reply"
+BACK_OFF = "back_off"
 
 
 class Minutes:
@@ -60,6 +63,10 @@ class Minutes:
         """Note why a long pause begins."""
         self._pauses.append(why)
 
+    def changed(self, change: str) -> None:
+        """Note what a person changed; the minute ends by it."""
+        self._changes.append(change)
+
     def left_s(self, at_s: float) -> float:
         """Return how long this minute lasts."""
         return max(0.0, self._end_s - at_s)
@@ -77,7 +84,7 @@ class Minutes:
         while not over:
             over = at_s <= self._end_s + A_MOMENT_S
             until_s = at_s if over else self._end_s
-            if until_s > self._start_s:
+            if until_s > self._start_s or self._changes:
                 self._keep(
                     LaneMinute(
                         lane=self._lane,
@@ -93,6 +100,7 @@ class Minutes:
                         refused=self._refused,
                         waited_s=dict(self._waited),
                         pauses=tuple(self._pauses),
+                        changes=tuple(self._changes),
                     )
                 )
             self._begin(until_s, in_flight)
@@ -105,3 +113,23 @@ class Minutes:
         self._tokens = self._input = self._output = 0.0
         self._waited: dict[str, float] = defaultdict(float)
         self._pauses: list[str] = []
+        self._changes: list[str] = []
+
+
+def change_alone(lane: str, change: str, *, at: float) -> LaneMinute:
+    """Return a row for what a person changed in a lane that keeps no account of its minutes."""
+    return LaneMinute(
+        lane=lane,
+        started_at=at,
+        seconds=0.0,
+        requests=0,
+        tokens=0.0,
+        input_tokens=0.0,
+        output_tokens=0.0,
+        limits={},
+        share=1.0,
+        most_in_flight=0,
+        refused=0,
+        waited_s={},
+        changes=(change,),
+    )

@@ -67,6 +67,8 @@ class Counters:
     grader_errors: int = 0  # replies that a grader stumbled over: kept, and counted as no answer
     faults: int = 0  # replies that asyncbench stumbled over: each a bad reply of its call
     suspended: str | None = None  # why this model was given up before its work was done
+    paused: bool = False  # a person wants nothing sent for now
+    changed: str | None = None  # the latest that a person changed: when, who and what
     budget_stopped: bool = False  # whether it was left before its work was done, for want of money
     client_bound: bool = False  # this machine, not the provider, held it back at some time
 

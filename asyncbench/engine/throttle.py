@@ -74,6 +74,14 @@ class Throttle:
         """Use all of the limits, which are others now."""
         self._top, self._cut_s, self._answers, self._refusals = 1.0, at_s, 0.0, 0.0
 
+    def sit_out(self, seconds: float) -> None:
+        """Take in that nobody wanted to know whether calls are admitted for so long."""
+        self._closed_s += seconds
+
+    def backs_off(self, at_s: float) -> bool:
+        """Whether less than all is used because calls were refused."""
+        return self.share(at_s) < BELOW
+
     def admits(self, at_s: float) -> bool:
         """Whether a call may be made at all: an open lane's, or a scout whose time has come."""
         return not self.closed or (not self.scouting and at_s >= self.scout_s)

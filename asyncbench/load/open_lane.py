@@ -44,6 +44,8 @@ class LoadLane:
     turn: str | None = None
     found: Callable[[], str] | None = None  # what a search came to; None: steps are listed
     results: list[StepResult] = field(default_factory=list)  # of this run
+    steered: None = None  # no limit paces it
+    interrupted: bool = False  # the latest step, by a pause: it is measured again
     _all_measured: bool = False
     _stopped: bool = False
     _giving_up: bool = False  # the time to wait for answers is over
@@ -79,6 +81,13 @@ class LoadLane:
         self._changed.set()
         self._end_sending()
 
+    def heed_pause(self) -> None:
+        """End the step under way: half a step is no measurement. Or go on, with the same step as a whole."""
+        if self.askers[0].counters.paused and self._sending is not None:
+            self.interrupted = True
+            self._end_sending()
+        self._changed.set()
+
     def _end_sending(self) -> None:
         if self._sending is not None:
             self._sending.cancel()
@@ -86,9 +95,7 @@ class LoadLane:
     @property
     def complete(self) -> bool:
         """Whether every step was measured, and none has to be measured again."""
-        return self._all_measured and not any(
-            result.verdict in (INCOMPLETE, CLIENT_BOUND) for result in self.results
-        )
+        return self._all_measured and not any(result.verdict == CLIENT_BOUND for result in self.results)
 
     @property
     def _over(self) -> bool:
@@ -122,13 +129,17 @@ class LoadLane:
                 model.queue.dry = False  # before anybody looks: the step before has read all of its own
                 beside = [tasks.create_task(self._read(step, due))]
                 await self._first_read()
+                self.interrupted = False
                 measuring.begin(self._now_s())
                 self._step = model.counters.step = self._counts(step, measuring)
                 beside.append(tasks.create_task(measuring.watch(model.counters, self._end_sending)))
                 sending = self._call_in_turn if due is None else self._send
                 self._sending = tasks.create_task(sending(due or (), measuring, tasks))
                 await asyncio.wait({self._sending})
-                measuring.end(self._now_s(), stopped=self._over)
+                measuring.end(self._now_s(), stopped=self._over or self.interrupted)
+                self._sending = None
+                if self.interrupted and due is not None:  # what is measured instead has calls of its own
+                    model.counters.planned -= len(due) - self._step.due
                 await self._drain()
                 for task in beside:
                     task.cancel()
@@ -140,7 +151,8 @@ class LoadLane:
             model.queue.turns.clear()
 
     def _counts(self, step: LoadStep, measuring: Measuring) -> StepCounts:
-        load, number = self.load, len(self.results) + 1
+        load = self.load
+        number = sum(result.verdict != INCOMPLETE for result in self.results) + 1
         return StepCounts(
             name=step.name,
             number=number,
@@ -172,9 +184,10 @@ class LoadLane:
         return chain(warmup, islice(self.trials(step.name), first, after))
 
     async def _first_read(self) -> None:
-        """Wait until the first calls of a step could be sent."""
-        queue = self._model.queue
-        while not (self._over or queue.dry) and len(queue.turns) < min(LEAST_AHEAD, self._depth):
+        """Wait until the first calls of a step could be sent, and no person wants nothing sent."""
+        queue, counters = self._model.queue, self._model.counters
+        few = min(LEAST_AHEAD, self._depth)
+        while not self._over and (counters.paused or not (queue.dry or len(queue.turns) >= few)):
             self._changed.clear()
             await self._changed.wait()
 

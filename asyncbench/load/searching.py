@@ -15,7 +15,16 @@ from typing import Any, Final
 
 from asyncbench.config import Find, Load
 from asyncbench.engine import always_valid_interval
-from asyncbench.load.steps import CLIENT_BOUND, MET, MISSED, UNRESOLVED, LoadStep, Steps, StepsBefore
+from asyncbench.load.steps import (
+    CLIENT_BOUND,
+    MET,
+    MISSED,
+    UNRESOLVED,
+    LoadStep,
+    Steps,
+    StepsBefore,
+    measured_whole,
+)
 from asyncbench.records import StepResult
 
 MOST_STEPS: Final = 40  # of a server whose answers contradict each other
@@ -167,7 +176,7 @@ class RateSearch:
         else:
             number = self.before.next_round(self.load, rate)
             step = LoadStep(load=self.load, rate=rate, round=number, seconds=seconds, gives_up=True)
-            found = asdict((yield step))
+            found = asdict((yield from measured_whole(step, self.before)))
         if found["verdict"] == CLIENT_BOUND:
             self.bound_at = rate
             raise _ClientBoundError

@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
@@ -89,10 +89,17 @@ class StepsBefore:
         ]
 
 
-def listed(steps: Iterable[LoadStep]) -> Steps:
-    """Yield steps one after the other, whatever they come to."""
-    for step in steps:  # noqa: UP028  a list takes nothing that is sent
-        yield step
+def listed(steps: Iterable[LoadStep], before: StepsBefore) -> Steps:
+    """Yield steps one after the other, whatever they come to, but none that was interrupted."""
+    for step in steps:
+        yield from measured_whole(step, before)
+
+
+def measured_whole(step: LoadStep, before: StepsBefore) -> Generator[LoadStep, StepResult, StepResult]:
+    """Yield a step, and under a new number again as long as it was interrupted; return what it came to."""
+    while (result := (yield step)).verdict == INCOMPLETE:
+        step = replace(step, round=before.next_round(step.load, step.rate))
+    return result
 
 
 def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep]:

@@ -127,7 +127,7 @@ def _endpoint_of(model: Model, *, key: str, simulator_url: str | None) -> tuple[
         key_header=known.key_header,
         timeouts=model.timeouts,
         most_bytes=most_bytes(model),
-        connections=model.limits.most_in_flight,
+        connections=model.limits.connections,
         requests_per=known.quirks.requests_per,
     )
     return endpoint, known.via

@@ -59,8 +59,13 @@ class Limits:
 
     @property
     def most_in_flight(self) -> int:
-        """No more calls are ever in flight at once."""
+        """No more calls are in flight at once."""
         return self.concurrency or self.most
+
+    @property
+    def connections(self) -> int:
+        """No more calls can ever be in flight at once, whatever is set while a run goes on."""
+        return max(self.most_in_flight, MOST_IN_FLIGHT)
 
     @property
     def per_minute(self) -> Mapping[str, float | None]:

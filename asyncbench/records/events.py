@@ -219,6 +219,7 @@ class LaneMinute:
     refused: int  # calls that were one too many: 429, 503, 529
     waited_s: Mapping[str, float]  # by what kept the next call from starting
     pauses: tuple[str, ...] = ()  # of more than ten seconds that began in it: why
+    changes: tuple[str, ...] = ()  # by a person, at its end: when, who and what
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ WAIT_NAMES: Final = LIMIT_NAMES | {
     "client": "this computer",
     "ramp": "ramp-up",
     "first_answer": "first reply",
+    "resume": "paused",
 }
 MEANING: Final = (
     "Used: part of the limit in force, while the lane ran. Limited by: what the lane waited for most, apart "

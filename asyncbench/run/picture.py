@@ -21,6 +21,8 @@ FEWEST_ROWS: Final = 3
 IN_A_LINE: Final = 6  # models that a line for logs tells apart
 SHORTEST_NAME, LONGEST_NAME = 10, 40  # characters
 SHORTEST_BAR, LONGEST_BAR = 6, 30
+PAUSED: Final = "paused"  # by a person
+DUE_TIMES: Final = "due times"  # of a load
 BATCHES: Final = "batches"  # what a model waits for that has nothing else to do
 
 # What a model waits for, in a person's words; by the causes that `Counters.waits_for` may name.
@@ -34,6 +36,8 @@ LIMITED_BY: Final = {
     "server": "server",
     "budget": "budget",
     "pause": "429 pause",
+    "back_off": "429 back-off",
+    "resume": PAUSED,
     "no_reply": "no reply",
     "client": "this computer",
     "first_answer": "first reply",
@@ -45,7 +49,8 @@ STYLES: Final = {
     "done": "green",
     "stopped": "red",
     "budget spent": "red",
-    **dict.fromkeys(("no reply", "429 pause", "daily limit", "budget", "this computer"), "yellow"),
+    **dict.fromkeys((PAUSED, "no reply", "429 pause", "429 back-off"), "yellow"),
+    **dict.fromkeys(("daily limit", "budget", "this computer"), "yellow"),
 }
 
 
@@ -97,17 +102,8 @@ class Pace:
 
     def limited_by(self, alias: str) -> str:
         """Return what mostly kept a model from more calls, or how it ended."""
-        counters = self._lanes[alias]
-        if counters.suspended is not None:
-            return "stopped"
-        if counters.budget_stopped:
-            return "budget spent"
-        if counters.step is not None:
-            return ""
-        if not counters.open:
-            return "done"
-        if counters.in_batches and not counters.in_flight:
-            return BATCHES
+        if known := what_holds(self._lanes[alias]):
+            return known
         causes = Counter(one.waits_for for one in self._samples[alias] if one.waits_for is not None)
         return LIMITED_BY[causes.most_common(1)[0][0]] if causes else ""
 
@@ -115,6 +111,21 @@ class Pace:
         first, last = self._samples[alias][0], self._samples[alias][-1]
         more: int = getattr(last, what) - getattr(first, what)
         return more / (last.at_s - first.at_s) if last.at_s > first.at_s else 0.0
+
+
+def what_holds(counters: Counters) -> str:
+    """Return how a model ended, or why nothing of it is sent for now; empty: something is."""
+    if counters.suspended is not None:
+        return "stopped"
+    if counters.budget_stopped:
+        return "budget spent"
+    if counters.paused and (counters.open or counters.step is not None):
+        return PAUSED
+    if counters.step is not None:
+        return DUE_TIMES
+    if not counters.open:
+        return "done"
+    return BATCHES if counters.in_batches and not counters.in_flight else ""
 
 
 class _PictureRow(NamedTuple):
@@ -150,7 +161,7 @@ OPTIONAL: Final = 2
 def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Text:
     """Return how far a run is, in so many characters and at most so many lines."""
     news = [*step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
-    below = [*news, *map(cap_text, caps), *_latest_failure(lanes)]
+    below = [*news, *map(cap_text, caps), *_changes(lanes), *_latest_failure(lanes)]
     rows = _folded(lanes, pace, height - len(below) - 5)
     if len(lanes) > 1:
         rows.append(_row("total", tuple(lanes), lanes, pace, ""))
@@ -232,6 +243,8 @@ def _batches_text(alias: str, batches: BatchCounts, now_s: float) -> str:
 
 
 def _limit_text(limited_by: str) -> str:
+    if limited_by == DUE_TIMES:
+        return ""
     ended = limited_by in ("", "done", "stopped", "budget spent")
     return f" ({limited_by})" if limited_by and ended else f" (limited by {limited_by})" if limited_by else ""
 
@@ -285,6 +298,12 @@ def _footers(lanes: Lanes, pace: Pace, *, left: bool) -> list[str]:
     }
     lines = (", ".join(part for part, said in parts.items() if said) for parts in (times, counts))
     return [line for line in lines if line]
+
+
+def _changes(lanes: Lanes) -> list[str]:
+    """Return what a person changed last in each lane, at most two lines."""
+    latest = sorted({one.changed for one in lanes.values() if one.changed})  # they begin with the time
+    return [safe(f"changed {text}", most=500) for text in latest[-2:]]
 
 
 def _latest_failure(lanes: Lanes) -> list[str]:

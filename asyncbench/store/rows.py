@@ -150,6 +150,7 @@ def lane_row(minute: LaneMinute) -> Row:
         "refused": minute.refused,
         **{f"waited_for_{name}_s": minute.waited_s.get(name, 0.0) for name in WAITS},
         "pauses": "\n".join(minute.pauses) or None,
+        "changes": "\n".join(minute.changes) or None,
     }
 
 

@@ -289,8 +289,10 @@ WAITS: Mapping[str, str] = {
     "work": "there was nothing to ask",
     "budget": "the budget left no money for another call, or other models are behind",
     "first_answer": "no call has shown yet that the key and the model work",
+    "resume": "somebody paused the run",
 }
-_LATER_WAITS = frozenset({"budget", "first_answer"})  # unknown to minutes that an earlier version wrote
+# unknown to minutes that an earlier version wrote
+_LATER_WAITS = frozenset({"budget", "first_answer", "resume"})
 
 
 def _waited(name: str) -> str:
@@ -325,6 +327,8 @@ _LANES = (
     *_maybe(
         TEXT,
         pauses="Why pauses of more than 10 s began, one per line, and how long they are. NULL: none began.",
+        changes="Changes by `asyncbench pause`, `resume` and `set` at the end of the row, one per line: time "
+        "(UTC), who, and what. A row of 0 s holds nothing else. NULL: none.",
     ),
 )
 LANES = _schema(_LANES)

@@ -572,7 +572,7 @@ def _started(lane: Lane) -> int:
 
 def _could_start(lane: Lane) -> bool:
     """Whether a lane has work, a slot, no pause, and all its limits saved up."""
-    at_s, admission = _now_s(), lane._admission
+    at_s, admission = _now_s(), lane.admission
     backlog = len(lane._retries) >= 2 * admission.depth()
     fresh = not backlog and any(model.ready for model in lane._models)
     due = bool(lane._retries) and lane._retries[0][0] < at_s - 0.001

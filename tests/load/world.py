@@ -65,12 +65,13 @@ class Loaded(Night):
         asker.request_for = lambda trial: replace(requests(1, model)[0], trial=trial)
         for name, value in keys.items():
             setattr(asker, name, value)
-        listing = to_measure(load, repeats, measured or StepsBefore())
+        before = measured or StepsBefore()
+        listing = to_measure(load, repeats, before)
         lane = LoadLane(
             name=model.alias,
             askers=[asker],
             load=load,
-            steps=listed(listing) if steps is None else steps,
+            steps=listed(listing, before) if steps is None else steps,
             count=len(listing) if steps is None else None,
             trials=lambda name: trials_of(model, name),
             say=self.said.append,

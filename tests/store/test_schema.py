@@ -48,7 +48,7 @@ COLUMNS = {
         input_tokens_limit output_tokens_limit share most_in_flight refused waited_for_requests_s
         waited_for_tokens_s waited_for_input_tokens_s waited_for_output_tokens_s waited_for_day_s
         waited_for_concurrency_s waited_for_pause_s waited_for_client_s waited_for_ramp_s waited_for_retries_s
-        waited_for_work_s waited_for_budget_s waited_for_first_answer_s pauses
+        waited_for_work_s waited_for_budget_s waited_for_first_answer_s waited_for_resume_s pauses changes
         """,
     "skipped": """
         trial_id run model condition suite task variant representation length problem_id repeat rule asked
@@ -178,6 +178,6 @@ def test_a_grade_that_says_nothing_more_leaves_the_rest_null():
 
 def test_whatever_a_lane_waits_for_has_its_column():
     words = {minutes.WORK, minutes.CONCURRENCY, minutes.BUDGET, minutes.PAUSE, minutes.CLIENT, minutes.RAMP}
-    words |= {minutes.RETRIES, minutes.FIRST_ANSWER}
+    words |= {minutes.RETRIES, minutes.FIRST_ANSWER, minutes.RESUME}
     assert set(WAITS) == words | {DAY} | set(Limits().per_minute)
     assert set(LIMITS) == set(Limits().per_minute)
