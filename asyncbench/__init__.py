@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.charts import write_figures
     from asyncbench.checkup import doctor
     from asyncbench.config import load_sweep
+    from asyncbench.control import pause_run, resume_run, set_limits
     from asyncbench.exchange import (
         export_batches,
         export_folder,
@@ -76,6 +77,7 @@ _HOMES = {
     "iter_trials": ("asyncbench.store", "iter_trials"),
     "load_sweep": ("asyncbench.config", "load_sweep"),
     "merge_folders": ("asyncbench.merging", "merge_folders"),
+    "pause_run": ("asyncbench.control", "pause_run"),
     "plan": ("asyncbench.planning", "plan"),
     "published_table": ("asyncbench.published", "published_table"),
     "read_attempts": ("asyncbench.store", "read_attempts"),
@@ -88,8 +90,10 @@ _HOMES = {
     "reconcile": ("asyncbench.reconciliation", "reconcile"),
     "regrade_folder": ("asyncbench.regrading", "regrade_folder"),
     "report": ("asyncbench.reports", "report"),
+    "resume_run": ("asyncbench.control", "resume_run"),
     "run_load": ("asyncbench.run", "run_load"),
     "run_sweep": ("asyncbench.run", "run_sweep"),
+    "set_limits": ("asyncbench.control", "set_limits"),
     "sql": ("asyncbench.queries", "sql"),
     "status": ("asyncbench.reports", "status_of"),
     "write_figures": ("asyncbench.charts", "write_figures"),
@@ -115,6 +119,7 @@ __all__ = [
     "iter_trials",
     "load_sweep",
     "merge_folders",
+    "pause_run",
     "plan",
     "published_table",
     "read_attempts",
@@ -127,8 +132,10 @@ __all__ = [
     "reconcile",
     "regrade_folder",
     "report",
+    "resume_run",
     "run_load",
     "run_sweep",
+    "set_limits",
     "sql",
     "status",
     "write_figures",

@@ -25,13 +25,16 @@ from asyncbench.commands import (
     load,
     merge,
     models,
+    pause,
     plan,
     problems,
     reconcile,
     regrade,
     report,
+    resume,
     run,
     schema,
+    set_limits,
     simulate,
     sql,
     status,
@@ -44,6 +47,7 @@ from asyncbench.files import NO_ROOM, unwritten
 # In the order of use, as `--help` lists them.
 _COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Start": {"init": init, "doctor": doctor, "plan": plan, "run": run, "load": load, "cancel": cancel},
+    "Control": {"pause": pause, "resume": resume, "set": set_limits},
     "Look": {"status": status, "report": report, "compare": compare_two, "sql": sql},
     "Data": {
         "generate": generate,

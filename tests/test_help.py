@@ -27,12 +27,14 @@ def width(request, monkeypatch):
 def test_commands_are_listed_in_groups_each_in_one_short_line():
     shown = asyncbench_here("--help").stdout
     groups = dict(
-        re.findall(r"^(Start|Look|Data|Keep):\n((?:  .+\n)+)", shown.split("Options:")[0], re.MULTILINE)
+        re.findall(
+            r"^(Start|Control|Look|Data|Keep):\n((?:  .+\n)+)", shown.split("Options:")[0], re.MULTILINE
+        )
     )
     listed = {name: re.findall(r"^  (\S+) +(.+)$", lines, re.MULTILINE) for name, lines in groups.items()}
 
     assert [name for name, _ in listed["Start"]] == ["init", "doctor", "plan", "run", "load", "cancel"]
-    assert list(groups) == ["Start", "Look", "Data", "Keep"]
+    assert list(groups) == ["Start", "Control", "Look", "Data", "Keep"]
     summaries = dict(line for lines in listed.values() for line in lines)
     assert summaries.keys() == COMMANDS.keys()
     assert sum(lines.count("\n") for lines in groups.values()) == len(summaries)  # none takes two lines

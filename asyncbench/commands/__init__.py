@@ -4,6 +4,11 @@ In: arguments, keys of the environment or a file. Out: lines on standard output,
 not 0. Other rooms are imported inside the commands: `--help` must not wait for SDKs and Arrow.
 """
 
+from asyncbench.commands.controlling import (
+    pause as pause,
+    resume as resume,
+    set_limits as set_limits,
+)
 from asyncbench.commands.keeping import (
     compact as compact,
     export_results as export_results,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from asyncbench.control import lanes_of_run
 from asyncbench.engine import CellCounts
 from asyncbench.load import CLIENT_BOUND, INCOMPLETE
 from asyncbench.pricing import dollars_of, picodollars
@@ -29,6 +30,8 @@ from asyncbench.store import (
 from asyncbench.views import FolderViews
 
 _SHOWN_LEFTOVERS = 3
+_SHOWN_CHANGES = 5
+_LANES_HEAD = ("lane", "limited by", "limits in force", "in flight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,14 @@ class CapStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeByHand:
+    """What somebody changed while a run went on."""
+
+    what: str  # when (UTC), who, and what
+    lanes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status(FolderReport):
     """How far a sweep is, and how its folder is."""
 
@@ -120,6 +131,8 @@ class Status(FolderReport):
     budget: tuple[CapStatus, ...] = ()  # as of the latest run
     batches: BatchesStatus | None = None  # None: there are none
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
+    lanes: tuple[Mapping[str, Any], ...] = ()  # how those of the run stand; empty: none is going that tells
+    changes: tuple[ChangeByHand, ...] = ()  # by people, oldest first
     apart: ClassVar[str] = "\n"
 
     @property
@@ -146,6 +159,10 @@ class Status(FolderReport):
             for one in self.models:
                 if one.in_batches and (rest := (one.open or 0) - one.in_batches) > 0:
                     yield f"{one.model}: {rest:,} open trials are in no batch yet. A run sends them."
+        if self.lanes:
+            yield Sheet(title="", head=_LANES_HEAD, rows=list(map(_lane_row, self.lanes)))
+        for change in self.changes[-_SHOWN_CHANGES:]:
+            yield f"changed {change.what} [{', '.join(change.lanes)}]"
         yield from self._health()
 
     def as_line(self) -> str:
@@ -246,6 +263,11 @@ def status_of(folder: Path | str) -> Status:
         budget=tuple(_caps(manifest, path, batches)),
         batches=batches if batches.parts else None,
         lapsed=sum(one.skipped for one in found.models.values()) - sum(one.skipped for one in models),
+        lanes=lanes_of_run(path) if files.writer is not None else (),
+        changes=tuple(
+            ChangeByHand(what=what, lanes=tuple(dict.fromkeys(lanes)))
+            for what, lanes in found.changes.items()
+        ),
     )
 
 
@@ -273,6 +295,8 @@ def joined_status(views: FolderViews, found: Sequence[Status]) -> Status:
         ungraded=sum(status.ungraded for status in found),
         damaged_lines=sum(status.damaged_lines for status in found),
         models=tuple(models),
+        lanes=(),
+        changes=(),
     )
 
 
@@ -368,6 +392,12 @@ def _sentence(one: ModelStatus) -> str:
     parts += [f"{one.skipped:,} skipped"] * bool(one.skipped)
     parts += [f"{one.failed:,} failed"] * bool(one.failed) + [f"{one.in_flight:,} in flight", one.cost_text]
     return ", ".join([*parts, f"suspended: {one.suspended}"] if one.suspended else parts)
+
+
+def _lane_row(lane: Mapping[str, Any]) -> tuple[str, ...]:
+    limits = [f"{most:,.10g} {name}" for name, most in lane["limits"].items()]
+    limits += [f"{calls:,} at once"] if (calls := lane["concurrency"]) else []
+    return lane["lane"], lane["limited_by"], ", ".join(limits) or "-", f"{lane['in_flight']:,}"
 
 
 def _size(size: int) -> str:

@@ -11,7 +11,7 @@ its own:
     state
     batch_news
     forecasts · askers · loading
-    lanes · serving
+    lanes · serving · steering
     preparing · driving
     settling · summing_up
     sweep_run

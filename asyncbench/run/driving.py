@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from asyncbench.control import controlled
 from asyncbench.engine import Asker, Counters, LoopLag, Scheduler
 from asyncbench.errors import StoreError
 from asyncbench.files import discard, input_path
@@ -18,6 +20,7 @@ from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, lanes_of
 from asyncbench.run.serving import start_servers, watch
 from asyncbench.run.state import RunState
+from asyncbench.run.steering import Steering
 from asyncbench.servers import StartedServer
 from asyncbench.simulator import BatchSettings, Settings, Simulator, running
 
@@ -92,15 +95,23 @@ async def drive(run: RunState, driven: Driven) -> None:
         for server in driven.servers:
             tasks.append(beside.create_task(watch(run, server, scheduler.lanes), name="server"))
         with _deadline(run, scheduler), on_interrupt(interrupt), _rare_garbage_collection(calls):
-            await scheduler.run()
+            async with _steered(run, scheduler):
+                await scheduler.run()
         for task in tasks:
             task.cancel()
         news.look(last=True)
 
 
+def _steered(run: RunState, scheduler: Scheduler) -> AbstractAsyncContextManager[None]:
+    """Let whoever started the run control it; one that cancels batches asks nothing that could be paused."""
+    if run.options.ends:
+        return contextlib.nullcontext()
+    return controlled(run.store.folder, Steering(run, scheduler).answer, run.screen.say)
+
+
 def _in_flight(driven: Driven) -> str:
     calls = sum(counters.in_flight for counters in driven.counters.values())
-    if not calls and _staying(driven):
+    if not calls:
         return ""
     said = "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
     return f": waiting up to {DRAIN_S:.0f} s for {said}"

@@ -54,6 +54,7 @@ class TrialCounts:
     quarantined: Mapping[str, int] = field(default_factory=dict)  # of earlier segments, by name
     waiting: Mapping[str, int] = field(default_factory=dict)  # rows that only the journal holds, by table
     ungraded: int = 0  # answers that are not graded yet: the next run does, if none is going
+    changes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by people: when, who, what → lanes
 
 
 def trial_counts(folder: Path | str) -> TrialCounts:
@@ -74,9 +75,20 @@ def trial_counts(folder: Path | str) -> TrialCounts:
             quarantined=quarantined(path),
             waiting={name: len(rows) for name, rows in seen.journalled.items()},
             ungraded=len(seen.unfinished.replies),
+            changes=_changes(seen),
         )
 
     return steady(path, counted)
+
+
+def _changes(seen: Snapshot) -> dict[str, list[str]]:
+    """Return what people changed while runs went on, oldest first, with the lanes in which they did."""
+    changes: defaultdict[str, list[str]] = defaultdict(list)
+    rows = seen.read("lanes", ["lane", "changes"], ~pc.field("changes").is_null()).to_pylist()
+    for row in rows:
+        for change in row["changes"].splitlines():
+            changes[change].append(row["lane"])
+    return dict(sorted(changes.items()))
 
 
 def _stats(paths: Iterable[Path]) -> list[os.stat_result]:

@@ -34,6 +34,7 @@ from asyncbench.sweeps.preflight import (
     check_sets as check_sets,
     chosen_models as chosen_models,
     keys_for as keys_for,
+    open_files_for as open_files_for,
     open_sources as open_sources,
     raise_file_limit as raise_file_limit,
     read_env_file as read_env_file,

@@ -384,9 +384,8 @@ def raise_file_limit(models: Sequence[Model], *, most: int = MOST_IN_FLIGHT) -> 
     Raises:
         ConfigError: the system does not allow that many.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    bounded = hard != resource.RLIM_INFINITY
-    if bounded:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY:
         said = dict[str, int | None]()
         for model in models:
             lane = model.turn or model.limits.group or model.alias
@@ -399,12 +398,18 @@ def raise_file_limit(models: Sequence[Model], *, most: int = MOST_IN_FLIGHT) -> 
     for model in models:
         lane = model.turn or model.limits.group or model.alias
         lanes[lane] = max(lanes[lane], model.limits.most_in_flight)
-    needed = sum(lanes.values()) + SPARE_FILES
-    if bounded and needed > hard:
+    open_files_for(sum(lanes.values()))
+    return tuple(models)
+
+
+def open_files_for(calls: int) -> None:
+    """Let this process open a connection for each of so many calls; raises ConfigError."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = calls + SPARE_FILES
+    if hard != resource.RLIM_INFINITY and needed > hard:
         raise ConfigError(
             f"this sweep may need {needed:,} open files and connections, but the system allows {hard:,}. "
             "Lower `concurrency`, or raise the hard limit (`ulimit -Hn`)."
         )
     if needed > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    return tuple(models)

@@ -1,0 +1,201 @@
+"""What people ask of a run while it goes on: to pause, to go on, and to keep other limits."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from asyncbench.control import KINDS, Peer, Talk, checked_limits
+from asyncbench.engine import AnyLane, Lane, Scheduler, note_change
+from asyncbench.errors import ConfigError
+from asyncbench.records import Limits
+from asyncbench.run.loading import loads_in
+from asyncbench.run.picture import LIMITED_BY, what_holds
+from asyncbench.run.state import RunState
+from asyncbench.sweeps import open_files_for
+
+UNITS: Final = {
+    "requests": "rpm",
+    "tokens": "tpm",
+    "input_tokens": "input_tpm",
+    "output_tokens": "output_tpm",
+}
+ENOUGH: Final = 0.999  # of a limit: told ones are compared with it
+
+
+class Steering:
+    """Answers requests about one run."""
+
+    def __init__(self, run: RunState, scheduler: Scheduler) -> None:
+        self._run, self._scheduler = run, scheduler
+        self._paused_by = ""  # whom, and when; empty: it is not
+
+    def answer(self, request: Talk, peer: Peer) -> Talk:
+        """Do what is asked; return what was done, and how each lane stands.
+
+        Raises:
+            ConfigError: it cannot be done.
+            LookupError, AttributeError, TypeError: it is no request.
+        """
+        if request["do"] != "look" and (self._scheduler.stopped or not self._scheduler.going):
+            raise ConfigError("the run is stopping. It sends nothing new any more")
+        ways = {"look": self._look, "pause": self._pause, "resume": self._resume, "set": self._set}
+        notes = ways[request["do"]](request, peer)
+        lanes = [_standing(lane) for lane in self._scheduler.going]
+        return {"paused": bool(self._paused_by), "notes": list(notes), "lanes": lanes}
+
+    def _look(self, _request: Talk, _peer: Peer) -> Sequence[str]:
+        return ()
+
+    # ── pausing ──────────────────────────────────────────────────────────────────────────────
+
+    def _pause(self, _: Talk, peer: Peer) -> Sequence[str]:
+        if self._paused_by:
+            return (f"It is paused already, {self._paused_by}.",)
+        self._log(self._scheduler.going, "pause", peer)
+        self._paused_by = f"by {peer.name} at {_now():%H:%M:%S} UTC"
+        self._heed(paused=True)
+        return [*_on_pause(self._scheduler.going), *self._way_on()]
+
+    def _resume(self, _: Talk, peer: Peer) -> Sequence[str]:
+        if not self._paused_by:
+            return ("It is not paused.",)
+        self._log(self._scheduler.going, "resume", peer)
+        since, self._paused_by = self._paused_by, ""
+        self._heed(paused=False)
+        return (f"It goes on. It was paused {since}.",)
+
+    def _heed(self, *, paused: bool) -> None:
+        for lane in self._scheduler.lanes:
+            for asker in lane.askers:
+                asker.counters.paused = paused
+        for lane in self._scheduler.going:
+            lane.heed_pause()
+
+    def _way_on(self) -> Iterator[str]:
+        if self._run.within_s is not None:
+            yield "Its deadline still ends it."
+        yield f"To go on: asyncbench resume {self._run.sweep.out}"
+
+    # ── limits ───────────────────────────────────────────────────────────────────────────────
+
+    def _set(self, request: Talk, peer: Peer) -> Sequence[str]:
+        limits, alias = checked_limits(request["limits"]), request["model"]
+        chosen = self._lanes_of(alias)
+        lanes = [lane.steered for lane in chosen if lane.steered is not None]
+        if not lanes:
+            why = (
+                "calls of a load go when they are due" if loads_in(chosen) else "batches have no such limits"
+            )
+            raise ConfigError(f"{', '.join(lane.name for lane in chosen)}: no limit can be set, for {why}")
+        wanted = [(lane, _changed(lane, limits)) for lane in lanes]
+        others = (lane.limits for lane in self._steered(self._scheduler.going) if lane not in lanes)
+        calls = [limits.most_in_flight for limits in (*others, *(limits for _, limits in wanted))]
+        open_files_for(sum(calls))
+        notes = [note for lane, limits in wanted for note in self._apply(lane, limits, peer)]
+        left = [lane.name for lane in chosen if lane.steered is None]
+        return [*notes, *(f"{name}: left as it is, for it has no such limits." for name in left)]
+
+    def _apply(self, lane: Lane, limits: Limits, peer: Peer) -> Iterator[str]:
+        before, configured = lane.limits, lane.askers[0].model.limits
+        names = [name for name in KINDS if getattr(limits, name) != getattr(before, name)]
+        said = [f"{name} {_text(limits, name)}, was {_text(before, name)}" for name in names]
+        if names:
+            self._log([lane], "; ".join(said), peer)
+            lane.set_limits(limits)
+        yield f"{_title(lane)}: {'; '.join(said) or 'no change'}"
+        for name in names:
+            own, now = getattr(configured, name), getattr(limits, name)
+            if own is not None and (now is None or now > own):
+                yield f"{lane.name}: that is more than the {name} of your sweep, {own:,.10g}."
+        for what, in_force in _in_force(lane).items():
+            most = limits.per_minute[what]
+            if UNITS[what] in names and most and in_force < most * limits.fraction * ENOUGH:
+                told = f"{in_force:,.10g} {UNITS[what]}"
+                yield f"{lane.name}: the provider reports {told}; the lower limit holds."
+
+    def _lanes_of(self, alias: str | None) -> list[AnyLane]:
+        going = self._scheduler.going
+        known = dict.fromkeys(asker.model.alias for lane in going for asker in lane.askers)
+        if alias is not None and alias not in known:
+            raise ConfigError(f"model {alias!r} is not asked now. This run asks {', '.join(known)}")
+        return [
+            lane for lane in going if alias is None or alias in {asker.model.alias for asker in lane.askers}
+        ]
+
+    def _steered(self, lanes: Sequence[AnyLane]) -> Iterator[Lane]:
+        return (lane.steered for lane in lanes if lane.steered is not None)
+
+    # ── who changed what ─────────────────────────────────────────────────────────────────────
+
+    def _log(self, lanes: Sequence[AnyLane], what: str, peer: Peer) -> None:
+        """Write a change down in the table `lanes`, and show it."""
+        names = ", ".join(lane.name for lane in lanes)
+        for lane in lanes:
+            note_change(lane, f"{_now().isoformat(timespec='milliseconds')} {peer}: {what}")
+            for asker in lane.askers:
+                asker.counters.changed = f"{_now():%H:%M:%S} UTC by {peer.name}: {names}: {what}"
+        self._run.screen.say(f"{names}: {what} ({peer})")
+
+
+def _changed(lane: Lane, limits: Mapping[str, float | None]) -> Limits:
+    """Return the limits of a lane with others in them; raises ConfigError."""
+    now: dict[str, Any] = dict(limits)  # Any: fields of `Limits`
+    most = lane.askers[0].model.limits.connections
+    if (calls := now.get("concurrency")) is not None:
+        if calls > most:
+            raise ConfigError(
+                f"concurrency={calls:.10g}: this run opens at most {most:,} connections to {lane.name}. Set "
+                "no more, or stop it and set `concurrency` in the sweep file"
+            )
+        now["concurrency"] = int(calls)
+    return replace(lane.limits, **now)
+
+
+def _on_pause(lanes: Sequence[AnyLane]) -> Iterator[str]:
+    # A model may have two lanes: one collects its batches.
+    models = {asker.model.alias: asker.counters for lane in lanes for asker in lane.askers}.values()
+    in_flight = sum(counters.in_flight for counters in models)
+    calls = f" {in_flight:,} calls in flight end." if in_flight else ""
+    yield f"Paused: nothing new is sent.{calls}"
+    if batches := sum(counters.in_batches for counters in models):
+        yield f"Batches go on at the provider, with {batches:,} trials. Their results are collected."
+    if any(lane.interrupted for lane in loads_in(lanes)):
+        yield "The step under way is incomplete. It is measured again, as a whole, when you resume."
+
+
+def _standing(lane: AnyLane) -> dict[str, object]:
+    """Return how a lane stands."""
+    counters = [asker.counters for asker in lane.askers]
+    going = [one for one in counters if one.open and not one.over] or counters
+    waits = next((one.waits_for for one in going if one.waits_for), None)
+    steered = lane.steered
+    return {
+        "lane": lane.name,
+        "models": [asker.model.alias for asker in lane.askers],
+        "limited_by": what_holds(going[0]) or (LIMITED_BY[waits] if waits else ""),
+        "limits": {} if steered is None else {UNITS[what]: most for what, most in _in_force(steered).items()},
+        "concurrency": None if steered is None else steered.limits.concurrency,
+        "in_flight": sum(one.in_flight for one in counters),
+    }
+
+
+def _in_force(lane: Lane) -> Mapping[str, float]:
+    """Return the limits a minute of a lane: as set or told, and the fraction of it."""
+    if lane.runs:
+        return lane.admission.gate.in_force()
+    return {what: most * lane.limits.fraction for what, most in lane.limits.per_minute.items() if most}
+
+
+def _title(lane: Lane) -> str:
+    aliases = [asker.model.alias for asker in lane.askers]
+    return lane.name if aliases == [lane.name] else f"{lane.name} ({', '.join(aliases)})"
+
+
+def _text(limits: Limits, name: str) -> str:
+    value = getattr(limits, name)
+    return "none" if value is None else f"{value:,.10g}"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
