@@ -32,7 +32,7 @@ MOST_NAMED: Final = 8  # steps in a note
 FORMULAS: Final = (
     "Times are seconds from when a call was due. Late: to its written request, without connecting. TTFT: to "
     "the first token, thinking included. Latency: to the end of the answer.",
-    "TPOT: (latency − TTFT) / (output tokens − 1).",
+    "TPOT: (latency − TTFT) / (output tokens − 1), without tokens of thinking that is not shown.",
     "p95: the least time that 95 % of the calls did not exceed; calls without an answer exceed all.",
     "In brackets: 95 % intervals. Those of times (order statistics) are too narrow where calls wait in one "
     "queue: repeat steps. That of `kept the SLO` decides the verdict, and holds whenever you look.",

@@ -62,7 +62,7 @@ def test_below_is_the_highest_rate_and_what_stopped_the_next(folder):
     assert "Not there: 60/s p95, p99: 37.5 % of calls have no answer." in text
     assert "small at 60/s: 37.5% of the calls were refused (429, 503, 529)" in text
     assert "answers are less often right at poisson 50/s #1" in text
-    assert "TPOT: (latency − TTFT) / (output tokens − 1)." in text
+    assert "TPOT: (latency − TTFT) / (output tokens − 1), without" in text
 
 
 def test_json_has_every_figure_and_is_json(folder):
