@@ -22,6 +22,7 @@ IN_A_LINE: Final = 6  # models that a line for logs tells apart
 SHORTEST_NAME, LONGEST_NAME = 10, 40  # characters
 SHORTEST_BAR, LONGEST_BAR = 6, 30
 PAUSED: Final = "paused"  # by a person
+RESUME: Final = "resume"  # the cause: a pause that is over tells nothing
 DUE_TIMES: Final = "due times"  # of a load
 BATCHES: Final = "batches"  # what a model waits for that has nothing else to do
 
@@ -37,7 +38,7 @@ LIMITED_BY: Final = {
     "budget": "budget",
     "pause": "429 pause",
     "back_off": "429 back-off",
-    "resume": PAUSED,
+    RESUME: PAUSED,
     "no_reply": "no reply",
     "client": "this computer",
     "first_answer": "first reply",
@@ -104,7 +105,7 @@ class Pace:
         """Return what mostly kept a model from more calls, or how it ended."""
         if known := what_holds(self._lanes[alias]):
             return known
-        causes = Counter(one.waits_for for one in self._samples[alias] if one.waits_for is not None)
+        causes = Counter(one.waits_for for one in self._samples[alias] if one.waits_for not in (None, RESUME))
         return LIMITED_BY[causes.most_common(1)[0][0]] if causes else ""
 
     def _per_s(self, alias: str, what: str) -> float:
@@ -245,7 +246,7 @@ def _batches_text(alias: str, batches: BatchCounts, now_s: float) -> str:
 def _limit_text(limited_by: str) -> str:
     if limited_by == DUE_TIMES:
         return ""
-    ended = limited_by in ("", "done", "stopped", "budget spent")
+    ended = limited_by in ("", "done", "stopped", "budget spent", PAUSED)
     return f" ({limited_by})" if limited_by and ended else f" (limited by {limited_by})" if limited_by else ""
 
 

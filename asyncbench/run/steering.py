@@ -130,12 +130,12 @@ class Steering:
 
     def _log(self, lanes: Sequence[AnyLane], what: str, peer: Peer) -> None:
         """Write a change down in the table `lanes`, and show it."""
-        names = ", ".join(lane.name for lane in lanes)
+        names, now = ", ".join(lane.name for lane in lanes), _now()
         for lane in lanes:
-            note_change(lane, f"{_now().isoformat(timespec='milliseconds')} {peer}: {what}")
+            note_change(lane, f"{now.isoformat(timespec='milliseconds')} {peer}: {what}")
             for asker in lane.askers:
-                asker.counters.changed = f"{_now():%H:%M:%S} UTC by {peer.name}: {names}: {what}"
-        self._run.screen.say(f"{names}: {what} ({peer})")
+                asker.counters.changed = f"{now:%H:%M:%S} UTC by {peer.name}: {names}: {what}"
+        self._run.screen.say(f"{names}: {what}, by {peer}")
 
 
 def _changed(lane: Lane, limits: Mapping[str, float | None]) -> Limits:
