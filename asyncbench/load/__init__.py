@@ -12,7 +12,12 @@ In: the `load` block of a sweep and its trials. Out: the same events as of any o
 from asyncbench.load.arrivals import due_times as due_times
 from asyncbench.load.measuring import MEASURED as MEASURED
 from asyncbench.load.open_lane import LoadLane as LoadLane
-from asyncbench.load.resuming import killed_steps as killed_steps, steps_before as steps_before
+from asyncbench.load.resuming import (
+    killed_steps as killed_steps,
+    limits_before as limits_before,
+    refuse_beyond_limits as refuse_beyond_limits,
+    steps_before as steps_before,
+)
 from asyncbench.load.searching import RateSearch as RateSearch, most_calls as most_calls
 from asyncbench.load.steps import (
     CLIENT_BOUND as CLIENT_BOUND,

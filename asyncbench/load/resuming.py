@@ -2,18 +2,23 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.compute as pc
 
+from asyncbench.config import Load
+from asyncbench.errors import ConfigError
 from asyncbench.load.measuring import MEASURED, kind_of
 from asyncbench.load.steps import INCOMPLETE, StepsBefore
-from asyncbench.records import StepResult
-from asyncbench.store import is_results_folder, read_attempts, read_steps
+from asyncbench.records import Model, StepResult
+from asyncbench.store import is_results_folder, read_attempts, read_lanes, read_steps
 
 _NAME: Final = re.compile(r"(?P<arrivals>[a-z]+)(\(.*\))? (?P<rate>[^ /]+)(/s)? #(?P<round>\d+)")
+_LIMITS: Final = {"requests": "requests_limit", "tokens": "tokens_limit"}
+_TOKENS: Final = ("input_tokens", "output_tokens")
 _READ: Final = ("load", "phase", "status", "http_status", "due_at", "in_flight")
 
 
@@ -25,6 +30,45 @@ def steps_before(folder: Path, alias: str) -> StepsBefore:
     calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].drop_null()
     names = {*calls.unique().to_pylist(), *(row["load"] for row in results)}
     return StepsBefore(names=sorted(names), results=results, calls=len(calls))
+
+
+def limits_before(folder: Path, alias: str) -> Mapping[str, float]:
+    """Return the limits a minute that the latest run of a model had in the end: of `requests`, of `tokens`.
+
+    With them `of_a_call`, the tokens of its calls in the mean. What nobody knows is left out.
+    """
+    if not is_results_folder(folder):
+        return {}
+    lanes = read_lanes(folder, ["started_at", *_LIMITS.values()], [("lane", "==", alias)]).to_pylist()
+    latest = max(lanes, key=itemgetter("started_at"), default={})
+    found = {name: latest[column] for name, column in _LIMITS.items() if latest.get(column) is not None}
+    calls = read_attempts(folder, list(_TOKENS), [("model", "==", alias), ("status", "==", "ok")])
+    tokens = pc.add(calls["input_tokens"], calls["output_tokens"])
+    mean: float | None = pc.mean(tokens).as_py()
+    return found if mean is None else found | {"of_a_call": mean}
+
+
+def refuse_beyond_limits(load: Load, models: Iterable[Model], folder: Path) -> None:
+    """Refuse rates above a limit that is known of earlier runs in the folder.
+
+    Raises:
+        ConfigError: names the model, the limit and the way out.
+    """
+    rates = load.rates if load.find is None else (load.find.lowest,)
+    for model in () if load.past_limits or load.closed else models:
+        known = limits_before(folder, model.alias)
+        tokens = known.get("of_a_call", 0.0)
+        limits = {
+            "requests": (None if model.limits.rpm else known.get("requests"), 1.0, ""),
+            "tokens": (model.limits.tpm or known.get("tokens"), tokens, f" of about {tokens:,.0f} tokens"),
+        }
+        for what, (most, of_a_call, said) in limits.items():
+            if most is not None and (over := [rate for rate in rates if 60 * rate * of_a_call > most]):
+                raise ConfigError(
+                    f"{model.alias}: by earlier runs in {folder}, it has a limit of {most:,.0f} {what} a "
+                    f"minute, which {over[0]:g} calls a second{said} pass. Remove the higher rates, or set "
+                    "`past_limits: true` (--past-limits) to see what happens"
+                )
 
 
 def killed_steps(folder: Path, alias: str, before: StepsBefore) -> Iterator[StepResult]:

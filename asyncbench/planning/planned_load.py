@@ -18,6 +18,7 @@ from asyncbench.load import (
     StepsBefore,
     base_of,
     most_calls,
+    refuse_beyond_limits,
     steps_before,
     to_measure,
 )
@@ -114,6 +115,7 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
     if sweep.load is None:
         raise ConfigError(f"{sweep.name}: has no `load`. Set it in the sweep file")
     asked = chosen_models(sweep, models)
+    refuse_beyond_limits(sweep.load, asked, sweep.out)
     at_rest = replace(sweep, load=None, repeats=1)
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
         sets = sets_of(at_rest, asked, Path(made))

@@ -3,12 +3,22 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from asyncbench.config import Find, Load, Sweep
 from asyncbench.engine import AnyLane, Asker
 from asyncbench.errors import ConfigError
-from asyncbench.load import CLOSED_LOOP, LoadLane, RateSearch, killed_steps, listed, steps_before, to_measure
+from asyncbench.load import (
+    CLOSED_LOOP,
+    LoadLane,
+    RateSearch,
+    killed_steps,
+    limits_before,
+    listed,
+    steps_before,
+    to_measure,
+)
 from asyncbench.records import Model, RetryPolicy, Trial
 from asyncbench.run.state import RunState
 from asyncbench.sweeps import trials_of
@@ -68,7 +78,7 @@ def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
         asker.keep(step)
     finding = None
     if load.find is not None:
-        finding = RateSearch(load=load, find=_within(load.find, model, load), before=before)
+        finding = RateSearch(load=load, find=_within(load.find, model, load, folder), before=before)
 
     planned = to_measure(load, run.sweep.repeats, before)
 
@@ -96,9 +106,9 @@ def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
     )
 
 
-def _within(find: Find, model: Model, load: Load) -> Find:
+def _within(find: Find, model: Model, load: Load, folder: Path) -> Find:
     """Return a search that ends at a model's limit: above it every further call is refused."""
-    rpm = model.limits.rpm
+    rpm = model.limits.rpm or limits_before(folder, model.alias).get("requests")
     if rpm is None or load.past_limits:
         return find
     return replace(find, highest=min(find.highest, max(find.lowest, rpm / 60)))

@@ -15,6 +15,7 @@ import yaml
 from asyncbench.batches import BatchLedger, Step, ask_abandoned, hold_again, left_open, trials_out
 from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget, with_mode
 from asyncbench.errors import ConfigError
+from asyncbench.load import refuse_beyond_limits
 from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
 from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.faults import Faults
@@ -131,6 +132,8 @@ async def prepare(run: RunState) -> None:
     await asyncio.to_thread(store.begin_run)
     run.sets = await asyncio.to_thread(sets_in_folder, run.sweep, run.models, run.opened, store.folder)
     check_sets(run.sweep, [run.room.most(model) for model in run.models], run.sets)
+    if run.sweep.load is not None:
+        await asyncio.to_thread(refuse_beyond_limits, run.sweep.load, run.models, store.folder)
     run.started_s = time.monotonic()
     run.costs_before = await asyncio.to_thread(known_costs, store.folder)
     run.ledger = await asyncio.to_thread(open_ledger, run.sweep, store.folder)

@@ -23,6 +23,7 @@ from asyncbench import (
 )
 from asyncbench.config import as_mapping, load_sweep
 from asyncbench.errors import ConfigError
+from asyncbench.planning import load_plan
 from asyncbench.run import Exit
 from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench_here
@@ -232,6 +233,31 @@ def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp
         ("constant 10/s #1", None, "measured")
     }
     assert all(call["due_at"] <= call["started_at"] for call in lost)
+
+
+def test_rates_above_a_limit_that_the_folder_knows_are_refused_unless_somebody_wants_to_see_it(
+    problems, tmp_path
+):
+    with simulator(problems, rpm=600, tpm=90_000) as limited:
+        ordinary = sweep(tmp_path / "out", problems, entry(limited, "simulated/oracle"))
+        asyncio.run(run_sweep(ordinary, limit=3, progress=False))
+        quick = {"warmup": 0, "duration": "0.5s"}
+        fast = asked(limited, problems, tmp_path / "out", rates=[9, 20], **quick)
+        for refused in (loaded, load_plan):
+            with pytest.raises(
+                ConfigError, match=r"a limit of 600 requests a minute, which 20 calls a second"
+            ):
+                refused(fast)
+        many = sweep(
+            tmp_path / "out",
+            problems,
+            entry(limited, "simulated/oracle", tpm=600),
+            load=STEPS | {"rates": [9]},
+        )
+        with pytest.raises(ConfigError, match=r"a limit of 600 tokens a minute, which 9 .* of about"):
+            loaded(many)
+        seen = loaded(asked(limited, problems, tmp_path / "out", rates=[20], past_limits=True, **quick))
+        assert [step.load for step in seen.steps or ()] == ["constant 20/s #1"]
 
 
 def test_a_search_goes_no_higher_than_the_limit_of_its_model(server, problems, tmp_path):
