@@ -161,7 +161,8 @@ class LoadEntry(Entry):
     )
     past_limits: bool = Field(
         default=False,
-        description="Whether rates above the `rpm` of a model are asked all the same, to see what happens.",
+        description="Whether rates above a limit of a model are asked all the same, to see what happens: its "
+        "`rpm` or `tpm`, or what earlier runs in the folder were told.",
     )
     seed: int = Field(default=0, description="The seed of the times and of the order.")
 
@@ -220,7 +221,8 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
         yield f"{place / 'rates'}: {odd[0]:g} callers. With `closed`, `rates` are whole numbers of callers"
     for name, most in _MILLISECONDS.items():
         if (limit := getattr(entry.slo, name, None)) is not None and limit >= most:
-            yield f"{place / 'slo' / name}: {limit:g} seconds. Times are in seconds: set {limit / 1000:g}"
+            said = f"`{name}: {limit:g}` is in seconds. For milliseconds, set {limit / 1000:g}"
+            yield f"{place / 'slo'}: {said}"
     if entry.slo is not None and not any((entry.slo.ttft, entry.slo.ttfo, entry.slo.tpot, entry.slo.latency)):
         yield f"{place / 'slo'}: it promises nothing. Set `ttft`, `ttfo`, `tpot` or `latency`, in seconds"
     if entry.find is not None:

@@ -278,6 +278,8 @@ class Summary:
     def _why_of_load(self) -> list[str]:
         """Return what steps came to, why the others were not measured, and the command that does so."""
         lines = [step_text(step) for step in self.steps or ()]
+        if not self.steps and self.exit is Exit.COMPLETE:
+            lines.append("Every step was measured before. To measure them once more, raise `repeats`.")
         lines += [f"{alias}: {found}" for alias, found in self.found.items()]
         if any(step.arrivals == "closed" for step in self.steps or ()):
             lines.append(f"{CLOSED_LOOP[:1].upper()}{CLOSED_LOOP[1:]}.")

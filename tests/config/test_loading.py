@@ -139,4 +139,4 @@ def test_other_tools_names_of_times_are_understood_and_their_milliseconds_are_no
     assert load is not None
     assert load.slo == Slo(ttft=0.5, ttfo=None, tpot=None, latency=20.0, share=0.95)
     said = complaint({"rates": [1], "slo": {"time_to_first_token": 450}})
-    assert "load.slo.ttft: 450 seconds. Times are in seconds: set 0.45" in said
+    assert "load.slo: `ttft: 450` is in seconds. For milliseconds, set 0.45" in said

@@ -30,7 +30,8 @@ from tests.commands import asyncbench_here
 from tests.processes import Forked
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
-STEPS = {"arrivals": "constant", "warmup": "0.5s", "duration": "1.5s", "drain": "10s", "rest": 0}
+# On a busy machine answers may be long in coming, and a step waits for none longer than `drain`.
+STEPS = {"arrivals": "constant", "warmup": "0.5s", "duration": "1.5s", "drain": "60s", "rest": 0}
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +88,18 @@ def test_a_load_that_goes_on_asks_other_problems_if_each_step_is_to(server, prob
 
 
 def test_what_is_measured_is_not_measured_again_and_more_is(server, problems, tmp_path):
-    planned = asked(server, problems, tmp_path / "out", rates=[10])
-    loaded(planned)
-    names = read_steps(tmp_path / "out")["load"].to_pylist()
-    assert names[0] == "constant 10/s #1"
-    bound = read_steps(tmp_path / "out")["client_bound"].to_pylist()
-    summary = loaded(asked(server, problems, tmp_path / "out", rates=[10, 20]))
-    begun = [step.load for step in summary.steps or ()]
-    assert ("constant 10/s #2" in begun) == bound[0]
-    assert "constant 20/s #1" in begun
+    def bound():
+        rows = read_steps(tmp_path / "out").to_pylist()
+        return max(rows, key=lambda row: row["round"])["client_bound"]  # as on a busy machine
+
+    loaded(asked(server, problems, tmp_path / "out", rates=[10]))
+    assert read_steps(tmp_path / "out")["load"].to_pylist() == ["constant 10/s #1"]
+    to_repeat, again = bound(), loaded(asked(server, problems, tmp_path / "out", rates=[10]))
+    assert [step.load for step in again.steps or ()] == ["constant 10/s #2"] * to_repeat
+    assert ("Every step was measured before" in again.as_text()) != to_repeat
+    to_repeat, summary = bound(), loaded(asked(server, problems, tmp_path / "out", rates=[10, 20]))
+    begun = [step.load.partition(" #")[0] for step in summary.steps or ()]
+    assert sorted(begun) == ["constant 10/s"] * to_repeat + ["constant 20/s"]
     assert load_sweep(tmp_path / "out" / "sweep.yaml").load == asked(server, problems, tmp_path).load
 
 
