@@ -62,7 +62,8 @@ def report(
     Args:
         folder: the results folder, or a list of several. They are compared on the same problems.
         style: `morning`, `standings`, `heatmap`, `anatomy`, `cost`, `quota`, `load`,
-            `llm-arithmetic`, `integer-addition` or `nupa`. [accuracy, outcomes, tokens, cost and latency]
+            `llm-arithmetic`, `integer-addition` or `nupa`. [accuracy, outcomes, tokens, cost and
+            latency; of a load alone, `load`]
         by: `condition`, `folder`, or a parameter that the sweep varied, such as `effort`: compare its values
             on the same problems. Without a style, or with `standings`.
         suite, task: only trials of it. [all]

@@ -68,6 +68,12 @@ def test_every_call_is_a_streamed_graded_row_of_its_step(server, problems, tmp_p
         assert (call["gap_max_s"] is None) == (call["chunks"] == 1)
     assert any(call["connect_s"] is not None for call in calls)
     assert any(call["connect_s"] is None for call in calls)
+    (shown,) = json.loads(report(tmp_path / "out").as_json())["steps"]  # of a load alone: its style
+    measured = [call for call in calls if call["phase"] == "measured"]
+    for kind in ("latency", "ttft"):
+        values = sorted(call["late_s"] + call[f"{kind}_s"] for call in measured)
+        assert shown[kind]["p50"]["s"] == pytest.approx(values[14])
+    assert (shown["offered"], shown["latency"]["p95"]["s"]) == (30, None)
     trials = read_trials(tmp_path / "out").to_pylist()
     assert {(trial["load"], trial["outcome"]) for trial in trials} == {("constant 20/s #1", "correct")}
     assert len({trial["trial_id"] for trial in trials}) == 40
