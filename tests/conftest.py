@@ -1,10 +1,11 @@
 """What every test shares: the golden data, and a guard that refuses any socket but loopback."""
 
+import gc
 import ipaddress
 import os
 import socket
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -38,6 +39,20 @@ os.environ |= {
     "HF_HUB_DISABLE_XET": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep all that is there once tests are collected out of the garbage collector's sight.
+
+    It would look through a million objects of pytest and of libraries again and again.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
