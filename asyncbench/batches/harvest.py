@@ -75,6 +75,12 @@ class Harvest:
             )
         return True
 
+    async def is_outdated(self, part: BatchPart) -> bool:
+        """Whether a trial of a part has left the sweep since it was packed."""
+        rows = manifest_rows(self.desk.ledger.path(part, "manifest"))
+        ids = {row["trial_id"] for row in rows}
+        return len(await self._trials_of(ids)) < len(ids)
+
     async def reopen(self, part: BatchPart) -> None:
         """Bring back the trials of a part that was never sent, or of which nobody knows whether it was."""
         account = self.model.asker.account

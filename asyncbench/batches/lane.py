@@ -82,6 +82,9 @@ class BatchLane:
             desk, self.switch, self._polling, self.askers[0], ends=self.ends, leaves=self.leaves
         )
         self._harvest = self.harvest(self._model, self._again)
+        for part in desk.ledger.open_of(desk.alias):
+            if part.restored and part.unsent and await self._harvest.is_outdated(part):
+                await self._give_back(part)
         if self.ends:
             self._ends_at = desk.clock.now() + WAIT_S * desk.clock.real_s
         async with asyncio.TaskGroup() as beside:
@@ -183,21 +186,25 @@ class BatchLane:
 
     async def _advance(self, part: BatchPart) -> None:
         if part.step in (Step.COLLECTED, Step.CLEANING):
-            wait_s = await self._clean(part)
+            wait_s = await _clean(self.desk, part)
         elif part.step in (Step.ENDED, Step.DOWNLOADING):
             wait_s = await self._collect(part)
         elif part.submitted:
             wait_s = await self._cancelling.ask(part.batch_id or "")
             self._polling.soon()
         elif part.unsent and self._switching.begins_none:
-            await self.desk.note(part, Step.NEVER_CREATED)
-            await self._harvest.reopen(part)
-            wait_s = await self._clean(part)
+            wait_s = await self._give_back(part)
         else:
             wait_s = await self._submitting.advance(part)
             if part.step in NOTHING:
                 await self._harvest.reopen(part)
         self.desk.put_off(part, wait_s)
+
+    async def _give_back(self, part: BatchPart) -> float:
+        """Send a part no more; its trials are packed anew, but for those that have left the sweep."""
+        await self.desk.note(part, Step.NEVER_CREATED)
+        await self._harvest.reopen(part)
+        return await _clean(self.desk, part)
 
     async def _collect(self, part: BatchPart) -> float:
         desk = self.desk
@@ -226,20 +233,6 @@ class BatchLane:
                 desk.say(f"{desk.alias}: results of batch {part.batch_id}: {error}. Trying again.")
             return desk.failed(error, again=self._failed[part.key] - 1, looking=True, one=True)
         return 0.0
-
-    async def _clean(self, part: BatchPart) -> float:
-        """Delete what is no longer needed: the upload, and our copies of what was sent and came."""
-        if part.step is not Step.CLEANING:
-            await self.desk.note(part, Step.CLEANING)
-        if part.file_id is not None:
-            try:
-                await self.desk.api.delete_input(part.file_id)
-            except ProviderError:
-                return math.inf  # the next run tries again; the vendor deletes it in 30 days
-        for suffix in ("jsonl", "results", "part", "most", "handed"):
-            self.desk.ledger.path(part, suffix).unlink(missing_ok=True)
-        await self.desk.note(part, Step.CLEANED)
-        return math.inf
 
     async def _wait(self, seconds: float) -> None:
         self._model.counters.batches = counts_of(self.desk, wait_s=seconds)
@@ -408,6 +401,21 @@ class BatchLane:
         self.steered = self.realtime(asker)
         await self.steered.run()
         self.steered = None
+
+
+async def _clean(desk: BatchDesk, part: BatchPart) -> float:
+    """Delete what is no longer needed: the upload, and our copies of what was sent and came."""
+    if part.step is not Step.CLEANING:
+        await desk.note(part, Step.CLEANING)
+    if part.file_id is not None:
+        try:
+            await desk.api.delete_input(part.file_id)
+        except ProviderError:
+            return math.inf  # the next run tries again; the vendor deletes it in 30 days
+    for suffix in ("jsonl", "results", "part", "most", "handed"):
+        desk.ledger.path(part, suffix).unlink(missing_ok=True)
+    await desk.note(part, Step.CLEANED)
+    return math.inf
 
 
 def _in_real_time(trial: Trial) -> Trial:

@@ -9,6 +9,8 @@ from asyncbench import merge_folders
 from asyncbench.batches import Step
 from asyncbench.errors import ConfigError
 from asyncbench.run import Exit
+from tests.batches.cuts import CutError, cutting
+from tests.batches.test_limits import priced
 from tests.batches.world import VENDORS
 from tests.commands import asyncbench_here
 
@@ -128,3 +130,17 @@ def test_a_merged_folder_keeps_what_a_second_batch_of_a_part_may_have_cost(night
     asked.raw["out"] = str(asked.folder / "both")
     (cap,) = asked.run(limit=6).budget.ledger.caps
     assert (cap.reserved, cap.doubted, cap.spent) == (before.reserved, before.doubted, before.spent)
+
+
+@pytest.mark.parametrize(("vendor", "step"), [(OPENAI, "uploaded"), (ANTHROPIC, "prepared")])
+def test_a_part_that_was_not_sent_is_given_back_when_its_trials_have_left_the_sweep(night, vendor, step):
+    asked = priced(night(vendor), budget_usd=1)
+    with cutting(f"after line {step} 1"), pytest.raises((CutError, ExceptionGroup)):
+        asked.run(limit=10)
+    asked.raw["models"][0]["temperature"] = 0.5  # other trials
+    with asked.watched():
+        assert asked.run(limit=2).exit is Exit.COMPLETE
+    assert sum(batch["requests"] for batch in asked.truth) == len(asked.answers) == 2
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    assert asked.ledger.caps[0].reserved == 0
+    assert not list(asked.out.glob("batches/*.jsonl"))
