@@ -36,7 +36,7 @@ NOT_IN_PARAMS = frozenset({"model", "messages", "system", "instructions", "input
 class Entry(BaseModel):
     """One part of a sweep file."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     elsewhere: ClassVar[Mapping[str, str]] = {}  # keys that stand in another place → where
 
     @model_validator(mode="before")

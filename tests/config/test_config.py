@@ -378,6 +378,7 @@ def test_an_unknown_key_is_named_with_its_place_and_the_known_ones(raw, said):
         pytest.param(with_model(rpm=0), "'rpm'", id="zero-rpm"),
         pytest.param(with_model(rpm="many"), "'rpm' must be a number, not 'many'", id="rpm-is-text"),
         pytest.param(with_model(temperature=-1), "'temperature'", id="negative-temperature"),
+        pytest.param(with_model(temperature="inf"), "'temperature' must be a finite number", id="infinite"),
         pytest.param(with_model(top_p=2), "'top_p'", id="top-p-above-one"),
         pytest.param(with_model(max_tokens=1.5), "'max_tokens'", id="half-a-token"),
         pytest.param(with_model(base_url="localhost:8000"), "'base_url'", id="base-url-without-scheme"),
