@@ -120,6 +120,7 @@ def import_results(
 def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_json: bool) -> None:
     """Make a problem set of a published test set."""
     from asyncbench.exchange import import_problems
+    from asyncbench.shown import number_of
 
     if len(files) != 1 or plan:
         raise ConfigError(
@@ -130,7 +131,7 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
         typer.echo(complaint, err=True)
     made = imported.problems
     said = {"out": str(out), "problems": made.rows, "digest": made.digest, "left_out": imported.left_out}
-    typer.echo(json.dumps(said, indent=2) if as_json else f"{out}: {made.rows:,} problems")
+    typer.echo(json.dumps(said, indent=2) if as_json else f"{out}: {number_of(made.rows, 'problem')}")
     raise typer.Exit(3 if imported.left_out else 0)
 
 

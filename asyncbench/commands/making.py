@@ -32,9 +32,10 @@ def generate(
     A sweep can also generate its problems itself: put `{suite: llm_arithmetic, seed: 7}` under `problems:`.
     """
     from asyncbench.problems import generate as make
+    from asyncbench.shown import number_of
 
     made = make(suite, out, seed=seed, workers=workers, **_parameters(context.args))
-    typer.echo(f"{made.path}: {made.rows:,} problems, digest {made.digest[:12]}")
+    typer.echo(f"{made.path}: {number_of(made.rows, 'problem')}, digest {made.digest[:12]}")
 
 
 def _parameters(arguments: list[str]) -> dict[str, str]:

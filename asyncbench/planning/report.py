@@ -9,7 +9,7 @@ from asyncbench.planning.estimates import Range, TokensAndCost, total
 from asyncbench.planning.finished import ENOUGH
 from asyncbench.planning.matrix import matrix_sheets
 from asyncbench.planning.records import Cut, ModelPlan, PlannedSet
-from asyncbench.shown import Report, Sheet, dollars, duration
+from asyncbench.shown import Report, Sheet, dollars, duration, number_of
 
 TRIALS_HEAD = ("model", "trials", "done", "left", "input tokens", "output tokens", "worst case")
 COST_HEAD = ("model", "cost", "worst case", "as a batch", "time", "limited by", "max_tokens", "price")
@@ -71,7 +71,8 @@ class Plan(Report):
     def _parts(self) -> Iterator[str | Sheet]:
         if self.simulated:
             yield "Some of these models are SIMULATED: asyncbench's own server answers for them."
-        first = f", the first {self.limit:,} problems of each model" if self.limit is not None else ""
+        limit = None if self.limit is None else number_of(self.limit, "problem")
+        first = f", the first {limit} of each model" if limit else ""
         asked = "" if self.pilot else " Nothing was asked or written."
         yield f"Plan of {self.sweep}{first}. Results go to {self.out}.{asked}"
         if guessed := [model for model in self.models if model.guessed]:

@@ -19,6 +19,7 @@ from asyncbench.shown import (
     Sheet,
     as_lines,
     middle_cut,
+    number_of,
     p_sentence,
     p_text,
     points,
@@ -213,7 +214,7 @@ def _verdict(row: ComparisonRow, a: str, b: str) -> str:
         low, high = -high, -low
     trials = "" if found.trials == found.problems else f" ({found.trials:,} trials)"
     test = "exact McNemar" if found.trials == found.problems else "exact sign-flip test by problem"
-    problems = "1 problem" if found.problems == 1 else f"{found.problems:,} problems"
+    problems = number_of(found.problems, "problem")
     seen = f"A {found.share_a:.1%}, B {found.share_b:.1%} on {problems}{trials} in common"
     if p > ALPHA:
         difference = points(found.difference)

@@ -11,7 +11,7 @@ import yaml
 from asyncbench.problems import PROBLEM_SCHEMA, ProblemSet, columns_in, open_set, problem_file
 from asyncbench.prompting import wording_of
 from asyncbench.records import Condition, Problem, Reply
-from asyncbench.shown import Report, Sheet, safe_notes
+from asyncbench.shown import Report, Sheet, number_of, safe_notes
 from asyncbench.suites import likely_grader
 from asyncbench.sweeps import graded
 
@@ -48,7 +48,7 @@ class ProblemFile(Report):
     examples: tuple[AskedProblem, ...]
 
     def _notes(self) -> Iterator[str]:
-        yield f"{self.file}: {self.problems:,} problems."
+        yield f"{self.file}: {number_of(self.problems, 'problem')}."
         for ours, theirs in self.columns.items():
             said = " (guessed from its name)" if ours in self.guessed else ""
             yield f"{ours} is read from column {theirs!r}{said}."

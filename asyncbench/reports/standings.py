@@ -34,6 +34,7 @@ from asyncbench.shown import (
     Sheet,
     dollars,
     filled,
+    number_of,
     per_correct_text,
     percent,
     seconds,
@@ -132,9 +133,9 @@ ALONE: Final = "not ranked (too few problems in common)"
 def over(ranking: Ranking) -> str:
     """Return over what a ranking is, as a title."""
     named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
-    if not ranking.paired:
-        return f"{named}: {len(ranking.lines):,} models, each on {ranking.problems:,} problems of its own"
-    return f"{named}: {len(ranking.lines):,} models on the same {ranking.problems:,} problems"
+    models, problems = f"{len(ranking.lines):,} models", number_of(ranking.problems, "problem")
+    asked = f"on the same {problems}" if ranking.paired else f"each on {problems} of its own"
+    return f"{named}: {models}{' ' if ranking.paired else ', '}{asked}"
 
 
 def unranked(rankings: Iterable[Ranking]) -> dict[str | None, list[Standing]]:

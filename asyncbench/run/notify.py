@@ -20,6 +20,7 @@ from asyncbench.run.costs import costs_text
 from asyncbench.run.interrupts import Death, counts_so_far, on_interrupt
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit, Summary, counts_of
+from asyncbench.shown import number_of
 
 LONGEST_TEXT: Final = 1900  # characters; Discord refuses more than 2,000
 LONGEST_REASON: Final = 300  # of what a server said
@@ -113,8 +114,10 @@ class Notifier:
         part = limit is not None and left_open != 0
         why = f"{_ENDS[code]} up to the limit" if part and code is Exit.COMPLETE else _ENDS[code]
         lines = [f"finished, {why} (exit code {code.value})"]
-        if part and left_open is not None:
-            lines.append(f"limit: {limit:,} problems for each model; {left_open:,} trials are left")
+        if part and limit is not None and left_open is not None:
+            lines.append(
+                f"limit: {number_of(limit, 'problem')} for each model; {left_open:,} trials are left"
+            )
         if error is not None:
             lines.append(_plain(str(error)))
         way_on = None if code is Exit.COMPLETE else self._way_on(retry=code is Exit.UNFINISHED)

@@ -33,6 +33,7 @@ from asyncbench.shown.numbers import (
     days as days,
     dollars as dollars,
     duration as duration,
+    number_of as number_of,
     of_accuracy as of_accuracy,
     of_deviate_rate as of_deviate_rate,
     of_nan_rate as of_nan_rate,

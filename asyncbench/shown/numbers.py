@@ -24,6 +24,11 @@ def count(value: int | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
+def number_of(value: int, thing: str) -> str:
+    """Return a number with what it counts: `1 problem`, `2,000 problems`."""
+    return f"{value:,} {thing}{'' if value == 1 else 's'}"
+
+
 def dollars(cost: float | None) -> str:
     """Return USD with four decimals, or three digits where that is less; what is not known is `unknown`."""
     if cost is None:
