@@ -194,6 +194,23 @@ def test_what_cannot_be_used_is_refused_with_the_name_of_its_package(
     assert complaint in str(caught.value)
 
 
+def test_a_provider_that_cannot_be_used_stops_only_who_asks_it(tmp_path):
+    points = {"providers": {"mine": "broken:it"}}
+    with zipfile.ZipFile(wheel(tmp_path, points, "raise OSError('half installed')", "broken")) as file:
+        file.extractall(tmp_path / "site")
+    for name, model in {"sound": "simulated/oracle", "broken": "mine/one"}.items():
+        problems = "[{suite: llm_arithmetic, seed: 7, trials: 1}]"
+        (tmp_path / f"{name}.yaml").write_text(f"name: {name}\nmodels: [{model}]\nproblems: {problems}\n")
+    useful = commands_with(tmp_path / "site", "models", "run sound.yaml --limit 1", cwd=tmp_path)
+    assert useful.returncode == 0, useful.stderr
+    assert useful.stderr.count("the package broken adds 'mine' to asyncbench's providers, but") == 1
+
+    refused = commands_with(tmp_path / "site", "run broken.yaml", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "it cannot be used: OSError: half installed. Update or uninstall" in refused.stderr
+    assert not (tmp_path / "results" / "broken").exists()
+
+
 def test_a_package_that_cannot_be_used_costs_no_call(tmp_path):
     with zipfile.ZipFile(wheel(tmp_path, {"graders": {"mine": "broken:it"}}, "", "broken")) as file:
         file.extractall(tmp_path / "site")

@@ -105,7 +105,7 @@ def of_batches(model: Model, endpoint: KnownEndpoint, look: BatchLook | None) ->
     elif endpoint.batches_proven_at(model.base_url):
         yield _ok("batches", said)
     else:
-        departures = f" ({endpoint.batch.departures})" if endpoint.batch.departures else ""
+        departures = f" ({endpoint.batch.in_words})" if endpoint.batch.departures else ""
         untried = f"{said}; built by documents{departures}, and never tried"
         yield _note("batches", untried, way_out="send a small batch first: `asyncbench run SWEEP --limit 10`")
 

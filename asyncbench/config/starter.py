@@ -12,7 +12,7 @@ import yaml
 from asyncbench.errors import ConfigError
 from asyncbench.files import creating, writing
 from asyncbench.pricing import rates_for
-from asyncbench.providers import known_endpoints
+from asyncbench.providers import known_endpoints, usable_endpoints
 from asyncbench.suites import SUITES
 
 PROBLEMS: Final = Path("data/llm_arithmetic.parquet")  # ready-made, in a checkout of asyncbench
@@ -146,7 +146,7 @@ def providers_with_keys(env: Mapping[str, str]) -> tuple[str, ...]:
 
 def providers_without_starter(env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the other known providers whose key's variable is set: which model to ask is for their user."""
-    return tuple(name for name in known_endpoints() if name not in STARTERS and _has_key(name, env))
+    return tuple(name for name in usable_endpoints() if name not in STARTERS and _has_key(name, env))
 
 
 def _has_key(provider: str, env: Mapping[str, str]) -> bool:

@@ -21,6 +21,7 @@ from asyncbench.providers.endpoints import (
     added_providers as added_providers,
     is_simulated as is_simulated,
     known_endpoints as known_endpoints,
+    usable_endpoints as usable_endpoints,
 )
 from asyncbench.providers.known_models import is_moving_alias as is_moving_alias, same_model as same_model
 from asyncbench.providers.listing import (

@@ -2,7 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -56,17 +57,22 @@ class BatchWays:
     part: float | None = None  # of the price in real time, by its page: told to people, never charged by
 
     @property
-    def departures(self) -> str:
-        """What is other than usual, for people."""
-        plain, told = BatchWays(), []
-        for name in self.__slots__:
-            said = getattr(self, name)
-            if name != "proven" and said != getattr(plain, name):
-                if isinstance(said, Mapping):
-                    said = ", ".join(f"{key}={value}" for key, value in said.items())
-                elif isinstance(said, Collection) and not isinstance(said, str):
-                    said = " or ".join(said)
-                told.append(f"{name}: {said}")
+    def departures(self) -> dict[str, object]:
+        """What is other than usual, by its name here."""
+        plain = BatchWays()
+        ways = {name: getattr(self, name) for name in self.__slots__ if name not in ("proven", "part")}
+        return {name: way for name, way in ways.items() if way != getattr(plain, name)}
+
+    @property
+    def in_words(self) -> str:
+        """The same for people."""
+        told = list[str]()
+        for name, way in self.departures.items():
+            if isinstance(way, Mapping):
+                way = ", ".join(f"{key}={value}" for key, value in way.items())
+            elif isinstance(way, Collection) and not isinstance(way, str):
+                way = " or ".join(way)
+            told.append(f"{name}: {way}")
         return "; ".join(told)
 
 
@@ -206,14 +212,38 @@ def added_providers() -> WithPackages[AddedProvider]:
     return WithPackages("providers", {}, _added, reserved=_our_endpoints())
 
 
-@cache
-def known_endpoints() -> Mapping[str, KnownEndpoint]:
-    """Return the table: name in a sweep → endpoint.
+class KnownEndpoints(Mapping[str, KnownEndpoint]):
+    """The table: name in a sweep → endpoint.
 
-    Raises:
-        ConfigError: a package adds a provider that cannot be used.
+    Who asks for a provider that a package adds and that cannot be used gets a ConfigError; others do not.
     """
-    return {**_our_endpoints(), **{name: added.endpoint for name, added in added_providers().items()}}
+
+    def __getitem__(self, name: str) -> KnownEndpoint:
+        ours = _our_endpoints()
+        return ours[name] if name in ours else added_providers()[name].endpoint
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*_our_endpoints(), *added_providers()])
+
+    def __len__(self) -> int:
+        return len(_our_endpoints()) + len(added_providers())
+
+
+def known_endpoints() -> Mapping[str, KnownEndpoint]:
+    """Return the table of endpoints."""
+    return KnownEndpoints()
+
+
+@cache
+def usable_endpoints() -> Mapping[str, KnownEndpoint]:
+    """Return the table without what packages add and cannot be used: of each of these a warning tells."""
+    found = dict(_our_endpoints())
+    for name in added_providers():
+        try:
+            found[name] = known_endpoints()[name]
+        except ConfigError as error:
+            warnings.warn(str(error), stacklevel=2)
+    return found
 
 
 def is_simulated(provider: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints, usable_endpoints
 from asyncbench.providers.known_models import Published, published
 from asyncbench.shown import fitted
 
@@ -27,7 +27,7 @@ class EndpointLine:
     concurrency: int | None  # unless the sweep says otherwise; None: that of any model
     batches: str | None  # proven, unproven, or of an own form that we do not speak; None: it has none
     batch_part: float | None  # of the price in real time that a batch costs, by its page; None: not read
-    batch_ways: str  # how they depart from those of OpenAI or Anthropic; empty: not at all, or not spoken
+    batch_ways: Mapping[str, object]  # how they depart from those of OpenAI or Anthropic
     priced_models: int | None  # None: no price table knows this vendor
     simulated: bool
 
@@ -46,12 +46,16 @@ def endpoint_lines(env: Mapping[str, str], *, at: datetime) -> tuple[EndpointLin
             concurrency=endpoint.concurrency,
             batches=endpoint.batch_support,
             batch_part=endpoint.batch.part if endpoint.batches else None,
-            batch_ways=(endpoint.batch.departures if endpoint.batches else endpoint.own_batches) or "",
+            batch_ways=endpoint.batch.departures if endpoint.batches else _own_form(endpoint),
             priced_models=len(published(endpoint.prices, at=at)) if endpoint.prices else None,
             simulated=endpoint.simulated,
         )
-        for name, endpoint in known_endpoints().items()
+        for name, endpoint in usable_endpoints().items()
     )
+
+
+def _own_form(endpoint: KnownEndpoint) -> Mapping[str, object]:
+    return {"form": endpoint.own_batches} if endpoint.own_batches else {}
 
 
 def endpoints_as_text(lines: Sequence[EndpointLine]) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.providers.endpoints import KnownEndpoint, usable_endpoints
 from asyncbench.providers.loose_json import count_in, mapping_in, text
 from asyncbench.providers.prices import is_router
 from asyncbench.records import Condition, Model
@@ -171,7 +171,7 @@ def bills_besides(model: Model) -> str | None:
 
     Only a vendor's models are known by their names: on a server of one's own a name says nothing of a bill.
     """
-    known = known_endpoints()
+    known = usable_endpoints()
     if model.base_url is None or is_router(model):
         billed = known[model.provider].key_env is not None
     else:

@@ -18,7 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from asyncbench.config import ADDRESS_RULE, Notify, is_address
 from asyncbench.errors import ConfigError
-from asyncbench.providers import known_endpoints, looks_secret
+from asyncbench.providers import looks_secret, usable_endpoints
 from asyncbench.records import Model
 
 Message = Mapping[str, object]
@@ -53,7 +53,7 @@ def _inherited(keys: Iterable[str | None]) -> dict[str, str]:
 
     A proxy without a password stays: the command may need it to reach anybody.
     """
-    known = {*keys, *(endpoint.key_env for endpoint in known_endpoints().values())}
+    known = {*keys, *(endpoint.key_env for endpoint in usable_endpoints().values())}
     return {
         name: value
         for name, value in os.environ.items()

@@ -52,6 +52,11 @@ def test_models_shows_it_as_text_and_json():
         "own form",
         None,
     )
+    ways = {line["name"]: line["batch_ways"] for line in json.loads(endpoints_as_json(lines))}
+    assert ways["openai"] == ways["vllm"] == {}
+    assert ways["groq"]["apis"] == ["chat"]
+    assert ways["mistral"]["words"]["success"] == "completed"
+    assert ways["gemini"].keys() == {"form"}
     text = endpoints_as_text(lines)
     assert all(word in text for word in ("batches", "unproven", "own form"))
 
