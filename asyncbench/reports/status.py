@@ -341,7 +341,7 @@ def _caps(
 
 
 def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[CellCounts]) -> ModelStatus:
-    if planned is None and found.loaded and not found.finished:
+    if planned is None and (found.loaded or found.steps) and not found.finished:
         planned = 0  # a load plans steps
     steps = Counter(
         verdict if verdict in (INCOMPLETE, CLIENT_BOUND) else "measured" for verdict in found.steps.elements()

@@ -4,7 +4,7 @@ import pytest
 
 from asyncbench.config import Find, Place, Slo, as_mapping, sweep_from, with_load
 from asyncbench.errors import ConfigError
-from asyncbench.run.loading import as_loaded
+from asyncbench.run.loading import as_loaded, cautions_of_load
 
 MODEL = {"model": "openai/a", "max_tokens": 9}
 TTFT = {"ttft": 0.5}
@@ -124,6 +124,16 @@ def test_keys_that_are_typed_win_and_a_step_is_listed_or_found():
     assert [model.stream for model in fresh.models] == [True]
     with pytest.raises(ConfigError, match="`concurrency`"):
         with_load(sweep(None, {"concurrency": 2}), {"rates": [3]}, place=place)
+
+
+def test_retries_that_a_model_sets_are_said_not_to_hold():
+    loaded = sweep({"rates": [1]}, {"retry": {"attempts": 3}})
+    assert loaded.load is not None
+    models = as_loaded(loaded.models, loaded.load)
+    assert [model.retry.attempts for model in models] == [1]
+    assert [*cautions_of_load(loaded.load, models, loaded.models)][:1] == [
+        "openai/a: `retry.attempts: 3` does not hold: a load makes each call once"
+    ]
 
 
 def test_the_usual_concurrency_of_a_provider_is_none_that_the_sweep_set():

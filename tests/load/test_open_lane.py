@@ -180,10 +180,10 @@ def test_whoever_looks_sees_which_step_it_is_how_far_and_how_long_all_take():
 
     assert virtually(night()) is None  # in the end
     assert seen == [
-        ("m: step 1 of 2, constant 5/s #1, warm-up: 8 calls due, 3 answered, 5 in flight", 25),
-        ("m: step 1 of 2, constant 5/s #1: 41 calls due, 36 answered, 5 in flight", 19),
-        ("m: step 1 of 2, constant 5/s #1, last answers: 60 calls due, 58 answered, 2 in flight", 15),
-        ("m: step 2 of 2, constant 10/s #1: 43 calls due, 33 answered, 10 in flight", 8),
+        ("m: step 1 of 2, constant 5/s #1: 8 due, 3 answered, 5 in flight (warm-up)", 25),
+        ("m: step 1 of 2, constant 5/s #1: 41 due, 36 answered, 5 in flight", 19),
+        ("m: step 1 of 2, constant 5/s #1: 60 due, 58 answered, 2 in flight (last answers)", 15),
+        ("m: step 2 of 2, constant 10/s #1: 43 due, 33 answered, 10 in flight", 8),
     ]
 
 

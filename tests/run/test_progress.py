@@ -256,16 +256,16 @@ def test_a_load_says_its_step_and_the_time_left_of_all_steps():
         name="poisson 8/s #1", number=2, of=3, counts_from_s=5, ends_s=70, later_s=120, due=80, answered=70
     )
     loaded = counters(planned=80, done=80, step=step)
-    *_, row, time_left, line = drawn({"m": loaded}, width=80)
+    *_, row, time_left, line = drawn({"simulated/noisy": loaded}, width=80)
     assert "done" not in row  # what is due now is answered, but more will be
     assert time_left == "0:00:10 so far, about 0:03:00 left"
-    assert line == "m: step 2 of 3, poisson 8/s #1: 80 calls due, 70 answered, 0 in flight"
+    assert line == "simulated/noisy: step 2 of 3, poisson 8/s #1: 80 due, 70 answered, 0 in flight"
     out = io.StringIO()
     virtually(shown(Lines(out), {"m": loaded}, for_s=6))
     assert "about 0:03:00 left; m 80/80; m: step 2 of 3, poisson 8/s #1" in out.getvalue()
     step.of = None
-    *_, line = drawn({"m": loaded}, width=80)
-    assert line.startswith("m: step 2 of a search, poisson 8/s #1: ")
+    *_, line = drawn({"simulated/noisy": loaded}, width=80)
+    assert line.startswith("simulated/noisy: step 2 of a search, poisson 8/s #1: 80 due")
 
 
 def test_a_terminal_is_left_without_the_table_when_the_run_is_over():
