@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from asyncbench.views import Chosen
 
 STYLES = (
-    *("morning", "standings", "heatmap", "anatomy", "cost", "quota", "load"),
+    *("morning", "standings", "heatmap", "anatomy", "cost", "quota", "load", "providers"),
     *("llm-arithmetic", "integer-addition", "nupa"),
 )
+OF_A_STYLE = ("min_depth", "grader", "published")  # options that pictures of a style take, too
 Style = Annotated[
     str | None,
     typer.Option(
@@ -123,18 +124,19 @@ def report(
 
     load: how fast and how right each rate of `asyncbench load` was, and the highest that kept the SLO.
 
+    providers: models side by side as providers of one: answers, price, times, limits and refusals.
+
     llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
     of = _filtered(folders, suite, task, models, where)
-    of_style: dict[str, Any] = {"min_depth": min_depth, "grader": grader, "published": published or None}
-    printed: dict[str, Any] = {"by": by, "prices": prices}  # Any: what each option takes
+    options = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader, "published": published}
     if figures:
-        printed |= {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
-        _write_figures(of, figures, style, of_style, without=printed)
+        form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
+        _write_figures(of, figures, style, options, form)
     elif html or out:
-        _write_page(of, out, without={"style": style, **printed, **of_style, "json": as_json}, asked=html)
+        _write_page(of, out, without={"style": style, **options, "json": as_json}, asked=html)
     else:
-        show(_made(of, style, printed | of_style), as_json=as_json, markdown=markdown, latex=latex)
+        show(_made(of, style, options), as_json=as_json, markdown=markdown, latex=latex)
 
 
 def _made(of: "Chosen", style: str | None, options: Mapping[str, Any]) -> "Report":  # Any: of the style
@@ -152,13 +154,14 @@ def _filtered(
 
 
 def _write_figures(
-    of: "Chosen", out: Path, style: str | None, of_style: dict[str, Any], *, without: dict[str, object]
+    of: "Chosen", out: Path, style: str | None, options: Mapping[str, Any], form: Mapping[str, object]
 ) -> None:
     """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
     from asyncbench.charts import write_figures
 
-    options = {name: value for name, value in of_style.items() if value is not None}
-    if odd := next((name for name, value in (without | ({} if style else options)).items() if value), None):
+    given = {name: value for name, value in (*options.items(), *form.items()) if value}
+    options = {name: value for name, value in given.items() if name in OF_A_STYLE and style}
+    if odd := next((name for name in given if name not in options), None):
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
         )

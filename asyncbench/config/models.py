@@ -342,8 +342,8 @@ def streams(model: Model, said: Streaming) -> bool:
     return thinks or (model.max_tokens or 0) > LONG_REPLY
 
 
-class PricedEntry(Entry):
-    """What the price of a model depends on; the rest of its entry is not looked at."""
+class PricedEntry(LimitsEntry):
+    """What the price of a model depends on, and its limits; the rest of its entry is not looked at."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -354,7 +354,7 @@ class PricedEntry(Entry):
 
 
 def priced_model(given: object, *, place: Place) -> Model:
-    """Return just enough of a model to price its calls: whom it asks, and where. It cannot be asked."""
+    """Return a model with whom it asks, where, at which price and within which limits. It cannot be asked."""
     entry = read_entry(PricedEntry, as_model_mapping(given), place=place)
     provider, _, model_id = entry.model.partition("/")
     return Model(
@@ -364,6 +364,7 @@ def priced_model(given: object, *, place: Place) -> Model:
         api=known_provider(provider, place=place).api,
         base_url=entry.base_url,
         price=price_from(entry.price),
+        limits=Limits(rpm=entry.rpm, tpm=entry.tpm, input_tpm=entry.input_tpm, output_tpm=entry.output_tpm),
     )
 
 

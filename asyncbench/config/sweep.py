@@ -191,7 +191,7 @@ def with_load(sweep: Sweep, keys: Mapping[str, object], *, place: Place) -> Swee
 
 
 def priced_models(path: Path) -> tuple[Model, ...]:
-    """Return the models of a sweep file with what their prices depend on, and nothing else of it.
+    """Return the models of a sweep file with what their prices depend on and their limits, and nothing else.
 
     For a sweep of the past, whose other files may be gone and which today's rules might refuse.
 

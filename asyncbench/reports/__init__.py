@@ -12,6 +12,7 @@ from asyncbench.reports.load import load_report_on as load_report_on
 from asyncbench.reports.morning import morning_on as morning_on
 from asyncbench.reports.overview import report_on as report_on
 from asyncbench.reports.problem_file import inspect_problems as inspect_problems
+from asyncbench.reports.providers import Providers as Providers, providers_on as providers_on
 from asyncbench.reports.quota import (
     LimitUse as LimitUse,
     QuotaReport as QuotaReport,

@@ -197,12 +197,12 @@ def _load_report(views: FolderViews) -> LoadReport:
         simulated_note=note_of_simulated(views, known=known),
         steps=steps,
         answers=tuple(one for one in answers_by_step(views) if one.load),
-        highest=highest_rates(steps, spent=_spent(views)),
+        highest=highest_rates(steps, spent=spent_models(views)),
         cut=len(views.rows(_CUT)),
     )
 
 
-def _spent(views: FolderViews) -> set[str]:
+def spent_models(views: FolderViews) -> set[str]:
     """Return the models of which a budget holds no other call."""
     left = {(cap.kind, cap.of): cap.limit_usd - cap.spent_usd - cap.reserved_usd for cap in budgets_in(views)}
     return {

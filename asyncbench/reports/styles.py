@@ -13,6 +13,7 @@ from asyncbench.reports.heatmap import accuracy_maps_on
 from asyncbench.reports.load import load_report_on, only_loaded
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
+from asyncbench.reports.providers import providers_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
 from asyncbench.results import Nothing, NothingToShowError, of_chosen
@@ -29,8 +30,9 @@ _OWN: Mapping[str, Callable[[Chosen], Report]] = {
     "cost": cost_report_on,
     "quota": quota_report_on,
     "load": load_report_on,
+    "providers": providers_on,
 }
-_LOADED = ("load", "cost")  # styles in which answers to a load count
+_LOADED = ("load", "providers", "cost")  # styles in which answers to a load count
 _FITTING: Mapping[str | None, set[str]] = {  # the options of a style; those not listed have none
     None: {"by", "prices"},
     "standings": {"by"},
@@ -61,7 +63,7 @@ def report(
 
     Args:
         folder: the results folder, or a list of several. They are compared on the same problems.
-        style: `morning`, `standings`, `heatmap`, `anatomy`, `cost`, `quota`, `load`,
+        style: `morning`, `standings`, `heatmap`, `anatomy`, `cost`, `quota`, `load`, `providers`,
             `llm-arithmetic`, `integer-addition` or `nupa`. [accuracy, outcomes, tokens, cost and
             latency; of a load alone, `load`]
         by: `condition`, `folder`, or a parameter that the sweep varied, such as `effort`: compare its values

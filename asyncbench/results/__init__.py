@@ -31,6 +31,11 @@ from asyncbench.results.cost_counts import (
     unknown_by_cause as unknown_by_cause,
     untold_in as untold_in,
 )
+from asyncbench.results.endpoints import (
+    EndpointFigures as EndpointFigures,
+    HourFigures as HourFigures,
+    endpoints_in as endpoints_in,
+)
 from asyncbench.results.highest_rate import HighestRate as HighestRate, highest_rates as highest_rates
 from asyncbench.results.load_steps import (
     PERCENTILES as PERCENTILES,

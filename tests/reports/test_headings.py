@@ -17,7 +17,7 @@ from tests.store.made import folder_of as lanes_of, minute
 
 # Headings that a folder makes: models, tasks, suites, lengths, ranges of them, causes, outcomes.
 MADE = re.compile(r"\d+(-\d+|\+)?|pass[@^]\d+|waiting: .*|add|sub|task|model|[ab]|nupa/.*|integer_addition")
-STYLES = (None, "standings", "heatmap", "anatomy", "cost", "quota")
+STYLES = (None, "standings", "heatmap", "anatomy", "cost", "quota", "providers")
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from asyncbench.reports.cost import cost_report_on
 from asyncbench.reports.heatmap import accuracy_maps_on
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
+from asyncbench.reports.providers import providers_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
 from tests.reports.answered import Asked, folder_of
@@ -18,7 +19,7 @@ from tests.reports.answered import Asked, folder_of
 LONG, OTHER = "a-provider/a-model-with-a-rather-long-name-2026-11-21", "another-model-of-the-same-provider"
 REPORTS = (
     *(report_on, standings_on, accuracy_maps_on, anatomy_on),
-    *(cost_report_on, quota_report_on, morning_on),
+    *(cost_report_on, quota_report_on, morning_on, providers_on),
 )
 
 
