@@ -15,6 +15,7 @@ class Chart:
     columns: Mapping[str, str]  # of its rows → what they hold, with the unit; unknown is None
     panels: bool = False  # small multiples, one for each value of `panel`; else one view
     metric: bool = False  # it shows whichever of METRICS is chosen
+    load: bool = False  # it shows the steps of a load
 
 
 _MODEL: Final = "the model as it is called, with run and condition where it has several"
@@ -26,6 +27,24 @@ _MAP: Final = {"value": "the metric, its unit", "trials": "what it was divided b
 _PLACE: Final = {"panel": "one of several pictures", "series": "one of its colours"}
 _NO_CALLS: Final = "Your selection has no calls with a known latency. Runs record it; imported files do not."
 _NAME_AT: Final = "side of the point that has room for its name, right or left; empty: neither"
+_NO_STEPS: Final = "No step of a load counts here. `asyncbench load` measures them."
+_STEP: Final = {
+    "step": "the rate with its pattern",
+    "rate": "calls a second that were asked for; closed: callers",
+    "offered": "calls a second that were due; closed: callers",
+    "calls": "calls that were due",
+}
+_PERCENTILE: Final = {
+    **_PLACE,
+    "model": _MODEL,
+    "quantity": "TTFT or latency",
+    **_STEP,
+    "per_s": "answers that came in a second",
+    "part": "counts up where the percentile of a rate falls on a call without an answer: lines end there",
+    "value": "the percentile, seconds from when calls were due",
+    "low": _LOW,
+    "high": f"{_HIGH}; unknown where it falls on a call without an answer",
+}
 _LENGTHS: Final = {"panel": _MODEL, "task": "task", "length": "digits, depth or characters", **_MAP}
 
 CHARTS: Final[Mapping[str, Chart]] = {
@@ -201,5 +220,70 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "refused": "calls refused",
         },
         panels=True,
+    ),
+    "load_times": Chart(
+        title="Times over rate",
+        purpose="Up to which rate calls are answered in time. Lines end where too many calls have no answer.",
+        nothing=_NO_STEPS,
+        columns=_PERCENTILE,
+        panels=True,
+        load=True,
+    ),
+    "load_rates": Chart(
+        title="Answers over rate",
+        purpose="How much of a rate is answered. On the dashed line, every call that was due is.",
+        nothing=_NO_STEPS,
+        columns={
+            **_PLACE,
+            **_STEP,
+            "value": "a second",
+            "kind": "measured, or all: an end of the dashed line",
+        },
+        panels=True,
+        load=True,
+    ),
+    "load_knee": Chart(
+        title="Latency over throughput",
+        purpose="How many answers a second can be had, and at which latency.",
+        nothing=_NO_STEPS,
+        columns=_PERCENTILE,
+        panels=True,
+        load=True,
+    ),
+    "load_cdf": Chart(
+        title="How long calls took",
+        purpose="Which share of the calls was answered within which time. Unanswered calls count as endless.",
+        nothing=_NO_STEPS,
+        columns={
+            **_PLACE,
+            "calls": "calls that were due",
+            "seconds": "from when they were due",
+            "value": "share of all calls, [0, 1]",
+        },
+        panels=True,
+        load=True,
+    ),
+    "load_accuracy": Chart(
+        title="Accuracy over rate",
+        purpose="Whether answers stay right under load. Lines: 95 % CI.",
+        nothing=_NO_STEPS,
+        columns={
+            "series": _MODEL,
+            "step": _STEP["step"],
+            "rate": _STEP["rate"],
+            "x": "the rate, a little aside for each model",
+            "value": "accuracy of the answers, [0, 1]",
+            "low": _LOW,
+            "high": _HIGH,
+            "trials": "answers",
+        },
+        load=True,
+    ),
+    "load_cost": Chart(
+        title="Cost over rate",
+        purpose="What 1,000 answers cost at each rate.",
+        nothing=_NO_STEPS,
+        columns={"series": _MODEL, **_STEP, "value": "USD"},
+        load=True,
     ),
 }

@@ -32,8 +32,9 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
         if given not in known:
             raise ConfigError(f"no {kind} {given!r}. Choose one of: {', '.join(known)}")
     with _altair():
+        from asyncbench.charts.load_specs import load_spec
         from asyncbench.charts.specs import spec
-    return spec(name, metric)
+    return load_spec(name) if CHARTS[name].load else spec(name, metric)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from asyncbench.charts import frontier, rows as charted
 from asyncbench.charts.drawing import INSTALL, drawn, published_drawn
+from asyncbench.charts.load_rows import rows_of_loads, uncounted_note
 from asyncbench.charts.themes import OUTCOME_COLOURS
 from asyncbench.charts.time_rows import latency_rows, quota_rows, throughput_rows
 from asyncbench.errors import ConfigError
@@ -27,6 +28,8 @@ from asyncbench.reports import (
     accuracy_maps_on,
     anatomy_on,
     cost_report_on,
+    load_report_on,
+    providers_on,
     quota_report_on,
     report,
     report_on,
@@ -38,11 +41,14 @@ from asyncbench.results import (
     Minute,
     Nothing,
     ReportOfChosen,
+    answers_by_step,
     in_order,
     lost_notes,
     minutes_of,
     names_of,
+    note_of_simulated,
     of_chosen,
+    steps_in,
     summed,
     told_apart,
 )
@@ -139,9 +145,16 @@ def _files(
     if style is not None:
         yield from _published_files(_published(of, style, options), of, style, draw)
         return
-    found = _material(of)
-    yield from _picture_files(found, draw)
-    yield from _table_files(of, found)
+    loads = load_charts(of)
+    found = _material(of) if _has_trials(of) or not loads.pictures else None
+    if found is not None:
+        yield from _picture_files(_pictures(found), found.simulated_note, of, draw)
+    yield from _picture_files(loads.pictures, loads.simulated_note, of, draw)
+    yield from _table_files(of, found, loaded=bool(loads.pictures))
+
+
+def _has_trials(of: Chosen) -> bool:
+    return bool(counted(of, lambda views: views.rows("SELECT 1 FROM cells LIMIT 1")))
 
 
 def _counts(views: FolderViews) -> tuple[pa.Table, dict[Entrant, str], tuple[Minute, ...]]:
@@ -173,6 +186,37 @@ def _material(folder: Folders) -> Material:
         anatomy=anatomy_on(folder),
         quota=quota_report_on(folder),
     )
+
+
+# ── of loads ─────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCharts:
+    """The charts of the loads of a folder."""
+
+    pictures: Sequence[Picture]
+    simulated_note: str
+
+
+def load_charts(folder: Folders) -> LoadCharts:
+    """Return the charts of a folder's loads that have anything to show."""
+    of = replace(chosen(folder), loaded=True)
+
+    def look(views: FolderViews) -> LoadCharts:
+        if of.partly or not (steps := steps_in(views)):  # of some calls alone no rate is known
+            return LoadCharts(pictures=(), simulated_note="")
+        rows = rows_of_loads(steps, answers_by_step(views))
+        notes = [note] if (note := uncounted_note(steps)) else []
+        pictures = [
+            Picture(name=_slug(name), chart=name, rows=those, notes=notes) for name, those in rows.items()
+        ]
+        return LoadCharts(
+            pictures=[picture for picture in pictures if picture.rows],
+            simulated_note=note_of_simulated(views),
+        )
+
+    return counted(of, look)
 
 
 # ── pictures ─────────────────────────────────────────────────────────────────────────────────
@@ -283,10 +327,12 @@ def _slug(text: str) -> str:
 # ── files ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _picture_files(found: Material, draw: Draw) -> Iterator[tuple[str, bytes]]:
+def _picture_files(
+    pictures: Iterable[Picture], simulated_note: str, of: Chosen, draw: Draw
+) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each picture's files."""
-    marks = [*([found.simulated_note] if found.simulated_note else []), *found.chosen.notes()]
-    for picture in _pictures(found):
+    marks = [*([simulated_note] if simulated_note else []), *of.notes()]
+    for picture in pictures:
         notes = _folded([*marks, *picture.notes])
         svg, png = draw(drawn(picture.chart, picture.rows, metric=picture.metric, notes=notes))
         yield f"{picture.name}.svg", svg.encode()
@@ -344,16 +390,23 @@ def _drawing() -> Draw:
     return draw
 
 
-def _table_files(folder: Chosen, found: Material) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of each report's files."""
-    reports: dict[str, Report] = {
-        "report": report_on(folder),
-        "standings": found.standings,
-        "anatomy": found.anatomy,
-        "cost": cost_report_on(folder),
-        "heatmap": accuracy_maps_on(folder),
-    }
-    if found.quota.lanes:
+def _table_files(
+    folder: Chosen, found: Material | None, *, loaded: bool = False
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of each report's files; `found` None: all answers are to a load."""
+    reports: dict[str, Report] = {}
+    if loaded:
+        whole = replace(folder, loaded=True)
+        reports = {"load": load_report_on(whole), "providers": providers_on(whole)}
+    if found is not None:
+        reports |= {
+            "report": report_on(folder),
+            "standings": found.standings,
+            "anatomy": found.anatomy,
+            "cost": cost_report_on(folder),
+            "heatmap": accuracy_maps_on(folder),
+        }
+    if found is not None and found.quota.lanes:
         reports["quota"] = found.quota
     yield from _forms({name: of_chosen(whole, folder) for name, whole in reports.items()})
 

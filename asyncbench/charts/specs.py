@@ -94,14 +94,14 @@ def _measure(metric: Metric, field: str = "value") -> alt.X:
     return alt.X(f"{field}:Q", title=metric.title, axis=axis)
 
 
-def _accuracy(field: str = "value", title: str = "accuracy", **scale: Any) -> alt.Y:  # Any: of alt.Scale
+def accuracy_axis(field: str = "value", title: str = "accuracy", **scale: Any) -> alt.Y:  # Any: of alt.Scale
     scale = scale or {"domain": [0, 1]}
     return alt.Y(
         f"{field}:Q", title=title, axis=alt.Axis(format=PERCENT, tickCount=5), scale=alt.Scale(**scale)
     )
 
 
-def _tips(*fields: str) -> list[alt.Tooltip]:
+def pointed_at(*fields: str) -> list[alt.Tooltip]:
     """Return what is told of a mark that is pointed at: `field`, `field|format` or `field|format|name`."""
     tips = []
     for told in fields:
@@ -134,7 +134,7 @@ _SHARE_TIPS: Final = ("value:Q|.1%|accuracy", "low:Q|.1%", "high:Q|.1%", "trials
 
 def _bars(metric: Metric) -> Drawn:
     base = chart().encode(y=_names())
-    tips = _tips(
+    tips = pointed_at(
         "model:N", f"value:Q|{metric.format}|{_TITLE}", *(_SHARE_TIPS[1:] if metric.share else ["trials:Q|,"])
     )
     bars = base.mark_bar(height={"band": 0.72}, cornerRadiusEnd=2).encode(x=_measure(metric), tooltip=tips)
@@ -178,7 +178,9 @@ def _heat(
 
 def _lengths(metric: Metric, *, title: str) -> Drawn:
     x = alt.X("length:O", title=title, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
-    tips = _tips("panel:N||model", "task:N", "length:Q", f"value:Q|{metric.format}|{_TITLE}", "trials:Q|,")
+    tips = pointed_at(
+        "panel:N||model", "task:N", "length:Q", f"value:Q|{metric.format}|{_TITLE}", "trials:Q|,"
+    )
     layers = _heat(metric, x=x, y="task", tips=tips, field="length", within=["panel"])
     return panels(layers.properties(width=PANEL_WIDTH, height=alt.Step(CELL)), columns=2)
 
@@ -190,14 +192,14 @@ def _across(field: str, **axis: Any) -> alt.X:  # Any: of alt.Axis
 
 
 def _task_map(metric: Metric) -> Drawn:
-    tips = _tips("model:N", "task:N", f"value:Q|{metric.format}|{_TITLE}", "trials:Q|,")
+    tips = pointed_at("model:N", "task:N", f"value:Q|{metric.format}|{_TITLE}", "trials:Q|,")
     layers = _heat(metric, x=_across("task"), y="model", tips=tips, field="task")
     return layers.properties(width=WIDTH, height=alt.Step(CELL))
 
 
 def _kinds(_: Metric) -> Drawn:
     shares = Metric(title="Share of the examined wrong answers", unit="share", over=(), under=(), share=True)
-    tips = _tips("model:N", "kind:N", "value:Q|.1%|share", "wrong:Q|,|answers")
+    tips = pointed_at("model:N", "kind:N", "value:Q|.1%|share", "wrong:Q|,|answers")
     layers = _heat(shares, x=_across("kind"), y="model", tips=tips, field="kind")
     return layers.properties(width=WIDTH, height=alt.Step(CELL))
 
@@ -216,7 +218,7 @@ def _outcomes(_: Metric) -> Drawn:
     bars = base.mark_bar(height={"band": 0.78}).encode(
         x=share,
         color=alt.Color("outcome:N", scale=colours, legend=legend),
-        tooltip=_tips("model:N", "outcome:N", "share:Q|.2%", "trials:Q|,"),
+        tooltip=pointed_at("model:N", "outcome:N", "share:Q|.2%", "trials:Q|,"),
     )
     return alt.layer(bars).properties(width=WIDTH, height=alt.Step(ROW))
 
@@ -224,21 +226,21 @@ def _outcomes(_: Metric) -> Drawn:
 # ── accuracy against something ───────────────────────────────────────────────────────────────
 
 
-def _series() -> alt.Color:
+def series_colour() -> alt.Color:
     return alt.Color("series:N", sort=None)
 
 
 def _curves(_: Metric) -> Drawn:
-    base = chart().encode(color=_series())
+    base = chart().encode(color=series_colour())
     axis = alt.Axis(format=",~r", tickMinStep=1, tickCount=8)
     x = alt.X("length:Q", title="length", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
     lines = base.transform_filter("datum.kind == 'line'")
-    band = lines.mark_area(opacity=0.14).encode(x=x, y=_accuracy("low"), y2="high:Q")
-    fitted = lines.mark_line(strokeWidth=2).encode(x=x, y=_accuracy())
+    band = lines.mark_area(opacity=0.14).encode(x=x, y=accuracy_axis("low"), y2="high:Q")
+    fitted = lines.mark_line(strokeWidth=2).encode(x=x, y=accuracy_axis())
     points = base.transform_filter("datum.kind == 'point'")
-    tips = _tips("series:N", "length:Q", *_SHARE_TIPS)
-    intervals = points.mark_rule(opacity=0.55).encode(x=x, y=_accuracy("low"), y2="high:Q")
-    dots = points.mark_point(filled=True, size=42, opacity=1).encode(x=x, y=_accuracy(), tooltip=tips)
+    tips = pointed_at("series:N", "length:Q", *_SHARE_TIPS)
+    intervals = points.mark_rule(opacity=0.55).encode(x=x, y=accuracy_axis("low"), y2="high:Q")
+    dots = points.mark_point(filled=True, size=42, opacity=1).encode(x=x, y=accuracy_axis(), tooltip=tips)
     # points first: colours and their legend follow the first layer, and every curve has points
     layers = alt.layer(intervals, band, fitted, dots, *_halves(base, x))
     small = panels(layers.properties(width=PANEL_WIDTH, height=HEIGHT), columns=2)
@@ -256,10 +258,10 @@ def _halves(base: alt.Chart, x: alt.X) -> Iterator[alt.Chart]:
         .transform_calculate(at="0.04 + 0.07 * (datum.place - 1)", foot="0")
         .encode(x=x)
     )
-    yield halves.mark_rule(strokeDash=[3, 3], opacity=0.8).encode(y=_accuracy("foot"), y2="value:Q")
+    yield halves.mark_rule(strokeDash=[3, 3], opacity=0.8).encode(y=accuracy_axis("foot"), y2="value:Q")
     # twice: first a border in the colour of the ground, so that lines do not run through the figures
     figures = halves.transform_filter(f"datum.halves <= {MOST_FIGURES}").encode(
-        y=_accuracy("at"), text="label:N"
+        y=accuracy_axis("at"), text="label:N"
     )
     yield figures.mark_text(align="left", dx=4, style="halo").encode(color=alt.Undefined)
     yield figures.mark_text(align="left", dx=4)
@@ -268,10 +270,12 @@ def _halves(base: alt.Chart, x: alt.X) -> Iterator[alt.Chart]:
 def _frontier(x: alt.X, tips: list[alt.Tooltip]) -> Drawn:
     base = chart().encode(x=x)
     span: Options = {"zero": False, "nice": False, "padding": MARGIN}
-    y = _accuracy(**span)
+    y = accuracy_axis(**span)
     front = base.transform_filter("datum.front")
     line = front.mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.6).encode(y=y)
-    intervals = base.mark_rule(style="interval", opacity=0.4).encode(y=_accuracy("low", **span), y2="high:Q")
+    intervals = base.mark_rule(style="interval", opacity=0.4).encode(
+        y=accuracy_axis("low", **span), y2="high:Q"
+    )
     others = base.transform_filter("!datum.front").mark_point(filled=True, size=60, opacity=1, style="plain")
     best = front.mark_point(filled=True, size=90, opacity=1, style="accent")
     points = (mark.encode(y=y, tooltip=tips) for mark in (others, best))
@@ -303,24 +307,24 @@ def _frontier_cost(_: Metric) -> Drawn:
     axis = alt.Axis(format="$,~g", tickCount=6, grid=False)
     scale = alt.Scale(type="log", nice=False, padding=PADDING["log"])
     x = alt.X("x:Q", title="cost per 1,000 trials, USD (log scale)", axis=axis, scale=scale)
-    return _frontier(x, _tips("model:N", "cost:Q|$,.4~g|cost per 1,000 trials", *_SHARE_TIPS))
+    return _frontier(x, pointed_at("model:N", "cost:Q|$,.4~g|cost per 1,000 trials", *_SHARE_TIPS))
 
 
 def _frontier_reasoning(_: Metric) -> Drawn:
     axis = alt.Axis(format=",~r", tickCount=6, grid=False)
     scale = alt.Scale(type="sqrt", zero=True)
     x = alt.X("x:Q", title="reasoning tokens per trial (square-root scale)", axis=axis, scale=scale)
-    return _frontier(x, _tips("model:N", "x:Q|,.0f|reasoning tokens per trial", *_SHARE_TIPS))
+    return _frontier(x, pointed_at("model:N", "x:Q|,.0f|reasoning tokens per trial", *_SHARE_TIPS))
 
 
 def _digit_errors(_: Metric) -> Drawn:
     x = alt.X("position:O", title="position of the digit", axis=alt.Axis(labelAngle=0, labelOverlap=True))
-    base = chart().encode(x=x, color=_series())
+    base = chart().encode(x=x, color=series_colour())
     y: Options = {"title": "share of wrong answers with a wrong digit here"}
-    tips = _tips("series:N", "position:Q", "value:Q|.1%|share wrong here", "errors:Q|,", "answers:Q|,")
-    lines = base.mark_line(strokeWidth=1.5, opacity=0.7).encode(y=_accuracy(**y))
-    intervals = base.mark_rule(opacity=0.45).encode(y=_accuracy("low", **y), y2="high:Q")
-    dots = base.mark_point(filled=True, size=45, opacity=1).encode(y=_accuracy(**y), tooltip=tips)
+    tips = pointed_at("series:N", "position:Q", "value:Q|.1%|share wrong here", "errors:Q|,", "answers:Q|,")
+    lines = base.mark_line(strokeWidth=1.5, opacity=0.7).encode(y=accuracy_axis(**y))
+    intervals = base.mark_rule(opacity=0.45).encode(y=accuracy_axis("low", **y), y2="high:Q")
+    dots = base.mark_point(filled=True, size=45, opacity=1).encode(y=accuracy_axis(**y), tooltip=tips)
     layers = alt.layer(lines, intervals, dots).properties(width=PANEL_WIDTH, height=HEIGHT)
     return panels(layers, columns=2)
 
@@ -332,7 +336,7 @@ def _pairs(_: Metric) -> Drawn:
     base = chart()
     line, under = (_names("other").bandPosition(place) for place in (0.3, 0.72))
     x = alt.X("difference:Q", title=title, axis=axis, scale=alt.Scale(zero=True, nice=True))
-    tips = _tips(
+    tips = pointed_at(
         *("pair:N", "difference:Q|+.2%", "low:Q|+.2%", "high:Q|+.2%"), "p:Q|.2~g", "tied:N", "problems:Q|,"
     )
     zero = once().encode(x=alt.datum(0))
@@ -368,14 +372,14 @@ def _time() -> alt.X:
 
 
 def _latency(_: Metric) -> Drawn:
-    base = chart().encode(x=_time(), color=_series(), detail="part:N")
+    base = chart().encode(x=_time(), color=series_colour(), detail="part:N")
     axis = alt.Axis(format=",~g", tickCount=5)
     scale = alt.Scale(type="log", nice=True)
     low = alt.Y(
         "p50_s:Q", title="latency, seconds (log scale): median, shaded to p95", axis=axis, scale=scale
     )
     high = alt.Y("p95_s:Q", axis=axis, scale=scale)
-    tips = _tips("series:N", "at:T|%H:%M", "p50_s:Q|,.3~r", "p95_s:Q|,.3~r", "calls:Q|,")
+    tips = pointed_at("series:N", "at:T|%H:%M", "p50_s:Q|,.3~r", "p95_s:Q|,.3~r", "calls:Q|,")
     band = base.mark_area(opacity=0.13).encode(y=low, y2="p95_s:Q")
     tails = base.mark_line(strokeWidth=1, opacity=0.6).encode(y=high)
     medians = base.mark_line(strokeWidth=2, point={"size": 16}).encode(y=low, tooltip=tips)
@@ -384,14 +388,14 @@ def _latency(_: Metric) -> Drawn:
 
 def _throughput(_: Metric) -> Drawn:
     axis = alt.Axis(format=",~r", tickCount=5)
-    tips = _tips("series:N", "at:T|%H:%M", "calls_per_minute:Q|,.1f", "tokens_per_minute:Q|,.0f")
+    tips = pointed_at("series:N", "at:T|%H:%M", "calls_per_minute:Q|,.1f", "tokens_per_minute:Q|,.0f")
     lines = (
         chart()
         .mark_line(strokeWidth=2, point={"size": 16})
         .encode(
             x=_time(),
             y=alt.Y("calls_per_minute:Q", title="answered calls per minute", axis=axis),
-            color=_series(),
+            color=series_colour(),
             detail="part:N",
             tooltip=tips,
         )
@@ -403,9 +407,9 @@ def _quota(_: Metric) -> Drawn:
     scale: Options = {"domainMin": 0, "nice": True}
     labels = alt.Legend(labelExpr="replace(datum.label, '_', ' ')")
     base = chart().encode(x=_time(), color=alt.Color("series:N", sort=None, legend=labels), detail="part:N")
-    tips = _tips("series:N", "at:T|%H:%M", "used:Q|.1%", "refused:Q|,")
+    tips = pointed_at("series:N", "at:T|%H:%M", "used:Q|.1%", "refused:Q|,")
     lines = base.mark_line(strokeWidth=2, point={"size": 16}).encode(
-        y=_accuracy("used", "share of the limit used", **scale), tooltip=tips
+        y=accuracy_axis("used", "share of the limit used", **scale), tooltip=tips
     )
     layers = alt.layer(once().encode(y=alt.datum(1)), lines)
     return panels(layers.properties(width=PANEL_WIDTH, height=180), columns=2)

@@ -21,6 +21,7 @@ from asyncbench.charts import (
     throughput_rows,
 )
 from asyncbench.page.cells import merged, with_ranges
+from asyncbench.page.loads import loads_of
 from asyncbench.page.sample import Sample, sample_of
 from asyncbench.providers import is_simulated
 from asyncbench.reports import (
@@ -131,6 +132,7 @@ def _contents(views: FolderViews) -> Contents:
             "specs": {"specs": _specs(_known_metrics(smaller.cells)), "themes": THEMES},
             "trials": [_with_place(trial, places) for trial in sample.trials],
             "over_time": _over_time(folder, minutes_of(views, names), shown),
+            "loads": loads_of(folder),
             "errors": _errors(errors_in(views).values(), places),
         },
     )

@@ -27,7 +27,7 @@ from tests.page.hostile import ATTACKS, LONG
 from tests.recorded import write_jsonl
 from tests.reports.answered import Asked, folder_of
 
-VIEWS = ("overview", "tasks", "length", "cost", "time", "errors", "trials", "about")
+VIEWS = ("overview", "tasks", "length", "cost", "time", "load", "errors", "trials", "about")
 APP = Path(writing.__file__).parent / "app"
 
 
@@ -444,7 +444,7 @@ def test_the_list_is_walked_with_arrows_and_turned_by_pages(at_night):
 def test_everything_is_reached_by_keyboard_and_shows_where_it_is(night, opened):
     page = opened(night)
     reached = []
-    for _ in range(18):
+    for _ in range(19):
         page.page.keyboard.press("Tab")
         reached.append(
             page.page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()")
@@ -452,7 +452,7 @@ def test_everything_is_reached_by_keyboard_and_shows_where_it_is(night, opened):
         style = page.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert style == "solid", reached[-1]
     assert reached[:3] == ["Skip to the results", "theme", "Overview"]
-    assert reached[9] == "About"
+    assert reached[10] == "About"
     assert {"metric", "reset"} & set(reached)
 
     page.page.focus("#tabs a[data-view=cost]")

@@ -29,10 +29,10 @@ function rowsOf(table) {
 
 /** Return everything that the page shows; cells and trials know what their model is called. */
 async function readAll() {
-  const [head, cells, specs, trials, over_time, errors] = await Promise.all(
-    ["head", "cells", "specs", "trials", "over_time", "errors"].map(block),
+  const [head, cells, specs, trials, over_time, loads, errors] = await Promise.all(
+    ["head", "cells", "specs", "trials", "over_time", "loads", "errors"].map(block),
   );
-  const all = { ...head, ...over_time, ...errors, ...specs, cells: rowsOf(cells), trials };
+  const all = { ...head, ...over_time, ...loads, ...errors, ...specs, cells: rowsOf(cells), trials };
   for (const one of [...all.cells, ...all.trials]) Object.assign(one, all.asked[one.asked]);
   const ranges = new Map(all.cells.map((cell) => [placeOf(cell), cell.range]));
   for (const one of all.trials) one.range = ranges.get(placeOf(one)) ?? "";

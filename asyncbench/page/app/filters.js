@@ -23,7 +23,8 @@ function offered() {
 function buildFilters() {
   const form = document.getElementById("filter-form");
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.append(metricField(), ...offered().map(choiceBox), lengthFields(), element("button", { type: "button", id: "reset", onclick: reset }, "Show everything"));
+  const fields = [metricField(), ...offered().map(choiceBox), lengthFields()].filter((field) => field !== null);
+  form.append(...fields, element("button", { type: "button", id: "reset", onclick: reset }, "Show everything"));
   if (matchMedia("(max-width: 62rem)").matches) document.getElementById("filter-box").open = false;
 }
 

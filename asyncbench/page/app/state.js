@@ -1,6 +1,6 @@
 // What is being looked at. All of it stands in the address, so that a view can be linked and gone back to.
 
-const VIEWS = ["overview", "tasks", "length", "cost", "time", "errors", "trials", "about"];
+const VIEWS = ["overview", "tasks", "length", "cost", "time", "load", "errors", "trials", "about"];
 const CHOICES = ["model", "condition", "run", "suite", "task", "representation", "variant", "range"];
 const DEFAULTS = { view: "overview", metric: "accuracy", by: "suite", from: "", to: "", outcome: "", text: "", disagree: "", page: "1", trial: "" };
 

@@ -101,6 +101,29 @@ function timeView() {
   ];
 }
 
+function loadView() {
+  const charts = Object.keys(page.charts).filter((name) => page.load_rows[name]);
+  return [
+    heading("Load and providers", "The filters do not change this view."),
+    page.load_notes.length ? element("div", { class: "notes" }, page.load_notes.map((words) => foreign(words, "p", { class: "note" }))) : null,
+    ...page.load_tables.map(reportCard),
+    ...charts.map((name) => chartCard(name, page.load_rows[name])),
+    charts.length ? null : element("p", { class: "muted" }, page.charts.load_times.nothing),
+  ];
+}
+
+/** Return a report as its tables, with its notes above them. */
+function reportCard(report) {
+  const tables = report.sheets.flatMap((sheet) => {
+    const rows = sheet.rows.map((row) => element("tr", {}, row.map((cell, n) => (n < sheet.labels
+      ? element("th", { scope: "row", class: "text" }, foreign(cell))
+      : element("td", {}, foreign(cell))))));
+    return [element("h4", {}, sheet.title), tableOf(sheet.title, sheet.head, rows, ...sheet.head.slice(0, sheet.labels))];
+  });
+  return element("section", { class: "card long report" }, element("h3", {}, report.title),
+    report.notes.map((words) => foreign(words, "p", { class: "about" })), tables);
+}
+
 function errorsView() {
   const groups = page.error_groups.filter(chosenGroup);
   return [

@@ -1,0 +1,55 @@
+"""What a page holds of loads and of providers: tables as reports have them, and the rows of charts."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from asyncbench.charts import rows_of_loads, uncounted_note
+from asyncbench.reports import load_report_on, providers_on
+from asyncbench.results import NothingToShowError, answers_by_step, note_of_simulated, steps_in
+from asyncbench.shown import Report, Sheet, safe
+from asyncbench.views import Chosen, FolderViews, counted
+
+Values = dict[str, Any]  # Any: whatever JSON can hold
+
+
+def loads_of(folder: Chosen) -> Values:
+    """Return the tables of providers and the charts of loads; each empty where there is nothing to show."""
+    of = replace(folder, loaded=True)
+    return counted(of, _charts) | {"load_tables": [] if of.partly else list(_tables(of))}
+
+
+def _charts(views: FolderViews) -> Values:
+    steps = () if views.chosen.partly else steps_in(views)  # of some calls alone no rate is known
+    rows = rows_of_loads(steps, answers_by_step(views)) if steps else {}
+    notes = [note for note in (note_of_simulated(views), uncounted_note(steps)) if note]
+    return {
+        "load_rows": {name: those for name, those in rows.items() if those},
+        "load_notes": list(map(safe, notes)),
+    }
+
+
+def _tables(folder: Chosen) -> Iterator[Values]:
+    for title, report_on in (("Rates", load_report_on), ("Models as providers", providers_on)):
+        with suppress(NothingToShowError):
+            yield {"title": title, **_as_values(report_on(folder))}
+
+
+def _as_values(report: Report) -> Values:
+    """Return a report as its notes and tables."""
+    parts = list(report._parts())
+    return {
+        "notes": [safe(part) for part in parts if isinstance(part, str)],
+        "sheets": [_sheet(part) for part in parts if isinstance(part, Sheet)],
+    }
+
+
+def _sheet(sheet: Sheet) -> Values:
+    rows = [[safe(str(cell)) for cell in row] for row in sheet.rows]
+    return {
+        "title": safe(sheet.title),
+        "head": list(map(safe, sheet.head)),
+        "labels": sheet.labels,
+        "rows": rows,
+    }

@@ -1,0 +1,60 @@
+"""The page of a load: it opens on it, draws what Python counts, and fits a narrow screen in both themes."""
+
+from dataclasses import replace
+
+import pytest
+
+from asyncbench.charts import rows_of_loads
+from asyncbench.page.writing import write_page
+from asyncbench.results import answers_by_step, steps_in
+from asyncbench.views import chosen, counted
+from tests.reports.load_folders import Loaded, load_folder
+
+
+@pytest.fixture(scope="module")
+def loads(tmp_path_factory):
+    asked = [
+        Loaded(
+            model=name,
+            provider="simulated",
+            rates=(1.0, 4.0),
+            refused=lambda rate, n: rate == 4 and n % 3 == 0,
+        )
+        for name in ("groq/gpt-oss-120b", "<b>together</b>")
+    ]
+    folder = load_folder(tmp_path_factory.mktemp("page") / "load", asked)
+    write_page(folder)
+    return folder
+
+
+def test_a_page_of_nothing_but_a_load_opens_on_it_and_draws_what_python_counts(loads, opened):
+    page = opened(loads)
+    assert page.page.inner_text("#view h2") == "Load and providers"
+    of = replace(chosen(loads), loaded=True)
+    expected = counted(of, lambda views: rows_of_loads(steps_in(views), answers_by_step(views)))
+    assert len(expected) == 6
+    for name, rows in expected.items():
+        assert page.rows(name) == rows, name
+    assert "SIMULATED" in page.page.inner_text("#view .notes")
+    assert page.page.locator(".report th", has_text="<b>together</b>").count() >= 4
+    assert page.told == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_narrow_screen(loads, opened, scheme):
+    page = opened(loads, viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    for chart in page.page.locator("[data-chart] .chart").all():
+        chart.locator("svg").wait_for(state="attached")
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
+    for box in (chart.bounding_box() for chart in page.page.locator("[data-chart] svg").all()):
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 395
+    assert page.told == []
+
+
+def test_a_page_without_a_load_says_so_and_has_the_providers(at_night):
+    page = at_night("#view=load")
+    assert page.page.locator("[data-chart]").count() == 0
+    assert "asyncbench load" in page.page.inner_text("#view")
+    assert "availability" in page.page.inner_text(".report")
+    assert page.told == []
