@@ -219,6 +219,11 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
         yield f"{place / 'rates'}: lists {twice[0]:g} twice. To measure a step again, set `repeats`"
     if entry.arrivals == CLOSED and (odd := [rate for rate in rates if rate != int(rate)]):
         yield f"{place / 'rates'}: {odd[0]:g} callers. With `closed`, `rates` are whole numbers of callers"
+    if entry.arrivals == CLOSED and (many := [rate for rate in rates if rate > entry.max_in_flight]):
+        yield (
+            f"{place / 'rates'}: {many[0]:,.0f} callers are more than `max_in_flight` "
+            f"({entry.max_in_flight:,}) lets call at once. Raise that"
+        )
     for name, most in _MILLISECONDS.items():
         if (limit := getattr(entry.slo, name, None)) is not None and limit >= most:
             said = f"`{name}: {limit:g}` is in seconds. For milliseconds, set {limit / 1000:g}"

@@ -73,6 +73,10 @@ def test_replies_are_streamed_unless_the_sweep_says_otherwise():
         ({"rates": [1], "duration": "0s"}, "'duration' must be more than 0"),
         ({"rates": [1], "drain": "5 x"}, "'drain' must be a duration, such as"),
         ({"rates": [1.5], "arrivals": "closed"}, "whole numbers of callers"),
+        (
+            {"rates": [9], "arrivals": "closed", "max_in_flight": 8},
+            "9 callers are more than `max_in_flight`",
+        ),
         ({"rates": [1], "burstiness": 2}, "`arrivals: gamma` alone"),
         ({"rates": [1], "think": 1}, "`arrivals: closed` alone"),
         ({"rates": [1], "slo": {"share": 0.9}}, "it promises nothing"),

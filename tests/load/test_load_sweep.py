@@ -55,7 +55,10 @@ def loaded(planned):
 
 @pytest.mark.parametrize("vendor", ["simulated", "simulated-anthropic", "simulated-http"])
 def test_every_call_is_a_streamed_graded_row_of_its_step(server, problems, tmp_path, vendor):
+    before = server.stats()
     summary = loaded(asked(server, problems, tmp_path / "out", model=f"{vendor}/oracle", rates=[20]))
+    after = server.stats()
+    assert [after[name] - before[name] for name in ("requests", "delivered")] == [40, 40]
     assert summary.exit in (Exit.COMPLETE, Exit.UNFINISHED)  # where this machine was too slow
     (step,) = read_steps(tmp_path / "out").to_pylist()
     assert (step["load"], step["offered"], step["answered"]) == ("constant 20/s #1", 30, 30)
