@@ -8,7 +8,7 @@ from typing import Any
 from asyncbench.charts import rows_of_loads, uncounted_note
 from asyncbench.reports import load_report_on, providers_on
 from asyncbench.results import NothingToShowError, answers_by_step, note_of_simulated, steps_in
-from asyncbench.shown import Report, Sheet, safe
+from asyncbench.shown import Report, Sheet, safe, safe_note
 from asyncbench.views import Chosen, FolderViews, counted
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
@@ -37,12 +37,14 @@ def _tables(folder: Chosen) -> Iterator[Values]:
 
 
 def _as_values(report: Report) -> Values:
-    """Return a report as its notes and tables."""
+    """Return a report as its notes and tables; `below`: the notes after its first table."""
     parts = list(report._parts())
-    return {
-        "notes": [safe(part) for part in parts if isinstance(part, str)],
-        "sheets": [_sheet(part) for part in parts if isinstance(part, Sheet)],
-    }
+    sheets = [part for part in parts if isinstance(part, Sheet)]
+    first = parts.index(sheets[0]) if sheets else len(parts)
+    above, below = (
+        [safe_note(part) for part in some if isinstance(part, str)] for some in (parts[:first], parts[first:])
+    )
+    return {"notes": above, "sheets": list(map(_sheet, sheets)), "below": below}
 
 
 def _sheet(sheet: Sheet) -> Values:

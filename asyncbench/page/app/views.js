@@ -112,7 +112,7 @@ function loadView() {
   ];
 }
 
-/** Return a report as its tables, with its notes above them. */
+/** Return a report as its tables, with its notes above and below them. */
 function reportCard(report) {
   const tables = report.sheets.flatMap((sheet) => {
     const rows = sheet.rows.map((row) => element("tr", {}, row.map((cell, n) => (n < sheet.labels
@@ -120,8 +120,8 @@ function reportCard(report) {
       : element("td", {}, foreign(cell))))));
     return [element("h4", {}, sheet.title), tableOf(sheet.title, sheet.head, rows, ...sheet.head.slice(0, sheet.labels))];
   });
-  return element("section", { class: "card long report" }, element("h3", {}, report.title),
-    report.notes.map((words) => foreign(words, "p", { class: "about" })), tables);
+  const said = (notes) => notes.map((words) => foreign(words, "p", { class: "about" }));
+  return element("section", { class: "card long report" }, element("h3", {}, report.title), said(report.notes), tables, said(report.below));
 }
 
 function errorsView() {
