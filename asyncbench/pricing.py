@@ -8,7 +8,7 @@ is a bill: where the vendor says that a call cost more than by the price in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
@@ -80,8 +80,12 @@ def rates_for(
         at: when the request is made, with its time zone; prices change, some with the hour of the day.
         tier: how it was served (`tier_of`); one without a price of its own is not taken for the standard.
     """
-    if price is not None:
-        return rates_given(price, batch=tier is not None and BATCH in tier.split())
+    in_batch = tier is not None and BATCH in tier.split()
+    if price is not None and (price.input is not None or (in_batch and isinstance(price.batch, Price))):
+        return rates_given(price, batch=in_batch)
+    if price is not None and in_batch and isinstance(price.batch, int | float):
+        published = rates_for(model_id, price=None, vendor=vendor, at=at)
+        return published and _part_of(published, _exactly(price.batch))
     if vendor is None:
         return None
     return _published(model_id, vendor=vendor, at=at, tier=None if (vendor, tier) in AS_STANDARD else tier)
@@ -206,15 +210,24 @@ def dollars_of(pico: int) -> float:
 
 def _bracket_of(price: Price, part: Decimal) -> Bracket:
     """Return a price as a bracket; `part`: of it that is charged."""
-    rate = part * _exactly(price.input)
+    rate = part * _exactly(price.input or 0.0)
     write = rate if price.cache_write is None else part * _exactly(price.cache_write)
     return Bracket(
         input=rate,
         cached_input=rate if price.cached_input is None else part * _exactly(price.cached_input),
         cache_write=write,
         cache_write_1h=write,
-        output=part * _exactly(price.output),
+        output=part * _exactly(price.output or 0.0),
     )
+
+
+def _part_of(rates: Rates, part: Decimal) -> Rates:
+    kinds = [name for name in Bracket.__slots__ if name != "above"]
+    brackets = (
+        replace(bracket, **{kind: part * getattr(bracket, kind) for kind in kinds})
+        for bracket in rates.brackets
+    )
+    return Rates(source=f"{part} of {rates.source}", brackets=tuple(brackets))
 
 
 def _exactly(usd: float) -> Decimal:

@@ -103,7 +103,9 @@ def test_a_budget_refuses_a_batch_of_unknown_price_and_says_what_to_do():
         batched = replace(found.models[0], mode=BATCH)
         with pytest.raises(ConfigError, match="no batch price is known for") as refused:
             check_budget(replace(found, models=(batched,)), [batched])
-        assert "batch: 0.5" in str(refused.value)
+        assert "`price: {batch: 0.5}`" in str(refused.value)
+        found = sweep(known, price={"batch": 0.5}, batch={"fallback": "none"})  # the way out
+        check_budget(found, found.models)
         assert "mode: realtime" in str(refused.value)
 
 
@@ -131,3 +133,38 @@ def test_a_request_of_a_batch_is_held_at_the_batch_price_and_its_second_try_in_r
     assert in_batch == pytest.approx((tokens * cheap[0] + 100 * cheap[1]) * 1e6)
     in_real_time = replace(request, trial=replace(request.trial, model=replace(model, mode=REALTIME)))
     assert most(in_real_time, at_s) == pytest.approx((tokens * dear[0] + 100 * dear[1]) * 1e6)
+
+
+def test_a_batch_price_alone_is_a_part_of_the_published_price():
+    whole, half = (
+        rates_for("gpt-5-mini", price=price, vendor="openai", at=AT, tier=tier)
+        for price, tier in ((None, None), (Price(batch=0.3), BATCH))
+    )
+    assert whole is not None
+    assert half is not None
+    assert half.source == f"0.3 of {whole.source}"
+    for ours, theirs in zip(half.brackets, whole.brackets, strict=True):
+        assert (ours.input, ours.output) == (Decimal("0.3") * theirs.input, Decimal("0.3") * theirs.output)
+    alone = Price(batch=0.3)
+    assert rates_for("gpt-5-mini", price=alone, vendor="openai", at=AT) == whole
+    assert rates_for("gpt-9-huge", price=alone, vendor="openai", at=AT, tier=BATCH) is None
+
+
+@pytest.mark.parametrize("batch", [0.5, {"input": 0.2, "output": 2}], ids=["part", "own"])
+def test_a_batch_price_alone_is_kept_and_holds_under_a_budget(batch):
+    found = sweep(price={"batch": batch})
+    assert found.models[0].price.input is None
+    assert priced(found, found.models[0])
+    said: Any = as_mapping(found)
+    read = sweep(price=said["models"][0]["price"])
+    assert read.models[0].price == found.models[0].price
+
+
+@pytest.mark.parametrize(
+    "price", [{"input": 1}, {"input": 1, "batch": 0.5}, {"input": None, "output": 1}, {}]
+)
+def test_half_a_price_is_refused(price):
+    with pytest.raises(
+        ConfigError, match=r"models\[1\].*(price.*missing|'price' cannot be read: set `input` and)"
+    ):
+        sweep(price=price)

@@ -102,8 +102,8 @@ class Timeouts:
 class Price:
     """A price given in the sweep, USD for a million tokens."""
 
-    input: float
-    output: float
+    input: float | None = None  # None: as published, but for batches
+    output: float | None = None  # likewise
     cached_input: float | None = None  # None: as input
     cache_write: float | None = None  # None: as input
     batch: "float | Price | None" = None  # in a batch: a part of these, or others; None: these

@@ -63,8 +63,8 @@ def _without_price(name: str, sweep: Sweep, held: Sequence[Model]) -> str:
         part = known_endpoints()[others[0].provider].batch.part or 0.5
         return (
             f"{name} needs a price for every batch, and no batch price is known for {without}. Add "
-            f"`price: {{input: …, output: …, batch: {part}}}` (USD per million tokens, and the part that a "
-            "batch costs) to the model's entry. Or set `mode: realtime`."
+            f"`price: {{batch: {part}}}` (the part of the usual price that a batch costs) to the model's "
+            "entry. Or set `mode: realtime`."
         )
     return (
         f"{name} needs a price for every model, and no price is known for {without}. Add "

@@ -194,6 +194,8 @@ def bill(model: Model, usage: Usage) -> int:
     assert model.price is not None
     price, taken = model.price, usage.input_tokens or 0
     cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
+    assert price.input is not None
+    assert price.output is not None
     rates = {
         price.input: taken - cached - written,
         price.input if price.cached_input is None else price.cached_input: 0,
