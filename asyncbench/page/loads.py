@@ -31,7 +31,7 @@ def _charts(views: FolderViews) -> Values:
 
 
 def _tables(folder: Chosen) -> Iterator[Values]:
-    for title, report_on in (("Rates", load_report_on), ("Models as providers", providers_on)):
+    for title, report_on in (("Models as providers", providers_on), ("Rates", load_report_on)):
         with suppress(NothingToShowError):
             yield {"title": title, **_as_values(report_on(folder))}
 

@@ -298,7 +298,9 @@ _CAPACITY: Final[Columns] = {
     "Retry-After": _retry_after,
     "went through after it": _obeyed,
     "highest rate": _highest,
-    "stopped by": lambda line: ((line.highest and line.highest.stopped_by) or "-").replace("_", " "),
+    "stopped by": lambda line: (
+        ((line.highest and line.highest.stopped_by) or "-").replace("_", " ").replace("slo", "SLO")
+    ),
     "limit promised": lambda line: _limits(line.figures.limits.promised),
     "limit in force": lambda line: _limits(line.figures.limits.told),
     "limit found": lambda line: _a_minute(line.figures.limits.found),

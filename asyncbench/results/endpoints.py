@@ -108,7 +108,9 @@ FROM (
 ) GROUP BY model, value ORDER BY model, replies DESC, value
 """
 _KEPT_TRIALS: Final = """
-SELECT * FROM trials ANTI JOIN (SELECT trial_id FROM attempts WHERE phase = 'warmup') USING (trial_id)
+SELECT trial_id, run, model, model_id, condition, load, repeat, suite, task, problem_id, outcome, cost_usd,
+    model_served, fingerprint, upstream, finished_at, params, effort
+FROM trials ANTI JOIN (SELECT trial_id FROM attempts WHERE phase = 'warmup') USING (trial_id)
 """
 
 

@@ -115,9 +115,9 @@ function loadView() {
 /** Return a report as its tables, with its notes above and below them. */
 function reportCard(report) {
   const tables = report.sheets.flatMap((sheet) => {
-    const rows = sheet.rows.map((row) => element("tr", {}, row.map((cell, n) => (n < sheet.labels
+    const rows = sheet.rows.map((row) => element("tr", {}, row.map((cell, n) => (n === 0
       ? element("th", { scope: "row", class: "text" }, foreign(cell))
-      : element("td", {}, foreign(cell))))));
+      : element("td", { class: n < sheet.labels && "text" }, foreign(cell))))));
     return [element("h4", {}, sheet.title), tableOf(sheet.title, sheet.head, rows, ...sheet.head.slice(0, sheet.labels))];
   });
   const said = (notes) => notes.map((words) => foreign(words, "p", { class: "about" }));
