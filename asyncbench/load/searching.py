@@ -129,6 +129,8 @@ class RateSearch:
             parts.append("The search for the highest rate is not over")
         elif not self.kept:
             parts.append("Set a lower `lowest`")
+        elif self.failed != self.missed:
+            parts.append("A longer `duration` tells more of what is unresolved")
         return f"{'. '.join(parts)}."
 
     @property

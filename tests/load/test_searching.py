@@ -128,9 +128,9 @@ def test_a_rate_of_which_nothing_is_certain_is_measured_again_and_told_with_one_
         {"lowest": 4, "highest": 8, "tolerance": 0.99},
         {4.0: ["met"] * 2, 8.0: ["unresolved"] * 3, 5.657: ["unresolved"] * 3},
     )
-    assert (
-        finding.text
-        == "Kept the SLO up to 4/s. 5.657/s is unresolved: 95.5% of its calls kept it, 95% are promised."
+    assert finding.text == (
+        "Kept the SLO up to 4/s. 5.657/s is unresolved: 95.5% of its calls kept it, 95% are promised. "
+        "A longer `duration` tells more of what is unresolved."
     )
 
 
