@@ -117,6 +117,8 @@ def _contents(views: FolderViews) -> Contents:
     sample = sample_of(views)
     standings = standings_on(folder)
     several = [ranking for ranking in standings.rankings if ranking.pairs]
+    loads = loads_of(folder)
+    simulated = standings.simulated_note or loads["simulated_load"]  # a load alone has no standings
     told = {
         "graded": graded_by(graders) if graders else "",
         "merged": smaller.rules,
@@ -127,12 +129,12 @@ def _contents(views: FolderViews) -> Contents:
         title=safe(", ".join(folder.labels)),
         sample=sample,
         blocks={
-            "head": _head(folder, standings, _asked(names, shown, providers), sample) | told,
+            "head": _head(folder, standings, _asked(names, shown, providers), sample, simulated) | told,
             "cells": _columnar(smaller.cells, places),
             "specs": {"specs": _specs(_known_metrics(smaller.cells)), "themes": THEMES},
             "trials": [_with_place(trial, places) for trial in sample.trials],
             "over_time": _over_time(folder, minutes_of(views, names), shown),
-            "loads": loads_of(folder),
+            "loads": loads,
             "errors": _errors(errors_in(views).values(), places),
         },
     )
@@ -154,14 +156,16 @@ def _asked(
     ]
 
 
-def _head(folder: Chosen, standings: Standings, asked: list[Values], sample: Sample) -> Values:
+def _head(
+    folder: Chosen, standings: Standings, asked: list[Values], sample: Sample, simulated_note: str
+) -> Values:
     rules = " ".join(standings.rules)
     return {
         "title": safe(", ".join(folder.labels)),
         "made_at": datetime.now(UTC).timestamp(),
         "version": version("asyncbench"),
-        "simulated": standings.simulated,
-        "simulated_words": standings.simulated_note,
+        "simulated": bool(simulated_note),
+        "simulated_words": simulated_note,
         "trials_in_all": sample.of,
         "sample_rule": sample.rule,
         "asked": asked,

@@ -23,10 +23,12 @@ def loads_of(folder: Chosen) -> Values:
 def _charts(views: FolderViews) -> Values:
     steps = () if views.chosen.partly else steps_in(views)  # of some calls alone no rate is known
     rows = rows_of_loads(steps, answers_by_step(views)) if steps else {}
-    notes = [note for note in (note_of_simulated(views), uncounted_note(steps)) if note]
+    simulated = note_of_simulated(views)
+    notes = [note for note in (simulated, uncounted_note(steps)) if note]
     return {
         "load_rows": {name: those for name, those in rows.items() if those},
-        "load_notes": list(map(safe, notes)),
+        "load_notes": list(map(safe_note, notes)),
+        "simulated_load": simulated,
     }
 
 
