@@ -37,7 +37,7 @@ def test_a_page_of_nothing_but_a_load_opens_on_it_and_draws_what_python_counts(l
         assert page.rows(name) == rows, name
     assert "SIMULATED" in page.page.inner_text("#view .notes")
     assert page.page.locator("#simulated").is_visible()
-    rates = page.page.inner_text(".report >> nth=0")
+    rates = page.page.inner_text('.report:has(h3:text-is("Rates"))')
     assert rates.index("latency p95") < rates.index("kept the SLO up to") < rates.index("TPOT: (latency")
     assert page.page.locator(".report th", has_text="<b>together</b>").count() >= 4
     assert page.told == []
