@@ -120,6 +120,10 @@ def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of th
         raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {said}. Leave one of them out.")
     if {"by", "prices"} <= options.keys():
         raise ConfigError("--by compares answers, which have no other prices. Leave --prices out.")
+    if (asked := options.get("prices", "now")) != "now":
+        raise ConfigError(
+            f"--prices {asked}: the only choice is `now`. Leave it out for the prices of the run."
+        )
 
 
 def _made(folder: Chosen, style: str | None, options: Mapping[str, Any]) -> Report:  # Any: of the style
@@ -127,10 +131,6 @@ def _made(folder: Chosen, style: str | None, options: Mapping[str, Any]) -> Repo
         return effects_on(folder, options["by"])
     match style:
         case None:
-            if (asked := options.get("prices", "now")) != "now":
-                raise ConfigError(
-                    f"--prices {asked}: the only choice is `now`. Leave it out for the prices of the run."
-                )
             return report_on(folder, prices_at=datetime.now(UTC) if options else None)
         case "llm-arithmetic":
             from asyncbench.published.llm_arithmetic import llm_arithmetic_report_on
