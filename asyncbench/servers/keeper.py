@@ -5,6 +5,7 @@ and the server is stopped with all that it has started in its process group. It 
 library.
 """
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -12,31 +13,46 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 NOT_STARTED = 127  # an exit code, as a shell has it
 
 
 def keep(command: Sequence[str], *, patience_s: float) -> int:
-    """Run a command until it ends or standard input does; return its exit code, of a signal 128 more.
+    """Run a command until it ends, standard input does or SIGTERM comes.
 
-    Told to stop, it has `patience_s` to end by itself.
+    Return its exit code, of a signal 128 more. Told to stop, it has `patience_s` to end by itself.
     """
     try:
         server = subprocess.Popen(  # noqa: S603  the user's own command, without a shell
-            command, stdin=subprocess.DEVNULL, start_new_session=True
+            command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_end_with_parent
         )
     except OSError as error:
         _note(f"cannot start {command[0]}: {error.strerror}")
         return NOT_STARTED
     _note(f"started as process {server.pid}")
-    threading.Thread(target=_stop_when_told, args=(server, patience_s), daemon=True).start()
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    for waiting in (partial(_tell_at_end_of_input, told), partial(_stop_when_told, told, server, patience_s)):
+        threading.Thread(target=waiting, daemon=True).start()
     code = server.wait()
     _signal(server.pid, signal.SIGKILL)  # what it left behind
     return code if code >= 0 else 128 - code
 
 
-def _stop_when_told(server: "subprocess.Popen[bytes]", patience_s: float) -> None:
+def _end_with_parent() -> None:
+    """Have the system end this process when its parent does, also by SIGKILL; Linux alone can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def _tell_at_end_of_input(told: threading.Event) -> None:
     os.read(0, 1)  # nothing is ever written: it returns when the pipe is closed
+    told.set()
+
+
+def _stop_when_told(told: threading.Event, server: "subprocess.Popen[bytes]", patience_s: float) -> None:
+    told.wait()
     _note("stopping it")
     _signal(server.pid, signal.SIGTERM)
     try:

@@ -1,9 +1,9 @@
 """A server from its start to its end, for as long as a block lasts."""
 
 import asyncio
+import subprocess
 import sys
 import time
-from asyncio.subprocess import PIPE, STDOUT, Process
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -40,11 +40,12 @@ class StartedServer:
     aliases: Sequence[str]  # of the models that it answers
     log: Path
     log_from: int  # bytes of it that earlier servers wrote
-    process: Process  # its keeper, which has its exit code
+    process: subprocess.Popen[bytes]  # its keeper, which has its exit code; asyncio would kill it
 
     async def ended(self) -> str:
         """Wait until it has ended, and return how."""
-        code = await self.process.wait()
+        while (code := self.process.poll()) is None:  # noqa: ASYNC110  nobody tells when a process ends
+            await asyncio.sleep(LOOK_EVERY_S)
         return f"was ended by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
 
     def last_lines(self) -> list[str]:
@@ -78,8 +79,8 @@ async def running_servers(
             for serve, aliases in wanted.items():
                 await _refuse_other(session, serve, aliases)
             for serve, aliases in wanted.items():
-                servers.append(await _started(serve, aliases, folder))
-                stack.push_async_callback(_stop, servers[-1].process)
+                servers.append(_started(serve, aliases, folder))
+                stack.push_async_callback(_stop, servers[-1])
                 say(f"{', '.join(aliases)}: waiting for the server. It writes to {servers[-1].log}")
             try:
                 async with asyncio.TaskGroup() as tasks:
@@ -99,7 +100,7 @@ async def _refuse_other(session: aiohttp.ClientSession, serve: Serve, aliases: S
         )
 
 
-async def _started(serve: Serve, aliases: Sequence[str], folder: Path) -> StartedServer:
+def _started(serve: Serve, aliases: Sequence[str], folder: Path) -> StartedServer:
     place = urlsplit(serve.ready)
     log = folder / f"{place.hostname}-{place.port or place.scheme}.log"
     with storing(log):
@@ -108,12 +109,11 @@ async def _started(serve: Serve, aliases: Sequence[str], folder: Path) -> Starte
             file.write(f"\nasyncbench: {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n".encode())
             file.flush()
             begins_at = file.tell()  # the server shares this position
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", KEEPER, str(STOPS_WITHIN_S)),
-                *serve.command,
-                stdin=PIPE,  # held open, never written to: its end is the server's
+            process = subprocess.Popen(  # noqa: S603  the sweep's own command, without a shell
+                [sys.executable, "-I", "-S", KEEPER, str(STOPS_WITHIN_S), *serve.command],
+                stdin=subprocess.PIPE,  # held open, never written to: its end is the server's
                 stdout=file,
-                stderr=STDOUT,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,  # a Ctrl-C is for the run, which may still need answers
             )
             return StartedServer(serve=serve, aliases=aliases, log=log, log_from=begins_at, process=process)
@@ -163,11 +163,11 @@ async def _seen_at(session: aiohttp.ClientSession, address: str) -> str | None:
         return f"no answer ({type(error).__name__})"
 
 
-async def _stop(process: Process) -> None:
+async def _stop(server: StartedServer) -> None:
     """Have a server stopped, and wait for it; whoever does not wait leaves the rest to its keeper."""
-    if process.stdin is not None:
-        process.stdin.close()
-    await process.wait()
+    if server.process.stdin is not None:
+        server.process.stdin.close()
+    await server.ended()
 
 
 def _failure(server: StartedServer, said: str) -> ConfigError:

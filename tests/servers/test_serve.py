@@ -154,7 +154,7 @@ def test_a_server_that_is_there_already_is_neither_used_nor_stopped(served, prob
 
 def test_one_that_dies_in_the_middle_suspends_its_models(served, problems, tmp_path):
     said, out = Said(), tmp_path / "out"
-    summary = asked(sweep(out, problems, served("--ends-after", "5", concurrency=2)), said)
+    summary = asked(sweep(out, problems, served("--ends-after", "5", concurrency=1)), said)
     assert summary.exit is Exit.UNFINISHED
     (counters,) = summary.models.values()
     assert (counters.done, counters.failed) == (5, 0)
@@ -265,3 +265,16 @@ def test_the_keeper_tells_exit_codes_as_a_shell_does(tmp_path):
     assert held.stdin is not None
     held.stdin.close()
     assert ended(str(tmp_path / "nothing")) == 127
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_keeper_that_is_ended_ends_its_server(port, notes, number):
+    words = [sys.executable, running.KEEPER, "5", sys.executable, str(SMALL), str(port), str(notes)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as keeper:
+        assert keeper.stdout is not None
+        while b"loading" not in keeper.stdout.readline():
+            pass
+        keeper.send_signal(number)
+        assert keeper.wait() != 0
+    while any(map(alive, pids(notes))):
+        time.sleep(0.02)
