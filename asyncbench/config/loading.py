@@ -114,7 +114,8 @@ class LoadEntry(Entry):
         default="poisson",
         description="When calls are sent. `constant`: evenly. `poisson`: as users do who know nothing of "
         "each other. `gamma`: in bursts, or more evenly, by `burstiness`. `closed`: by callers of whom each "
-        "waits for its answer. A slow server then slows its callers, so its latencies look better.",
+        "waits for its answer. A slow server then slows its callers, so its latencies look better. A caller "
+        "whose call failed waits as `Retry-After` says, or 1 s doubling to 30 s.",
     )
     burstiness: Number = Field(
         default=1.0,

@@ -27,6 +27,7 @@ AT_ONCE: Final = 16  # calls that are due, begun in one turn of the event loop
 LOOKING_S: Final = 0.001  # before a call is due, the clock is looked at again and again; it takes CPU, ...
 LOOKS_UP_TO: Final = 250.0  # ... so only up to this rate
 BEHIND_S: Final = 30.0  # a call that is so late is dropped: this computer cannot send so many
+LONGEST_WAIT_S: Final = 30.0  # of a caller that fails again and again; first it is a second
 NOT_WAITED: Final = "no answer came while the step waited for it (`drain`)"
 
 
@@ -51,7 +52,7 @@ class LoadLane:
     _giving_up: bool = False  # the time to wait for answers is over
     begun: int = 0  # trials that steps began
     _depth: int = LEAST_AHEAD  # trials that wait
-    _calls: set["asyncio.Task[None]"] = field(default_factory=set)  # in flight
+    _calls: set["asyncio.Task[ProviderError | None]"] = field(default_factory=set)  # in flight
     _sending: "asyncio.Task[None] | None" = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _model: LaneModel = field(init=False)
@@ -237,16 +238,27 @@ class LoadLane:
         """Let a number of callers call, each as soon as it has its answer and has thought."""
 
         async def call() -> None:
+            failures = 0  # in a row
             while turn := await self._next():
                 self.askers[0].counters.planned += 1
                 self._step.due += 1
-                await asyncio.wait({self._begin(turn, self._now_s(), measuring, tasks)})
-                await asyncio.sleep(self.load.think)
+                made = self._begin(turn, self._now_s(), measuring, tasks)
+                await asyncio.wait({made})
+                error = None if made.cancelled() or made.exception() else made.result()
+                failures = 0 if error is None else failures + 1
+                await asyncio.sleep(max(self.load.think, self._back_off_s(error, failures)))
 
         with suppress(TimeoutError):
             async with asyncio.timeout_at(measuring.until_s), asyncio.TaskGroup() as callers:
                 for _caller in range(round(measuring.step.rate)):
                     callers.create_task(call())
+
+    def _back_off_s(self, error: ProviderError | None, failures: int) -> float:
+        """Return how long a caller waits that failed so often in a row: it would only be refused again."""
+        if error is None:
+            return 0.0
+        wait_s = error.retry_after_s or min(LONGEST_WAIT_S, 2.0 ** min(failures - 1, 30))
+        return wait_s * (1 + self.askers[0].jitter.random() / 10)  # or all callers return at once
 
     async def _next(self) -> Turn | None:
         """Return the next trial, with money set aside for it; None: nothing more is to be sent."""
@@ -263,7 +275,7 @@ class LoadLane:
 
     def _begin(
         self, turn: Turn, due_s: float, measuring: Measuring, tasks: asyncio.TaskGroup
-    ) -> "asyncio.Task[None]":
+    ) -> "asyncio.Task[ProviderError | None]":
         counters = self._model.counters
         counters.in_flight += 1
         turn.in_flight = counters.in_flight
@@ -276,8 +288,8 @@ class LoadLane:
         self._calls.add(task)
         return task
 
-    async def _call(self, turn: Turn, call: CallOfStep, measuring: Measuring) -> None:
-        """Make one call, once: whatever comes of it closes its trial."""
+    async def _call(self, turn: Turn, call: CallOfStep, measuring: Measuring) -> ProviderError | None:
+        """Make one call, once: whatever comes of it closes its trial. Return how it failed."""
         model, attempts = self._model, self._model.attempts
         ended: Reply | ProviderError
         try:
@@ -295,7 +307,7 @@ class LoadLane:
             self._step.answered += isinstance(ended, Reply)
             measuring.ended(call, attempt, self._now_s())
         except UnwrittenError:
-            return
+            return None
         finally:
             model.counters.in_flight -= 1
             if (task := asyncio.current_task()) is not None:
@@ -312,3 +324,4 @@ class LoadLane:
         if self._over:
             self._changed.set()
             self._end_sending()  # which may wait for long until a call is due
+        return ended if isinstance(ended, ProviderError) else None

@@ -330,3 +330,30 @@ def test_a_closed_loop_ends_its_callers_with_the_window_and_waits_for_their_call
     (step,) = told.steps
     assert (step.offered, step.answered, step.seconds) == (4, 4, 5.0)
     assert told.seconds == pytest.approx(6.0, abs=0.05)
+
+
+@pytest.mark.parametrize(("told_s", "first"), [(12.0, [0, 12, 24, 36]), (None, [0, 1, 3, 7, 15, 31])])
+def test_a_caller_that_is_refused_waits_before_it_calls_again(told_s, first):
+    async def refuse(_):
+        raise ProviderError(ErrorKind.RATE_LIMITED, "slow down", http_status=429, retry_after_s=told_s)
+
+    told = night_of(load_of(arrivals="closed", rates=[2], duration="45s"), refuse)
+    (step,) = told.steps
+    assert (step.seconds, step.refused) == (45.0, 2 * len(first))  # and nobody waits past its end
+    assert [due_s(call) for call in sorted(told.calls, key=due_s)][::2] == pytest.approx(
+        first, rel=0.1, abs=0.01
+    )
+
+
+def test_an_answer_ends_the_back_off_of_a_caller():
+    async def every_third(_):
+        told.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(0.5)
+        if len(told) % 3:
+            raise ProviderError(ErrorKind.UNREACHABLE, "nobody there")
+        return RIGHT
+
+    told: list[float] = []
+    night_of(load_of(arrivals="closed", rates=[1], duration="12s"), every_third)
+    gaps = [later - earlier - 0.5 for earlier, later in pairwise(told)]
+    assert gaps[:6] == pytest.approx([1, 2, 0, 1, 2, 0], rel=0.1, abs=0.01)
