@@ -15,6 +15,7 @@ from asyncbench.records import REALTIME, Model, StopWhen
 
 Pattern = Literal["constant", "poisson", "gamma", "closed"]
 CLOSED: Final = "closed"
+MOST_CALLS: Final = 10_000_000  # of a step: the times of all are drawn before the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +226,12 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
             f"{place / 'rates'}: {many[0]:,.0f} callers are more than `max_in_flight` "
             f"({entry.max_in_flight:,}) lets call at once. Raise that"
         )
+    for key, rate in _highest(entry).items():
+        if (calls := rate * (entry.warmup + entry.duration)) > MOST_CALLS:
+            yield (
+                f"{place / key}: {rate:g} calls a second make a step of {calls:,.0f} calls, and the most is "
+                f"{MOST_CALLS:,}. Set a lower rate, or a shorter `duration` or `warmup`"
+            )
     for name, most in _MILLISECONDS.items():
         if (limit := getattr(entry.slo, name, None)) is not None and limit >= most:
             said = f"`{name}: {limit:g}` is in seconds. For milliseconds, set {limit / 1000:g}"
@@ -233,6 +240,14 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
         yield f"{place / 'slo'}: it promises nothing. Set `ttft`, `ttfo`, `tpot` or `latency`, in seconds"
     if entry.find is not None:
         yield from _faults_of_find(entry, entry.find, place / "find")
+
+
+def _highest(entry: LoadEntry) -> dict[str, float]:
+    """Return the highest rate, by the key that sets it."""
+    if entry.arrivals == CLOSED:
+        return {}
+    listed = {} if not entry.rates else {"rates": max(entry.rates)}
+    return listed if entry.find is None else {**listed, "find": entry.find.highest}
 
 
 def _faults_of_find(entry: LoadEntry, find: FindEntry, place: Place) -> Iterator[str]:

@@ -77,6 +77,13 @@ def test_replies_are_streamed_unless_the_sweep_says_otherwise():
             {"rates": [9], "arrivals": "closed", "max_in_flight": 8},
             "9 callers are more than `max_in_flight`",
         ),
+        (
+            {"rates": [1, 1e9], "warmup": 0, "duration": "1s"},
+            "load.rates: 1e+09 calls a second make a step of 1,000,000,000 calls, and the most is "
+            "10,000,000. Set a lower rate, or a shorter `duration` or `warmup`",
+        ),
+        ({"rates": [99], "warmup": "30h"}, "load.rates: 99 calls a second make a step of 10,703,880 calls"),
+        ({"find": {"lowest": 1, "highest": 1e6}, "slo": TTFT}, "load.find: 1e+06 calls a second make"),
         ({"rates": [1], "burstiness": 2}, "`arrivals: gamma` alone"),
         ({"rates": [1], "think": 1}, "`arrivals: closed` alone"),
         ({"rates": [1], "slo": {"share": 0.9}}, "it promises nothing"),
