@@ -30,6 +30,7 @@ T_95: Final = 2.10  # Student's t with 18 degrees of freedom, two-sided
 FIRST: Final = 20  # calls of a step, whose latency tells how long calls in flight must mount up
 KEPT_UP: Final = 0.98  # answers for each call that was due: fewer, and a backlog grows
 _TOO_MANY: Final = (ErrorKind.RATE_LIMITED.value, ErrorKind.OVERLOADED.value)
+_NO_WORD: Final = (ErrorKind.UNREACHABLE.value, UNFINISHED, LOST)  # from the server
 _REFUSING: Final = (429, 503, 529)
 
 
@@ -102,6 +103,8 @@ class Measuring:
         self._too_many = inf if slo is None or not step.gives_up else too_many_lost(counted, slo.share)
         self.began_s = self._from_s = self.until_s = inf
         self._stopped = True  # until it is over
+        self._reached = False
+        self._unreached: str | None = None  # why the latest call reached nobody
         self._seconds = step.seconds
         self._offered = self._dropped = 0
         self._counts = {"answered": 0, "refused": 0, "failed": 0, UNFINISHED: 0}
@@ -155,6 +158,9 @@ class Measuring:
         """Take in how a call ended."""
         if attempt.status == "ok":
             self._answers.append((call.due_s, at_s))
+        if attempt.status == ErrorKind.UNREACHABLE.value:
+            self._unreached = attempt.error
+        self._reached |= attempt.status not in _NO_WORD
         if call.phase == WARMUP:
             return
         self._counts[kind_of(attempt.status, attempt.http_status)] += 1
@@ -165,6 +171,11 @@ class Measuring:
         kept = slo is None or keeps(slo, attempt)
         self._met += kept
         self._lost += not kept
+
+    @property
+    def unreached(self) -> str | None:
+        """Why no call reached the server; None: one did, or nobody knows."""
+        return None if self._reached else self._unreached
 
     async def watch(self, counters: Counters, give_up: Callable[[], None]) -> None:
         """Look at calls in flight and at how late our own event loop is, until cancelled.

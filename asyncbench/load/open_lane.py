@@ -16,7 +16,7 @@ from typing import Final
 
 from asyncbench.config import Load
 from asyncbench.engine import INTERRUPTED, LOST, Asker, LaneModel, StepCounts, Turn
-from asyncbench.errors import ProviderError, UnwrittenError
+from asyncbench.errors import ErrorKind, ProviderError, UnwrittenError
 from asyncbench.load.measuring import UNFINISHED, CallOfStep, Measuring
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, LoadStep, Steps, step_text
 from asyncbench.records import Reply, StepResult, Trial
@@ -142,6 +142,10 @@ class LoadLane:
                 if self.interrupted and due is not None:  # what is measured instead has calls of its own
                     model.counters.planned -= len(due) - self._step.due
                 await self._drain()
+                if (why := measuring.unreached) is not None:  # no step would measure anything
+                    kind = ErrorKind.UNREACHABLE.value
+                    model.queue.suspend(f"{kind}: no call of {step.name} reached the server: {why}")
+                    measuring.end(self._now_s(), stopped=True)
                 for task in beside:
                     task.cancel()
         finally:

@@ -116,7 +116,7 @@ async def open_run(
         screen=screen,
         notifier=notifier,
         faults=Faults(store.folder, keys.values()),
-        refusals=Refusals(models, screen.say),
+        refusals=Refusals(models, screen.say, retries=options.load is None),
     )
 
 

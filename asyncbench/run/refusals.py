@@ -41,18 +41,19 @@ class _Cause(NamedTuple):
 class Refusals:
     """What providers refuse in one run; each thing is said once."""
 
-    def __init__(self, models: Iterable[Model], say: Callable[[str], None]) -> None:
+    def __init__(self, models: Iterable[Model], say: Callable[[str], None], *, retries: bool = True) -> None:
         self._models, self._say = list(models), say
+        self._goes_on = "asyncbench keeps trying" if retries else "The load goes on to the end of its step"
         self._told: set[tuple[_Cause, bool]] = set()  # and whether its models have stopped
 
     def failed(self, model: Model, error: ProviderError) -> None:
-        """Say at the first call that a server cannot be reached; it is tried again."""
+        """Say at the first call that a server cannot be reached; others follow."""
         if error.kind is not ErrorKind.UNREACHABLE:
             return
         cause = _cause_of(model, error.kind)
         if self._is_news(cause, stopped=False):  # each failed call comes here
             why, remedy = _why(model, f"{error.kind.value}: {error.message}")
-            self._say(f"{cause.place}: {why}. asyncbench keeps trying{self._others(cause)}. {remedy}.")
+            self._say(f"{cause.place}: {why}. {self._goes_on}{self._others(cause)}. {remedy}.")
 
     def stopped(self, model: Model, reason: str) -> None:
         """Say why a model stops, `reason` as in `Counters.suspended`; once for all that stop for it."""

@@ -24,11 +24,11 @@ from asyncbench import (
 from asyncbench.config import as_mapping, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.planning import load_plan
-from asyncbench.run import Exit
+from asyncbench.run import Exit, RunOptions, run_as_told
 from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench_here
 from tests.processes import Forked
-from tests.sweep_files import entry, problem_set, simulator, sweep
+from tests.sweep_files import Said, entry, problem_set, simulator, sweep
 
 # On a busy machine answers may be long in coming, and a step waits for none longer than `drain`.
 STEPS = {"arrivals": "constant", "warmup": "0.5s", "duration": "1.5s", "drain": "60s", "rest": 0}
@@ -119,6 +119,19 @@ def test_a_closed_loop_has_as_many_callers_as_it_says(server, problems, tmp_path
     assert (step["load"], step["arrivals"], step["rate"]) == ("closed 3 #1", "closed", 3.0)
     assert (step["in_flight_max"], step["ks_p"]) == (3, None)
     assert step["answered"] == step["offered"] > 3
+
+
+def test_a_server_that_nobody_reaches_ends_a_load_which_says_why(problems, tmp_path):
+    dead = {"model": "vllm/foo", "max_tokens": 9, "base_url": "http://127.0.0.1:9/v1"}
+    keys = {"rates": [9, 18], "warmup": 0, "duration": "0.5s", "order": "rising"}
+    screen = Said()
+    planned = sweep(tmp_path / "out", problems, dead, load=STEPS | keys)
+    summary = asyncio.run(run_as_told(planned, RunOptions(load=()), env={}, screen=screen))
+    assert summary.exit is Exit.UNFINISHED
+    assert "stopped: vllm/foo: no call of constant 9/s #1 reached the server" in summary.as_text()
+    assert [step.verdict for step in summary.steps or ()] == ["incomplete"]
+    assert any("The load goes on to the end of its step. Start the server" in line for line in screen.lines)
+    assert "1 step, 1 incomplete" in status_of(tmp_path / "out").as_text()
 
 
 def test_a_deadline_ends_a_step_which_is_then_incomplete(server, problems, tmp_path):

@@ -357,3 +357,33 @@ def test_an_answer_ends_the_back_off_of_a_caller():
     night_of(load_of(arrivals="closed", rates=[1], duration="12s"), every_third)
     gaps = [later - earlier - 0.5 for earlier, later in pairwise(told)]
     assert gaps[:6] == pytest.approx([1, 2, 0, 1, 2, 0], rel=0.1, abs=0.01)
+
+
+@pytest.mark.parametrize(("dies_s", "steps"), [(0.0, [INCOMPLETE]), (6.5, [None, INCOMPLETE])])
+def test_a_step_whose_calls_all_reach_nobody_stops_the_model(dies_s, steps):
+    async def dead(_):
+        if asyncio.get_running_loop().time() >= dies_s:
+            raise ProviderError(ErrorKind.UNREACHABLE, "connection refused")
+        return RIGHT
+
+    load = load_of(rates=[1, 2, 4], arrivals="constant", duration="5s", rest="2s", order="rising")
+    told = night_of(load, dead)
+    assert [step.verdict for step in told.steps] == steps
+    dead_at = f"constant {len(steps)}/s #1"
+    counters = told.lanes[0].askers[0].counters
+    assert counters.suspended == f"unreachable: no call of {dead_at} reached the server: connection refused"
+    assert not told.lanes[0].complete
+    assert told.steps[-1].failed == told.steps[-1].offered > 0
+
+
+def test_a_step_of_which_some_calls_reach_the_server_is_measured():
+    async def often(_):
+        told.append(1)
+        if len(told) % 5:
+            raise ProviderError(ErrorKind.UNREACHABLE, "connection refused")
+        return RIGHT
+
+    told: list[int] = []
+    night = night_of(load_of(rates=[2, 4], arrivals="constant", duration="5s"), often)
+    assert [(step.verdict, step.failed > step.answered > 0) for step in night.steps] == [(None, True)] * 2
+    assert night.lanes[0].complete
