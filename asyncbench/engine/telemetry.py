@@ -45,6 +45,7 @@ class Counters:
     """The running figures of one model; the screen samples them, the summary reads them at the end."""
 
     planned: int = 0
+    loaded: bool = False  # it is under load
     done_before: int = 0  # closed by earlier runs
     failed_before: int = 0  # those of them that were closed without a reply
     cost_before_usd: float = 0.0  # of the calls of earlier runs, as far as it is known
@@ -83,6 +84,12 @@ class Counters:
         return max(0, self.planned - self.done - self.skipped)
 
     @property
+    def accuracy(self) -> float | None:
+        """The share of right answers of this run: of all trials; of a load, as in reports, of its answers."""
+        counted = self.outcomes.total() - self.loaded * self.outcomes[Outcome.FAILED]
+        return self.outcomes[Outcome.CORRECT] / counted if counted else None
+
+    @property
     def over(self) -> bool:
         """Whether no further call will be made: none can succeed, or there is no money for it."""
         return self.suspended is not None or self.budget_stopped
@@ -101,6 +108,7 @@ class Counters:
     def summed(cls, models: Sequence[Self]) -> Self:
         """Return the figures of several models together; what is no sum keeps its default."""
         total = cls(outcomes=sum((model.outcomes for model in models), Counter()))
+        total.loaded = any(model.loaded for model in models)
         for name in SUMMED:
             setattr(total, name, sum(getattr(model, name) for model in models))
         return total

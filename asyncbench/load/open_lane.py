@@ -39,7 +39,7 @@ class LoadLane:
     askers: list[Asker]  # one
     load: Load
     steps: Steps
-    count: int | None  # of these; None: nobody knows
+    known: Sequence[LoadStep] | None  # that these are, before any; None: a search says which
     trials: Callable[[str], Iterator[Trial]]  # of a step, by its name: without end
     say: Callable[[str], None]  # to a person, once
     turn: str | None = None
@@ -47,6 +47,7 @@ class LoadLane:
     results: list[StepResult] = field(default_factory=list)  # of this run
     steered: None = None  # no limit paces it
     interrupted: bool = False  # the latest step, by a pause: it is measured again
+    _foreseen: bool = field(init=False)  # the calls of a step are planned before it begins
     _all_measured: bool = False
     _stopped: bool = False
     _giving_up: bool = False  # the time to wait for answers is over
@@ -59,6 +60,13 @@ class LoadLane:
     _step: StepCounts = field(init=False)  # the latest
     _now_s: Callable[[], float] = field(init=False)
 
+    def __post_init__(self) -> None:
+        """Let whoever looks see how much there is to do."""
+        counters = self.askers[0].counters
+        counters.loaded = True
+        counters.planned += sum(step.calls for step in self.known or ())
+        self._foreseen = self.known is not None
+
     async def run(self) -> None:
         """Measure step after step, until there is none, the model is given up, or the run is stopped."""
         self._model, self._now_s = LaneModel(self.askers[0]), asyncio.get_running_loop().time
@@ -68,7 +76,7 @@ class LoadLane:
             self.say(step_text(self.results[-1]))
             if self._over:
                 break
-            step = self._after(self.results[-1])
+            step = _after(self.results[-1], self.steps)
             if step is not None:
                 await self._rest()
         self._model.counters.step = None
@@ -103,12 +111,6 @@ class LoadLane:
         # What is refused alike from the first call on is refused for a reason that all calls have.
         return self._stopped or self._model.counters.over or self._model.probation.suspicious
 
-    def _after(self, result: StepResult) -> LoadStep | None:
-        try:
-            return self.steps.send(result)
-        except StopIteration:
-            return None
-
     async def _rest(self) -> None:
         self._changed.clear()
         with suppress(TimeoutError):
@@ -140,7 +142,7 @@ class LoadLane:
                 measuring.end(self._now_s(), stopped=self._over or self.interrupted)
                 self._sending = None
                 if self.interrupted and due is not None:  # what is measured instead has calls of its own
-                    model.counters.planned -= len(due) - self._step.due
+                    model.counters.planned -= len(due) - self._step.due - self._foreseen * step.calls
                 await self._drain()
                 if (why := measuring.unreached) is not None:  # no step would measure anything
                     kind = ErrorKind.UNREACHABLE.value
@@ -158,20 +160,21 @@ class LoadLane:
     def _counts(self, step: LoadStep, measuring: Measuring) -> StepCounts:
         load = self.load
         number = sum(result.verdict != INCOMPLETE for result in self.results) + 1
+        count = None if self.known is None else len(self.known)
         return StepCounts(
             name=step.name,
             number=number,
-            of=self.count,
+            of=count,
             counts_from_s=measuring.began_s + load.warmup,
             ends_s=measuring.until_s,
-            later_s=((self.count or number) - number) * (load.rest + load.warmup + load.duration),
+            later_s=((count or number) - number) * (load.rest + load.warmup + load.duration),
         )
 
     async def _read(self, step: LoadStep, due: Sequence[float] | None) -> None:
         """Read the trials of a step some time before they are due."""
         queue, asker = self._model.queue, self.askers[0]
         asker.trials = self._trials_of(step, due)
-        asker.counters.planned += len(due or ())
+        asker.counters.planned += len(due or ()) - self._foreseen * step.calls
         self._depth = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate))
         await queue.feed(lambda: self._depth, self._changed.set)
 
@@ -250,19 +253,13 @@ class LoadLane:
                 await asyncio.wait({made})
                 error = None if made.cancelled() or made.exception() else made.result()
                 failures = 0 if error is None else failures + 1
-                await asyncio.sleep(max(self.load.think, self._back_off_s(error, failures)))
+                wait_s = _back_off_s(error, failures, jitter=self.askers[0].jitter.random())
+                await asyncio.sleep(max(self.load.think, wait_s))
 
         with suppress(TimeoutError):
             async with asyncio.timeout_at(measuring.until_s), asyncio.TaskGroup() as callers:
                 for _caller in range(round(measuring.step.rate)):
                     callers.create_task(call())
-
-    def _back_off_s(self, error: ProviderError | None, failures: int) -> float:
-        """Return how long a caller waits that failed so often in a row: it would only be refused again."""
-        if error is None:
-            return 0.0
-        wait_s = error.retry_after_s or min(LONGEST_WAIT_S, 2.0 ** min(failures - 1, 30))
-        return wait_s * (1 + self.askers[0].jitter.random() / 10)  # or all callers return at once
 
     async def _next(self) -> Turn | None:
         """Return the next trial, with money set aside for it; None: nothing more is to be sent."""
@@ -329,3 +326,18 @@ class LoadLane:
             self._changed.set()
             self._end_sending()  # which may wait for long until a call is due
         return ended if isinstance(ended, ProviderError) else None
+
+
+def _after(result: StepResult, steps: Steps) -> LoadStep | None:
+    try:
+        return steps.send(result)
+    except StopIteration:
+        return None
+
+
+def _back_off_s(error: ProviderError | None, failures: int, *, jitter: float) -> float:
+    """Return how long a caller waits that failed so often in a row: it would only be refused again."""
+    if error is None:
+        return 0.0
+    wait_s = error.retry_after_s or min(LONGEST_WAIT_S, 2.0 ** min(failures - 1, 30))
+    return wait_s * (1 + jitter / 10)  # or all callers return at once

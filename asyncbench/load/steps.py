@@ -37,6 +37,12 @@ class LoadStep:
         """What results call it."""
         return f"{base_of(self.load, self.rate)} #{self.round}"
 
+    @property
+    def calls(self) -> int:
+        """How many calls are due, in the mean; of callers nobody knows it."""
+        load = self.load
+        return 0 if load.closed else round(self.rate * (load.warmup + self.seconds))
+
     def due(self) -> "array[float]":
         """Return when its calls are due, seconds from its start; closed: nobody knows."""
         load = self.load

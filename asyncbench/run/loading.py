@@ -97,7 +97,7 @@ def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
         askers=[asker],
         load=load,
         steps=listed(planned, before) if finding is None else finding.steps(),
-        count=len(planned) if finding is None else None,
+        known=planned if finding is None else None,
         found=None if finding is None else partial(getattr, finding, "text"),
         trials=trials,
         begun=before.calls,

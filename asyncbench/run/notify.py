@@ -14,7 +14,7 @@ from asyncbench.batches import PartStanding
 from asyncbench.config import News, Sweep
 from asyncbench.engine import Counters
 from asyncbench.errors import AsyncbenchError, StoreError
-from asyncbench.records import Model, Outcome
+from asyncbench.records import Model
 from asyncbench.run.channels import Message, Send, channels_of
 from asyncbench.run.costs import costs_text
 from asyncbench.run.interrupts import Death, counts_so_far, on_interrupt
@@ -238,18 +238,18 @@ def _told(counters: Counters) -> dict[str, object]:
     closed = counters.outcomes.total()
     return counts_of(counters) | {
         "closed": closed,
-        "accuracy": counters.outcomes[Outcome.CORRECT] / closed if closed else None,
+        "accuracy": counters.accuracy,
         "suspended": None if counters.suspended is None else _plain(counters.suspended),
     }
 
 
 def _sentence(alias: str, counters: Counters) -> str:
-    closed, correct = counters.outcomes.total(), counters.outcomes[Outcome.CORRECT]
+    closed = counters.outcomes.total()
     now = f" ({closed:,} this run)" if counters.done_before else ""
     parts = {
         f"{alias}: {counters.done:,}/{counters.planned:,} done{now}": True,
         f"{counters.skipped:,} skipped (stop_when)": counters.skipped,
-        f"accuracy {correct / (closed or 1):.1%}{' this run' if now else ''}": closed,
+        f"accuracy {counters.accuracy or 0:.1%}{' this run' if now else ''}": counters.accuracy is not None,
         f"{counters.failed:,} failed": counters.failed,
         costs_text(counters): counters.attempts,
         f"STOPPED ({(counters.suspended or '').partition(':')[0]})": counters.suspended,

@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from asyncbench.engine import BatchCounts, Cap, Counters, StepCounts
-from asyncbench.records import Attempt, Outcome
+from asyncbench.records import Attempt
 from asyncbench.run.costs import cap_text, cost_text, costs_text
 from asyncbench.shown import days, duration, middle_cut, safe, whole_percent
 
@@ -255,12 +255,12 @@ def _limit_text(limited_by: str) -> str:
 
 def _row(name: str, aliases: Sequence[str], lanes: Lanes, pace: Pace, limited_by: str) -> _PictureRow:
     counters = Counters.summed([lanes[alias] for alias in aliases])
-    closed, calls, left_s = counters.outcomes.total(), pace.calls_per_s(aliases), pace.left_s(aliases)
+    accuracy, calls, left_s = counters.accuracy, pace.calls_per_s(aliases), pace.left_s(aliases)
     return _PictureRow(
         model=safe(name),
         counters=counters,
         done=f"{counters.done + counters.skipped:,}/{counters.planned:,}",
-        accuracy=f"{whole_percent(counters.outcomes[Outcome.CORRECT] / closed)} %" if closed else "-",
+        accuracy="-" if accuracy is None else f"{whole_percent(accuracy)} %",
         calls=f"{calls:,.0f}" if calls >= 9.95 or not calls else f"{calls:.1f}",
         limited_by=limited_by,
         refused=f"{counters.rate_limited:,}" if counters.rate_limited else "-",

@@ -63,7 +63,7 @@ class RunState:
         """Return how many trials this run is to ask of a model, those that are finished too."""
         options = self.options
         if options.load is not None:
-            return 0  # a step says how many it asks when it begins
+            return 0  # its lane says how many its steps ask
         return planned(
             self.sweep, model.alias, self.sets[model.alias], limit=options.limit, per_cell=options.pilot
         )

@@ -293,7 +293,16 @@ class Summary:
             lines.append(f"Stopped by {' and '.join(cap.label for cap in caps)}: no money for the next call.")
             return [*lines, f"To continue, {self._way_on(list(caps), self.budget)}"]
         if self.exit in WHY:
-            lines += [WHY[self.exit], f"To measure what is left: {self.command}"]
+            stopped = sum(one.suspended is not None for one in self.models.values())
+            parts = {
+                WHY[self.exit]: True,
+                f"{stopped} of {len(self.models)} models stopped.": stopped,
+                "Steps that are incomplete or client bound are measured again.": any(
+                    step.verdict in ("incomplete", "client_bound") for step in self.steps or ()
+                ),
+            }
+            lines.append(" ".join(part for part, said in parts.items() if said))
+            lines.append(f"To measure what is left: {self.command}")
         return lines
 
     def _left_in_batches(self) -> list[str]:
@@ -338,7 +347,7 @@ def _sheet(models: Mapping[str, Counters]) -> Sheet:
             alias,
             count(each.done),
             count(each.planned),
-            percent(each.outcomes[Outcome.CORRECT] / closed if (closed := each.outcomes.total()) else None),
+            percent(each.accuracy),
             count(each.failed),
             cost_text(each),
             each.suspended or "",
@@ -405,12 +414,12 @@ def _done(counters: Counters) -> str:
 
 
 def _accuracy(counters: Counters, conditions: int) -> str:
-    """Return the share of right answers of this run; empty: it closed no trial."""
-    if not (closed := counters.outcomes.total()):
+    """Return the share of right answers of this run; empty: there are none."""
+    if (share := counters.accuracy) is None:
         return ""
     now = " this run" if counters.done_before else ""
     together = f" ({conditions:,} conditions together)" if conditions > 1 else ""
-    return f"{whole_percent(counters.outcomes[Outcome.CORRECT] / closed)} %{now}{together}"
+    return f"{whole_percent(share)} %{' of answers' if counters.loaded else ''}{now}{together}"
 
 
 def _besides(counters: Counters) -> str:

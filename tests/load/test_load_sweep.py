@@ -60,6 +60,7 @@ def test_every_call_is_a_streamed_graded_row_of_its_step(server, problems, tmp_p
     after = server.stats()
     assert [after[name] - before[name] for name in ("requests", "delivered")] == [40, 40]
     assert summary.exit in (Exit.COMPLETE, Exit.UNFINISHED)  # where this machine was too slow
+    assert "40/40 done. Accuracy 100 % of answers." in summary.as_text()
     (step,) = read_steps(tmp_path / "out").to_pylist()
     assert (step["load"], step["offered"], step["answered"]) == ("constant 20/s #1", 30, 30)
     calls = read_attempts(tmp_path / "out").to_pylist()
@@ -129,6 +130,9 @@ def test_a_server_that_nobody_reaches_ends_a_load_which_says_why(problems, tmp_p
     summary = asyncio.run(run_as_told(planned, RunOptions(load=()), env={}, screen=screen))
     assert summary.exit is Exit.UNFINISHED
     assert "stopped: vllm/foo: no call of constant 9/s #1 reached the server" in summary.as_text()
+    assert "Not complete. 1 of 1 models stopped. Steps that are incomplete" in summary.as_text()
+    assert "5/14 done. 5 failed." in summary.as_text()
+    assert "Accuracy" not in summary.as_text()
     assert [step.verdict for step in summary.steps or ()] == ["incomplete"]
     assert any("The load goes on to the end of its step. Start the server" in line for line in screen.lines)
     assert "1 step, 1 incomplete" in status_of(tmp_path / "out").as_text()

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from asyncbench.engine import Cap, Ledger
+from asyncbench.engine import Cap, Counters, Ledger
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.load import StepsBefore, due_times, open_lane
 from asyncbench.load.measuring import keeps
@@ -387,3 +387,59 @@ def test_a_step_of_which_some_calls_reach_the_server_is_measured():
     night = night_of(load_of(rates=[2, 4], arrivals="constant", duration="5s"), often)
     assert [(step.verdict, step.failed > step.answered > 0) for step in night.steps] == [(None, True)] * 2
     assert night.lanes[0].complete
+
+
+@pytest.mark.parametrize("arrivals", ["constant", "poisson"])
+def test_whoever_looks_sees_the_calls_of_all_steps_from_the_start(arrivals):
+    seen = []
+
+    async def night():
+        told, load = Loaded(), load_of(rates=[2, 4], arrivals=arrivals, warmup="1s", duration="9s")
+        counters = told.add(Queue(99, lambda: 0.1).ask, load).askers[0].counters
+        seen.append(counters.planned)
+        await told.go()
+        seen.extend((counters.planned, counters.done, len(told.calls)))
+
+    virtually(night())
+    assert seen[0] == 10 * 2 + 10 * 4
+    assert len({*seen[1:]}) == 1  # in the end as many as were drawn
+
+
+def test_a_step_that_is_measured_again_is_counted_once():
+    async def night():
+        told, load = Loaded(), load_of(rates=[2, 4], arrivals="constant", duration="10s", order="rising")
+        lane = told.add(Queue(99, lambda: 0.1).ask, load)
+        counters = lane.askers[0].counters
+
+        async def pause():
+            await asyncio.sleep(4.2)
+            counters.paused = True
+            lane.heed_pause()
+            await asyncio.sleep(1)
+            counters.paused = False
+            lane.heed_pause()
+            await asyncio.sleep(0.1)
+            assert counters.planned == 9 + 20 + 40
+
+        await told.live(pause())
+        return told, counters
+
+    told, counters = virtually(night())
+    assert [step.verdict for step in told.steps] == [INCOMPLETE, None, None]
+    assert counters.planned == counters.done == 9 + 20 + 40
+
+
+def test_calls_without_an_answer_count_in_no_accuracy_of_a_load():
+    async def some(_):
+        told.append(1)
+        if len(told) % 2:
+            raise ProviderError(ErrorKind.RATE_LIMITED, "slow down", http_status=429)
+        return RIGHT
+
+    told: list[int] = []
+    night = night_of(load_of(rates=[4], arrivals="constant", duration="5s"), some)
+    counters = night.lanes[0].askers[0].counters
+    assert counters.outcomes == {Outcome.CORRECT: 10, Outcome.FAILED: 10}
+    assert Counters.summed([counters, counters]).accuracy == counters.accuracy == 1.0
+    counters.loaded = False
+    assert counters.accuracy == 0.5  # of an ordinary sweep

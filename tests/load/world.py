@@ -72,7 +72,7 @@ class Loaded(Night):
             askers=[asker],
             load=load,
             steps=listed(listing, before) if steps is None else steps,
-            count=len(listing) if steps is None else None,
+            known=listing if steps is None else None,
             trials=lambda name: trials_of(model, name),
             say=self.said.append,
         )
