@@ -89,6 +89,7 @@ class Contents:
     title: str
     blocks: Mapping[str, object]  # by the id of their element
     sample: Sample
+    load_calls: int  # that were due to a load
 
 
 def contents_of(folder: Folders) -> Contents:
@@ -128,6 +129,7 @@ def _contents(views: FolderViews) -> Contents:
     return Contents(
         title=safe(", ".join(folder.labels)),
         sample=sample,
+        load_calls=loads["load_calls"],
         blocks={
             "head": _head(folder, standings, _asked(names, shown, providers), sample, simulated) | told,
             "cells": _columnar(smaller.cells, places),

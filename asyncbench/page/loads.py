@@ -17,7 +17,9 @@ Values = dict[str, Any]  # Any: whatever JSON can hold
 def loads_of(folder: Chosen) -> Values:
     """Return the tables of providers and the charts of loads; each empty where there is nothing to show."""
     of = replace(folder, loaded=True)
-    return counted(of, _charts) | {"load_tables": [] if of.partly else list(_tables(of))}
+    charts = counted(of, _charts)
+    tables = [] if of.partly else list(_tables(of, said=charts["simulated_load"]))
+    return charts | {"load_tables": tables}
 
 
 def _charts(views: FolderViews) -> Values:
@@ -29,18 +31,19 @@ def _charts(views: FolderViews) -> Values:
         "load_rows": {name: those for name, those in rows.items() if those},
         "load_notes": list(map(safe_note, notes)),
         "simulated_load": simulated,
+        "load_calls": sum(step.offered for step in steps),
     }
 
 
-def _tables(folder: Chosen) -> Iterator[Values]:
+def _tables(folder: Chosen, *, said: str) -> Iterator[Values]:
     for title, report_on in (("Models as providers", providers_on), ("Rates", load_report_on)):
         with suppress(NothingToShowError):
-            yield {"title": title, **_as_values(report_on(folder))}
+            yield {"title": title, **_as_values(report_on(folder), said)}
 
 
-def _as_values(report: Report) -> Values:
-    """Return a report as its notes and tables; `below`: the notes after its first table."""
-    parts = list(report._parts())
+def _as_values(report: Report, said: str) -> Values:
+    """Return a report as its notes (without the one `said` already) and tables; `below`: after the first."""
+    parts = [part for part in report._parts() if isinstance(part, Sheet) or part != said]
     sheets = [part for part in parts if isinstance(part, Sheet)]
     first = parts.index(sheets[0]) if sheets else len(parts)
     above, below = (

@@ -42,12 +42,15 @@ class Written:
     trials_embedded: int
     trials: int  # in the folder
     rule: str  # by which those were chosen
+    calls: int  # that were due to a load
 
     def as_text(self) -> str:
         """Return it as a sentence."""
         shown = "all" if self.trials_embedded == self.trials else f"{self.trials_embedded:,} of"
-        size = f"{self.size / 1_000_000:.1f} MB"
-        return f"{self.path} ({size}, with {shown} {self.trials:,} trials to read). Open it in a browser."
+        trials = f"{shown} {self.trials:,} trials to read"
+        loads = f"the figures of {self.calls:,} calls under load"
+        held = " and ".join([trials] * bool(self.trials or not self.calls) + [loads] * bool(self.calls))
+        return f"{self.path} ({self.size / 1_000_000:.1f} MB, with {held}). Open it in a browser."
 
 
 def write_page(
@@ -86,7 +89,12 @@ def write_page(
         file.write(page)
     sample = contents.sample
     return Written(
-        path=path, size=len(page), trials_embedded=len(sample.trials), trials=sample.of, rule=sample.rule
+        path=path,
+        size=len(page),
+        trials_embedded=len(sample.trials),
+        trials=sample.of,
+        rule=sample.rule,
+        calls=contents.load_calls,
     )
 
 

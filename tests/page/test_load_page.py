@@ -23,7 +23,8 @@ def loads(tmp_path_factory):
         for name in ("groq/gpt-oss-120b", "<b>together</b>")
     ]
     folder = load_folder(tmp_path_factory.mktemp("page") / "load", asked)
-    write_page(folder)
+    written = write_page(folder)
+    assert "with the figures of 320 calls under load)" in written.as_text()  # no trials to read
     return folder
 
 
@@ -36,9 +37,14 @@ def test_a_page_of_nothing_but_a_load_opens_on_it_and_draws_what_python_counts(l
     for name, rows in expected.items():
         assert page.rows(name) == rows, name
     assert "SIMULATED" in page.page.inner_text("#view .notes")
+    assert page.page.inner_text("#view").count("SIMULATED") == 1
+    assert page.page.inner_text("#scope") == "320 calls under load"
+    assert not page.page.locator("#filters").is_visible()  # there are no trials to choose
     assert page.page.locator("#simulated").is_visible()
     rates = page.page.inner_text('.report:has(h3:text-is("Rates"))')
     assert rates.index("latency p95") < rates.index("kept the SLO up to") < rates.index("TPOT: (latency")
+    assert page.page.locator(".report code", has_text="kept the SLO").count() == 1
+    assert "`" not in page.page.inner_text("#view")
     assert page.page.locator(".report th", has_text="<b>together</b>").count() >= 4
     assert page.told == []
 

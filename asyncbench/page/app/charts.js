@@ -10,7 +10,7 @@ function chartCard(name, rows, { title, about, tools } = {}) {
   const heading = title ?? chart.title;
   const card = element("section", { class: "card", "data-chart": name }, element("h3", {}, heading));
   if (!rows.length) {
-    card.append(element("p", { class: "muted" }, chart.nothing));
+    card.append(element("p", { class: "muted" }, noted(chart.nothing)));
     return card;
   }
   const holder = element("div", { class: "chart" }); // the library gives it a role of its own

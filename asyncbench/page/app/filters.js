@@ -21,6 +21,7 @@ function offered() {
 }
 
 function buildFilters() {
+  document.getElementById("filters").hidden = onlyLoad(); // there is nothing that it could choose from
   const form = document.getElementById("filter-form");
   form.addEventListener("submit", (event) => event.preventDefault());
   const fields = [metricField(), ...offered().map(choiceBox), lengthFields()].filter((field) => field !== null);
@@ -87,6 +88,7 @@ function showChoices() {
 
 /** Return in words what is shown. */
 function scope() {
+  if (state.view === "load" && page.load_calls) return `${count(page.load_calls)} calls under load`;
   const parts = CHOICES.filter((key) => state[key] !== null).map((key) => {
     const values = [...state[key]].map((value) => value || UNNAMED[key] || "none");
     const told = values.length > 4 ? `${values.slice(0, 3).join(", ")} and ${values.length - 3} more` : values.join(", ") || "none";

@@ -110,7 +110,7 @@ async function start() {
   document.getElementById("title").append(foreign(page.title));
   document.getElementById("simulated").hidden = !page.simulated;
   document.getElementById("foot").append(foreign(`Made by asyncbench ${page.version} on ${moment(page.made_at)}. ${page.sample_rule}`));
-  if (!page.cells.length && Object.keys(page.load_rows).length) DEFAULTS.view = "load"; // all answers are to a load
+  if (onlyLoad()) DEFAULTS.view = "load";
   state = stateFrom(location.hash);
   buildTabs();
   buildFilters();

@@ -34,11 +34,11 @@ function byField() {
 }
 
 function notes() {
-  const grave = page.lost.map((words) => foreign(words, "p", { class: "note grave", role: "alert" }));
+  const grave = page.lost.map((words) => noted(words, "p", { class: "note grave", role: "alert" }));
   const simulated = page.simulated ? [element("p", { class: "note warn" }, page.simulated_words)] : [];
-  const batches = page.batches.map((words) => foreign(words, "p", { class: "note" }));
+  const batches = page.batches.map((words) => noted(words, "p", { class: "note" }));
   const merged = page.merged.length ? [element("p", { class: "note" }, `The results are too many for a page, so some are merged. ${page.merged.join(" ")}`)] : [];
-  const chosen = page.chosen.map((words) => foreign(words, "p", { class: "note" }));
+  const chosen = page.chosen.map((words) => noted(words, "p", { class: "note" }));
   return element("div", { class: "notes" }, simulated, chosen, grave, batches, merged);
 }
 

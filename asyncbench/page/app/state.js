@@ -17,6 +17,11 @@ function stateFrom(hash) {
   return state;
 }
 
+/** Return whether all answers are to a load. */
+function onlyLoad() {
+  return !page.cells.length && page.load_calls > 0;
+}
+
 const NOTHING = "\u2205"; // stands for an empty choice, which would not show in an address
 
 /** Return the address of a state: only what is not as usual. */

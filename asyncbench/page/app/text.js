@@ -43,6 +43,12 @@ function foreign(text, tag = "bdi", attributes = {}) {
   return shown;
 }
 
+/** Return an element that shows a sentence of ours: names in it are foreign, and `code` is set as code. */
+function noted(text, tag = "span", attributes = {}) {
+  const shown = String(text).split(/`([^`]+)`/).map((piece, n) => foreign(piece, n % 2 ? "code" : "span"));
+  return element(tag, attributes, shown);
+}
+
 /** Return an element of ours; children are elements or text, and text stays text. */
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);

@@ -104,11 +104,11 @@ function timeView() {
 function loadView() {
   const charts = Object.keys(page.charts).filter((name) => page.load_rows[name]);
   return [
-    heading("Load and providers", "The filters do not change this view."),
-    page.load_notes.length ? element("div", { class: "notes" }, page.load_notes.map((words) => foreign(words, "p", { class: "note" }))) : null,
+    heading("Load and providers", onlyLoad() ? null : "The filters do not change this view."),
+    page.load_notes.length ? element("div", { class: "notes" }, page.load_notes.map((words) => noted(words, "p", { class: "note" }))) : null,
     ...page.load_tables.map(reportCard),
     ...charts.map((name) => chartCard(name, page.load_rows[name])),
-    charts.length ? null : element("p", { class: "muted" }, page.charts.load_times.nothing),
+    charts.length ? null : element("p", { class: "muted" }, noted(page.charts.load_times.nothing)),
   ];
 }
 
@@ -120,8 +120,8 @@ function reportCard(report) {
       : element("td", { class: n < sheet.labels && "text" }, foreign(cell))))));
     return [element("h4", {}, sheet.title), tableOf(sheet.title, sheet.head, rows, ...sheet.head.slice(0, sheet.labels))];
   });
-  const said = (notes) => notes.map((words) => foreign(words, "p", { class: "about" }));
-  return element("section", { class: "card long report" }, element("h3", {}, report.title), said(report.notes), tables, said(report.below));
+  const told = (notes) => notes.map((words) => noted(words, "p", { class: "about" }));
+  return element("section", { class: "card long report" }, element("h3", {}, report.title), told(report.notes), tables, told(report.below));
 }
 
 function errorsView() {
@@ -178,5 +178,5 @@ function aboutView() {
     ["This file", "Everything is inside this file. It loads nothing and sends nothing; its security policy forbids both, whatever a model replied. Invisible characters (controls, direction marks) are written out, like \\x1b or \\u202e."],
     ["This folder", [page.graded, ...page.merged].join(" ")],
   ];
-  return [heading("How to read this page"), element("section", { class: "card" }, element("dl", { class: "prose" }, items.flatMap(([name, words]) => [element("dt", {}, name), foreign(words, "dd")])))];
+  return [heading("How to read this page"), element("section", { class: "card" }, element("dl", { class: "prose" }, items.flatMap(([name, words]) => [element("dt", {}, name), noted(words, "dd")])))];
 }
