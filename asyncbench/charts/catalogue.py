@@ -14,6 +14,7 @@ class Chart:
     nothing: str = "Your selection has no data for this chart."  # where it has no rows
     columns: Mapping[str, str]  # of its rows → what they hold, with the unit; unknown is None
     panels: bool = False  # small multiples, one for each value of `panel`; else one view
+    paired: bool = False  # each panel and the next stand side by side
     metric: bool = False  # it shows whichever of METRICS is chosen
     load: bool = False  # it shows the steps of a load
 
@@ -227,6 +228,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
         nothing=_NO_STEPS,
         columns=_PERCENTILE,
         panels=True,
+        paired=True,
         load=True,
     ),
     "load_rates": Chart(
@@ -261,6 +263,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "value": "share of all calls, [0, 1]",
         },
         panels=True,
+        paired=True,
         load=True,
     ),
     "load_accuracy": Chart(

@@ -66,7 +66,7 @@ def drawn(
         ConfigError: as `spec_of` does.
     """
     spec = titled(spec_of(name, metric), CHARTS[name].title, notes)
-    return standing_alone(spec, list(rows), theme=theme)
+    return standing_alone(spec, list(rows), theme=theme, paired=CHARTS[name].paired)
 
 
 def published_drawn(picture: PublishedPicture, *, theme: str = "light", notes: Sequence[str] = ()) -> Spec:
@@ -77,15 +77,20 @@ def published_drawn(picture: PublishedPicture, *, theme: str = "light", notes: S
     return standing_alone(spec, picture.drawn_rows(), theme=theme)
 
 
-def standing_alone(spec: Spec, rows: Sequence[Mapping[str, Any]], *, theme: str) -> Spec:
+def standing_alone(
+    spec: Spec, rows: Sequence[Mapping[str, Any]], *, theme: str, paired: bool = False
+) -> Spec:
     """Return a specification with its rows, its theme, and its panels side by side where it has any."""
     if "facet" in spec:
         panels = len({row["panel"] for row in rows})
-        spec["columns"] = columns = next(columns for most, columns in COLUMNS if panels <= most)
+        columns = next(columns for most, columns in COLUMNS if panels <= most)
+        spec["columns"] = columns = columns - columns % 2 * paired
         if panels % columns:  # a shared axis would stand at the foot of empty places too
             spec["resolve"] = spec.get("resolve", {}) | {"axis": {"x": "independent"}}
         if panels == 1 and isinstance(spec["spec"]["width"], int):  # else it is as wide as its columns
             spec["spec"]["width"] = ALONE
+    for asked in spec.get("params", ()):
+        asked["value"] = sorted({row["rate"] for row in rows if "rate" in row})
     return {**spec, "data": {"values": rows}, "config": THEMES[theme], "padding": 12}
 
 

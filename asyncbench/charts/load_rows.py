@@ -20,6 +20,7 @@ ANSWERS: Final = "answers per second"
 GOODPUT: Final = "calls per second that kept the SLO"
 TOKENS: Final = "output tokens per second"
 MOST_POINTS: Final = 120  # of the curve of one step
+BEYOND: Final = 1.15  # times the slowest call of a panel, or below the fastest: so far go its curves
 ASIDE: Final = 1.03  # times a rate: so far apart stand models, whose intervals would hide each other
 UNCOUNTED: Final = (INCOMPLETE, CLIENT_BOUND)
 Shown = Mapping[str, str] | None
@@ -66,8 +67,8 @@ def load_times_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[R
             "quantity": quantity,
             **row,
         }
-        for kind, quantity in QUANTITIES.items()
         for name in PERCENTILES
+        for kind, quantity in QUANTITIES.items()
         for model, those in groupby(named, key=lambda one: one[0])
         for row in _percentiles([step for _, step in those], kind, name)
     ]
@@ -121,16 +122,19 @@ def load_rate_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Ro
 def load_cdf_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Row]:
     """Return which share of the calls of a rate had their first token, or answer, within how long.
 
-    A panel is of one model and TTFT or latency. Of many rates the lowest, the highest and some between are
+    A panel is of one model and TTFT or latency, from a little before its fastest call to a little after its
+    slowest. Of many rates the lowest, the highest and some between are
     shown. Calls without an answer count: their curve ends below 100 %.
     """
     named = list(_named(steps, shown))
     rows = []
-    for kind, quantity in QUANTITIES.items():
-        for model, those in groupby(named, key=lambda one: one[0]):
-            for step in _some([step for _, step in those]):
+    for model, those in groupby(named, key=lambda one: one[0]):
+        some = _some([step for _, step in those])
+        for kind, quantity in QUANTITIES.items():
+            told_s = [time for step in some for time in step.times[kind].told_s]
+            for step in some:
                 place = {"panel": f"{model}: {quantity}", "series": step.step, "calls": step.offered}
-                rows += [{**place, **point} for point in _curve(step, kind)]
+                rows += [{**place, **point} for point in _curve(step, kind, told_s)]
     return rows
 
 
@@ -140,12 +144,16 @@ def _some(steps: Sequence[StepFigures]) -> list[StepFigures]:
     return [steps[round(n * (len(steps) - 1) / (MOST_SERIES - 1))] for n in range(MOST_SERIES)]
 
 
-def _curve(step: StepFigures, kind: str) -> Iterator[Row]:
+def _curve(step: StepFigures, kind: str, all_s: Sequence[float]) -> Iterator[Row]:
     times = step.times[kind]
     calls, told_s = len(times.told_s) + times.endless, times.told_s
+    if not told_s:
+        return
+    yield {"seconds": min(all_s) / BEYOND, "value": 0.0}
     ranks = sorted({round(n * len(told_s) / MOST_POINTS) for n in range(1, MOST_POINTS + 1)} - {0})
     for rank in ranks:
         yield {"seconds": told_s[rank - 1], "value": rank / calls}
+    yield {"seconds": max(all_s) * BEYOND, "value": len(told_s) / calls}
 
 
 def load_accuracy_rows(steps: Iterable[StepAnswers], shown: Shown = None) -> list[Row]:

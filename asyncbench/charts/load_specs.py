@@ -11,6 +11,7 @@ from asyncbench.charts.specs import (
     PANEL_WIDTH,
     WIDTH,
     Drawn,
+    Options,
     Spec,
     accuracy_axis,
     chart,
@@ -19,6 +20,7 @@ from asyncbench.charts.specs import (
     series_colour,
 )
 
+ASKED: Final = "asked"  # the parameter with the rates that were asked: whoever draws rows fills it in
 HEIGHT: Final = 220  # pixels of a panel
 RATE: Final = "rate asked for, calls per second (log scale)"
 SECONDS: Final = "seconds since a call was due (log scale)"
@@ -35,11 +37,12 @@ def load_spec(name: str) -> Spec:
 def _built(name: str) -> Spec:
     found: Spec = _DRAWN[name]().to_dict()
     found.pop("config", None)  # altair's own theme
-    return found
+    return found | {"params": [{"name": ASKED, "value": []}]}
 
 
 def _log(field: str, title: str) -> alt.X:
-    axis = alt.Axis(format=",~g", tickCount=5, grid=False, labelOverlap="greedy")
+    asked: Options = {"values": alt.ExprRef(expr=ASKED)} if title == RATE else {"tickCount": 5}
+    axis = alt.Axis(format=",~g", grid=False, labelOverlap="greedy", **asked)
     return alt.X(f"{field}:Q", title=title, axis=axis, scale=alt.Scale(type="log", nice=False, padding=10))
 
 

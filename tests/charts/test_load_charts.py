@@ -69,6 +69,8 @@ def test_a_cdf_of_calls_without_an_answer_ends_below_one(one):
     assert ends == {"poisson 1/s": 1.0, "poisson 2/s": 0.6, "poisson 4/s": 1.0}
     values = [row["value"] for row in rows if row["series"] == "poisson 1/s"]
     assert values == sorted(values)
+    assert values[0] == 0.0  # and to the last of the panel, or a constant time would be a bar
+    assert len({max(row["seconds"] for row in rows if row["series"] == name) for name in ends}) == 1
 
 
 def test_accuracy_has_an_interval_and_dollars_are_of_a_thousand_answers(one):
@@ -90,6 +92,19 @@ def test_of_several_models_each_panel_is_of_one_percentile(tmp_path):
     assert {row["series"] for row in found["load_times"]} == {"a", "b"}
     x = [row["x"] for row in found["load_accuracy"]]
     assert x[0] < 1.0 < x[1]  # side by side, so that no interval hides the other
+
+
+def test_ttft_stands_beside_the_latency_and_the_rates_that_were_asked_are_labelled(tmp_path):
+    rates = (1.0, 3.0, 8.0)
+    asked = [Loaded(model=name, rates=rates) for name in ("a", "b", "c")]
+    found = rows_on(load_folder(tmp_path / "three", asked))
+    panels = [*dict.fromkeys(row["panel"] for row in found["load_cdf"])]
+    assert panels == [f"{name}: {quantity}" for name in "abc" for quantity in ("TTFT", "latency")]
+    assert drawn("load_cdf", found["load_cdf"])["columns"] == 2
+    for name in ("load_times", "load_accuracy", "load_cost"):
+        spec = drawn(name, found[name])
+        assert spec["params"] == [{"name": "asked", "value": [*rates]}]
+        assert "'values': {'expr': 'asked'}" in str(spec)
 
 
 def test_steps_that_do_not_count_are_left_out_and_named(tmp_path):

@@ -10,6 +10,12 @@ from asyncbench.results import answers_by_step, steps_in
 from asyncbench.views import chosen, counted
 from tests.reports.load_folders import Loaded, load_folder
 
+# Panels are as wide as the card lets them be, whatever stands in the legend; a chart is drawn in two steps.
+WIDE = """["load_cdf", "load_cost"].every((name) => {
+    const lines = [...document.querySelectorAll(`[data-chart=${name}] .role-axis-domain line`)];
+    return Math.max(...lines.map((line) => line.getBoundingClientRect().width)) > 240;
+})"""
+
 
 @pytest.fixture(scope="module")
 def loads(tmp_path_factory):
@@ -55,6 +61,9 @@ def test_it_fits_a_narrow_screen(loads, opened, scheme):
     for chart in page.page.locator("[data-chart] .chart").all():
         chart.locator("svg").wait_for(state="attached")
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
+    labels = page.page.locator("[data-chart=load_cost] [aria-label^=X-axis] .role-axis-label text")
+    assert labels.all_text_contents() == ["1", "4"]  # the rates that were asked
+    page.page.wait_for_function(WIDE)
     for box in (chart.bounding_box() for chart in page.page.locator("[data-chart] svg").all()):
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 395

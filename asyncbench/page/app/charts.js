@@ -75,7 +75,8 @@ function sized(name, rows, columns, width, whole) {
   const found = page.charts[name].metric ? page.specs[name][state.metric] : page.specs[name];
   const scale = { frontier_cost: "log", frontier_reasoning: "sqrt" }[name];
   const values = scale ? withNames(rows, scale, width) : rows;
-  const copy = fitted(structuredClone(found), rows, whole, width);
+  const copy = fitted(structuredClone(found), rows, columns * width, width); // legends begin where the panels do
+  for (const asked of copy.params ?? []) asked.value = [...new Set(rows.map((row) => row.rate))].sort((a, b) => a - b);
   const spec = { ...(whole < NARROW ? withNarrowNames(copy) : copy), data: { values } };
   if (!page.charts[name].panels) return { ...spec, width };
   const ragged = new Set(rows.map((row) => row.panel)).size % columns; // a shared axis would stand under empty places too
@@ -130,7 +131,8 @@ function withNarrowNames(node) {
 function columnsOf(name, rows, width) {
   if (!page.charts[name].panels) return 1;
   const panels = new Set(rows.map((row) => row.panel)).size;
-  return Math.max(1, Math.min(panels, Math.floor(width / 400)));
+  const columns = Math.max(1, Math.min(panels, Math.floor(width / 400)));
+  return page.charts[name].paired && columns > 1 ? columns - (columns % 2) : columns;
 }
 
 function letGo() {
