@@ -117,16 +117,17 @@ def _shortfall(step: StepFigures) -> Iterator[str]:
     """Yield why fewer answers came than were asked for."""
     where = f"{step.model} at {step.asked}"
     if step.refused:
+        by = f" ({', '.join(map(str, step.refused_with))})" if step.refused_with else ""
         yield (
-            f"{where}: {percent(step.refused / step.offered)} of the calls were refused (429, 503, 529), so "
-            f"its limits allowed {step.answered_per_s:.3g} answers a second."
+            f"{where}: {percent(step.refused / step.offered)} of the calls were refused{by}; "
+            f"{step.answered_per_s:.3g} answers a second came through."
         )
     if step.dropped:
         yield f"{where}: {percent(step.dropped / step.offered)} of the calls were not sent (`max_in_flight`)."
     if step.saturated and step.arrivals != CLOSED and step.ended_per_s < BEHIND * step.answered_per_s:
         yield (
-            f"{where}: calls in flight kept growing. {step.ended_per_s:.3g} answers a second came within the "
-            "step, the others after it."
+            f"{where}: calls in flight kept growing. Only {step.ended_per_s:.3g} answers a second came before "
+            "the step ended."
         )
 
 

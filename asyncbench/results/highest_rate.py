@@ -32,9 +32,9 @@ class HighestRate:
     @property
     def text(self) -> str:
         """What was found."""
-        unit = " callers" if self.arrivals == CLOSED else "/s"
+        unit = "/s" if self.arrivals != CLOSED else " caller" if self.kept == 1 else " callers"
         if self.kept is None:
-            return f"{self.model}: no rate surely kept the SLO. {self.why}"
+            return f"{self.model}: no rate is sure to keep the SLO. {self.why}"
         if self.not_kept is None:
             return f"{self.model}: kept the SLO up to {self.kept:g}{unit}, the highest rate that was asked."
         return f"{self.model}: kept the SLO up to {self.kept:g}{unit}. {self.why}"

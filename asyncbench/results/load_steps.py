@@ -48,6 +48,7 @@ SELECT model, load,
     list(due_latency_s ORDER BY due_latency_s) FILTER (answered AND due_latency_s IS NOT NULL) AS latency,
     list(own_late_s ORDER BY own_late_s) FILTER (own_late_s IS NOT NULL) AS late,
     coalesce(fsum(own_late_s) FILTER (answered), 0) AS late_s,
+    list(DISTINCT http_status ORDER BY http_status) FILTER (http_status IN (429, 503, 529)) AS refused_with,
     coalesce(sum(output_tokens) FILTER (answered), 0)::BIGINT AS output_tokens,
     count(output_tokens) FILTER (answered) AS told_tokens,
     coalesce(sum(output_chars) FILTER (answered), 0)::BIGINT AS output_chars,
@@ -141,13 +142,16 @@ class StepFigures:
     met: int | None  # calls that kept the SLO
     saturated: bool | None  # whether calls in flight grew to the end
     verdict: str | None
+    refused_with: tuple[int, ...] = ()  # HTTP statuses of refused calls
     repeats: tuple["StepFigures", ...] = ()  # each step by itself, where there are several
     left_out: tuple[str, ...] = ()  # verdicts of others of this rate, which do not count
 
     @property
     def asked(self) -> str:
         """The rate that was asked for, as people say it."""
-        return f"{self.rate:g} callers" if self.arrivals == CLOSED else f"{self.rate:g}/s"
+        if self.arrivals == CLOSED:
+            return f"{self.rate:g} caller{'s' * (self.rate != 1)}"
+        return f"{self.rate:g}/s"
 
     @property
     def offered_per_s(self) -> float:
@@ -271,6 +275,7 @@ def _figures(
             kind: CallTimes(kind=said[kind], told_s=told[kind], endless=lacking[kind]) for kind in TIME_KINDS
         },
         late_s=calls.get("late") or (),
+        refused_with=tuple(calls.get("refused_with") or ()),
         late_share=calls["late_s"] / latency_s if latency_s else None,
         ended=ended,
         output_tokens=calls["output_tokens"] if calls.get("told_tokens", -1) == answered else None,
@@ -303,6 +308,7 @@ def _pooled(steps: Sequence[StepFigures]) -> StepFigures:
         in_flight_max=max(one.in_flight_max for one in counting),
         saturated=max((one.saturated for one in counting if one.saturated is not None), default=None),
         verdict=_verdict(counting),
+        refused_with=tuple(sorted({status for one in counting for status in one.refused_with})),
         repeats=tuple(counting),
         left_out=left_out,
     )
