@@ -40,7 +40,7 @@ _PERCENTILE: Final = {
     "model": _MODEL,
     "quantity": "TTFT or latency",
     **_STEP,
-    "per_s": "answers that came in a second",
+    "per_s": "answers that came within the step, a second",
     "part": "counts up where the percentile of a rate falls on a call without an answer: lines end there",
     "value": "the percentile, seconds from when calls were due",
     "low": _LOW,

@@ -75,7 +75,7 @@ def load_times_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[R
 
 
 def load_knee_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Row]:
-    """Return percentiles of the latency by the answers that came in a second; likewise."""
+    """Return percentiles of the latency by the answers that came within the step, a second; likewise."""
     return [row for row in load_times_rows(steps, shown) if row["quantity"] == QUANTITIES["latency"]]
 
 
@@ -106,7 +106,7 @@ def load_rate_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Ro
     found: dict[str, list[Row]] = {ANSWERS: [], GOODPUT: [], TOKENS: []}
     most: dict[str, float] = defaultdict(float)
     for model, step in _named(steps, shown):
-        per_s = (step.ended_per_s, step.goodput_per_s, step.tokens_per_s)
+        per_s = (step.answered_per_s, step.goodput_per_s, step.tokens_per_s)
         for panel, value in zip(found, per_s, strict=True):
             if value is not None:
                 row = {"panel": panel, "series": model, **_at(step), "value": value, "kind": "measured"}
@@ -160,7 +160,7 @@ def load_accuracy_rows(steps: Iterable[StepAnswers], shown: Shown = None) -> lis
     """Return the accuracy of answers by rate, with its interval; rounds of a rate count together."""
     found = defaultdict[tuple[str, str], list[StepAnswers]](list)
     for step in steps:
-        if step.accuracy.trials:
+        if step.accuracy.trials and step.verdict not in UNCOUNTED:
             found[step.model, step.load.rpartition(" #")[0]].append(step)
     names = shown or told_apart(dict.fromkeys(model for model, _ in found))
     rows: list[Row] = []

@@ -52,7 +52,7 @@ def _percentiles(x: alt.X) -> Drawn:
     axis = alt.Axis(format=",~g", tickCount=5)
     scale = alt.Scale(type="log", nice=False, padding=8)
     y = alt.Y("value:Q", title=SECONDS, axis=axis, scale=scale)
-    tips = pointed_at("model:N", *_STEP, *_ENDS, "per_s:Q|,.3~r|answers/s")
+    tips = pointed_at("model:N", *_STEP, *_ENDS, "per_s:Q|,.3~r|answers within the step, per second")
     points = base.mark_point(filled=True, size=42, opacity=1).encode(y=y, tooltip=tips)
     lines = base.mark_line(strokeWidth=2).encode(y=y, detail="part:N", order=alt.Order("rate:Q"))
     known = base.transform_filter("isValid(datum.low)")
@@ -66,7 +66,7 @@ def _times() -> Drawn:
 
 
 def _knee() -> Drawn:
-    return _percentiles(_log("per_s", "answers per second (log scale)"))
+    return _percentiles(_log("per_s", "answers within the step, per second (log scale)"))
 
 
 def _rates() -> Drawn:

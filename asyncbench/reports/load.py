@@ -126,8 +126,8 @@ def _shortfall(step: StepFigures) -> Iterator[str]:
         yield f"{where}: {percent(step.dropped / step.offered)} of the calls were not sent (`max_in_flight`)."
     if step.saturated and step.arrivals != CLOSED and step.ended_per_s < BEHIND * step.answered_per_s:
         yield (
-            f"{where}: calls in flight kept growing. Only {step.ended_per_s:.3g} answers a second came before "
-            "the step ended."
+            f"{where}: calls in flight kept growing. Only {step.ended_per_s:.3g} answers a second came "
+            "before the step ended."
         )
 
 

@@ -7,6 +7,7 @@ from math import floor, isinf, log10
 from typing import Final
 
 from asyncbench.config import CLOSED
+from asyncbench.load import INCOMPLETE
 from asyncbench.reports.cost import fine
 from asyncbench.results import PERCENTILES, StepAnswers, StepFigures
 from asyncbench.shown import (
@@ -119,9 +120,13 @@ def _times(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
 
 
 def _answers(answers: Sequence[StepAnswers], labels: _Labels) -> Sheet:
-    several = len({(one.model, one.load.rpartition(" #")[0]) for one in answers}) < len(answers)
+    whole = {_rate(one) for one in answers if one.verdict != INCOMPLETE}
+    # Those of a stopped step count where its rate has no others, as other figures do.
+    shown = [one for one in answers if one.verdict != INCOMPLETE or _rate(one) not in whole]
+    shown.sort(key=lambda one: (one.model, one.arrivals, one.rate, one.round))
+    several = len({*map(_rate, shown)}) < len(shown)
     rows = []
-    for one in answers:
+    for one in shown:
         beside = one.beside
         step = one.load if several else one.load.rpartition(" #")[0]
         rows.append(
@@ -136,6 +141,10 @@ def _answers(answers: Sequence[StepAnswers], labels: _Labels) -> Sheet:
         )
     head = [*labels.head, "graded answers", ACCURACY, BESIDE_LIGHTEST, "p (Holm)", "other texts"]
     return filled(Sheet(title=labels.title("answers"), head=head, rows=rows, labels=len(labels.head)))
+
+
+def _rate(one: StepAnswers) -> tuple[str, str]:
+    return one.model, one.load.rpartition(" #")[0]
 
 
 def _repeats(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:

@@ -39,7 +39,7 @@ FROM loaded WHERE outcome <> 'failed'
 """
 _COUNTS: Final = f"""
 SELECT run, model, load, steps.arrivals, steps.rate, steps.round,
-    steps.verdict IS NOT DISTINCT FROM 'incomplete' AS stopped,
+    steps.verdict, steps.verdict IS NOT DISTINCT FROM 'incomplete' AS stopped,
     {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
     count(DISTINCT problem_id) FILTER (outcome <> 'failed') AS problems,
     avg(output_tokens) AS output_tokens, avg(reasoning_tokens) AS reasoning_tokens,
@@ -92,6 +92,7 @@ class StepAnswers:
     arrivals: str
     rate: float  # closed: callers
     round: int
+    verdict: str | None  # as in `steps`
     outcomes: Mapping[str, int]  # trials by outcome; `failed`: without an answer
     accuracy: Proportion  # of those with an answer
     beside: BesideLightest | None  # None: it is the lightest, or they have no problem in common
@@ -141,7 +142,7 @@ def _of_model(
         answers = sum(row[outcome] for outcome in Outcome) - row[Outcome.FAILED]
         text = texts.get(row["load"], {}) if row["load"] in beside else {}
         yield StepAnswers(
-            **{name: row[name] for name in ("run", "model", "load", "arrivals", "rate", "round")},
+            **{name: row[name] for name in ("run", "model", "load", "arrivals", "rate", "round", "verdict")},
             outcomes={outcome.value: row[outcome] for outcome in Outcome},
             accuracy=Proportion(
                 successes=row[Outcome.CORRECT], trials=answers, repeats=answers / max(1, row["problems"])

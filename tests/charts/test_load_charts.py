@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.charts import CHARTS, drawn, rows_of_loads, uncounted_note, write_figures
+from asyncbench.charts.load_rows import ANSWERS, GOODPUT
 from asyncbench.charts.rows import MOST_SERIES
 from asyncbench.results import answers_by_step, steps_in
 from asyncbench.views import chosen, counted
@@ -63,6 +64,21 @@ def test_answers_and_goodput_have_a_diagonal_and_tokens_have_none(one):
     assert dict(goodput["measured"])[4.0] == 0.0  # none within two seconds: a real zero
 
 
+def test_no_more_calls_keep_the_slo_than_are_answered_however_late(one):
+    steps, answers = figures(one)
+    late = [replace(step, ended=0) for step in steps]  # every answer came after its step
+    answered, kept = (
+        {
+            row["rate"]: row["value"]
+            for row in rows_of_loads(late, answers)["load_rates"]
+            if row["panel"] == name
+        }
+        for name in (ANSWERS, GOODPUT)
+    )
+    assert kept[1.0] > 0
+    assert all(answered[rate] >= kept[rate] for rate in answered)
+
+
 def test_a_cdf_of_calls_without_an_answer_ends_below_one(one):
     rows = [row for row in rows_on(one)["load_cdf"] if row["panel"] == "m: latency"]
     ends = {row["series"]: row["value"] for row in rows}
@@ -110,7 +126,9 @@ def test_ttft_stands_beside_the_latency_and_the_rates_that_were_asked_are_labell
 def test_steps_that_do_not_count_are_left_out_and_named(tmp_path):
     asked = [Loaded(model="m", rates=(1.0,)), Loaded(model="m", rates=(2.0,), verdict="client_bound")]
     steps, answers = figures(load_folder(tmp_path / "load", asked))
-    assert {row["rate"] for row in rows_of_loads(steps, answers)["load_times"]} == {1.0}
+    rows = rows_of_loads(steps, answers)
+    assert {row["rate"] for row in rows["load_times"]} == {1.0}
+    assert {row["rate"] for row in rows["load_accuracy"]} == {1.0}
     assert uncounted_note(steps) == "Left out: this computer was too slow: m poisson 2/s."
 
 

@@ -108,6 +108,20 @@ def test_repeats_are_one_row_and_their_spread_another(tmp_path):
     assert [row["step"] for row in found["answers"]] == ["40/s #1", "40/s #2"]
 
 
+def test_answers_are_by_rate_and_those_of_a_stopped_step_are_left_out(tmp_path):
+    again = folder_of(
+        tmp_path / "again",
+        step(80, FEW, verdict="incomplete"),
+        step(80, FEW, round_=2, first=1000),
+        step(40, FEW, round_=2, first=2000),
+        step(40, FEW, first=3000),
+    )
+    found = sheets(ab.report(again, "load"))["answers"]
+    assert [row["step"] for row in found] == ["40/s #1", "40/s #2", "80/s #2"]
+    alone = folder_of(tmp_path / "alone", step(80, FEW, verdict="incomplete"))
+    assert [row["step"] for row in sheets(ab.report(alone, "load"))["answers"]] == ["80/s"]
+
+
 def test_a_step_that_a_spent_budget_ended_says_so(tmp_path):
     cap = {"kind": "sweep", "of": "night", "limit_usd": 0.25}
     call = [replace_bound(event) for event in step(40, FEW)]
