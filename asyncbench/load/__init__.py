@@ -10,7 +10,7 @@ In: the `load` block of a sweep and its trials. Out: the same events as of any o
 """
 
 from asyncbench.load.arrivals import due_times as due_times
-from asyncbench.load.measuring import MEASURED as MEASURED
+from asyncbench.load.measuring import MEASURED as MEASURED, why_client_bound as why_client_bound
 from asyncbench.load.open_lane import LoadLane as LoadLane
 from asyncbench.load.resuming import (
     killed_steps as killed_steps,

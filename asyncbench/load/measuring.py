@@ -215,7 +215,8 @@ class Measuring:
         slope, grows = self._growth(steady_s)
         poisson = load.arrivals == POISSON
         sent_s = sorted(self._sent_s)
-        bound = self._client_bound(late_p99_s, lag_p99_s)
+        rate = None if load.closed else step.rate
+        bound = why_client_bound(rate, late_p99_s=late_p99_s, lag_p99_s=lag_p99_s) is not None
         return StepResult(
             load=step.name,
             model=self._alias,
@@ -257,11 +258,6 @@ class Measuring:
         due = sum(due_s >= from_s for due_s in self._due_s)
         return sum(from_s <= end_s < self.until_s for _, end_s in self._answers) >= KEPT_UP * due
 
-    def _client_bound(self, late_p99_s: float | None, lag_p99_s: float | None) -> bool:
-        gap_s = 0.0 if self.step.load.closed else 1.0 / self.step.rate
-        late = late_p99_s is not None and late_p99_s > max(LATE_S, LATE_SHARE * gap_s)
-        return late or (lag_p99_s is not None and lag_p99_s > LAG_S)
-
     def _verdict(self, bound: bool) -> str | None:
         slo = self.step.load.slo
         if self._stopped:
@@ -288,6 +284,16 @@ class Measuring:
         rest = sum((value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(means))
         error = sqrt(rest / (SLICES - 2) / spread)
         return slope / (size * SAMPLE_S), slope > T_95 * error
+
+
+def why_client_bound(rate: float | None, *, late_p99_s: float | None, lag_p99_s: float | None) -> str | None:
+    """Return what says that this computer was the bottleneck of a step; `rate`: None, of callers."""
+    most_s = LATE_S if rate is None else max(LATE_S, LATE_SHARE / rate)
+    if late_p99_s is not None and late_p99_s > most_s:
+        return f"late p99 {late_p99_s:.3g} s is more than {most_s:.2g} s"
+    if lag_p99_s is not None and lag_p99_s > LAG_S:
+        return f"the event loop's lag p99 {lag_p99_s:.3g} s is more than {LAG_S:g} s"
+    return None
 
 
 def too_many_lost(calls: int, share: float) -> int:

@@ -97,10 +97,13 @@ class LoadReport(FolderReport):
         if bound:
             yield (
                 f"This computer was the bottleneck at {_named(bound)}: the figures are its own, and there is "
-                "no verdict. The next run measures these steps again."
+                "no verdict. The next run measures these steps again, and pays for them."
             )
         if stopped := [step for step in self.steps if step.verdict == INCOMPLETE]:
-            yield f"Stopped before the end: {_named(stopped)}. The next run measures these steps again."
+            yield (
+                f"Stopped before the end: {_named(stopped)}. The next run measures these steps again, and "
+                "pays for them."
+            )
         if self.cut:
             yield f"Cut off by a crash, and left out: {self.cut:,} steps. The next run writes them down."
         if late := [step for step in self.steps if (step.late_share or 0.0) > LATE and step not in bound]:
@@ -139,8 +142,13 @@ def _promised(slo: Mapping[str, float]) -> str:
 def _named(steps: Sequence[StepFigures]) -> str:
     """Return steps by model and rate."""
     by_model = groupby(steps[:MOST_NAMED], key=lambda step: step.model)
-    named = "; ".join(f"{model} {', '.join(step.asked for step in own)}" for model, own in by_model)
+    named = "; ".join(f"{model} {', '.join(map(_place, own))}" for model, own in by_model)
     return f"{named} and {len(steps) - MOST_NAMED} more" if len(steps) > MOST_NAMED else named
+
+
+def _place(step: StepFigures) -> str:
+    why = step.bound_by if step.verdict == CLIENT_BOUND else None
+    return step.asked if why is None else f"{step.asked} ({why})"
 
 
 def _answers(step: StepAnswers) -> dict[str, object]:

@@ -14,7 +14,7 @@ import orjson
 
 from asyncbench.config import CLOSED
 from asyncbench.engine import Interval, always_valid_interval
-from asyncbench.load import CLIENT_BOUND, INCOMPLETE, MEASURED, MET, MISSED, UNRESOLVED
+from asyncbench.load import CLIENT_BOUND, INCOMPLETE, MEASURED, MET, MISSED, UNRESOLVED, why_client_bound
 from asyncbench.stats import Percentile, fewest_for, percentile, rank_of
 from asyncbench.views import FolderViews
 
@@ -143,6 +143,7 @@ class StepFigures:
     saturated: bool | None  # whether calls in flight grew to the end
     verdict: str | None
     refused_with: tuple[int, ...] = ()  # HTTP statuses of refused calls
+    bound_by: str | None = None  # what says that this computer was the bottleneck; None: nothing
     repeats: tuple["StepFigures", ...] = ()  # each step by itself, where there are several
     left_out: tuple[str, ...] = ()  # verdicts of others of this rate, which do not count
 
@@ -276,6 +277,11 @@ def _figures(
         },
         late_s=calls.get("late") or (),
         refused_with=tuple(calls.get("refused_with") or ()),
+        bound_by=why_client_bound(
+            None if step["arrivals"] == CLOSED else step["rate"],
+            late_p99_s=step["late_p99_s"],
+            lag_p99_s=step["loop_lag_p99_s"],
+        ),
         late_share=calls["late_s"] / latency_s if latency_s else None,
         ended=ended,
         output_tokens=calls["output_tokens"] if calls.get("told_tokens", -1) == answered else None,

@@ -89,11 +89,13 @@ def test_no_line_is_too_wide_and_each_table_names_its_steps(folder, width):
 
 def test_a_step_of_this_computer_has_no_verdict_and_late_calls_are_told(tmp_path):
     late = folder_of(
-        tmp_path / "late", step(40, [0.02] * 100), step(80, FEW, first=1000, verdict="client_bound")
+        tmp_path / "late",
+        step(40, [0.02] * 100),
+        step(80, FEW, first=1000, verdict="client_bound", late_p99_s=0.265),
     )
     text = ab.report(late, "load").as_text(width=200)
     assert "This computer was late by more than 1 % of the latency at small 40/s: by 4.8%." in text
-    assert "This computer was the bottleneck at small 80/s" in text
+    assert "bottleneck at small 80/s (late p99 0.265 s is more than 0.005 s): the figures are its own" in text
     assert "80/s has no verdict: this computer was the bottleneck." in text
 
 
