@@ -29,6 +29,7 @@ from asyncbench.load.steps import (
     LoadStep as LoadStep,
     StepsBefore as StepsBefore,
     base_of as base_of,
+    few_problems as few_problems,
     listed as listed,
     step_text as step_text,
     to_measure as to_measure,

@@ -12,6 +12,7 @@ from asyncbench.load.arrivals import GAMMA, due_times
 from asyncbench.records import StepResult
 from asyncbench.shown import count
 
+FEW_PROBLEMS: Final = 100  # fewer make intervals of accuracy wide, however often each is asked
 INCOMPLETE, CLIENT_BOUND = "incomplete", "client_bound"  # verdicts on steps that are measured again
 MET, MISSED, UNRESOLVED = "met", "missed", "unresolved"
 SHUFFLED: Final = "shuffled"
@@ -141,3 +142,14 @@ def step_text(step: StepResult) -> str:
         parts.append("calls in flight kept growing")
     said = (step.verdict or "").replace("_", " ")
     return f"{step.model}, {step.load}: {', '.join(parts)}{f': {said}' if said else ''}"
+
+
+def few_problems(problems: int, *, calls: float) -> str:
+    """Return that so few problems say little of accuracy; empty: they are enough, or asked once."""
+    if not 0 < problems < min(FEW_PROBLEMS, calls):
+        return ""
+    return (
+        f"{problems:,} problem{'s' * (problems != 1)}, each asked about {calls / problems:,.0f} times: a "
+        "problem counts once, so intervals of accuracy stay wide. "
+        f"Ask {FEW_PROBLEMS} or more: raise `trials` or `tries`."
+    )

@@ -17,6 +17,7 @@ from asyncbench.load import (
     RateSearch,
     StepsBefore,
     base_of,
+    few_problems,
     most_calls,
     refuse_beyond_limits,
     steps_before,
@@ -133,7 +134,7 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
         simulated=any(model.simulated for model in asked),
         steps=tuple(steps),
         latency_s={model.alias: latency[0] for model, latency in zip(asked, latencies, strict=True)},
-        assumptions=tuple(_assumptions(sweep.load, asked, latencies, steps)),
+        assumptions=(*_assumptions(sweep.load, asked, latencies, steps), *_few_problems(plans, steps)),
     )
 
 
@@ -203,6 +204,13 @@ def _latency_s(folder: Path, model: Model, plan: ModelPlan) -> tuple[float, int]
         if seen := [row["latency_s"] for row in rows if row["latency_s"] is not None]:
             return median(seen), len(seen)
     return latency_of(plan.output_tokens / max(1, plan.left)), 0
+
+
+def _few_problems(plans: Sequence[ModelPlan], steps: Sequence[PlannedStep]) -> Iterator[str]:
+    problems = min((plan.left for plan in plans), default=0)
+    calls = max((step.counted * step.times for step in steps), default=0)
+    if said := few_problems(problems, calls=calls):
+        yield f"A step of {calls:,} calls: {said}"
 
 
 def _assumptions(

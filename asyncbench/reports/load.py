@@ -1,5 +1,6 @@
 """`report --style load`: what each rate of a load came to, and the highest that kept the SLO."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
@@ -7,7 +8,7 @@ from typing import Any, Final
 
 from asyncbench.config import CLOSED
 from asyncbench.errors import ConfigError
-from asyncbench.load import CLIENT_BOUND, INCOMPLETE
+from asyncbench.load import CLIENT_BOUND, INCOMPLETE, few_problems
 from asyncbench.reports.cost import budgets_in
 from asyncbench.reports.load_sheets import load_sheets, what_is_lacking
 from asyncbench.results import (
@@ -29,15 +30,32 @@ from asyncbench.views import Chosen, Folders, FolderViews, chosen, counted
 LATE: Final = 0.01  # of the latency: where this computer was later than that, it is said
 BEHIND: Final = 0.98  # of the calls that were due: fewer answers came within a step, and it is said
 MOST_NAMED: Final = 8  # steps in a note
+# Each with the words of headings under one of which it is shown.
 FORMULAS: Final = (
-    "Times are seconds from when a call was due. Late: to its written request, without connecting. TTFT: to "
-    "the first token, thinking included. Latency: to the end of the answer.",
-    "TPOT: (latency − TTFT) / (output tokens − 1), without tokens of thinking that is not shown.",
-    "p95: the least time that 95 % of the calls did not exceed; calls without an answer exceed all.",
-    "In brackets: 95 % intervals. Those of times (order statistics) are too narrow where calls wait in one "
-    "queue: repeat steps. That of `kept the SLO` decides the verdict, and holds whenever you look.",
-    "Per second: of the calls that were due in the step, over its seconds. Goodput: those that kept the SLO.",
-    "Cost per 1,000 answers: dollars of all these calls, over their answers.",
+    (
+        "Times are seconds from when a call was due. Late: to its written request, without connecting. TTFT: "
+        "to the first token, thinking included. Latency: to the end of the answer.",
+        {"late", "TTFT", "latency"},
+    ),
+    (
+        "TPOT: (latency − TTFT) / (output tokens − 1), without tokens of thinking that is not shown.",
+        {"TPOT"},
+    ),
+    (
+        "p95: the least time that 95 % of the calls did not exceed; calls without an answer exceed all.",
+        {"TTFT", "TPOT", "latency"},
+    ),
+    (
+        "In brackets: 95 % intervals. Those of times (order statistics) are too narrow where calls wait in "
+        "one queue: repeat steps. That of `kept the SLO` decides the verdict, and holds whenever you look.",
+        {"latency", "kept"},
+    ),
+    (
+        "Per second: of the calls that were due in the step, over its seconds. Goodput: those that kept the "
+        "SLO.",
+        {"due"},
+    ),
+    ("Cost per 1,000 answers: dollars of all these calls, over their answers.", {"cost"}),
 )
 CLOSED_LOOP: Final = (
     "Callers waited for their answers (`closed`). A slow server slows them, so these latencies look better "
@@ -47,6 +65,9 @@ _PROMISES: Final = {"ttft": "TTFT", "ttfo": "first token of the answer", "tpot":
 _DEAREST: Final = """
 SELECT model, any_value(provider) AS provider, max(coalesce(reserved_usd, most_usd)) AS usd
 FROM attempts GROUP BY model
+"""
+_PROBLEMS: Final = """
+SELECT count(DISTINCT problem_id) AS problems, count(*) AS graded FROM loaded WHERE outcome <> 'failed'
 """
 _CUT: Final = """
 SELECT DISTINCT model, load FROM attempts ANTI JOIN steps USING (model, load) WHERE load IS NOT NULL
@@ -60,6 +81,8 @@ class LoadReport(FolderReport):
     steps: tuple[StepFigures, ...]
     answers: tuple[StepAnswers, ...]
     highest: tuple[HighestRate, ...]
+    problems: int  # that were answered
+    graded: int  # answers to them
     cut: int  # steps that a killed run began: the next run measures them again
 
     def _data(self) -> dict[str, Any]:  # Any: JSON
@@ -70,24 +93,31 @@ class LoadReport(FolderReport):
             "highest": [asdict(one) | {"text": one.text} for one in self.highest],
             "answers": [_answers(step) for step in self.answers],
             "notes": [*self._warnings()],
-            "formulas": list(FORMULAS),
+            "formulas": [text for text, _ in FORMULAS],
         }
 
     def _parts(self) -> Iterator[str | Sheet]:
         yield from self._simulated()
         yield from self._asked()
         yield from self._warnings()
-        yield from load_sheets(self.steps, self.answers)
+        sheets = list(load_sheets(self.steps, self.answers))
+        yield from sheets
         yield from (one.text for one in self.highest)
         yield from notes_under_load(self.answers)
         yield from what_is_lacking(self.steps)
-        yield from FORMULAS
+        heads = {word for sheet in sheets for column in sheet.head for word in column.split()}
+        yield from (text for text, words in FORMULAS if words & heads)
 
     def _asked(self) -> Iterator[str]:
         """Yield how calls came, and what was promised."""
         arrivals = ", ".join(dict.fromkeys(step.step.partition(" ")[0] for step in self.steps))
-        slos = dict.fromkeys(_promised(step.slo) for step in self.steps if step.slo is not None)
-        yield " ".join([f"Arrivals: {arrivals}.", *(f"SLO: {slo}." for slo in slos)])
+        slos = defaultdict[str, dict[str, None]](dict)
+        for step in self.steps:
+            if step.slo is not None:
+                slos[_promised(step.slo)][step.model] = None
+        whose = (f" of {', '.join(models)}" if len(slos) > 1 else "" for models in slos.values())
+        told = (f"SLO{of}: {slo}." for of, slo in zip(whose, slos, strict=True))
+        yield " ".join([f"Arrivals: {arrivals}.", *told])
         if any(step.arrivals == CLOSED for step in self.steps):
             yield CLOSED_LOOP
 
@@ -114,6 +144,8 @@ class LoadReport(FolderReport):
             yield f"This computer was late by more than 1 % of the latency at {_named(late)}: by {shares}."
         for step in self.steps:
             yield from _shortfall(step)
+        if said := few_problems(self.problems, calls=self.graded):
+            yield said
 
 
 def _shortfall(step: StepFigures) -> Iterator[str]:
@@ -201,11 +233,14 @@ def _load_report(views: FolderViews) -> LoadReport:
     if not steps:
         raise NothingToShowError(of, f"{of} has no steps of a load. `asyncbench load` measures them.")
     known = bool(views.manifest.get("simulated"))
+    answers = tuple(one for one in answers_by_step(views) if one.load)
+    (counts,) = views.rows(_PROBLEMS)
     return LoadReport(
         folder=str(of),
         simulated_note=note_of_simulated(views, known=known),
         steps=steps,
-        answers=tuple(one for one in answers_by_step(views) if one.load),
+        answers=answers,
+        **counts,
         highest=highest_rates(steps, spent=spent_models(views)),
         cut=len(views.rows(_CUT)),
     )

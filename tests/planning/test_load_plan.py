@@ -52,6 +52,14 @@ def test_it_says_which_percentiles_it_has_too_few_calls_for(tmp_path, problems):
     assert "too few for" not in planned(tmp_path, problems, STEPS | {"duration": 300}).as_text()
 
 
+def test_it_says_that_few_problems_are_asked_over_and_over(tmp_path):
+    few = problem_set(tmp_path / "sets", trials=1)
+    text = planned(tmp_path, few, STEPS).as_text(width=300)
+    assert "a problem counts once" in text
+    seldom = planned(tmp_path, few, STEPS | {"duration": 1, "rates": [1]}).as_text(width=300)
+    assert "a problem counts once" not in seldom
+
+
 def test_what_is_measured_is_left_out(tmp_path, problems):
     done: dict[str, Any] = {
         "load": "poisson 2/s #1",

@@ -7,6 +7,7 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.shown import Sheet
+from tests.reports.load_folders import Loaded, load_folder
 from tests.reports.loaded import folder_of, step
 
 GOOD = [0.2 + n / 1000 for n in range(400)]
@@ -168,6 +169,29 @@ def test_a_step_without_any_answer_has_no_times_and_says_why(tmp_path):
         "no rate is sure to keep the SLO. 5/s missed it: 100.0% of the calls were refused."
         in report.as_text()
     )
+
+
+def test_few_problems_are_told_with_a_way_out(tmp_path):
+    few = load_folder(tmp_path / "few", [Loaded(model="m", rates=(1.0,))])
+    assert "50 problems, each asked about 2 times: a problem counts once" in ab.report(few, "load").as_text(
+        width=200
+    )
+    once = load_folder(tmp_path / "once", [Loaded(model="m", rates=(1.0,), calls=50)])
+    assert "problems, each asked" not in ab.report(once, "load").as_text(width=200)
+
+
+def test_each_slo_is_told_with_its_models_and_formulas_are_of_columns_that_are_shown(tmp_path):
+    strict = {"latency": 1.0, "share": 0.9}
+    two = folder_of(
+        tmp_path / "two",
+        step(40, [None] * 9, model="a"),
+        step(40, [None] * 9, model="b", first=99, slo=strict),
+    )
+    text = ab.report(two, "load").as_text(width=200)
+    assert "SLO of a: latency up to 2 s for 90 % of the calls. SLO of b: latency up to 1 s" in text
+    assert "Per second:" in text
+    assert "TPOT:" not in text
+    assert "p95:" not in text
 
 
 def test_several_folders_stand_side_by_side(folder, tmp_path):
