@@ -32,6 +32,7 @@ from asyncbench.results import (
     steps_in,
 )
 from asyncbench.shown import (
+    MISSING,
     PER_CORRECT,
     Sheet,
     count,
@@ -57,6 +58,14 @@ MEANING: Final = (
     "Accuracy is of the calls that were answered; `beside the best` is on the problems that both answered. "
     "Times are seconds; where a load was run they count from when a call was due."
 )
+
+# What leaves it open whether a rate keeps its SLO, in words.
+_UNKNOWN: Final = {
+    "client": "this computer was the bottleneck",
+    "budget": "budget",
+    "stopped": "stopped early",
+    "too_few_calls": "too few calls",
+}
 
 # Each answer as a repeat of its problem: those of two models under one condition, step and repeat are paired.
 _ANSWERS: Final = """
@@ -122,6 +131,7 @@ class Providers(FolderReport):
     lines: tuple[ProviderLine, ...]
     fairness: Fairness
     mixtures: tuple[str, ...]
+    absent: tuple[str, ...]  # models without a call that counts
 
     def _data(self) -> dict[str, object]:
         return {
@@ -129,6 +139,7 @@ class Providers(FolderReport):
             "simulated": self.simulated,
             "fairness": asdict(self.fairness) | {"notes": list(self.fairness.notes())},
             "mixtures": list(self.mixtures),
+            "absent": list(self.absent),
             "providers": list(map(_as_mapping, self.lines)),
         }
 
@@ -137,6 +148,14 @@ class Providers(FolderReport):
         yield MEANING
         yield from self.fairness.notes()
         yield from self.mixtures
+        if self.absent:
+            yield f"Without a line, for no call of theirs counts: {', '.join(self.absent)}."
+        for line in self.lines:
+            if line.figures.asked_by == "load" and line.figures.step is None:
+                yield (
+                    f"{line.figures.model} has no times: in each of its steps this computer was the "
+                    "bottleneck, or it was stopped early."
+                )
 
     def _sheets(self) -> Iterator[Sheet]:
         for title, columns in _SHEETS.items():
@@ -178,6 +197,7 @@ def _providers(views: FolderViews) -> Providers:
         ),
         fairness=fairness_of(views, best_first),
         mixtures=mixtures(views),
+        absent=tuple(sorted({step.model for step in steps} - {one.model for one in figures})),
     )
 
 
@@ -234,8 +254,15 @@ def _difference(line: ProviderLine) -> str:
 def _highest(line: ProviderLine) -> str:
     if line.highest is None:
         return "-"
-    unit = " callers" if line.highest.arrivals == CLOSED else "/s"
-    return "none" if line.highest.kept is None else f"{line.highest.kept:g}{unit}"
+    kept = line.highest.kept
+    if kept is None:  # nobody knows, unless a rate surely missed it
+        return "unknown" if line.highest.stopped_by in _UNKNOWN else "none"
+    return f"{kept:g} callers" if line.highest.arrivals == CLOSED else _a_minute(60 * kept)
+
+
+def _stopped_by(line: ProviderLine) -> str:
+    by = (line.highest and line.highest.stopped_by) or MISSING
+    return _UNKNOWN.get(by, by.replace("slo", "SLO"))
 
 
 def _a_minute(calls: float | None) -> str:
@@ -298,9 +325,7 @@ _CAPACITY: Final[Columns] = {
     "Retry-After": _retry_after,
     "went through after it": _obeyed,
     "highest rate": _highest,
-    "stopped by": lambda line: (
-        ((line.highest and line.highest.stopped_by) or "-").replace("_", " ").replace("slo", "SLO")
-    ),
+    "stopped by": _stopped_by,
     "limit promised": lambda line: _limits(line.figures.limits.promised),
     "limit in force": lambda line: _limits(line.figures.limits.told),
     "limit found": lambda line: _a_minute(line.figures.limits.found),

@@ -8,7 +8,7 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.records import LaneMinute
-from asyncbench.reports.providers import providers_on
+from asyncbench.reports.providers import _highest, _stopped_by, providers_on
 from asyncbench.store.folder import Store
 from tests.reports import answered
 from tests.reports.load_folders import Loaded, load_folder
@@ -178,6 +178,20 @@ def test_two_folders_are_providers_of_one(tmp_path):
     names = [line["model"] for line in json.loads(report.as_json())["providers"]]
     assert sorted(names) == ["m in load", "m in sweep"]
     assert "NOT the same load" in report.as_text()
+
+
+def test_what_this_computer_spoilt_is_unknown_and_who_has_no_calls_is_named(tmp_path):
+    spoilt = Loaded(model="m", rates=(1.0,), verdict="client_bound")
+    stopped = Loaded(model="gone", rates=(1.0,), calls=0, verdict="incomplete")
+    folder = load_folder(tmp_path / "load", [spoilt, stopped])
+    text = providers_on(folder).as_text(width=200)
+    assert "m has no times: in each of its steps this computer was the bottleneck" in text
+    assert "Without a line, for no call of theirs counts: gone." in text
+    (line,) = providers_on(folder).lines
+    assert (_highest(line), _stopped_by(line)) == ("unknown", "this computer was the bottleneck")
+    kept = load_folder(tmp_path / "kept", [Loaded(model="m", rates=(1.0,), verdict="met")])
+    (line,) = providers_on(kept).lines
+    assert _highest(line) == "60 RPM"  # the unit of all limits
 
 
 def test_parts_of_steps_are_no_steps(tmp_path):
