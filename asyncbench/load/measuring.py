@@ -6,7 +6,6 @@ Times count from when a call was due. A call belongs to the phase in which it wa
 import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from itertools import pairwise
 from math import ceil, inf, sqrt
 from statistics import fmean, median
@@ -16,7 +15,7 @@ from asyncbench.config import Slo
 from asyncbench.engine import LOST, Counters, Turn, always_valid_interval
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.load.arrivals import POISSON, dispersion_p, ks_p
-from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep
+from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep, slo_of
 from asyncbench.records import Attempt, Reply, StepResult
 
 WARMUP, MEASURED = "warmup", "measured"
@@ -244,8 +243,9 @@ class Measuring:
             client_bound=bound,
             saturated=None if grows is None else grows and not self._kept_up(steady_s),
             met=None if load.slo is None else self._met,
-            slo=None if load.slo is None else _said_of(load.slo),
+            slo=slo_of(load),
             verdict=self._verdict(bound),
+            asked=step.asked,
         )
 
     def _steady_s(self) -> float:
@@ -313,7 +313,3 @@ def kind_of(status: str, http_status: int | None) -> str:
     if status in _TOO_MANY or http_status in _REFUSING:
         return "refused"
     return UNFINISHED if status in (UNFINISHED, LOST) else "failed"
-
-
-def _said_of(slo: Slo) -> dict[str, float]:
-    return {name: value for name, value in asdict(slo).items() if value is not None}

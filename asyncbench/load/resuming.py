@@ -22,14 +22,17 @@ _TOKENS: Final = ("input_tokens", "output_tokens")
 _READ: Final = ("load", "phase", "status", "http_status", "due_at", "in_flight")
 
 
-def steps_before(folder: Path, alias: str) -> StepsBefore:
-    """Return the steps of a model that earlier runs began; raises StoreError."""
+def steps_before(folder: Path, alias: str, asked: str) -> StepsBefore:
+    """Return the steps of a model that earlier runs began; raises StoreError.
+
+    Those count that were asked as `asked` says; see `asked_by_steps`.
+    """
     if not is_results_folder(folder):
-        return StepsBefore()
+        return StepsBefore(asked=asked)
     results = read_steps(folder, filters=[("model", "==", alias)]).to_pylist()
     calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].drop_null()
     names = {*calls.unique().to_pylist(), *(row["load"] for row in results)}
-    return StepsBefore(names=sorted(names), results=results, calls=len(calls))
+    return StepsBefore(names=sorted(names), results=results, calls=len(calls), asked=asked)
 
 
 def limits_before(folder: Path, alias: str) -> Mapping[str, float]:

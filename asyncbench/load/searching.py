@@ -177,7 +177,14 @@ class RateSearch:
             found = known[nth]
         else:
             number = self.before.next_round(self.load, rate)
-            step = LoadStep(load=self.load, rate=rate, round=number, seconds=seconds, gives_up=True)
+            step = LoadStep(
+                load=self.load,
+                rate=rate,
+                round=number,
+                seconds=seconds,
+                gives_up=True,
+                asked=self.before.asked,
+            )
             found = asdict((yield from measured_whole(step, self.before)))
         if found["verdict"] == CLIENT_BOUND:
             self.bound_at = rate

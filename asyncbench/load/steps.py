@@ -3,9 +3,11 @@
 from array import array
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from random import Random
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 from asyncbench.config import Load
 from asyncbench.load.arrivals import GAMMA, due_times
@@ -31,6 +33,7 @@ class LoadStep:
     rate: float  # calls a second; closed: callers
     round: int  # number of the step among all of this rate, from 1
     seconds: float  # in which its calls count
+    asked: str | None = None  # how, as `StepResult` has it
     gives_up: bool = False  # ends as soon as it is certain that it misses the SLO
 
     @property
@@ -65,13 +68,19 @@ def base_of(load: Load, rate: float) -> str:
     return f"{load.arrivals}{shape} {rate:g}/s"
 
 
+def slo_of(load: Load) -> dict[str, float] | None:
+    """Return what a load promises, by name; None: nothing."""
+    return None if load.slo is None else {k: v for k, v in asdict(load.slo).items() if v is not None}
+
+
 @dataclass(slots=True, kw_only=True)
 class StepsBefore:
     """The steps of one model that earlier runs began."""
 
     names: Collection[str] = ()  # of all of them, those that were never finished, too
-    results: Sequence[Mapping[str, object]] = ()  # rows of `steps`
+    results: Sequence[Mapping[str, Any]] = ()  # rows of `steps`
     calls: int = 0
+    asked: str | None = None  # how steps ask now, as `StepResult` has it
     _rounds: Counter[str] = field(default_factory=Counter)  # the highest number, by base
 
     def __post_init__(self) -> None:
@@ -84,15 +93,22 @@ class StepsBefore:
         self._rounds[base_of(load, rate)] += 1
         return self._rounds[base_of(load, rate)]
 
-    def of(self, load: Load, rate: float, seconds: float) -> list[Mapping[str, object]]:
-        """Return what complete steps of a rate came to that were measured as they would be now."""
+    def of(self, load: Load, rate: float, seconds: float) -> list[Mapping[str, Any]]:
+        """Return what complete steps of a rate came to that were measured as they would be now.
+
+        A search ends a step as soon as it surely misses: such a step is shorter.
+        """
+        early = load.find is not None
         return [
             row
             for row in self.results
             if str(row["load"]).rpartition(" #")[0] == base_of(load, rate)
             and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
-            and row["warmup_s"] == load.warmup
-            and (row["seconds"] == seconds or row["verdict"] == MISSED)  # known early
+            and (row["warmup_s"], row["asked"]) == (load.warmup, self.asked)
+            and (None if row["slo"] is None else orjson.loads(row["slo"])) == slo_of(load)
+            and (
+                row["seconds"] == seconds or (early and row["verdict"] == MISSED and row["seconds"] < seconds)
+            )
         ]
 
 
@@ -114,7 +130,13 @@ def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep
     done = {rate: len(measured.of(load, rate, load.duration)) for rate in load.rates}
     order = ((n, rate) for n in range(repeats) for rate in ordered(load, n))
     return [
-        LoadStep(load=load, rate=rate, round=measured.next_round(load, rate), seconds=load.duration)
+        LoadStep(
+            load=load,
+            rate=rate,
+            round=measured.next_round(load, rate),
+            seconds=load.duration,
+            asked=measured.asked,
+        )
         for n, rate in order
         if n >= done[rate]
     ]

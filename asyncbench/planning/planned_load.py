@@ -32,7 +32,7 @@ from asyncbench.records import Model
 from asyncbench.shown import Report, Sheet, dollars, duration
 from asyncbench.stats import fewest_for
 from asyncbench.store import is_results_folder, read_attempts
-from asyncbench.sweeps import check_sets, chosen_models
+from asyncbench.sweeps import asked_by_steps, check_sets, chosen_models
 
 FEWEST: Final = {name: fewest_for(share) for name, share in (("p90", 0.9), ("p95", 0.95), ("p99", 0.99))}
 HEAD = ("model", "step", "times", "calls", "counted of one", "in flight", "cost", "worst case", "time")
@@ -121,12 +121,13 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
         sets = sets_of(at_rest, asked, Path(made))
         check_sets(at_rest, asked, sets)
+        ways = {model.alias: asked_by_steps(sweep, sweep.load, model, sets[model.alias]) for model in asked}
         plans = plan_of(at_rest, asked, sets, limit=None, finished=frozenset(), begun=False).models
     latencies = [_latency_s(sweep.out, model, plan) for model, plan in zip(asked, plans, strict=True)]
     steps = [
         step
         for model, plan, (latency_s, _) in zip(asked, plans, latencies, strict=True)
-        for step in _steps(sweep, sweep.load, model, plan, latency_s)
+        for step in _steps(sweep, sweep.load, model, plan, latency_s, ways[model.alias])
     ]
     return LoadPlan(
         sweep=sweep.name,
@@ -139,9 +140,9 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
 
 
 def _steps(
-    sweep: Sweep, load: Load, model: Model, plan: ModelPlan, latency_s: float
+    sweep: Sweep, load: Load, model: Model, plan: ModelPlan, latency_s: float, asked: str
 ) -> Iterator[PlannedStep]:
-    before = steps_before(sweep.out, model.alias)
+    before = steps_before(sweep.out, model.alias, asked)
     if load.find is not None:
         yield from _search(load, load.find, before, plan, latency_s)
         return

@@ -282,6 +282,7 @@ class StepResult:
     met: int | None  # calls that kept the SLO; None: there is none
     slo: Mapping[str, float] | None
     verdict: str | None  # None: no SLO
+    asked: str | None = None  # a digest of how it was asked; None: nobody knows
 
 
 Event = Sent | Ended | Result | LaneMinute | Skipped | StepResult

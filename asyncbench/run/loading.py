@@ -21,7 +21,7 @@ from asyncbench.load import (
 )
 from asyncbench.records import Model, RetryPolicy, Trial
 from asyncbench.run.state import RunState
-from asyncbench.sweeps import trials_of
+from asyncbench.sweeps import asked_by_steps, trials_of
 
 WITHOUT_END: Final = 10**9  # repeats of the problems: a step takes as many as it needs
 
@@ -73,7 +73,7 @@ def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
     """Return the lane that measures the steps of one model."""
     model = asker.model
     folder = run.store.folder
-    before = steps_before(folder, model.alias)
+    before = steps_before(folder, model.alias, asked_by_steps(run.sweep, load, model, run.sets[model.alias]))
     for step in killed_steps(folder, model.alias, before):
         asker.keep(step)
     finding = None

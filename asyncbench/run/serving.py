@@ -11,7 +11,7 @@ from asyncbench.records import Model
 from asyncbench.run.refusals import SERVER_ENDED
 from asyncbench.run.state import RunState
 from asyncbench.servers import StartedServer, running_servers
-from asyncbench.sweeps import trials_of
+from asyncbench.sweeps import asked_by_steps, trials_of
 
 LOGS: Final = "servers"  # of a results folder: what servers wrote
 
@@ -38,7 +38,8 @@ def _is_asked(run: RunState, model: Model) -> bool:
     if options.ends:
         return False
     if options.load is not None and load is not None:
-        before = steps_before(run.store.folder, model.alias)
+        asked = asked_by_steps(run.sweep, load, model, run.sets[model.alias])
+        before = steps_before(run.store.folder, model.alias, asked)
         if load.find is not None:
             return not RateSearch(load=load, find=load.find, before=before).is_over
         return any(True for _ in to_measure(load, run.sweep.repeats, before))

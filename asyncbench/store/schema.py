@@ -406,6 +406,9 @@ _STEPS = (
         "promised share) or `unresolved` (it is not). With or without SLO: `client_bound` (its figures are "
         "those of this computer) or `incomplete` (it was stopped; the next run measures it again). NULL: "
         "there is no SLO.",
+        asked="Hash of how its calls were asked: the model, the conditions, the problems, `drain`, `think`, "
+        "`max_in_flight` and `same_problems`. Only a step with the same hash and SLO counts as measured. "
+        "NULL: not known.",
     ),
 )
 STEPS = _schema(_STEPS)

@@ -4,7 +4,10 @@ In: a sweep, its problem sets and its folder. Out: trials in balanced order, and
 Reuse and skipping belong here.
 """
 
-from asyncbench.sweeps.asked_alike import check_asked_alike as check_asked_alike
+from asyncbench.sweeps.asked_alike import (
+    asked_by_steps as asked_by_steps,
+    check_asked_alike as check_asked_alike,
+)
 from asyncbench.sweeps.budget_bounds import (
     ASKED as ASKED,
     check_budget as check_budget,

@@ -1,17 +1,20 @@
 """Whether the answers of a results folder can stand beside those of a sweep: reports tell both by names."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Any, Final
 
 import pyarrow as pa
 
-from asyncbench.config import Sweep
+from asyncbench.config import Load, Sweep
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems import open_set
-from asyncbench.prompting import TrialIds
+from asyncbench.prompting import TrialIds, asked_as
+from asyncbench.records import Model
 from asyncbench.store import SWEEP_FILE, copies, is_results_folder, iter_trials, patiently
 from asyncbench.suites import SUITES
+from asyncbench.sweeps.trials import AskedSet
 
 _WAY: Final = ("suite", "model", "condition", "style", "condition_params", "params")
 _OF_ONE: Final = ("trial_id", "problem_id", "repeat")
@@ -33,6 +36,18 @@ def check_asked_alike(sweep: Sweep) -> None:
                 f"--out {sweep.out}: it holds {fault}. Name another folder, or continue with: "
                 f"asyncbench run {sweep.out / SWEEP_FILE}"
             )
+
+
+def asked_by_steps(sweep: Sweep, load: Load, model: Model, sets: Sequence[AskedSet]) -> str:
+    """Return a digest of how the steps of a load ask a model: those of two digests are not compared."""
+    said = blake2b(digest_size=16)
+    for condition in sweep.conditions_of(model.alias):
+        said.update(asked_as(model, condition))
+    for asked in sets:
+        said.update(asked.problems.digest.encode())
+    how = (load.drain, load.think, load.max_in_flight, load.same_problems)
+    said.update(repr((how, model.serve and model.serve.command)).encode())
+    return said.hexdigest()
 
 
 def _other_seeds(sweep: Sweep) -> Iterator[str]:

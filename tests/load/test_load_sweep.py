@@ -24,8 +24,10 @@ from asyncbench import (
 from asyncbench.config import as_mapping, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.planning import load_plan
+from asyncbench.problems import open_set
 from asyncbench.run import Exit, RunOptions, run_as_told
 from asyncbench.store.verify import verify_folder
+from asyncbench.sweeps import asked_by_steps, asked_once
 from tests.commands import asyncbench_here
 from tests.processes import Forked
 from tests.sweep_files import Said, entry, problem_set, simulator, sweep
@@ -103,7 +105,8 @@ def test_what_is_measured_is_not_measured_again_and_more_is(server, problems, tm
         return max(rows, key=lambda row: row["round"])["client_bound"]  # as on a busy machine
 
     loaded(asked(server, problems, tmp_path / "out", rates=[10]))
-    assert read_steps(tmp_path / "out")["load"].to_pylist() == ["constant 10/s #1"]
+    (step,) = read_steps(tmp_path / "out").to_pylist()
+    assert (step["load"], len(step["asked"])) == ("constant 10/s #1", 32)
     to_repeat, again = bound(), loaded(asked(server, problems, tmp_path / "out", rates=[10]))
     assert [step.load for step in again.steps or ()] == ["constant 10/s #2"] * to_repeat
     assert ("Every step was measured before" in again.as_text()) != to_repeat
@@ -111,6 +114,20 @@ def test_what_is_measured_is_not_measured_again_and_more_is(server, problems, tm
     begun = [step.load.partition(" #")[0] for step in summary.steps or ()]
     assert sorted(begun) == ["constant 10/s"] * to_repeat + ["constant 20/s"]
     assert load_sweep(tmp_path / "out" / "sweep.yaml").load == asked(server, problems, tmp_path).load
+
+
+def test_a_step_tells_how_it_was_asked(server, problems, tmp_path):
+    def how(model="simulated/oracle", params=None, **load):
+        one = entry(server, model, **({} if params is None else {"params": params}))
+        planned = sweep(tmp_path, problems, one, load=STEPS | {"rates": [10]} | load)
+        sets = asked_once([open_set(problems)])
+        assert planned.load is not None
+        return asked_by_steps(planned, planned.load, planned.models[0], sets)
+
+    ways = [how(), how("simulated/null"), how(max_in_flight=7), how(drain="9s"), how(same_problems=False)]
+    ways += [how(params={"max_tokens": 64}), how(arrivals="closed", think="1s")]
+    assert len({*ways}) == len(ways)
+    assert how() == how(rates=[20], duration="9s", slo={"latency": 1})
 
 
 def test_a_closed_loop_has_as_many_callers_as_it_says(server, problems, tmp_path):

@@ -10,8 +10,8 @@ import pytest
 
 from asyncbench.engine import Cap, Counters, Ledger
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.load import StepsBefore, due_times, open_lane
-from asyncbench.load.measuring import keeps
+from asyncbench.load import StepsBefore, due_times, open_lane, to_measure
+from asyncbench.load.measuring import Measuring, keeps
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED
 from asyncbench.pricing import picodollars
 from asyncbench.records import Attempt, Limits, Outcome, Usage
@@ -278,7 +278,7 @@ def test_a_budget_ends_a_step_at_the_first_call_that_it_cannot_hold():
 
 def test_earlier_steps_are_not_measured_again_and_interrupted_ones_get_another_number():
     load = load_of(rates=[1, 2, 4], duration="10s", order="rising")
-    like: dict[str, object] = {"warmup_s": 0.0, "seconds": 10.0, "verdict": None}
+    like: dict[str, object] = {"warmup_s": 0.0, "seconds": 10.0, "verdict": None, "slo": None, "asked": None}
     results = [
         like | {"load": "poisson 1/s #1"},
         like | {"load": "poisson 1/s #2"},
@@ -292,6 +292,26 @@ def test_earlier_steps_are_not_measured_again_and_interrupted_ones_get_another_n
         *("poisson 2/s #3", "poisson 4/s #3"),
         *("poisson 2/s #4", "poisson 4/s #4"),
     ]
+
+
+def test_a_step_that_was_asked_otherwise_or_promised_something_else_is_measured_again():
+    load = load_of(rates=[4], duration="10s", slo={"latency": 1})
+    row = {"load": "poisson 4/s #1", "warmup_s": 0.0, "seconds": 10.0, "verdict": MISSED, "asked": "a"}
+    row["slo"] = '{"latency":1.0,"share":0.95}'
+
+    def known(load, *, now="a", **changed):
+        before = StepsBefore(names=["poisson 4/s #1"], results=[row | changed], asked=now)
+        return len(before.of(load, 4.0, 10.0))
+
+    assert known(load) == 1
+    assert known(load, now="b") == known(load, asked=None) == 0  # of an old folder nobody knows
+    assert known(load, slo='{"latency":0.5,"share":0.95}') == known(load, slo=None) == 0
+    finding = load_of(find={"lowest": 1, "highest": 9}, duration="10s", slo={"latency": 1})
+    for seconds in (4.0, 40.0):  # only a search ends a step early
+        assert known(load, seconds=seconds) == 0
+        assert known(finding, seconds=seconds) == (seconds < 10)
+    (step,) = to_measure(load, 1, StepsBefore(asked="a"))
+    assert Measuring(step, "m", epoch_s=0.0).step.asked == "a"
 
 
 @pytest.mark.parametrize("most_behind_s", [30.0, 0.5])

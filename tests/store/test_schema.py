@@ -57,7 +57,7 @@ COLUMNS = {
     "steps": """
         load model arrivals rate round began_at warmup_s seconds offered dropped sent answered refused failed
         unfinished late_p50_s late_p99_s loop_lag_p99_s in_flight_mean in_flight_max in_flight_slope ks_p
-        dispersion_p client_bound saturated met slo verdict
+        dispersion_p client_bound saturated met slo verdict asked
         """,
 }
 ROWS = {
