@@ -72,8 +72,10 @@ class LoadLane:
         self._model, self._now_s = LaneModel(self.askers[0]), asyncio.get_running_loop().time
         step = next(self.steps, None)
         while step is not None and not self._over:
+            before = len(self.results)
             await self._measure(step)
-            self.say(step_text(self.results[-1]))
+            for result in self.results[before:]:  # none, if it never began
+                self.say(step_text(result))
             if self._over:
                 break
             step = _after(self.results[-1], self.steps)
@@ -132,6 +134,9 @@ class LoadLane:
                 model.queue.dry = False  # before anybody looks: the step before has read all of its own
                 beside = [tasks.create_task(self._read(step, due))]
                 await self._first_read()
+                if self._over:  # while nothing was sent
+                    beside[0].cancel()
+                    return
                 self.interrupted = False
                 measuring.begin(self._now_s())
                 self._step = model.counters.step = self._counts(step, measuring)

@@ -263,6 +263,23 @@ def test_an_abandoned_step_says_what_was_lost():
     assert Counter(call.status for call in told.calls) == {"ok": 41, "lost": 10}
 
 
+def test_a_paused_load_that_is_stopped_begins_no_further_step():
+    async def night():
+        told = Loaded()
+        lane = told.add(Queue(9, lambda: 1.0).ask, load_of(rates=[5, 6], arrivals="constant", duration="60s"))
+
+        async def pause():
+            await asyncio.sleep(5.05)
+            lane.askers[0].counters.paused = True
+            lane.heed_pause()
+
+        return await told.live(pause(), stop_s=10.05, drain_s=30)
+
+    told = virtually(night())
+    (step,) = told.steps
+    assert (step.verdict, told.seconds < 11) == (INCOMPLETE, True)
+
+
 def test_a_budget_ends_a_step_at_the_first_call_that_it_cannot_hold():
     cap = Cap(kind="sweep", of="x", limit=picodollars(1.0))
     account = Ledger([cap]).open("m", [cap], lambda _request, _at: picodollars(0.1))
