@@ -36,15 +36,17 @@ def steps_before(folder: Path, alias: str, asked: str) -> StepsBefore:
 
 
 def limits_before(folder: Path, alias: str) -> Mapping[str, float]:
-    """Return the limits a minute that the latest run of a model had in the end: of `requests`, of `tokens`.
+    """Return the limits a minute that the runs of a model had in the end: of `requests`, of `tokens`.
 
     With them `of_a_call`, the tokens of its calls in the mean. What nobody knows is left out.
     """
     if not is_results_folder(folder):
         return {}
     lanes = read_lanes(folder, ["started_at", *_LIMITS.values()], [("lane", "==", alias)]).to_pylist()
-    latest = max(lanes, key=itemgetter("started_at"), default={})
-    found = {name: latest[column] for name, column in _LIMITS.items() if latest.get(column) is not None}
+    lanes.sort(key=itemgetter("started_at"))  # a minute of a load tells no limits
+    found = {
+        name: lane[column] for lane in lanes for name, column in _LIMITS.items() if lane[column] is not None
+    }
     calls = read_attempts(folder, list(_TOKENS), [("model", "==", alias), ("status", "==", "ok")])
     tokens = pc.add(calls["input_tokens"], calls["output_tokens"])
     mean: float | None = pc.mean(tokens).as_py()

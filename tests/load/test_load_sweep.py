@@ -6,6 +6,7 @@ import shutil
 import time
 import zipfile
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -23,13 +24,16 @@ from asyncbench import (
 )
 from asyncbench.config import as_mapping, load_sweep
 from asyncbench.errors import ConfigError
+from asyncbench.load import limits_before
 from asyncbench.planning import load_plan
 from asyncbench.problems import open_set
 from asyncbench.run import Exit, RunOptions, run_as_told
+from asyncbench.store.folder import Store
 from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps import asked_by_steps, asked_once
 from tests.commands import asyncbench_here
 from tests.processes import Forked
+from tests.store.made import keep, minute
 from tests.sweep_files import Said, entry, problem_set, simulator, sweep
 
 # On a busy machine answers may be long in coming, and a step waits for none longer than `drain`.
@@ -305,6 +309,18 @@ def test_rates_above_a_limit_that_the_folder_knows_are_refused_unless_somebody_w
             loaded(many)
         seen = loaded(asked(limited, problems, tmp_path / "out", rates=[20], past_limits=True, **quick))
         assert [step.load for step in seen.steps or ()] == ["constant 20/s #1"]
+
+
+def test_a_minute_without_limits_does_not_forget_those_that_are_known(tmp_path):
+    known = minute("m")
+    with Store.open(tmp_path, sweep="night") as store:
+        limits: list[dict[str, float]] = [{"requests": 300.0}, {"tokens": 9_000.0}, {}]
+        later = [
+            replace(known, started_at=known.started_at + 60 * n, limits=each)
+            for n, each in enumerate(limits, 1)
+        ]
+        keep(store, known, *later)
+    assert limits_before(tmp_path, "m") == {"requests": 300.0, "tokens": 9_000.0}
 
 
 def test_a_search_goes_no_higher_than_the_limit_of_its_model(server, problems, tmp_path):
