@@ -76,6 +76,7 @@ class CallTimes:
     kind: str
     told_s: Sequence[float]  # ascending
     endless: int  # calls that have no end: they are above all of these
+    short: int = 0  # calls with too short an answer for such a time
 
     def at(self, name: str) -> Percentile | None:
         """Return a percentile, `p50`, `p95` or `p99`; None: `why` says so."""
@@ -97,7 +98,8 @@ class CallTimes:
             return f"{self.calls:,} calls, and {name} takes {fewest_for(PERCENTILES[name])}"
         found = self.at(name)
         if found is not None and isinf(found.value):
-            return f"{100 * self.endless / self.calls:.1f} % of calls have no answer"
+            which = "calls, those answered with one token left out," if self.short else "calls"
+            return f"{100 * self.endless / self.calls:.1f} % of {which} have no answer"
         return ""
 
     def as_mapping(self) -> dict[str, object]:
@@ -245,8 +247,11 @@ def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
     for row in views.table("FROM steps ORDER BY began_at").to_pylist():
         key = (row["model"], row["load"])
         found.append(_figures(row, calls.get(key, {}), ended.get(key, {}).get("ended", 0)))
+    # Of a killed step no SLO is known. Nothing is left to say of it once its rate was measured.
+    whole = {(one.model, one.step) for one in found if one.verdict != INCOMPLETE}
     found.sort(key=_alike)
-    return tuple(_pooled([*steps]) for _, steps in groupby(found, key=_alike))
+    pooled = (_pooled([*steps]) for _, steps in groupby(found, key=_alike))
+    return tuple(one for one in pooled if one.verdict != INCOMPLETE or (one.model, one.step) not in whole)
 
 
 def _alike(one: StepFigures) -> tuple[str, str, float, str]:
@@ -273,7 +278,13 @@ def _figures(
         step=step["load"].rpartition(" #")[0],
         slo=None if step["slo"] is None else orjson.loads(step["slo"]),
         times={
-            kind: CallTimes(kind=said[kind], told_s=told[kind], endless=lacking[kind]) for kind in TIME_KINDS
+            kind: CallTimes(
+                kind=said[kind],
+                told_s=told[kind],
+                endless=lacking[kind],
+                short=step["offered"] - lacking[kind] - len(told[kind]),
+            )
+            for kind in TIME_KINDS
         },
         late_s=calls.get("late") or (),
         refused_with=tuple(calls.get("refused_with") or ()),
@@ -334,7 +345,8 @@ def _mean(steps: Sequence[StepFigures], name: str, weight: str) -> float | None:
 
 def _times(kind: str, parts: Sequence[CallTimes]) -> CallTimes:
     told_s = sorted(value for part in parts for value in part.told_s)
-    return CallTimes(kind=kind, told_s=told_s, endless=sum(part.endless for part in parts))
+    endless, short = sum(part.endless for part in parts), sum(part.short for part in parts)
+    return CallTimes(kind=kind, told_s=told_s, endless=endless, short=short)
 
 
 def _verdict(steps: Sequence[StepFigures]) -> str | None:

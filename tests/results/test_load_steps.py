@@ -152,3 +152,24 @@ def test_rates_and_slos_are_told_apart_and_a_step_of_this_computer_alone_has_its
     assert [(one.step, one.slo["latency"], one.verdict) for one in found] == [
         ("poisson 9/s", 2.0, "met"), ("poisson 9/s", 3.0, "met"), ("poisson 10/s", 2.0, "client_bound"),
     ]  # fmt: skip
+
+
+def test_a_killed_step_of_which_no_slo_is_known_is_not_shown_once_its_rate_was_measured():
+    killed, whole = "poisson 8/s #1", "poisson 8/s #2"
+    calls, later = [call(killed, 2)], [call(whole, 2 + n / 10) for n in range(80)]
+    lost = row(killed, calls, slo=None, verdict="incomplete")
+    (found,) = figures([*calls, *later], lost, row(whole, later))
+    assert (found.offered, found.verdict) == (80, "met")
+    (found,) = figures(calls, lost)
+    assert found.verdict == "incomplete"
+
+
+def test_calls_of_one_token_are_told_apart_where_too_many_others_have_no_answer():
+    name = "poisson 8/s #1"
+    calls = [call(name, 2, output_tokens=1) for _ in range(20)] + [call(name, 3) for _ in range(20)]
+    calls += [refused(name, 9) for _ in range(60)]
+    (found,) = figures(calls, row(name, calls))
+    assert found.times["latency"].why("p50") == "60.0 % of calls have no answer"
+    assert found.times["tpot"].why("p50") == (
+        "75.0 % of calls, those answered with one token left out, have no answer"
+    )
