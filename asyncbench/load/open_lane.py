@@ -230,6 +230,8 @@ class LoadLane:
             if counters.in_flight >= most or wait_s < -BEHIND_S:
                 measuring.drop(at_s)
                 counters.planned -= 1
+                if due_s < self.load.warmup and await self._taken() is not None:
+                    self.begun += 1  # calls that count are to ask their own problems
             elif (turn := await self._next()) is None:
                 return
             else:
@@ -268,6 +270,10 @@ class LoadLane:
 
     async def _next(self) -> Turn | None:
         """Return the next trial, with money set aside for it; None: nothing more is to be sent."""
+        turn = await self._taken()
+        return turn if turn is not None and self._model.money.insist(turn) else None
+
+    async def _taken(self) -> Turn | None:
         queue = self._model.queue
         while not (queue.turns or queue.dry or self._over):
             self._changed.clear()
@@ -277,7 +283,7 @@ class LoadLane:
         turn = queue.turns.popleft()
         if len(queue.turns) <= self._depth // 2:
             queue.hungry.set()
-        return turn if self._model.money.insist(turn) else None
+        return turn
 
     def _begin(
         self, turn: Turn, due_s: float, measuring: Measuring, tasks: asyncio.TaskGroup

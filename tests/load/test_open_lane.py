@@ -215,6 +215,17 @@ def test_calls_that_count_ask_the_same_problems_at_any_rate_and_the_warm_up_asks
     }
 
 
+def test_calls_that_count_ask_their_problems_though_some_of_the_warm_up_are_dropped():
+    few = replace(LOADED, limits=Limits(most=3))
+    load = load_of(rates=[4], arrivals="constant", warmup="4s", duration="4s")
+    services = iter([3.5] * 3 + [0.1] * 99)
+    told = night_of(load, Queue(3, lambda: next(services)).ask, model=few)
+    problem_of = {trial: result.trial.problem.problem_id for trial, result in told.results.items()}
+    asked = [problem_of[call.trial_id] for call in told.calls if call.phase == "measured"]
+    assert sorted(asked, key=lambda name: int(name[1:])) == [f"p{n}" for n in range(16)]
+    assert len(told.calls) < 32
+
+
 @pytest.mark.parametrize("kind", [ErrorKind.AUTH, ErrorKind.BAD_REQUEST])
 def test_a_model_that_refuses_for_good_ends_its_step_soon(kind):
     async def refuse(_):
