@@ -37,7 +37,7 @@ STATIONS = [
     "Lane._attempt",
     "SdkProvider.ask",
 ]
-MOST_ASKED = 24  # functions that are asked on the way, with a budget and a stopping rule
+MOST_ASKED = 25  # functions that are asked on the way, with a budget and a stopping rule
 
 
 class Way:

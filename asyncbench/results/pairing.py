@@ -282,7 +282,7 @@ def read_model(folder: Folders, model: str, columns: Sequence[str], filters: pc.
     """
     of, wanted = chosen(folder), filters & (pc.field("model") == model) & pc.field("load").is_null()
     if not of.plain:
-        every = ", ".join(dict.fromkeys((*columns, "model", "run", "condition", "problem_id")))
+        every = ", ".join(dict.fromkeys((*columns, "model", "run", "condition", "problem_id", "load")))
         query = f"SELECT {every} FROM trials WHERE model = $model"  # noqa: S608  names of ours
         return counted(of, lambda views: views.table(query, {"model": model})).filter(wanted).select(columns)
 

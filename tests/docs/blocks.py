@@ -37,7 +37,7 @@ from typer.core import TyperGroup
 import asyncbench as ab
 from asyncbench.cli import app, main
 from asyncbench.config import load_sweep, sweep_from
-from asyncbench.providers import known_endpoints
+from asyncbench.providers.endpoints import _our_endpoints
 from asyncbench.simulator.settings import Settings
 from tests.processes import Forked
 from tests.sweep_files import forked
@@ -89,12 +89,12 @@ def any_provider_simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def running(settings: Settings) -> object:
         return forked(settings, "tests.docs.any_model")
 
-    table = dict(known_endpoints())
+    table = dict(_our_endpoints())
     with monkeypatch.context() as patched:
         for name, endpoint in table.items():
             if endpoint.base_url_form is None:
                 served = replace(endpoint, simulated=True, base_url=None)
-                patched.setitem(known_endpoints(), name, served)
+                patched.setitem(_our_endpoints(), name, served)
             if endpoint.key_env:
                 patched.setenv(endpoint.key_env, "a-key-of-no-use")
         patched.setattr("asyncbench.run.driving.running", running)

@@ -690,7 +690,7 @@ def test_colours_are_for_terminals_that_may_show_them(half_right):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        pytest.param(("--style", "none"), "quota, llm-arithmetic, integer-addition, nupa", id="style"),
+        pytest.param(("--style", "none"), "providers, llm-arithmetic, integer-addition, nupa", id="style"),
         pytest.param(("--min-depth", "3"), "cannot be used with", id="depth without style"),
         pytest.param(
             ("--style", "integer-addition", "--grader", "legacy"),

@@ -40,7 +40,8 @@ def test_a_file_shows_its_columns_ten_questions_and_the_lines_for_a_sweep(tmp_pa
     assert list(open_set(**entry).read()) == list(open_set(path, suite="custom", grader="number").read())
 
 
-def test_a_problem_is_shown_as_its_suite_words_it_and_its_own_set_is_named_alone():
+def test_a_problem_is_shown_as_its_suite_words_it_and_its_own_set_is_named_alone(monkeypatch):
+    monkeypatch.chdir(Path(__file__).resolve().parents[2])
     found = ab.inspect_problems("data/nupa-mini.parquet")
 
     assert found.sweep == "problems: [data/nupa-mini.parquet]\n"
