@@ -1,12 +1,12 @@
-"""Models under load: load."""
+"""Models under load: load, and the flags of its steps."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from asyncbench.commands.sweep_flags import sweep_of
+from asyncbench.commands.sweep_flags import fill_for_load, sweep_of
 from asyncbench.commands.terminal import (
     KEYS,
     Budget,
@@ -18,6 +18,9 @@ from asyncbench.commands.terminal import (
     environment_of,
 )
 from asyncbench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from asyncbench.config import Sweep
 
 SweepFile = Annotated[Path | None, typer.Argument(metavar="SWEEP", help="The sweep file, in YAML.")]
 Rates = Annotated[
@@ -36,7 +39,73 @@ Slos = Annotated[
 Arrivals = Annotated[
     str | None, typer.Option(metavar="PATTERN", help="Send calls constant, poisson, gamma or closed.")
 ]
-Time = str | None
+Duration = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Measure each step so long: 2m. --find makes steps longer until their calls can tell.",
+    ),
+]
+Warmup = Annotated[str | None, typer.Option(metavar="TIME", help="Count no call before: 15s.")]
+Drain = Annotated[str | None, typer.Option(metavar="TIME", help="Wait so long for the last answers: 60s.")]
+Rest = Annotated[str | None, typer.Option(metavar="TIME", help="Pause so long between two steps: 10s.")]
+PastLimits = Annotated[bool, typer.Option("--past-limits", help="Also ask rates above the rpm of a model.")]
+
+
+class LoadFlags(NamedTuple):
+    """What was typed of a load."""
+
+    rates: str | None
+    find: str | None
+    slo: str | None
+    arrivals: str | None
+    duration: str | None
+    warmup: str | None
+    drain: str | None
+    rest: str | None
+    past_limits: bool
+
+    @property
+    def typed(self) -> dict[str, str]:
+        """The flags that have values, with these."""
+        return {name: said for name, said in self._asdict().items() if isinstance(said, str)}
+
+    @property
+    def words(self) -> list[str]:
+        """They as they are typed."""
+        words = [word for name, value in self.typed.items() for word in (f"--{name}", value)]
+        return words + ["--past-limits"] * self.past_limits
+
+
+def loaded_sweep(
+    context: typer.Context,
+    sweep_file: Path | None,
+    flags: LoadFlags,
+    *,
+    beside: Collection[str] = (),
+    quiet: bool = False,
+) -> "Sweep":
+    """Return the sweep of a file with the load that was typed, or the one that flags stand for.
+
+    Raises:
+        ConfigError: it is wrong; of the flags that is told first.
+    """
+    from asyncbench.config import Place, check_keys, load_sweep, with_load
+
+    keys = _keys(flags.typed) | ({"past_limits": True} if flags.past_limits else {})
+    promised = keys.get("slo")
+    names = {name: f"--{name}" for name in flags.typed} | {"past_limits": "--past-limits"}
+    names |= {name: f"--slo {name}" for name in promised} if isinstance(promised, dict) else {}
+    place = Place(source="command line", flags=names)
+    check_keys(keys, place=place)
+    wanted = flags.words or context.info_name == "load"
+    if sweep_file is None and wanted and (said := fill_for_load(context)) and not quiet:
+        typer.echo(f"asyncbench: {said}", err=True)
+
+    def read(sweep: "Path | Sweep") -> "Sweep":
+        return with_load(sweep, keys, place=place) if keys else load_sweep(sweep)
+
+    return sweep_of(context, sweep_file, beside=beside, read=read)
 
 
 def load(
@@ -46,15 +115,11 @@ def load(
     find: Search = None,
     slo: Slos = None,
     arrivals: Arrivals = None,
-    duration: Annotated[Time, typer.Option(metavar="TIME", help="Measure each step so long: 2m.")] = None,
-    warmup: Annotated[Time, typer.Option(metavar="TIME", help="Count no call before: 15s.")] = None,
-    drain: Annotated[
-        Time, typer.Option(metavar="TIME", help="Wait so long for the last answers: 60s.")
-    ] = None,
-    rest: Annotated[Time, typer.Option(metavar="TIME", help="Pause so long between two steps: 10s.")] = None,
-    past_limits: Annotated[
-        bool, typer.Option("--past-limits", help="Also ask rates above the rpm of a model.")
-    ] = False,
+    duration: Duration = None,
+    warmup: Warmup = None,
+    drain: Drain = None,
+    rest: Rest = None,
+    past_limits: PastLimits = False,
     models: Models = None,
     budget: Budget = None,
     env_file: EnvFile = None,
@@ -67,31 +132,25 @@ def load(
 
     asyncbench load configs/overnight.yaml --rates 1,2,4,8 --duration 60s
 
+    asyncbench load --model openai/gpt-5-mini --rates 1,2,4,8 --duration 60s
+
     Each step of the sweep's `load` holds a rate for a time. A call is sent when it is due, whatever is in
     flight, and its latency counts from then. No call is tried again. Every call is a graded row.
 
-    Options replace keys of `load`, also beside a sweep file without it. After Ctrl-C or a spent budget, type
+    Options replace keys of `load`, also beside a sweep file without it. Without a file, --suite is
+    llm_arithmetic and --out is results/load-MODEL. After Ctrl-C or a spent budget, type
     the command again: it measures what is left, and an incomplete step as a whole.
     """
-    from asyncbench.config import Place, with_load
     from asyncbench.run import RunOptions, default_screen, run_as_told
 
-    times = {"duration": duration, "warmup": warmup, "drain": drain, "rest": rest}
-    said = {"rates": rates, "find": find, "slo": slo, "arrivals": arrivals} | times
-    typed = {name: words for name, words in said.items() if words is not None}
-    keys = _keys(typed) | ({"past_limits": True} if past_limits else {})
-    sweep = sweep_of(context, sweep_file)
-    if keys:
-        place = Place(source="command line", flags={name: f"--{name}" for name in typed})
-        sweep = with_load(sweep, keys, place=place)
+    flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
+    sweep = loaded_sweep(context, sweep_file, flags, quiet=quiet or as_json)
     env = environment_of(env_file, sweep.models)
     KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
-    words = [word for name, value in typed.items() for word in (f"--{name}", value)]
-    words += ["--past-limits"] * past_limits
     options = RunOptions(
         models=aliases_typed(models),
         budget_usd=budget,
-        load=words if sweep_file is not None else (),
+        load=flags.words if sweep_file is not None else (),
         typed=True,
     )
     summary = awaited(run_as_told(sweep, options, env=env, screen=default_screen(quiet=quiet or as_json)))

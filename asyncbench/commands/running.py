@@ -10,6 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asyncbench.commands.loading import (
+    Arrivals,
+    Drain,
+    Duration,
+    LoadFlags,
+    PastLimits,
+    Rates,
+    Rest,
+    Search,
+    Slos,
+    Warmup,
+    loaded_sweep,
+)
 from asyncbench.commands.sweep_flags import flag_typed, sweep_of, way_to_budget
 from asyncbench.commands.terminal import (
     KEYS,
@@ -31,6 +44,7 @@ from asyncbench.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from asyncbench.config import Sweep
+    from asyncbench.planning import Plan
     from asyncbench.records import Outcome
     from asyncbench.run import Summary
 
@@ -53,6 +67,15 @@ def plan(
     pilot: Pilot = None,
     budget: Budget = None,
     deadline: PlanDeadline = None,
+    rates: Rates = None,
+    find: Search = None,
+    slo: Slos = None,
+    arrivals: Arrivals = None,
+    duration: Duration = None,
+    warmup: Warmup = None,
+    drain: Drain = None,
+    rest: Rest = None,
+    past_limits: PastLimits = False,
     env_file: EnvFile = None,
     as_json: Json = False,
 ) -> None:
@@ -72,36 +95,46 @@ def plan(
     --pilot makes real calls first, so that the forecast is better; models in batches are called in real time
     for it. The answers stay in the results folder, and the run does not ask them again.
 
-    Of a sweep with `load` the plan shows its steps: calls, calls in flight, dollars and time.
+    Of a sweep with `load` the plan shows its steps: calls, calls in flight, dollars and time. So it does with
+    the options of `asyncbench load`, such as --rates 1,2,4.
     """
     from asyncbench.config import with_mode
     from asyncbench.planning import bounded_plan, plan as plan_sweep
 
-    sweep, mode = sweep_of(context, sweep_file, beside=["mode"]), flag_typed(context, "mode")
+    flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
+    sweep = loaded_sweep(context, sweep_file, flags, beside=["mode"], quiet=as_json)
+    mode = flag_typed(context, "mode")
     sweep = with_mode(sweep, mode, models=aliases_typed(models), given_as="--mode")
-    if sweep.load is not None:
-        _plan_load(sweep, pilot, limit, models, as_json=as_json)
-        return
     meant = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
+    if sweep.load is not None:
+        _plan_load(meant, pilot, limit, models, as_json=as_json)
+        return
     asked = None
     if pilot:
-        own = sweep.budget_usd
-        lower = budget if own is None or (budget is not None and budget < own) else None
-        held = bounded_plan(sweep, None, deadline)
+        held, lower = bounded_plan(sweep, None, deadline), _lower(budget, sweep.budget_usd)
         asked = _piloted(held, pilot, limit, models, lower, env_file, quiet=as_json)
     found = plan_sweep(meant, limit=limit, models=aliases_typed(models))
-    if asked is not None:
-        from asyncbench.planning import keep_forecast
-
-        try:
-            keep_forecast(found, by="pilot")
-        except StoreError as error:  # what was asked is kept, and paid for: it is shown all the same
-            typer.echo(f"the forecast is not kept: {error}", err=True)
-        found = replace(found, pilot=json.loads(asked.as_json()))
-        if not as_json:
-            typer.echo(f"{asked.as_text()}\n")
+    found = found if asked is None else _kept(found, asked, quiet=as_json)
     typer.echo(found.as_json() if as_json else found.as_text())
     raise typer.Exit(asked.exit if asked is not None else 0)
+
+
+def _lower(budget: float | None, own: float | None) -> float | None:
+    """Return a budget where it is no more than the sweep's own."""
+    return budget if own is None or (budget is not None and budget < own) else None
+
+
+def _kept(found: "Plan", asked: "Summary", *, quiet: bool) -> "Plan":
+    """Return a plan with what its pilot asked; it is kept in the results folder, and the pilot shown."""
+    from asyncbench.planning import keep_forecast
+
+    try:
+        keep_forecast(found, by="pilot")
+    except StoreError as error:  # what was asked is kept, and paid for: it is shown all the same
+        typer.echo(f"the forecast is not kept: {error}", err=True)
+    if not quiet:
+        typer.echo(f"{asked.as_text()}\n")
+    return replace(found, pilot=json.loads(asked.as_json()))
 
 
 def _plan_load(
@@ -289,7 +322,9 @@ def _show_morning(folder: Path, *, below: int = 0) -> None:
 
         room = get_terminal_size().lines - below - 1 if sys.stdout.isatty() else None
         typer.echo(f"\n{morning_on(folder, after_run=True).as_text(height=room)}")
-    except (Exception, KeyboardInterrupt) as error:
+    except KeyboardInterrupt:
+        typer.echo("Stopped before the overview. All results are saved.", err=True)
+    except Exception as error:
         why = harmless(f"{type(error).__name__}: {error}".removesuffix(": "))
         typer.echo(f"asyncbench: no overview ({why}); all results are saved in {folder}", err=True)
 

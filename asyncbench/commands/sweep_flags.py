@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -21,6 +22,7 @@ Flags = Mapping[str, Any]  # those that were typed: name → text or number, or 
 WHAT: Final = "Instead of a sweep file"
 HOW: Final = "How to ask (write 0,1 to compare values)"
 WORDS: Final = "Words around each question"
+SUITE_OF_LOADS: Final = "llm_arithmetic"  # short questions with short answers
 OF_MODELS: Final = ("effort", "temperature", "max_tokens", "base_url", "rpm", "tpm", "concurrency")
 OF_SWEEPS: Final = ("repeats", "mode")
 OF_CONDITIONS: Final = ("system", "template", "shots", "style", "context", "digits")
@@ -242,13 +244,20 @@ def _refuse_parameters(strays: Sequence[str]) -> None:
 # ── what they stand for ──────────────────────────────────────────────────────────────────────
 
 
-def sweep_of(context: typer.Context, sweep_file: Path | None, *, beside: Collection[str] = ()) -> "Sweep":
+def sweep_of(
+    context: typer.Context,
+    sweep_file: Path | None,
+    *,
+    beside: Collection[str] = (),
+    read: "Callable[[Path | Sweep], Sweep] | None" = None,
+) -> "Sweep":
     """Return the sweep of a file, or the one that the flags stand for.
 
     Args:
         context: of the command, which holds the flags.
         sweep_file: the file that was named.
         beside: flags that may stand beside a file.
+        read: reads the file, or makes another sweep of the one typed. [as they are]
 
     Raises:
         ConfigError: there is neither or both, or the sweep is wrong.
@@ -257,12 +266,29 @@ def sweep_of(context: typer.Context, sweep_file: Path | None, *, beside: Collect
 
     flags: Flags = context.meta[_TYPED]
     if sweep_file is None:
-        return _sweep_typed(flags)
+        return _sweep_typed(flags, read or load_sweep)
     if odd := [flag(name) for name in flags if name not in beside]:
         raise ConfigError(
             f"give either {sweep_file} or {', '.join(odd)}, not both. Keys of the sweep stand in the file"
         )
-    return load_sweep(sweep_file)
+    return (read or load_sweep)(sweep_file)
+
+
+def fill_for_load(context: typer.Context) -> str:
+    """Put in what a load without a sweep file may leave out: problems, and a folder. Return it in words."""
+    from asyncbench.suites import SUITES
+
+    flags: dict[str, Any] = context.meta[_TYPED]
+    said = []
+    if "model" in flags and not {"suite", "problems"} & flags.keys():
+        flags["suite"], suite = SUITE_OF_LOADS, SUITES[SUITE_OF_LOADS]
+        seed = flags.setdefault("seed", 0)
+        drafts = suite.generate(seed, suite.parsed({}, place="load")) if suite.generate else ()
+        said.append(f"Asks the {len(list(drafts)):,} problems of {SUITE_OF_LOADS}, seed {seed}.")
+    if "model" in flags and "out" not in flags:
+        flags["out"] = Path("results", re.sub(r"[^\w.-]+", "-", "-".join(["load", *flags["model"]])))
+        said.append(f"Results go to {flags['out']}.")
+    return " ".join(said)
 
 
 def flag_typed(context: typer.Context, name: str) -> str | None:
@@ -271,7 +297,7 @@ def flag_typed(context: typer.Context, name: str) -> str | None:
     return typed.get(name)
 
 
-def _sweep_typed(flags: Flags) -> "Sweep":
+def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]") -> "Sweep":
     from asyncbench.config import Place, sweep_from
     from asyncbench.sweeps import check_asked_alike
 
@@ -282,7 +308,7 @@ def _sweep_typed(flags: Flags) -> "Sweep":
         raise ConfigError(f"{said} ({', '.join(lacking)} missing)" if flags else said)
     named = {name: flag(name) for name in (*OF_MODELS, *OF_CONDITIONS, *OF_SWEEPS, "seed", "grader", "out")}
     place = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
-    sweep = sweep_from(_mapping_of(flags), place=place)
+    sweep = read(sweep_from(_mapping_of(flags), place=place))
     check_asked_alike(sweep)
     return sweep
 

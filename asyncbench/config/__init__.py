@@ -23,7 +23,13 @@ from asyncbench.config.entry import (
     ENV_VARIABLE as ENV_VARIABLE,
     suggestion as suggestion,
 )
-from asyncbench.config.loading import CLOSED as CLOSED, Find as Find, Load as Load, Slo as Slo
+from asyncbench.config.loading import (
+    CLOSED as CLOSED,
+    Find as Find,
+    Load as Load,
+    Slo as Slo,
+    check_keys as check_keys,
+)
 from asyncbench.config.models import check_alias as check_alias
 from asyncbench.config.notify import (
     ADDRESS_RULE as ADDRESS_RULE,

@@ -266,6 +266,7 @@ def _shown(found: object) -> str:
         return str(found).lower()
     kinds = ((Mapping, "a mapping"), (list | tuple, "a list"), (type(None), "empty"))
     said = str(found) if isinstance(found, date) else repr(found)
+    said = f"{found:.10g}" if isinstance(found, float) else said
     return next((name for kind, name in kinds if isinstance(found, kind)), shortened(said))
 
 

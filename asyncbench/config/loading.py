@@ -128,7 +128,9 @@ class LoadEntry(Entry):
         "`repeats` of the sweep repeats all of them.",
     )
     find: FindEntry | None = Field(
-        default=None, description="Instead of `rates`: find the highest rate that keeps the `slo`."
+        default=None,
+        description="Instead of `rates`: find the highest rate that keeps the `slo`. Steps at low rates then "
+        "last longer than `duration`, until enough calls are due for a verdict.",
     )
     slo: SloEntry | None = Field(
         default=None, description="What calls must keep. Without it, steps get no verdict."
@@ -194,11 +196,20 @@ def with_keys(load: Load | None, keys: Mapping[str, object], *, place: Place) ->
     Raises:
         ConfigError: they are wrong, or do not go together.
     """
-    said = {} if load is None else as_load_mapping(load)
-    for one, other in (("rates", "find"), ("find", "rates")):
-        if one in keys:
-            said.pop(other, None)
-    return load_from(read_entry(LoadEntry, said | dict(keys), place=place), place=place)
+    said = keys_over({} if load is None else as_load_mapping(load), keys)
+    return load_from(read_entry(LoadEntry, said, place=place), place=place)
+
+
+def keys_over(said: Mapping[str, object], keys: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys of a load with others in their place; of `rates` and `find` one."""
+    others = {"rates": "find", "find": "rates"}
+    gone = {others[name] for name in keys if name in others}
+    return {name: value for name, value in said.items() if name not in gone} | dict(keys)
+
+
+def check_keys(keys: Mapping[str, object], *, place: Place) -> None:
+    """Refuse values that no load may have; raises ConfigError."""
+    read_entry(LoadEntry, keys, place=place)
 
 
 def as_load_mapping(load: Load) -> dict[str, object]:
@@ -210,8 +221,8 @@ def as_load_mapping(load: Load) -> dict[str, object]:
 
 def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
     if (entry.rates is None) == (entry.find is None):
-        said = "set both" if entry.rates else "set neither"
-        yield f"{place}: `rates` and `find` are {said}. Set one: `rates: [1, 2, 4]` lists the steps"
+        said = "Both `rates` and `find` are set" if entry.rates else "Neither `rates` nor `find` is set"
+        yield f"{place}: {said}. Set one: `rates: [1, 2, 4]` lists the steps"
     if entry.burstiness != 1 and entry.arrivals != "gamma":
         yield f"{place / 'burstiness'}: it is for `arrivals: gamma` alone. Set that, or remove it"
     if entry.think and entry.arrivals != CLOSED:

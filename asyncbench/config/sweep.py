@@ -13,7 +13,15 @@ from asyncbench.config.conditions import condition_from, condition_mapping, mode
 from asyncbench.config.contradictions import contradictions
 from asyncbench.config.deadline import deadline_from
 from asyncbench.config.entry import Dollars, Mode, Streaming, collected, read_entry
-from asyncbench.config.loading import Load, as_load_mapping, load_complaints, load_from, with_keys
+from asyncbench.config.loading import (
+    Load,
+    as_load_mapping,
+    check_keys,
+    keys_over,
+    load_complaints,
+    load_from,
+    with_keys,
+)
 from asyncbench.config.matrix import Keys, expanded, kept_as_written, sent_whole
 from asyncbench.config.models import (
     ModelEntry,
@@ -103,16 +111,27 @@ def load_sweep(sweep: AnySweep) -> Sweep:
         ConfigError: The file is missing or is not YAML, or the sweep is wrong; the message says where.
         StoreError: The file lies in a results folder and was changed there.
     """
-    if isinstance(sweep, Sweep):
-        return sweep
+    return sweep if isinstance(sweep, Sweep) else _sweep_read(sweep, {})
+
+
+def _sweep_read(sweep: Mapping[str, object] | Path | str, load: Mapping[str, object]) -> Sweep:
+    """Return a sweep with other keys of its `load`."""
     if isinstance(sweep, Mapping):
-        return sweep_from(_with_paths_as_text(sweep))
+        return sweep_from(_loaded(_with_paths_as_text(sweep), load))
     if not isinstance(sweep, str | PathLike):
         raise ConfigError(f"a sweep is a path, a dict or a Sweep, not {type(sweep).__name__}")
     check_sweep_file(Path(sweep))
     raw, place = yaml_of(Path(sweep))
     kept = Path(sweep).name == SWEEP_FILE and is_results_folder(Path(sweep).parent)
-    return sweep_from(kept_as_written(raw) if kept else raw, place=place, file=Path(sweep))
+    raw = kept_as_written(raw) if kept else raw
+    return sweep_from(_loaded(raw, load), place=place, file=Path(sweep))
+
+
+def _loaded(raw: object, load: Mapping[str, object]) -> object:
+    """Return what a sweep file holds with other keys of `load`; what is no load is left to be refused."""
+    if not load or not isinstance(raw, Mapping) or not isinstance(raw.get("load") or {}, Mapping):
+        return raw
+    return {**raw, "load": keys_over(raw.get("load") or {}, load)}
 
 
 def _with_paths_as_text(given: object) -> object:
@@ -176,12 +195,15 @@ def with_mode(
     return replace(sweep, models=tuple(asked))
 
 
-def with_load(sweep: Sweep, keys: Mapping[str, object], *, place: Place) -> Sweep:
+def with_load(sweep: AnySweep, keys: Mapping[str, object], *, place: Place) -> Sweep:
     """Return a sweep whose `load` has other values of some keys, as a sweep file has them.
 
     Raises:
         ConfigError: they are wrong, or do not go together with the sweep.
     """
+    check_keys(keys, place=place)
+    if not isinstance(sweep, Sweep):
+        return _sweep_read(sweep, keys)  # its own `load` may be whole with these keys alone
     load, models = with_keys(sweep.load, keys, place=place), sweep.models
     if sweep.load is None:  # as a file with a `load` would have been read: see `_streams`
         models = tuple(replace(model, stream=True) for model in models)

@@ -18,7 +18,7 @@ from asyncbench.load.resuming import (
     refuse_beyond_limits as refuse_beyond_limits,
     steps_before as steps_before,
 )
-from asyncbench.load.searching import RateSearch as RateSearch, most_calls as most_calls
+from asyncbench.load.searching import RateSearch as RateSearch, most_calls as most_calls, probe_s as probe_s
 from asyncbench.load.steps import (
     CLIENT_BOUND as CLIENT_BOUND,
     CLOSED_LOOP as CLOSED_LOOP,

@@ -19,6 +19,7 @@ from asyncbench.load import (
     base_of,
     few_problems,
     most_calls,
+    probe_s,
     refuse_beyond_limits,
     steps_before,
     to_measure,
@@ -32,7 +33,7 @@ from asyncbench.records import Model
 from asyncbench.shown import Report, Sheet, dollars, duration
 from asyncbench.stats import fewest_for
 from asyncbench.store import is_results_folder, read_attempts
-from asyncbench.sweeps import asked_by_steps, check_sets, chosen_models
+from asyncbench.sweeps import asked_by_steps, check_budget, check_sets, chosen_models
 
 FEWEST: Final = {name: fewest_for(share) for name, share in (("p90", 0.9), ("p95", 0.95), ("p99", 0.99))}
 HEAD = ("model", "step", "times", "calls", "counted of one", "in flight", "cost", "worst case", "time")
@@ -80,7 +81,7 @@ class LoadPlan(Report):
     def _parts(self) -> Iterator[str | Sheet]:
         if self.simulated:
             yield "Some of these models are SIMULATED: asyncbench's own server answers for them."
-        yield f"Plan of the load {self.sweep}. Results go to {self.out}. Nothing was asked or written."
+        yield f"Plan of {self.sweep}. Results go to {self.out}. Nothing was asked or written."
         if not self.steps:
             yield "Every step is measured."
             return
@@ -116,6 +117,7 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
     if sweep.load is None:
         raise ConfigError(f"{sweep.name}: has no `load`. Set it in the sweep file")
     asked = chosen_models(sweep, models)
+    check_budget(sweep, asked)
     refuse_beyond_limits(sweep.load, asked, sweep.out)
     at_rest = replace(sweep, load=None, repeats=1)
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
@@ -181,7 +183,7 @@ def _search(
         step=f"find {find.lowest:g} to {find.highest:g}/s",
         times=times,
         calls=round(calls),
-        counted=round(load.duration * find.lowest),
+        counted=round(probe_s(load, find.lowest) * find.lowest),
         in_flight=find.highest * latency_s,
         seconds=seconds,
     )
@@ -231,4 +233,7 @@ def _assumptions(
             "stays NULL. Raise `duration` or the rate."
         )
     if load.find is not None:
-        yield "A search is planned at its longest: every rate up to the highest keeps the SLO, or nearly."
+        yield (
+            "A search is planned at its longest: every rate up to the highest keeps the SLO, or nearly. Its "
+            f"steps last longer than {duration(load.duration)} where the verdict needs more calls."
+        )

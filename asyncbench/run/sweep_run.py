@@ -110,9 +110,7 @@ async def run_load(
         ConfigError, ProblemSetError: The load cannot start. Nothing was spent.
         StoreError: Results cannot be written. What was written stays.
     """
-    loaded = load_sweep(sweep)
-    if load:
-        loaded = with_load(loaded, load, place=Place(source="load"))
+    loaded = with_load(sweep, load, place=Place(source="load")) if load else load_sweep(sweep)
     options = RunOptions(models=models, budget_usd=budget_usd, load=())
     return await run_as_told(loaded, options, env=env, screen=screen or screen_for(progress))
 

@@ -17,7 +17,7 @@ from asyncbench.suites import SUITES
 from asyncbench.sweeps.trials import AskedSet
 
 _WAY: Final = ("suite", "model", "condition", "style", "condition_params", "params")
-_OF_ONE: Final = ("trial_id", "problem_id", "repeat")
+_OF_ONE: Final = ("trial_id", "problem_id", "repeat", "load")
 
 
 def check_asked_alike(sweep: Sweep) -> None:
@@ -61,18 +61,19 @@ def _other_seeds(sweep: Sweep) -> Iterator[str]:
 
 def _other_ways(sweep: Sweep) -> Iterator[str]:
     """Yield whose answers have ids that this sweep would not give them."""
-    ids = {
-        (model.alias, condition.name): TrialIds(model, condition)
+    ways = {
+        (model.alias, condition.name): (model, condition)
         for model in sweep.models
         for condition in sweep.conditions_of(model.alias)
     }
     for row in patiently(lambda: list(_one_of_each_way(sweep))):
-        known = ids.get((row["model"], row["condition"]))
+        known = ways.get((row["model"], row["condition"]))
         if known is None or row["suite"] not in SUITES:
             continue
+        ids = TrialIds(*known, load=row["load"])
         versions = range(1, SUITES[row["suite"]].prompt_version + 1)
         if row["trial_id"] not in {
-            known.of(row["problem_id"], prompt_version=version, repeat=row["repeat"]) for version in versions
+            ids.of(row["problem_id"], prompt_version=version, repeat=row["repeat"]) for version in versions
         }:
             yield f"answers of {row['model']} that were asked with other flags"
 

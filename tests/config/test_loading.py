@@ -1,5 +1,7 @@
 """The entry `load` of a sweep file: what it becomes, and what does not go together."""
 
+import json
+
 import pytest
 
 from asyncbench.config import Find, Place, Slo, as_mapping, sweep_from, with_load
@@ -64,8 +66,8 @@ def test_replies_are_streamed_unless_the_sweep_says_otherwise():
 @pytest.mark.parametrize(
     ("load", "said"),
     [
-        ({}, "load: `rates` and `find` are set neither"),
-        ({"rates": [1], "find": {"lowest": 1, "highest": 2}, "slo": TTFT}, "set both"),
+        ({}, "load: Neither `rates` nor `find` is set. Set one"),
+        ({"rates": [1], "find": {"lowest": 1, "highest": 2}, "slo": TTFT}, "Both `rates` and `find` are set"),
         ({"rates": [1], "trace": {}}, "unknown key 'trace'"),
         ({"rates": []}, "'rates' must not be empty"),
         ({"rates": [2, 1, 2]}, "load.rates: lists 2 twice. To measure a step again, set `repeats`"),
@@ -135,6 +137,24 @@ def test_keys_that_are_typed_win_and_a_step_is_listed_or_found():
     assert [model.stream for model in fresh.models] == [True]
     with pytest.raises(ConfigError, match="`concurrency`"):
         with_load(sweep(None, {"concurrency": 2}), {"rates": [3]}, place=place)
+
+
+def test_keys_that_are_typed_make_a_load_whole_that_a_file_left_open(tmp_path):
+    file, place = tmp_path / "sweep.yaml", Place(source="command line", flags={"share": "--slo share"})
+    told = {"name": "x", "problems": [{"suite": "integer_addition"}], "models": [MODEL]}
+    for load in ({"duration": "7s"}, {"duration": "7s", "rates": [1]}):
+        file.write_text(json.dumps(told | {"load": load}))
+        for given in (file, told | {"load": load}):
+            keys = {"find": {"lowest": 1, "highest": 4}, "slo": TTFT}
+            found = with_load(given, keys, place=place).load
+            assert found is not None
+            assert (found.find, found.rates, found.duration) == (
+                Find(lowest=1, highest=4, tolerance=0.05),
+                (),
+                7.0,
+            )
+    with pytest.raises(ConfigError, match=r"command line: '--slo share' must be less than 1, not 95$"):
+        with_load(tmp_path / "none.yaml", {"slo": {"ttft": 1, "share": 95.0}}, place=place)
 
 
 def test_retries_that_a_model_sets_are_said_not_to_hold():

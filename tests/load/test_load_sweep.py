@@ -237,6 +237,11 @@ def test_the_command_takes_rates_beside_a_file_or_without_one(server, problems, 
         "--rates", "4,8", "--arrivals", "constant", *times, "--quiet",
     )  # fmt: skip
     assert "constant 8/s #1: 8 of 8 calls answered in 1 s" in typed.stdout
+    again = asyncbench_here(
+        "plan", "--model", "simulated/oracle", "--problems", problems, "--out", tmp_path / "typed",
+        "--rates", "4,8", "--arrivals", "constant", *times,
+    )  # fmt: skip
+    assert again.stderr == ""  # typed again, it goes on
     calls = [*read_attempts(out).to_pylist(), *read_attempts(tmp_path / "typed").to_pylist()]
     assert calls
     assert all(call["ttft_s"] is not None for call in calls)  # streamed, as with a load in the file

@@ -9,6 +9,7 @@ import yaml
 
 from asyncbench.errors import ConfigError
 from asyncbench.load import due_times
+from asyncbench.load.searching import all_good_needed
 from asyncbench.planning import load_plan
 from asyncbench.store import Store
 from tests.commands import asyncbench_here
@@ -81,6 +82,9 @@ def test_callers_and_a_search_have_a_plan_too(tmp_path, problems):
     (search,) = planned(tmp_path, problems, find).steps
     assert (search.step, search.times) == ("find 1 to 16/s", 5 + 5 + 1 + 2)
     assert search.calls >= 100 * (1 + 2 + 4 + 8 + 16)
+    brief = planned(tmp_path, problems, find | {"duration": 5})
+    assert brief.steps[0].counted >= all_good_needed(0.95)  # its steps last until they can tell
+    assert "last longer than 0:00:05 where the verdict needs more calls" in brief.as_text()
 
 
 def test_the_command_plans_a_load_and_takes_no_pilot(tmp_path, problems):
@@ -99,5 +103,22 @@ def test_the_command_plans_a_load_and_takes_no_pilot(tmp_path, problems):
     for option in ("--pilot", "--limit"):
         refused = asyncbench_here("plan", file, option, "2")
         assert (refused.returncode, f"{option}: x has a `load`" in refused.stderr) == (2, True)
+    typed = json.loads(asyncbench_here("plan", file, "--rates", "8", "--rest", "0s", "--json").stdout)
+    assert [one["step"] for one in typed["steps"]] == ["poisson 8/s"]
     with pytest.raises(ConfigError, match="has no `load`"):
         load_plan(sweep(tmp_path / "none", problems, PRICED))
+
+
+def test_a_model_and_rates_are_enough_and_wrong_values_of_flags_are_told_first():
+    typed = ("--model", "simulated/oracle", "--rates", "1,2", "--duration", "60s")
+    shown = asyncbench_here("plan", *typed)
+    assert "Results go to results/load-simulated-oracle." in shown.stdout
+    assert shown.stderr.startswith("asyncbench: Asks the 720 problems of llm_arithmetic, seed 0.")
+    wrong = asyncbench_here("load", "--rates", "0")
+    assert (wrong.returncode, "'--rates' must be more than 0, not 0" in wrong.stderr) == (2, True)
+
+
+def test_a_budget_that_cannot_hold_the_load_is_refused_before(tmp_path, problems):
+    endless = {name: value for name, value in PRICED.items() if name != "max_tokens"}
+    with pytest.raises(ConfigError, match="budget_usd needs a maximum cost for every call"):
+        load_plan(sweep(tmp_path / "out", problems, endless, load=STEPS, budget_usd=1))
