@@ -223,7 +223,7 @@ class LoadLane:
         for n, due_s in enumerate(due):
             at_s = measuring.began_s + due_s
             if (wait_s := at_s - self._now_s()) > 0:
-                await self._until(at_s, measuring.step.rate)
+                await _until(at_s, measuring.step.rate, self._now_s)
             elif n % AT_ONCE == 0:
                 await asyncio.sleep(0)  # what was begun is to be sent
             self._step.due = n + 1
@@ -237,16 +237,6 @@ class LoadLane:
             else:
                 self._begin(turn, at_s, measuring, tasks)
         await asyncio.sleep(measuring.until_s - self._now_s())
-
-    async def _until(self, at_s: float, rate: float) -> None:
-        """Wait until a time, and no longer: an event loop may wake up to two milliseconds after it was to."""
-        looks = (
-            rate <= LOOKS_UP_TO and abs(self._now_s() - time.monotonic()) < 1
-        )  # of this machine's own time
-        if (sleep_s := at_s - self._now_s() - (LOOKING_S if looks else 0.0)) > 0:
-            await asyncio.sleep(sleep_s)
-        while self._now_s() < at_s:  # noqa: ASYNC110  no event comes with a moment
-            await asyncio.sleep(0)
 
     async def _call_in_turn(self, _: Sequence[float], measuring: Measuring, tasks: asyncio.TaskGroup) -> None:
         """Let a number of callers call, each as soon as it has its answer and has thought."""
@@ -352,3 +342,12 @@ def _back_off_s(error: ProviderError | None, failures: int, *, jitter: float) ->
         return 0.0
     wait_s = error.retry_after_s or min(LONGEST_WAIT_S, 2.0 ** min(failures - 1, 30))
     return wait_s * (1 + jitter / 10)  # or all callers return at once
+
+
+async def _until(at_s: float, rate: float, now_s: Callable[[], float]) -> None:
+    """Wait until a time, and no longer: an event loop may wake up to two milliseconds after it was to."""
+    looks = rate <= LOOKS_UP_TO and abs(now_s() - time.monotonic()) < 1  # of this machine's own time
+    if (sleep_s := at_s - now_s() - (LOOKING_S if looks else 0.0)) > 0:
+        await asyncio.sleep(sleep_s)
+    while now_s() < at_s:  # noqa: ASYNC110  no event comes with a moment
+        await asyncio.sleep(0)

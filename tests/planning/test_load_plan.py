@@ -11,7 +11,9 @@ from asyncbench.errors import ConfigError
 from asyncbench.load import due_times
 from asyncbench.load.searching import all_good_needed
 from asyncbench.planning import load_plan
+from asyncbench.problems import open_set
 from asyncbench.store import Store
+from asyncbench.sweeps import asked_by_steps, asked_once
 from tests.commands import asyncbench_here
 from tests.store.made import keep, step
 from tests.sweep_files import problem_set, sweep
@@ -62,12 +64,17 @@ def test_it_says_that_few_problems_are_asked_over_and_over(tmp_path):
 
 
 def test_what_is_measured_is_left_out(tmp_path, problems):
+    asked = sweep(tmp_path / "out", problems, PRICED, load=STEPS)
+    assert asked.load is not None
+    way = asked_by_steps(asked, asked.load, asked.models[0], asked_once([open_set(problems)]))
     done: dict[str, Any] = {
         "load": "poisson 2/s #1",
         "arrivals": "poisson",
         "rate": 2.0,
         "warmup_s": 10.0,
         "seconds": 100.0,
+        "slo": None,
+        "asked": way,
     }
     with Store.open(tmp_path / "out", sweep="test") as store:
         keep(store, replace(step(alias="m"), **done))
