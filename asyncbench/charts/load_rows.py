@@ -11,7 +11,7 @@ from typing import Final
 
 from asyncbench.charts.rows import MOST_SERIES, Row
 from asyncbench.config import CLOSED
-from asyncbench.load import CLIENT_BOUND, INCOMPLETE
+from asyncbench.load import CLIENT_BOUND, INCOMPLETE, base_in
 from asyncbench.results import PERCENTILES, StepAnswers, StepFigures, shortened, told_apart
 from asyncbench.stats import Proportion
 
@@ -161,7 +161,7 @@ def load_accuracy_rows(steps: Iterable[StepAnswers], shown: Shown = None) -> lis
     found = defaultdict[tuple[str, str], list[StepAnswers]](list)
     for step in steps:
         if step.accuracy.trials and step.verdict not in UNCOUNTED:
-            found[step.model, step.load.rpartition(" #")[0]].append(step)
+            found[step.model, base_in(step.load)].append(step)
     names = shown or told_apart(dict.fromkeys(model for model, _ in found))
     rows: list[Row] = []
     for (model, name), those in found.items():

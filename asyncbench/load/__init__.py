@@ -28,6 +28,7 @@ from asyncbench.load.steps import (
     UNRESOLVED as UNRESOLVED,
     LoadStep as LoadStep,
     StepsBefore as StepsBefore,
+    base_in as base_in,
     base_of as base_of,
     few_problems as few_problems,
     listed as listed,

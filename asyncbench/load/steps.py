@@ -18,6 +18,7 @@ FEW_PROBLEMS: Final = 100  # fewer make intervals of accuracy wide, however ofte
 INCOMPLETE, CLIENT_BOUND = "incomplete", "client_bound"  # verdicts on steps that are measured again
 MET, MISSED, UNRESOLVED = "met", "missed", "unresolved"
 SHUFFLED: Final = "shuffled"
+_ROUND: Final = " #"  # in the name of a step, before its number
 CLOSED_LOOP: Final = (
     "callers wait for their answers (`arrivals: closed`): a slow server slows them, so latencies look better "
     "than for users who do not wait"
@@ -39,7 +40,7 @@ class LoadStep:
     @property
     def name(self) -> str:
         """What results call it."""
-        return f"{base_of(self.load, self.rate)} #{self.round}"
+        return f"{base_of(self.load, self.rate)}{_ROUND}{self.round}"
 
     @property
     def calls(self) -> int:
@@ -68,6 +69,11 @@ def base_of(load: Load, rate: float) -> str:
     return f"{load.arrivals}{shape} {rate:g}/s"
 
 
+def base_in(name: str) -> str:
+    """Return what the name of a step has in common with those of its rate."""
+    return name.rpartition(_ROUND)[0]
+
+
 def slo_of(load: Load) -> dict[str, float] | None:
     """Return what a load promises, by name; None: nothing."""
     return None if load.slo is None else {k: v for k, v in asdict(load.slo).items() if v is not None}
@@ -85,7 +91,7 @@ class StepsBefore:
 
     def __post_init__(self) -> None:
         for name in self.names:
-            base, _, number = name.rpartition(" #")
+            base, _, number = name.rpartition(_ROUND)
             self._rounds[base] = max(self._rounds[base], int(number))
 
     def next_round(self, load: Load, rate: float) -> int:
@@ -102,7 +108,7 @@ class StepsBefore:
         return [
             row
             for row in self.results
-            if str(row["load"]).rpartition(" #")[0] == base_of(load, rate)
+            if base_in(row["load"]) == base_of(load, rate)
             and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
             and (row["warmup_s"], row["asked"]) == (load.warmup, self.asked)
             and (None if row["slo"] is None else orjson.loads(row["slo"])) == slo_of(load)

@@ -7,7 +7,7 @@ from math import floor, isinf, log10
 from typing import Final
 
 from asyncbench.config import CLOSED
-from asyncbench.load import INCOMPLETE
+from asyncbench.load import INCOMPLETE, base_in
 from asyncbench.reports.cost import fine
 from asyncbench.results import PERCENTILES, StepAnswers, StepFigures
 from asyncbench.shown import (
@@ -128,7 +128,7 @@ def _answers(answers: Sequence[StepAnswers], labels: _Labels) -> Sheet:
     rows = []
     for one in shown:
         beside = one.beside
-        step = one.load if several else one.load.rpartition(" #")[0]
+        step = one.load if several else base_in(one.load)
         rows.append(
             [
                 *labels.of(one.model, step),
@@ -144,7 +144,7 @@ def _answers(answers: Sequence[StepAnswers], labels: _Labels) -> Sheet:
 
 
 def _rate(one: StepAnswers) -> tuple[str, str]:
-    return one.model, one.load.rpartition(" #")[0]
+    return one.model, base_in(one.load)
 
 
 def _repeats(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from asyncbench.errors import ErrorKind
-from asyncbench.load import CLIENT_BOUND, INCOMPLETE, MET
+from asyncbench.load import CLIENT_BOUND, INCOMPLETE, MET, base_in
 from asyncbench.records import BATCH, Outcome
 from asyncbench.results.load_steps import CallTimes, StepFigures
 from asyncbench.store import LIMITS, LOST, kept_sweep_file
@@ -264,7 +264,7 @@ def _put_timed(views: FolderViews, timed: Mapping[str, StepFigures], by_model: M
         {"model": row["model"], "load": row["load"]}
         for row in rows
         if row["model"] in timed
-        and row["load"].rpartition(" #")[0] == timed[row["model"]].step
+        and base_in(row["load"]) == timed[row["model"]].step
         and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
     ]
     models = (row["model"] for row in _rows(views, "SELECT DISTINCT model FROM provider_calls"))

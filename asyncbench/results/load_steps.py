@@ -14,7 +14,16 @@ import orjson
 
 from asyncbench.config import CLOSED
 from asyncbench.engine import Interval, always_valid_interval
-from asyncbench.load import CLIENT_BOUND, INCOMPLETE, MEASURED, MET, MISSED, UNRESOLVED, why_client_bound
+from asyncbench.load import (
+    CLIENT_BOUND,
+    INCOMPLETE,
+    MEASURED,
+    MET,
+    MISSED,
+    UNRESOLVED,
+    base_in,
+    why_client_bound,
+)
 from asyncbench.stats import Percentile, fewest_for, percentile, rank_of
 from asyncbench.views import FolderViews
 
@@ -275,7 +284,7 @@ def _figures(
     return StepFigures(
         **{name: step[name] for name in ("model", "arrivals", "rate", "seconds", *COUNTS)},
         **{name: step[name] for name in ("in_flight_mean", "in_flight_max", "met", "saturated", "verdict")},
-        step=step["load"].rpartition(" #")[0],
+        step=base_in(step["load"]),
         slo=None if step["slo"] is None else orjson.loads(step["slo"]),
         times={
             kind: CallTimes(
