@@ -7,7 +7,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from math import ceil, inf, sqrt
+from math import inf, sqrt
 from statistics import fmean, median
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.load.arrivals import POISSON, dispersion_p, ks_p
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep, slo_of
 from asyncbench.records import Attempt, Reply, StepResult
+from asyncbench.stats import rank_of
 
 WARMUP, MEASURED = "warmup", "measured"
 UNFINISHED: Final = "unfinished"  # the status of a call for which the step waited no longer
@@ -35,7 +36,7 @@ _REFUSING: Final = (429, 503, 529)
 
 def percentile(values: Sequence[float], share: float) -> float | None:
     """Return an observed value below or at which so many of them are; None: there are none."""
-    return sorted(values)[max(0, ceil(share * len(values)) - 1)] if values else None
+    return sorted(values)[rank_of(len(values), share) - 1] if values else None
 
 
 class CallOfStep:
