@@ -13,6 +13,7 @@ from asyncbench.commands.terminal import (
     EnvFile,
     Json,
     Models,
+    SweepFile,
     aliases_typed,
     awaited,
     environment_of,
@@ -22,7 +23,6 @@ from asyncbench.errors import ConfigError
 if TYPE_CHECKING:
     from asyncbench.config import Sweep
 
-SweepFile = Annotated[Path | None, typer.Argument(metavar="SWEEP", help="The sweep file, in YAML.")]
 Rates = Annotated[
     str | None, typer.Option(metavar="X,…", help="Hold these rates, in calls a second, one after the other.")
 ]

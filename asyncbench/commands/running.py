@@ -32,6 +32,7 @@ from asyncbench.commands.terminal import (
     Json,
     Limit,
     Models,
+    SweepFile,
     aliases_typed,
     awaited,
     environment_of,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from asyncbench.run import Summary
 
 
-SweepFile = Annotated[Path | None, typer.Argument(metavar="SWEEP", help="The sweep file, in YAML.")]
 Pilot = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="First ask N problems of each task and length. This costs money."),
