@@ -69,7 +69,7 @@ def _row(
     told = {"rate": rate, "round": round_, "began_at": made.AT, "warmup_s": 0.0, "seconds": seconds}
     met = sum(one + LATE_S <= SLO["latency"] for one in answered)
     promised = {"slo": SLO, "met": met, "verdict": "met", "saturated": False, "in_flight_mean": 1.5}
-    return replace(made.step(name, alias=model), **counts | told | promised | more)  # type: ignore[arg-type]
+    return replace(made.step(name, alias=model), **counts | told | promised | more)  # type: ignore[arg-type]  # as the test gives them
 
 
 def folder_of(path: Path, *steps: Iterable[Event], **manifest: object) -> Path:
