@@ -100,6 +100,7 @@ class Endpoint:
     most_bytes: int = MOST_BYTES  # of a body, decompressed; see `streams` for what that means to a stream
     connections: int = 100  # at least the lane's concurrency
     requests_per: Span = "minute"  # see `Quirks`
+    sdk_only: bool = False  # every call is built by the SDK
 
     def __post_init__(self) -> None:
         if self.base_url is not None and not _is_web_address(self.base_url):

@@ -17,7 +17,7 @@ from asyncbench.providers.endpoints import (
 from asyncbench.providers.openai.chat import ChatWire, CompletionsWire
 from asyncbench.providers.openai.responses import ResponsesWire
 from asyncbench.providers.wire import Wire
-from asyncbench.records import Model, Reply, Request
+from asyncbench.records import SDK, Model, Reply, Request
 
 
 class Provider(Protocol):
@@ -129,5 +129,6 @@ def _endpoint_of(model: Model, *, key: str, simulator_url: str | None) -> tuple[
         most_bytes=most_bytes(model),
         connections=model.limits.connections,
         requests_per=known.quirks.requests_per,
+        sdk_only=model.door == SDK,
     )
     return endpoint, known.via

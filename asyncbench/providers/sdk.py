@@ -1,10 +1,12 @@
 """What both SDKs are given and give back: they are made by one generator and sit on httpx2."""
 
+import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from ipaddress import ip_address
 from types import MappingProxyType
@@ -16,6 +18,7 @@ import httpx2
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
+from asyncbench.providers.door import Door
 from asyncbench.providers.endpoints import KEEPALIVE_S, Endpoint
 from asyncbench.providers.failures import encoded, refusal
 from asyncbench.providers.pool import broken, session
@@ -28,15 +31,23 @@ from asyncbench.records import Reply, Request
 
 _BREAKS: Final = (httpx2.HTTPError, aiohttp.ClientError, OSError, TooLongError)  # of what an SDK lets through
 PAUSE_S: Final = 60.0  # at most, within the answer to a call that is no model's
+_OF_ONE_CALL: Final = ("content-length", "accept-encoding")  # aiohttp tells what it can decompress
+_OF_ONE_BODY: Final = ("content-length", "content-encoding", "transfer-encoding")
+_AS_SENT: Final = ("utf-8", "surrogateescape")  # aiohttp reads headers so
+NO_DOOR: Final = "every call is built by the SDK: this release of it, or of httpx2, is not known"
 NO_KEY: Final = "none"  # the SDKs insist on a key even where the server asks for none
 
 
 class SdkProvider:
-    """Any wire format through the `post` of an SDK, which serves the key, headers, connections and errors.
+    """Any wire format through an SDK, which serves the key, headers, connections and errors.
 
-    Its typed `create` would cost twice the time, and drop what the SDK does not know yet.
+    It builds one request, which is not sent: calls send their bodies to its address, with its headers, over
+    the same connections (`Door`). Some go through its `post`, which builds each: those of a client that signs
+    them, of `door: sdk`, and of a release that is not known. Its typed `create` would cost twice as much as
+    that, and drop what the SDK does not know yet.
     """
 
+    client_class: ClassVar[type[Any]]  # whose requests differ by their bodies alone; a subclass may sign each
     refusals: ClassVar[type[Any]]  # the SDK's errors with a response: their classes know the status alone
     errors: ClassVar[type[Exception]]  # all of the SDK's
     stream_class: ClassVar[type[Any]]  # never made: `cast_to` wins
@@ -47,16 +58,76 @@ class SdkProvider:
         endpoint: Endpoint,
         wire: Wire,
         *,
-        options: Callable[[Json], Any],  # a body → what a call has beside the SDK's own, in its words
+        options: Callable[[Json], Any],  # a body → what a call has beside the SDK's own: one of a few objects
     ) -> None:
         client._custom_headers = {}  # those of the environment
         self._client, self._options, self._endpoint, self._wire = client, options, endpoint, wire
         # The whole address: given a part of it, an SDK would join and parse it anew for each call.
         self._url = f"{str(client.base_url).rstrip('/')}/{wire.path}"
+        self._builds_all = endpoint.sdk_only or type(client) is not self.client_class
+        self._doors: dict[int, Door] = {}  # by the identity of options
+        self._opening = asyncio.Lock()
+        self._note: str | None = None  # for the first reply
 
     async def ask(self, request: Request) -> Reply:
-        body, stream, key = self._wire.body(request), request.trial.model.stream, self._endpoint.api_key
+        body, stream = self._wire.body(request), request.trial.model.stream
         content, options = encoded(body), self._options(body)
+        door = None if self._builds_all else self._doors.get(id(options)) or await self._open(options)
+        if door is not None:
+            return await door.ask(content, stream=stream)
+        reply = await self._post(content, options, stream=stream)
+        note, self._note = self._note, None
+        return replace(reply, note="; ".join(filter(None, (reply.note, note)))) if note else reply
+
+    async def _open(self, options: Any) -> Door | None:  # in the SDK's words
+        """Let the SDK build a request, and return what sends others like it; None: only the SDK can."""
+        async with self._opening:
+            if self._builds_all or id(options) in self._doors:
+                return self._doors.get(id(options))
+            built = await self._rehearse(options, Response(status=200, headers={}, body=b""))
+            connections = None if built is None else _connections(self._client, built.url)
+            if built is None or connections is None:
+                self._builds_all, self._note = True, NO_DOOR
+                return None
+            session, ways = connections
+            self._doors[id(options)] = Door(
+                session=session,
+                url=str(built.url),
+                wire=self._wire,
+                endpoint=self._endpoint,
+                headers={name: value for name, value in _told(built) if name.lower() not in _OF_ONE_CALL},
+                ways=ways,
+                error_of=partial(self._error_of, options),
+            )
+            return self._doors[id(options)]
+
+    async def _rehearse(self, options: Any, answer: Response) -> httpx2.Request | None:
+        """Let the SDK build a request and read an answer to it, with nothing sent.
+
+        Returns:
+            what it built; None: it does not send through the client that it was given.
+
+        Raises:
+            what the SDK does for that answer.
+        """
+        rehearsal = Rehearsal(answer=answer)
+        token = _REHEARSED.set(rehearsal)
+        try:
+            await self._client.post(self._url, content=b"{}", cast_to=httpx2.Response, options=options)
+        finally:
+            _REHEARSED.reset(token)
+        return rehearsal.request
+
+    async def _error_of(self, options: Any, refused: Response) -> Exception | None:
+        """Return what the SDK raises for a refusal."""
+        try:
+            await self._rehearse(options, refused)
+        except Exception as error:  # whatever it makes of it: the refusal is told all the same
+            return error
+        return None
+
+    async def _post(self, content: bytes, options: Any, *, stream: bool) -> Reply:  # in the SDK's words
+        key = self._endpoint.api_key
         async with Call(self._endpoint.timeouts, key=key) as call:
             try:
                 response = await self._client.post(
@@ -122,6 +193,49 @@ class SdkProvider:
 
     async def aclose(self) -> None:
         await self._client.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class Rehearsal:
+    """A request that is built and not sent, and what is answered in place of a server."""
+
+    answer: Response
+    request: httpx2.Request | None = None
+
+    def meet(self, request: httpx2.Request) -> httpx2.Response:
+        """Take a request; return the answer to it, as one that is decompressed already."""
+        self.request = request
+        headers = {
+            name: value for name, value in self.answer.headers.items() if name.lower() not in _OF_ONE_BODY
+        }
+        return httpx2.Response(self.answer.status, headers=headers, content=self.answer.body, request=request)
+
+
+_REHEARSED: ContextVar[Rehearsal | None] = ContextVar("rehearsed", default=None)
+
+
+class Rehearsing(httpx2.AsyncClient):
+    """A client that an SDK sends through; what is only rehearsed gets nowhere."""
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:  # as httpx2 has it
+        rehearsal = _REHEARSED.get()
+        return await super().send(request, **how) if rehearsal is None else rehearsal.meet(request)
+
+
+def _connections(client: Any, url: httpx2.URL) -> tuple[aiohttp.ClientSession, dict[str, Any]] | None:
+    """Return the session that an SDK's calls to an address go through, and the proxy, in the session's words.
+
+    Names are looked up that httpx2 does not promise; None: one of them is gone.
+    """
+    transport: Any = getattr(getattr(client, "_client", None), "_transport_for_url", lambda _: None)(url)
+    if callable(opens := getattr(transport, "client", None)):
+        transport.client = opens()
+    if not isinstance(session := getattr(transport, "client", None), aiohttp.ClientSession):
+        return None
+    if (proxy := transport.proxy) is None:
+        return session, {}
+    auth = aiohttp.BasicAuth(*proxy.auth) if proxy.auth else None
+    return session, {"proxy": str(proxy.url), "proxy_auth": auth, "proxy_headers": proxy.headers}
 
 
 def http_client(make: Callable[..., httpx2.AsyncClient], endpoint: Endpoint) -> httpx2.AsyncClient:
@@ -214,9 +328,11 @@ async def _read(
     return whole_reply(replace(head, body=body), wire, call, key=key)
 
 
+def _told(said: httpx2.Request | httpx2.Response) -> list[tuple[str, str]]:
+    """Return headers as they were sent: each look into those of httpx2 goes through all of them."""
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in said.headers.raw]
+
+
 def _response(response: httpx2.Response, body: bytes, requests_per: Span) -> Response:
-    # Each look into headers of httpx2 goes through all of them.
-    headers = {
-        name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers.raw
-    }
+    headers = {name.lower(): value for name, value in _told(response)}
     return Response(status=response.status_code, headers=headers, body=body, requests_per=requests_per)

@@ -10,6 +10,7 @@ from asyncbench.records.asked import (
     MOST_IN_FLIGHT as MOST_IN_FLIGHT,
     OF_CONDITIONS as OF_CONDITIONS,
     REALTIME as REALTIME,
+    SDK as SDK,
     Condition as Condition,
     Draft as Draft,
     Limits as Limits,

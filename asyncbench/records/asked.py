@@ -41,6 +41,7 @@ class Problem(Draft):
 
 MOST_IN_FLIGHT = 2_000  # calls of a lane, where nothing says how many
 REALTIME, BATCH, AUTO = "realtime", "batch", "auto"  # how a model is asked: auto in batches if there is time
+SDK = "sdk"  # a door: the SDK of the provider builds every call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +150,7 @@ class Model:
     timeouts: Timeouts = field(default_factory=Timeouts)
     max_reply_mb: float | None = None  # the most that is read of an answer; None: by its longest reply
     replay: str | None = None  # simulated: the folder or file whose recorded answers are given again
+    door: str | None = None  # sdk: its SDK builds every call; None: it builds the first ones
     mode: str = REALTIME  # or batch, or auto; changes no trial
     serve: Serve | None = None  # the server that answers it; None: it runs already
     compared: tuple[str, ...] = ()  # limits that make its trials others than those at other limits

@@ -76,6 +76,7 @@ def test_every_key_of_a_model_arrives():
         "retry": {"attempts": 3, "total_s": 60},
         "timeouts": {"connect": 5, "total": 50, "first_byte": 20, "between_chunks": 10.5},
         "max_reply_mb": 2.5,
+        "door": "sdk",
     }
     (model,) = sweep_from(small(models=[entry])).models
     assert (model.alias, model.base_url, model.key_env) == ("mini", "https://example.test/v1", "OTHER_KEY")
@@ -86,7 +87,7 @@ def test_every_key_of_a_model_arrives():
     assert model.limits == Limits(rpm=60, tpm=1000.5, concurrency=7, counts="demanded")
     assert model.retry == RetryPolicy(attempts=3, total_s=60)
     assert model.timeouts == Timeouts(connect=5, total=50, first_byte=20, between_chunks=10.5)
-    assert model.max_reply_mb == 2.5
+    assert (model.max_reply_mb, model.door) == (2.5, "sdk")
 
 
 THINKER = {"model": "anthropic/claude-sonnet-4-6", "thinking_tokens": 16_000, "max_tokens": 20_000}

@@ -6,7 +6,7 @@ import anthropic
 
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.model_rules import SAMPLING_VERSION, needs_sampling_version
-from asyncbench.providers.sdk import NO_KEY, SdkProvider, http_client
+from asyncbench.providers.sdk import NO_KEY, Rehearsing, SdkProvider, http_client
 from asyncbench.providers.wire import Json, Wire
 
 _NEEDLESS: Final = {"x-stainless-timeout": anthropic.Omit()}  # "None": the deadlines are ours
@@ -19,9 +19,14 @@ _SAMPLING_OPTIONS: Final[anthropic.RequestOptions] = {
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 
 
-class AnthropicProvider(SdkProvider):
-    """Messages through `AsyncAnthropic.post`."""
+class AnthropicConnections(Rehearsing, anthropic.DefaultAioHttpClient):
+    """The SDK's client on aiohttp."""
 
+
+class AnthropicProvider(SdkProvider):
+    """Messages through `AsyncAnthropic`."""
+
+    client_class = anthropic.AsyncAnthropic
     refusals, errors = anthropic.APIStatusError, anthropic.AnthropicError
     stream_class = anthropic.AsyncStream[object]
 
@@ -31,7 +36,7 @@ class AnthropicProvider(SdkProvider):
             api_key=endpoint.api_key or NO_KEY,
             max_retries=0,
             open_telemetry=False,
-            http_client=http_client(anthropic.DefaultAioHttpClient, endpoint),
+            http_client=http_client(AnthropicConnections, endpoint),
         )
         super().__init__(client, endpoint, wire, options=_options)
 

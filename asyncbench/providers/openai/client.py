@@ -5,7 +5,7 @@ from typing import Final
 import openai
 
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.sdk import NO_KEY, SdkProvider, http_client
+from asyncbench.providers.sdk import NO_KEY, Rehearsing, SdkProvider, http_client
 from asyncbench.providers.wire import Wire
 
 # Headers about ourselves that no provider needs: without them a call costs a seventh less.
@@ -18,9 +18,14 @@ _NEEDLESS: Final = (
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
-class OpenAIProvider(SdkProvider):
-    """Any wire format through `AsyncOpenAI.post`."""
+class OpenAIConnections(Rehearsing, openai.DefaultAioHttpClient):
+    """The SDK's client on aiohttp."""
 
+
+class OpenAIProvider(SdkProvider):
+    """Any wire format through `AsyncOpenAI`."""
+
+    client_class = openai.AsyncOpenAI
     refusals, errors, stream_class = openai.APIStatusError, openai.OpenAIError, openai.AsyncStream[object]
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
@@ -28,7 +33,7 @@ class OpenAIProvider(SdkProvider):
             base_url=endpoint.base_url or OPENAI_URL,
             api_key=endpoint.api_key or NO_KEY,
             max_retries=0,
-            http_client=http_client(openai.DefaultAioHttpClient, endpoint),
+            http_client=http_client(OpenAIConnections, endpoint),
         )
         # None, if given above, would mean: from the environment.
         client.organization = client.project = client.admin_api_key = None
