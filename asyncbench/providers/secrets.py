@@ -8,9 +8,8 @@ import html
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, unquote_plus
 from urllib.request import getproxies
 
@@ -68,16 +67,25 @@ def _without(text: str, key: str) -> str:
     return text
 
 
-def keyless(reply: Reply, *, key: str) -> Reply:
-    """Return a reply without the key, wherever the server put it; nearly always it is the same."""
-    changed = {
-        name: clean
-        for name in _TEXTS
-        if (said := getattr(reply, name)) and (clean := without_secret(said, key=key)) != said
-    }
-    if reply.raw_usage and (usage := _cleaned(reply.raw_usage, key)) != reply.raw_usage:
-        return replace(reply, raw_usage=usage, **changed)  # type: ignore[arg-type]  # a mapping, as it was
-    return replace(reply, **changed) if changed else reply  # type: ignore[arg-type]  # texts, as they were
+def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
+    """Return what of a reply holds the key, by field and without it, wherever the server put it.
+
+    Nearly always that is nothing: one look at everything together tells.
+    """
+    texts = {name: said for name in _TEXTS if (said := getattr(reply, name))}
+    all_said = "\n".join((*texts.values(), str(reply.raw_usage)))
+    if not any(_may_hold(all_said, secret) for secret in (key, *_passwords())):
+        return {}
+    changed: dict[str, Any] = {name: without_secret(said, key=key) for name, said in texts.items()}
+    return changed | {"raw_usage": _cleaned(reply.raw_usage, key)}
+
+
+def _may_hold(text: str, secret: str) -> bool:
+    """Whether `_without` looks any closer: neither quotes nor escapes change what it looks for first."""
+    if len(secret) < SHORTEST_SECRET:
+        return False
+    word, coded = _looked_for(secret)
+    return word in text or any(form in text for form in coded)
 
 
 def hush(error: BaseException | None, *, key: str) -> None:

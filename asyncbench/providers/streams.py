@@ -224,23 +224,24 @@ def finished_reply(
 ) -> Reply:
     """Return a reply with what its body does not tell, and without what cannot be kept of it."""
     notes = [*response.notes, *doubts(reply.raw_usage)]
-    plain = keyless(replace(reply, raw_usage=kept_account(reply.raw_usage, notes)), key=key)
-    cut = {
-        name: word[:LONGEST_MESSAGE]
-        for name in WORDS
-        if len(word := getattr(plain, name) or "") > LONGEST_MESSAGE
-    }
-    notes += [f"{name} was cut" for name in cut]
+    if (account := kept_account(reply.raw_usage, notes)) is not reply.raw_usage:
+        reply = replace(reply, raw_usage=account)
+    changed = dict(keyless(reply, key=key))
+    for name in WORDS:
+        word = changed.get(name, getattr(reply, name)) or ""
+        if len(word) > LONGEST_MESSAGE:
+            changed[name] = word[:LONGEST_MESSAGE]
+            notes.append(f"{name} was cut")
+    changed["upstream"] = changed.get("upstream", reply.upstream) or response.simulator
     return replace(
-        plain,
-        **cut,  # type: ignore[arg-type]  # texts, as they were
+        reply,
+        **changed,
         latency_s=latency_s,
         ttft_s=ttft_s,
         times=times,
         request_id=request_id,
-        note=told("; ".join(dict.fromkeys(notes)), key=key) or None,
+        note=told("; ".join(dict.fromkeys(notes)), key=key) or None if notes else None,
         allowances=response.allowances,
-        upstream=plain.upstream or response.simulator,
     )
 
 

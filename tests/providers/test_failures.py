@@ -4,6 +4,7 @@ import html
 import json
 import tracemalloc
 from base64 import b64encode
+from dataclasses import replace
 from functools import partial
 from urllib.parse import quote, quote_plus
 
@@ -83,9 +84,22 @@ def test_a_long_run_of_letters_of_the_key_is_told_by_nobody():
     assert told("0123456789abcdefg", key="sk.0123456789abcdefg.x") == "[key]"
 
 
-def test_a_reply_without_the_key_is_the_same_object():
+def test_nothing_of_a_reply_without_the_key_is_changed():
     reply = Reply(text=r"\(50\%\) &amp; so on", raw_usage={"a": [1, {"b": "c"}]})
-    assert keyless(reply, key=KEY) is reply
+    assert keyless(reply, key=KEY) == {}
+
+
+@given(st.text(max_size=20), st.sampled_from((str, partial(quote, safe=""), html.escape, json.dumps)))
+def test_a_key_in_any_part_of_a_reply_is_taken_out(before, escape):
+    key = "sk-a/b+c=%41&d'\\<e>\"f0123456"
+    said = before + escape(key)
+    for reply in (
+        Reply(text="", fingerprint=said),
+        Reply(text="", raw_usage={"a": [{said: 1}, {"b": said}]}),
+    ):
+        clean = replace(reply, **keyless(reply, key=key))
+        assert "0123456" not in str(clean)
+        assert clean != reply
 
 
 def test_an_address_is_told_without_what_may_let_somebody_in():
