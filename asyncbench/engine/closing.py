@@ -34,7 +34,7 @@ class Closing:
         self._answers += turn.tries > 0
         self.accept()
         trial = turn.request.trial
-        reply = replace(reply, max_tokens=attempt.max_tokens)
+        reply.max_tokens = attempt.max_tokens
         if len(reply.text) > LONG_REPLY or self._asker.slow(trial.problem):
             async with self._asker.grading:
                 grades = await asyncio.to_thread(self._asker.grade, trial.problem, reply, trial.condition)

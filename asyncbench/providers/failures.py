@@ -108,8 +108,10 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
 def told(message: str, *, key: str) -> str:
     """Return a message in one line of bounded length, without the key and without control characters."""
     message = without_secret(message, key=key)  # before any cut, which could leave half of it
-    seen = (sign if sign.isprintable() else " " for sign in message[: 4 * LONGEST_MESSAGE])
-    line = " ".join("".join(seen).split())
+    message = message[: 4 * LONGEST_MESSAGE]
+    if not message.isprintable():
+        message = "".join([sign if sign.isprintable() else " " for sign in message])
+    line = " ".join(message.split())
     return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE - 1]}…"
 
 

@@ -81,6 +81,6 @@ def text(value: object) -> str | None:
 
 def count_in(value: object, *, most: int = EXACT) -> int | None:
     """Return `value` if it is a number of things, up to `most`; some servers write 12.0 for 12."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if type(value) is int:  # and no bool
         return value if 0 <= value <= most else None
     return count_in(int(value), most=most) if isinstance(value, float) and value.is_integer() else None

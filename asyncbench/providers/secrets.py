@@ -67,25 +67,24 @@ def _without(text: str, key: str) -> str:
     return text
 
 
-def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
-    """Return what of a reply holds the key, by field and without it, wherever the server put it.
+def may_hold(body: bytes, *, key: str) -> bool:
+    """Whether what is read from JSON may hold the key: one look at all of it, before any of it is read.
 
-    Nearly always that is nothing: one look at everything together tells.
+    Neither quotes nor escapes change what is looked for, but those of letters by their number.
     """
+    if b"\\u00" in body:
+        return True
+    return any(form in body for secret in (key, *_passwords()) for form in _forms(secret))
+
+
+def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
+    """Return what of a reply holds the key, by field and without it, wherever the server put it."""
     texts = {name: said for name in _TEXTS if (said := getattr(reply, name))}
     all_said = "\n".join((*texts.values(), str(reply.raw_usage)))
-    if not any(_may_hold(all_said, secret) for secret in (key, *_passwords())):
+    if not may_hold(all_said.encode("utf-8", "replace"), key=key):
         return {}
     changed: dict[str, Any] = {name: without_secret(said, key=key) for name, said in texts.items()}
     return changed | {"raw_usage": _cleaned(reply.raw_usage, key)}
-
-
-def _may_hold(text: str, secret: str) -> bool:
-    """Whether `_without` looks any closer: neither quotes nor escapes change what it looks for first."""
-    if len(secret) < SHORTEST_SECRET:
-        return False
-    word, coded = _looked_for(secret)
-    return word in text or any(form in text for form in coded)
 
 
 def hush(error: BaseException | None, *, key: str) -> None:
@@ -120,6 +119,15 @@ def _passwords() -> tuple[str, ...]:
     """Return the passwords of the proxies that the environment names: a proxy may repeat what it is sent."""
     found = (re.search(r"//[^/@]*:([^/@]+)@", address) for address in getproxies().values())
     return tuple({unquote(match[1]) for match in found if match})
+
+
+@lru_cache(maxsize=256)
+def _forms(key: str) -> tuple[bytes, ...]:
+    """Return what of a key `_without` looks for first; nothing of one that is no secret."""
+    if len(key) < SHORTEST_SECRET:
+        return ()
+    word, coded = _looked_for(key)
+    return tuple(form.encode() for form in (word, *coded))
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.failures import LONGEST_MESSAGE, bad_reply, payload, told, withhold
 from asyncbench.providers.loose_json import UnreadableError, read
-from asyncbench.providers.secrets import WORDS, keyless
+from asyncbench.providers.secrets import WORDS, keyless, may_hold
 from asyncbench.providers.sse import Scanner, TooLongError
 from asyncbench.providers.usage import doubts, kept_account
 from asyncbench.providers.wire import Assembly, Json, Response, Wire, body_id
@@ -43,13 +43,22 @@ async def capped(chunks: AsyncIterator[bytes], most: int) -> AsyncGenerator[byte
     async for chunk in chunks:
         size += len(chunk)
         if size > most:
-            raise TooLongError(f"it is longer than {most:,} bytes. Raise the model's `max_reply_mb`")
+            raise _too_long(most)
         yield chunk
+
+
+def _too_long(most: int) -> TooLongError:
+    return TooLongError(f"it is longer than {most:,} bytes. Raise the model's `max_reply_mb`")
 
 
 async def whole_body(chunks: AsyncIterator[bytes], most: int) -> bytes:
     """Return a body of no more than `most` bytes; raises TooLongError."""
-    return b"".join([chunk async for chunk in capped(chunks, most)])
+    parts, size = list[bytes](), 0
+    async for chunk in chunks:
+        if (size := size + len(chunk)) > most:
+            raise _too_long(most)
+        parts.append(chunk)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Reply:
@@ -66,7 +75,9 @@ def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Repl
     except ProviderError as error:
         withhold(error, key=key)
         raise
-    return finished_reply(reply, response, call.request_id, latency_s=latency_s, key=key, times=times)
+    return finished_reply(
+        reply, response, call.request_id, latency_s=latency_s, key=key, times=times, body=response.body
+    )
 
 
 def _times(call: Call, reading: "_Reading | None" = None) -> ReplyTimes | None:
@@ -221,28 +232,28 @@ def finished_reply(
     ttft_s: float | None = None,
     key: str,
     times: ReplyTimes | None = None,
+    body: bytes = b"",
 ) -> Reply:
-    """Return a reply with what its body does not tell, and without what cannot be kept of it."""
+    """Tell a reply what its body does not, take out of it what cannot be kept, and return it.
+
+    Args:
+        body: all that it was read from, where that is at hand.
+    """
     notes = [*response.notes, *doubts(reply.raw_usage)]
-    if (account := kept_account(reply.raw_usage, notes)) is not reply.raw_usage:
-        reply = replace(reply, raw_usage=account)
-    changed = dict(keyless(reply, key=key))
+    reply.raw_usage = kept_account(reply.raw_usage, notes)
+    if response.notes or not body or may_hold(body, key=key):
+        for name, clean in keyless(reply, key=key).items():
+            setattr(reply, name, clean)
     for name in WORDS:
-        word = changed.get(name, getattr(reply, name)) or ""
-        if len(word) > LONGEST_MESSAGE:
-            changed[name] = word[:LONGEST_MESSAGE]
+        word = getattr(reply, name)
+        if word and len(word) > LONGEST_MESSAGE:
+            setattr(reply, name, word[:LONGEST_MESSAGE])
             notes.append(f"{name} was cut")
-    changed["upstream"] = changed.get("upstream", reply.upstream) or response.simulator
-    return replace(
-        reply,
-        **changed,
-        latency_s=latency_s,
-        ttft_s=ttft_s,
-        times=times,
-        request_id=request_id,
-        note=told("; ".join(dict.fromkeys(notes)), key=key) or None if notes else None,
-        allowances=response.allowances,
-    )
+    reply.upstream = reply.upstream or response.simulator
+    reply.latency_s, reply.ttft_s, reply.times = latency_s, ttft_s, times
+    reply.request_id, reply.allowances = request_id, response.allowances
+    reply.note = told("; ".join(dict.fromkeys(notes)), key=key) or None if notes else None
+    return reply
 
 
 async def _rest(chunks: AsyncIterator[bytes]) -> None:

@@ -50,8 +50,9 @@ def _inclusive(
     xAI and Gemini count it in the total alone, and bill it as output. Without a total, more reasoning than
     output tells that it stands beside it.
     """
-    of_input, of_output = (mapping_in(raw.get(f"{name}_details")) for name in (asked, answered))
-    input_tokens, output, total = (_tokens(raw.get(name)) for name in (asked, answered, "total_tokens"))
+    of_input, of_output = mapping_in(raw.get(f"{asked}_details")), mapping_in(raw.get(f"{answered}_details"))
+    input_tokens, output = _tokens(raw.get(asked)), _tokens(raw.get(answered))
+    total = _tokens(raw.get("total_tokens"))
     reasoning = _first(of_output.get("reasoning_tokens"), thought)
     if output is not None:
         beyond_input = 0 if total is None or input_tokens is None else total - input_tokens
@@ -71,7 +72,10 @@ def _tokens(value: object) -> int | None:
 
 
 def _first(*values: object) -> int | None:
-    return next((found for value in values if (found := _tokens(value)) is not None), None)
+    for value in values:
+        if (found := _tokens(value)) is not None:
+            return found
+    return None
 
 
 def from_anthropic(raw: Mapping[str, object]) -> Usage:
@@ -141,13 +145,17 @@ def doubts(raw: Mapping[str, object] | None) -> list[str]:
     if raw is None:
         return []
     parts = (raw, *(part for part in raw.values() if isinstance(part, dict)))
-    told = ((name, value) for part in parts for name, value in part.items() if isinstance(value, int | float))
     return [
-        f"{name} of {value} is impossible and was ignored" for name, value in told if not _can_be(name, value)
+        f"{name} of {value} is impossible and was ignored"
+        for part in parts
+        for name, value in part.items()
+        if not _can_be(name, value)
     ]
 
 
-def _can_be(name: str, value: float) -> bool:
+def _can_be(name: str, value: object) -> bool:
+    if not isinstance(value, int | float) or (type(value) is int and 0 <= value <= MOST_USD):
+        return True  # as nearly all are
     if name.endswith("tokens"):
         return _tokens(value) is not None
     if name.endswith("_ticks"):

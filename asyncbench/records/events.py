@@ -1,4 +1,8 @@
-"""What comes of it: Reply → Grade → Result, and the events that a journal has of them."""
+"""What comes of it: Reply → Grade → Result, and the events that a journal has of them.
+
+Those that each call makes are not frozen, for a frozen one takes three times as long to make. Nobody changes
+them but whoever made them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +11,7 @@ from asyncbench.errors import Allowance, ProviderError
 from asyncbench.records.asked import REALTIME, Outcome, Trial
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Usage:
     """Tokens of one call in one normal form; None where the provider did not say.
 
@@ -40,7 +44,7 @@ REFUSALS = frozenset({"content_filter", "refusal"})
 _TELLS_NO_CUT = frozenset({None, "completed"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ReplyTimes:
     """When the parts of a reply came. Times are seconds from the request sent, but `sent_s`."""
 
@@ -50,7 +54,7 @@ class ReplyTimes:
     chunks_s: Sequence[float] = ()  # to each piece of thinking or of the answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Reply:
     """What a provider answered to one call."""
 
@@ -95,7 +99,7 @@ def outcome_of(reply: Reply | None, *, answer: str | None, exact_match: bool) ->
     return Outcome.NO_ANSWER if answer is None else Outcome.WRONG
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Grade:
     """What one grader read in one reply. Fields a suite does not define stay None."""
 
@@ -117,7 +121,7 @@ class Grade:
     flags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Sent:
     """An attempt is about to be made; written down before the call."""
 
@@ -134,7 +138,7 @@ class Sent:
     phase: str | None = None  # of the step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Attempt:
     """One call made for a trial, and how it ended: one row of `attempts`."""
 
@@ -176,7 +180,7 @@ class Attempt:
     output_chars: int | None = None  # of thinking and answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Ended:
     """An attempt is over; written down, with the whole reply, before it is graded."""
 
@@ -184,7 +188,7 @@ class Ended:
     reply: Reply | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Result:
     """A trial is closed: its reply or last error, its grades, and what all its attempts cost."""
 
