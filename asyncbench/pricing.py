@@ -102,7 +102,12 @@ def rates_given(price: Price, *, batch: bool = False) -> Rates:
 
 def rates_at(model_id: str, *, price: Price | None, vendor: str | None) -> RatesAt:
     """Return `rates_for` as a function of tier and time that looks each up once a quarter of an hour."""
-    return lambda tier, at_s: _looked_up(model_id, price, vendor, tier, int(at_s // PERIOD_S))
+
+    @lru_cache(maxsize=64)  # in front of the one that all models share, which is asked with much longer words
+    def looked_up(tier: str | None, period: int) -> Rates | None:
+        return _looked_up(model_id, price, vendor, tier, period)
+
+    return lambda tier, at_s: looked_up(tier, int(at_s // PERIOD_S))
 
 
 @lru_cache(maxsize=4096)
@@ -142,7 +147,7 @@ def tier_of(service_tier: str | None, raw_usage: Mapping[str, object] | None) ->
     """
     said = raw_usage or {}
     words = (service_tier, said.get("speed"), said.get("inference_geo"))
-    return " ".join(word for word in words if isinstance(word, str) and word not in STANDARD) or None
+    return " ".join([word for word in words if isinstance(word, str) and word not in STANDARD]) or None
 
 
 def cost_usd(usage: Usage | None, rates: Rates | None) -> float | None:
@@ -164,13 +169,10 @@ def cost_usd(usage: Usage | None, rates: Rates | None) -> float | None:
     for higher in rates.brackets[1:]:
         if usage.input_tokens > higher.above:
             bracket = higher
-    millionths = (
-        uncached * bracket.input
-        + cached * bracket.cached_input
-        + written_5m * bracket.cache_write
-        + written_1h * bracket.cache_write_1h
-        + usage.output_tokens * bracket.output
-    )
+    millionths = uncached * bracket.input + usage.output_tokens * bracket.output
+    if cached or written:  # seldom: sums of exact decimals take time
+        millionths += cached * bracket.cached_input
+        millionths += written_5m * bracket.cache_write + written_1h * bracket.cache_write_1h
     return float(millionths.scaleb(-6))
 
 

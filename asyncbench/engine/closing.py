@@ -117,7 +117,7 @@ class Closing:
                 grades=grades,
                 attempts=turn.attempts,
                 cost_usd=turn.cost_usd,
-                price_source=self._money.charged(reply, answered.started_at).source
+                price_source=self._money.source(turn, reply, answered.started_at)
                 if reply and answered
                 else None,
                 queued_s=answered.queued_s if answered else None,

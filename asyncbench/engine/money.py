@@ -80,10 +80,15 @@ class Money:
         """Return what an attempt cost, USD; 0 when it was refused before any work, None when unknown."""
         if isinstance(ended, Reply):
             charged = self.charged(ended, self._asker.epoch_s + turn.sent_s)
+            turn.price_source = charged.source
             if charged.instead_of_usd is not None:
                 self._billed_more = charged
             return charged.usd
         return None if ended is None or ended.may_have_been_billed else 0.0
+
+    def source(self, turn: Turn, reply: Reply, at_s: float) -> str | None:
+        """Return who says what the call cost that got a reply and was sent then, UTC; None: nobody does."""
+        return turn.price_source if turn.tries else self.charged(reply, at_s).source
 
     def charged(self, reply: Reply, at_s: float) -> Charge:
         """Return what a reply to a call costs that was sent then, UTC."""

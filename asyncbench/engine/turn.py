@@ -35,7 +35,8 @@ class Turn:
     hold: Hold = NOTHING  # of money, for the latest attempt
     reserved_usd: float | None = None  # the same in USD; None: no budget holds it
     most_usd: float | None = None  # the latest attempt may cost; None: unknown
-    priced_s: float = 0.0  # when that was worked out
+    price_source: str | None = None  # who says what the latest attempt cost
+    priced_s: float = 0.0  # when `hold` was worked out
     terms: int = 0  # of the account then
     scouts: bool = False  # the one call that a paused lane makes to see whether the pause is over
     last_words: str | None = None  # of the error it met last
