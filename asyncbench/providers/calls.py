@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Final, Self
@@ -17,6 +17,7 @@ _OVERDUE: Final = {
     "first_byte": "no answer began within timeouts.first_byte",
     "between_chunks": "the stream paused for longer than timeouts.between_chunks",
 }
+News = Callable[[int], Sequence[object]]  # milliseconds to wait → what is to be read of a connection
 _UNDER_WAY: Final[ContextVar["Call"]] = ContextVar("call under way")
 
 
@@ -49,6 +50,7 @@ class Call:
             "body_id",
             "connect_s",
             "handed_over",
+            "news",
             "repeated",
             "reused",
             "sent_s",
@@ -59,6 +61,7 @@ class Call:
         self.sent_s = 0.0  # a connection was there: the request is being written
         self.connect_s: float | None = None  # before that, to make a connection; None: there was one
         self.reused = False  # the connection had served another call before
+        self.news: News | None = None  # of such a connection
         self.handed_over = False  # the kernel has the whole request: the server may have read it
         self.repeated = False  # made again because that connection had gone unread
         self.answered = False  # the headers of the answer are there

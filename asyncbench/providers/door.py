@@ -49,18 +49,27 @@ class Door:
 
     async def _read(self, response: aiohttp.ClientResponse, call: Call, *, stream: bool) -> Reply:
         endpoint = self.endpoint
-        chunks, most, key = response.content.iter_any(), endpoint.most_bytes, endpoint.api_key
+        most, key = endpoint.most_bytes, endpoint.api_key
         streamed = stream and response.status < 300 and not is_json(response.headers)
         answer = Response(
             status=response.status,
             headers=response.headers,
-            body=b"" if streamed else await whole_body(chunks, most),
+            body=b"" if streamed else await _whole_body(response.content, most),
             requests_per=endpoint.requests_per,
         )
         if streamed:
+            chunks = response.content.iter_any()
             return await read_stream(chunks, self.wire, answer, call, key=key, most=most)
         if answer.status >= 300:
             error = None if self.error_of is None else await self.error_of(answer)
             hush(error, key=key)
             raise refusal(answer, key=key) from error
         return whole_reply(answer, self.wire, call, key=key)
+
+
+async def _whole_body(content: aiohttp.StreamReader, most: int) -> bytes:
+    """Return a body of no more than `most` bytes, which nearly always comes at once; raises TooLongError."""
+    begun = await content.readany()
+    if content.at_eof() and len(begun) <= most:
+        return begun
+    return await whole_body(content.iter_any(), most, begun=begun)

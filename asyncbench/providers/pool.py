@@ -20,12 +20,12 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import aiohttp
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.providers.calls import under_way
+from asyncbench.providers.calls import News, under_way
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
 from asyncbench.providers.failures import told
 from asyncbench.providers.secrets import hush
@@ -68,7 +68,8 @@ class _Connector(aiohttp.TCPConnector):
         # Its connections are closed after one call, so that each of them is fresh. No limit: a call that is
         # repeated has just lost the connection that counted.
         self._fresh = aiohttp.TCPConnector(limit=0, force_close=True, ssl=tls)
-        self._used: WeakSet[ResponseHandler] = WeakSet()
+        # The connections that served a call, each with what asks the kernel for news of it.
+        self._used: WeakKeyDictionary[ResponseHandler, News] = WeakKeyDictionary()
         self._kept_s = KEEPALIVE_S
         self._gone_share = 0.0  # of used connections, the latest counting most
         self._wary_until_s = 0.0
@@ -82,10 +83,11 @@ class _Connector(aiohttp.TCPConnector):
         asked_s = self._loop.time()
         connection = await connecting(req, traces, timeout)
         protocol, transport = connection.protocol, connection.transport
-        call.sent(reused=protocol in self._used)
+        call.news = None if protocol is None else self._used.get(protocol)
+        call.sent(reused=call.news is not None)
         call.connect_s = None if call.reused else call.sent_s - asked_s
         if not call.reused and protocol is not None and transport is not None:
-            self._used.add(protocol)
+            self._used[protocol] = _news_of(transport)
             transport.set_write_buffer_limits(high=1, low=0)  # see `_Request`
         return connection
 
@@ -128,7 +130,7 @@ class _Request(aiohttp.ClientRequest):
         self, writer: "AbstractStreamWriter", conn: "Connection", content_length: int | None = None
     ) -> None:
         call, transport = under_way(), conn.transport
-        if transport is None or (call.reused and _is_closed(transport)):
+        if transport is None or (call.news is not None and (transport.is_closing() or call.news(0))):
             if transport is not None:
                 transport.abort()  # the call ends, nothing written
             return
@@ -138,17 +140,15 @@ class _Request(aiohttp.ClientRequest):
             call.handed_over = not transport.is_closing()
 
 
-def _is_closed(transport: asyncio.Transport) -> bool:
-    """Whether the other side has closed an idle connection, which the event loop may not have seen yet.
+def _news_of(transport: asyncio.Transport) -> News:
+    """Return what tells whether the other side has closed an idle connection, before the event loop sees it.
 
     The kernel is asked. Nothing is due on an idle connection, so that anything to be read is an end, a reset
     or a farewell: of TLS, or an answer to a request that nobody made (408).
     """
-    if transport.is_closing():
-        return True
     poll = select.poll()
     poll.register(transport.get_extra_info("socket"), select.POLLIN)
-    return bool(poll.poll(0))
+    return poll.poll
 
 
 # ── connections that broke ───────────────────────────────────────────────────────────────────

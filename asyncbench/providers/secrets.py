@@ -72,9 +72,7 @@ def may_hold(body: bytes, *, key: str) -> bool:
 
     Neither quotes nor escapes change what is looked for, but those of letters by their number.
     """
-    if b"\\u00" in body:
-        return True
-    return any(form in body for secret in (key, *_passwords()) for form in _forms(secret))
+    return b"\\u00" in body or any(map(body.__contains__, _forms(key, *_passwords())))
 
 
 def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
@@ -122,12 +120,10 @@ def _passwords() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _forms(key: str) -> tuple[bytes, ...]:
-    """Return what of a key `_without` looks for first; nothing of one that is no secret."""
-    if len(key) < SHORTEST_SECRET:
-        return ()
-    word, coded = _looked_for(key)
-    return tuple(form.encode() for form in (word, *coded))
+def _forms(*secrets: str) -> tuple[bytes, ...]:
+    """Return what of secrets `_without` looks for first; nothing of what is none."""
+    sought = [_looked_for(secret) for secret in secrets if len(secret) >= SHORTEST_SECRET]
+    return tuple(form.encode() for word, coded in sought for form in (word, *coded))
 
 
 @lru_cache(maxsize=256)

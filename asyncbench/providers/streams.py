@@ -51,14 +51,16 @@ def _too_long(most: int) -> TooLongError:
     return TooLongError(f"it is longer than {most:,} bytes. Raise the model's `max_reply_mb`")
 
 
-async def whole_body(chunks: AsyncIterator[bytes], most: int) -> bytes:
-    """Return a body of no more than `most` bytes; raises TooLongError."""
-    parts, size = list[bytes](), 0
+async def whole_body(chunks: AsyncIterator[bytes], most: int, *, begun: bytes = b"") -> bytes:
+    """Return a body of no more than `most` bytes, some of which are there already; raises TooLongError."""
+    parts, size = [begun], len(begun)
     async for chunk in chunks:
-        if (size := size + len(chunk)) > most:
-            raise _too_long(most)
         parts.append(chunk)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        if (size := size + len(chunk)) > most:
+            break
+    if size > most:
+        raise _too_long(most)
+    return b"".join(parts)
 
 
 def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Reply:
