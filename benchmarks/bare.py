@@ -32,6 +32,21 @@ async def all_of(questions: Iterable[str], call: Call, *, at_once: int) -> None:
             tasks.create_task(work())
 
 
+async def paced(questions: Iterable[str], call: Call, *, per_s: float) -> None:
+    """Ask every question in its time, whatever became of those before."""
+    loop = asyncio.get_running_loop()
+    due_s = loop.time()
+    async with asyncio.TaskGroup() as tasks:
+        for question in questions:
+            await asyncio.sleep(due_s - loop.time())
+            tasks.create_task(_awaited(call, question))
+            due_s += 1 / per_s
+
+
+async def _awaited(call: Call, question: str) -> None:
+    await call(question)
+
+
 # ── openai ───────────────────────────────────────────────────────────────────────────────────
 
 

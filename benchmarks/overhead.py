@@ -1,12 +1,14 @@
 """What a call costs in our own CPU, beside bare loops over the same SDKs, in one run.
 
     python -m benchmarks.overhead [--calls 5000] [--rounds 5] [--legs b,d]
+    python -m benchmarks.overhead --legs j-b,j --calls 1000
     python -m benchmarks.overhead --against ../before --pairs 12 [--calls 5000] [--legs d]
 
 Each leg makes the same calls to a simulator in another process, 256 at a time; counted is this process's
 CPU time (all threads), for asyncbench from opening the folder to its last Parquet part. Whole answers come at
 once, streams piece by piece. Legs take turns, so that a machine that grows faster or slower does so for all;
-ratios are made by round.
+ratios are made by round. The legs j and j-b, which are measured only where they are named, make 100 calls a
+second, most of them alone: what a call costs a client that has little to do.
 
 With --against, a leg of this tree is set beside that of another checkout: in turns, each time in a process of
 its own, both measured by this file and answered by this tree's simulator. A pair gives one ratio; the
@@ -40,6 +42,8 @@ from benchmarks import bare
 
 ROOT = Path(__file__).resolve().parents[1]
 CONCURRENCY = 256
+PER_S = 100.0  # calls of a paced leg
+PACED = ("j-b", "j")
 CELLS = 72  # of llm_arithmetic: its problems come in multiples of it
 PIECES = 50  # of a streamed answer: of four characters, about a token
 # Pieces 8 ms apart, as a model writes them: those of a stream that comes at once are read at once.
@@ -47,6 +51,7 @@ PIECEMEAL = Settings(chunks=PIECES, latency_s=0.5, ttft_s=0.1)
 
 TOLERATED = 0.05  # more CPU than the state before
 
+_AT_ONCE = partial(bare.all_of, at_once=CONCURRENCY)
 Leg = Callable[[], Coroutine[None, None, None]]
 Legs = dict[str, tuple[str, Leg]]
 
@@ -61,6 +66,7 @@ RATIOS = (
     ("(g-e) / (g-e-a)", "g-e", "g-e-a", 0.6),
     ("(h) / (h-a)", "h", "h-a", None),
     ("(i) / (d)", "i", "d", 1.05),
+    ("(j) / (j-b)", "j", "j-b", 1.25),
 )
 
 
@@ -81,6 +87,7 @@ def asked(url: str, problems: ProblemSet) -> Asked:
 
 def bare_legs(whole: Asked, streamed: Asked) -> Legs:
     """Return the loops that a careful person would write by hand."""
+    paced = partial(bare.paced, per_s=PER_S)
     openai, anthropic = bare.openai_client, bare.anthropic_client
     return {
         "a": ("(a)     openai create()", _loop(openai, bare.openai_create, whole)),
@@ -94,6 +101,7 @@ def bare_legs(whole: Asked, streamed: Asked) -> Legs:
             _loop(anthropic, bare.anthropic_stream, streamed),
         ),
         "h-a": ("(h-a)   openai responses.create()", _loop(openai, bare.openai_responses, whole)),
+        "j-b": ("(j-b)   openai client.post, paced", _loop(openai, bare.openai_post, whole, paced)),
     }
 
 
@@ -101,10 +109,11 @@ def _loop(
     opened: Callable[..., AbstractAsyncContextManager[bare.Client]],
     door: Callable[[bare.Client], bare.Call],
     what: Asked,
+    ask_all: Callable[[Sequence[str], bare.Call], Coroutine[None, None, None]] = _AT_ONCE,
 ) -> Leg:
     async def loop() -> None:
         async with opened(what.url, connections=CONCURRENCY) as client:
-            await bare.all_of(what.questions, door(client), at_once=CONCURRENCY)
+            await ask_all(what.questions, door(client))
 
     return loop
 
@@ -133,12 +142,13 @@ def our_legs(whole: Asked, streamed: Asked, folder: Path) -> Legs:
         ),
         "h": ("(h)     asyncbench openai, responses", leg("simulated", whole, api="responses")),
         "i": ("(i)     asyncbench openai, a budget", leg("simulated", whole, max_tokens=64, budget_usd=1e6)),
+        "j": ("(j)     asyncbench openai, paced", leg("simulated", whole, rpm=60 * PER_S)),
     }
 
 
 async def _sweep(model: dict[str, object], problems: ProblemSet, folder: Path) -> None:
     limits = {"concurrency": CONCURRENCY, "rpm": 6_000_000, "tpm": 6_000_000_000}
-    priced = {**model, **limits, "price": {"input": 1.0, "output": 2.0}, "stream": model.get("stream", False)}
+    priced = limits | {"price": {"input": 1.0, "output": 2.0}, "stream": False} | model
     with tempfile.TemporaryDirectory(dir=folder) as out:
         given = {
             "name": "overhead",
@@ -278,8 +288,7 @@ def in_turns(keys: Sequence[str], *, calls: int, rounds: int) -> None:
     """Measure legs of this tree, all or those named, and print them with their ratios."""
     with tempfile.TemporaryDirectory() as place, _served(Path(place), calls) as (whole, streamed):
         legs = bare_legs(whole, streamed) | our_legs(whole, streamed, Path(place))
-        if keys:
-            legs = {key: legs[key] for key in keys}
+        legs = {key: legs[key] for key in keys or sorted(legs.keys() - set(PACED))}
         figures = measure(legs, calls=whole.problems.rows, rounds=rounds)
     report(legs, figures, calls=whole.problems.rows)
 
