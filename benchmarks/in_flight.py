@@ -3,10 +3,10 @@
     python -m benchmarks.in_flight [--cases wide,brisk] [--legs asyncbench,bare] [--rounds 1] [--calls N]
     python -m benchmarks.in_flight --quick
 
-A case is so many calls in flight at a latency; ideal is one call after the other in every slot. Each leg runs
-in a process of its own against a simulator of its own: a whole run of asyncbench (prices, grading, journal,
-Parquet) over the openai SDK, and a bare loop over the same SDK with as many connections. All calls of a case
-take equally long, which is the hard case: what starts together ends together.
+A case is so many calls in flight at a latency; ideal is one call after the other in every slot. A leg runs
+in a process and on a core of its own, against a simulator of its own on the others: a run of asyncbench
+(prices, grading, journal, Parquet) over the openai SDK, and a bare loop over the same SDK with as many
+connections. All calls of a case take equally long: the hard case, for what starts together ends together.
 """
 
 import argparse
@@ -31,9 +31,8 @@ from asyncbench.problems import open_set
 from asyncbench.records import Outcome
 from asyncbench.run.picture import Lanes
 from asyncbench.run.progress import Quiet
-from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
-from benchmarks import bare
+from benchmarks import bare, cores
 
 MIB = 2**20
 LOOK_EVERY_S = 0.1
@@ -150,7 +149,7 @@ LEGS: dict[str, Callable[[Case, str, Path], Seen]] = {"asyncbench": asyncbench_l
 def measured(leg: str, case: Case, problems: Path) -> Seen:
     """Run a leg in a fresh process, against a fresh simulator."""
     with (
-        running(Settings(problems=(problems,), latency_s=case.latency_s)) as server,
+        cores.served(Settings(problems=(problems,), latency_s=case.latency_s)) as server,
         ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as fresh,
     ):
         seen = fresh.submit(_by_name, leg, case, server.url, problems).result()
@@ -158,6 +157,7 @@ def measured(leg: str, case: Case, problems: Path) -> Seen:
 
 
 def _by_name(leg: str, case: Case, url: str, problems: Path) -> Seen:
+    cores.take_one()
     return LEGS[leg](case, url, problems)
 
 

@@ -4,7 +4,7 @@
     python -m benchmarks.overhead --legs j-b,j --calls 1000
     python -m benchmarks.overhead --against ../before --pairs 12 [--calls 5000] [--legs d]
 
-Each leg makes the same calls to a simulator in another process, 256 at a time; counted is this process's
+Each leg makes the same calls to a simulator on another core, 256 at a time; counted is this process's
 CPU time (all threads), for asyncbench from opening the folder to its last Parquet part. Whole answers come at
 once, streams piece by piece. Legs take turns, so that a machine that grows faster or slower does so for all;
 ratios are made by round. The legs j and j-b, which are measured only where they are named, make 100 calls a
@@ -36,9 +36,8 @@ from asyncbench import generate, run_sweep
 from asyncbench.config import sweep_from
 from asyncbench.problems import ProblemSet, open_set
 from asyncbench.records import Outcome
-from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
-from benchmarks import bare
+from benchmarks import bare, cores
 
 ROOT = Path(__file__).resolve().parents[1]
 CONCURRENCY = 256
@@ -276,8 +275,8 @@ def _served(folder: Path, calls: int) -> Iterator[tuple[Asked, Asked]]:
         max_length=length,
     )
     with (
-        running(Settings(problems=(problems.path,))) as at_once,
-        running(replace(PIECEMEAL, problems=(texts.path,))) as by_pieces,
+        cores.served(Settings(problems=(problems.path,))) as at_once,
+        cores.served(replace(PIECEMEAL, problems=(texts.path,))) as by_pieces,
     ):
         yield asked(at_once.url, problems), asked(by_pieces.url, texts)
         streams = by_pieces.stats()
@@ -307,6 +306,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=12, help="with --against")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    cores.take_one()
     if given.child:
         child(given.legs, given.child)
     elif given.against:
