@@ -1,6 +1,6 @@
 """Thousands of calls in flight: how near to the ideal, after how long a ramp, in how much memory.
 
-    python -m benchmarks.in_flight [--cases wide,brisk] [--legs asyncbench,bare] [--rounds 1] [--calls N]
+    python -m benchmarks.in_flight [--cases wide,brisk] [--legs asyncbench,bare] [--rounds 6] [--calls N]
     python -m benchmarks.in_flight --quick
 
 A case is so many calls in flight at a latency; ideal is one call after the other in every slot. A leg runs
@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import multiprocessing
 import os
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -54,8 +55,8 @@ class Case:
 
 
 CASES = {
-    "wide": Case(in_flight=5_000, latency_s=5.0, calls=100_000),
-    "brisk": Case(in_flight=2_000, latency_s=1.0, calls=30_000),
+    "wide": Case(in_flight=5_000, latency_s=5.0, calls=40_000),
+    "brisk": Case(in_flight=2_000, latency_s=1.0, calls=20_000),
 }
 
 
@@ -210,7 +211,7 @@ def main() -> None:
     )
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--legs", default=",".join(LEGS))
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--calls", type=int, help="of each case, instead of its own number")
     parser.add_argument("--quick", action="store_true", help=f"only {QUICK} calls for each in flight")
     given = parser.parse_args()
@@ -223,19 +224,27 @@ def main() -> None:
 
 
 def compare(name: str, case: Case, legs: Sequence[str], *, rounds: int) -> None:
-    """Run the legs of a case in turns and print what they came to, with the ratio of each round."""
+    """Run the legs of a case in turns; print what each came to, and the spread over all rounds."""
+    shares: dict[str, list[float]] = {leg: [] for leg in legs}
     with tempfile.TemporaryDirectory() as place:
         problems = Path(place) / "problems.parquet"
         generate("llm_arithmetic", problems, seed=1, trials=-(-case.calls // CELLS))
         for _ in range(rounds):
-            rates = {}
             for leg in legs:
                 seen = measured(leg, case, problems)
-                rates[leg] = rate(seen, case)
+                shares[leg].append(rate(seen, case) / case.ideal_per_s)
                 print(told(name, leg, seen, case))
                 print(f"  load of the machine afterwards {os.getloadavg()[0]:.1f}", flush=True)
-            if rates.keys() >= LEGS.keys():
-                print(f"{name}: asyncbench / bare = {rates['asyncbench'] / rates['bare']:.2f}", flush=True)
+    for leg, of_ideal in shares.items():
+        print(f"{name}, {leg}, share of the ideal: {_of_rounds(of_ideal)}")
+    if shares.keys() >= LEGS.keys():
+        ratios = [ours / bare for ours, bare in zip(shares["asyncbench"], shares["bare"], strict=True)]
+        print(f"{name}, asyncbench / bare, round by round: {_of_rounds(ratios)}")
+
+
+def _of_rounds(values: Sequence[float]) -> str:
+    low, middle, high = min(values), statistics.median(values), max(values)
+    return f"median {middle:.3f} ({low:.3f}-{high:.3f}) of {len(values)}"
 
 
 if __name__ == "__main__":
