@@ -1,5 +1,6 @@
 """The command line: arguments in, exit code out. Everything it does is in the Python API as well."""
 
+import gc
 import os
 import sys
 import traceback
@@ -41,6 +42,7 @@ from asyncbench.commands import (
     suites,
     withheld,
 )
+from asyncbench.doors import NoPandas
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
 from asyncbench.files import NO_ROOM, unwritten
 
@@ -118,11 +120,14 @@ for _named in _COMMANDS.values():
         _kind = SweepCommand if _command in (plan, run, load) else None
         app.command(_name, cls=_kind, context_settings=_OPEN if _command is generate else None)(_command)
 
+YOUNG_OBJECTS = 500_000  # a command that makes fewer, as imports alone do, has no garbage worth a collection
 _LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as servers send them, keys and all
 
 
 def main() -> None:
     """Run the command; an error of ours is one line on standard error and an exit code."""
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
+    sys.meta_path.insert(0, NoPandas())
     for name in _LOGS:
         os.environ.pop(name, None)
     try:

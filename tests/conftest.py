@@ -78,11 +78,11 @@ def _simulators() -> Iterator[None]:
     That one starts from nothing is shown by tests/simulator/test_process.py, and by commands that do.
     """
     import asyncbench.checkup.probe_calls
-    import asyncbench.run.driving
+    import asyncbench.simulator
     from tests.sweep_files import forked
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(asyncbench.run.driving, "running", forked)
+        patched.setattr(asyncbench.simulator, "running", forked)
         patched.setattr(asyncbench.checkup.probe_calls, "running", forked)
         yield
 

@@ -15,22 +15,14 @@ from pathlib import Path
 from typing import IO
 
 PROCESSES = multiprocessing.get_context("forkserver")
+HOUSE = Path(__file__).resolve().parent.parent / "asyncbench"
 PROCESSES.set_forkserver_preload(
     [
-        "asyncbench.published.llm_arithmetic.report",
-        "asyncbench.reports.regrading",
-        "asyncbench.reports.overview",
-        "asyncbench.reports.status",
-        "asyncbench.cli",
-        "asyncbench.checkup",
-        "asyncbench.published",
-        "asyncbench.providers.listing",
-        "asyncbench.planning",
-        "asyncbench.providers.anthropic.client",
-        "asyncbench.providers.http",
-        "asyncbench.providers.openai.client",
-        "asyncbench.run.sweep_run",
-        "asyncbench.simulator.serving",
+        *(
+            ".".join((HOUSE.name, *path.relative_to(HOUSE).with_suffix("").parts))
+            for path in HOUSE.rglob("*.py")
+            if not path.stem.startswith("__")
+        ),
         "pandas",  # which pyarrow imports with the first array that it makes
         "tests.store.night",
     ]

@@ -18,14 +18,14 @@ HOUSE = ROOT / "asyncbench"
 
 # Bottom to top; a module imports only from the steps before its own. Inside a room, one way likewise.
 FLOORS = """
-errors | records, files, shown | plugins | suites, pricing, stats | prompting | problems | providers | store |
-views | config | engine | sweeps, batches, load, control | simulator, servers | planning | run |
+doors | errors | records, files, shown | plugins | suites, pricing, stats | prompting | problems | providers |
+store | views | config | engine | sweeps, batches, load, control | simulator, servers | planning | run |
 regrading, merging | results | queries, exchange, published | reports | charts | page |
 reconciliation, checkup | commands | cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it
 SDKS = {"openai": "providers/openai", "anthropic": "providers/anthropic"}  # the only folder to import each
-AT_THE_ROOT = {"__init__", "__main__", "cli", "errors", "files", "pricing"}
+AT_THE_ROOT = {"__init__", "__main__", "cli", "doors", "errors", "files", "pricing"}
 
 FLOOR = {
     name.strip(): floor for floor, step in enumerate(FLOORS.split("|")) for name in step.strip().split(",")

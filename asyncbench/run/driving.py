@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from asyncbench import simulator
 from asyncbench.control import controlled
 from asyncbench.engine import Asker, Counters, LoopLag, Scheduler
 from asyncbench.errors import StoreError
@@ -22,7 +23,6 @@ from asyncbench.run.serving import start_servers, watch
 from asyncbench.run.state import RunState
 from asyncbench.run.steering import Steering
 from asyncbench.servers import StartedServer
-from asyncbench.simulator import BatchSettings, Settings, Simulator, running
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
@@ -36,7 +36,7 @@ class Driven:
     """What asks, and the simulators and servers that this run started to answer."""
 
     scheduler: Scheduler
-    simulators: Sequence[Simulator]
+    simulators: "Sequence[simulator.Simulator]"
     servers: Sequence[StartedServer]
 
     @property
@@ -60,8 +60,8 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
         servers = await start_servers(run, stack)
 
         def url_of(model: Model) -> str | None:
-            simulator = simulators.get(model.replay)
-            return None if simulator is None else simulator.url
+            started = simulators.get(model.replay)
+            return None if started is None else started.url
 
         scheduler = Scheduler(lanes=lanes_of(run, url_of, lag, stack), lag=lag)
         yield Driven(scheduler=scheduler, simulators=list(simulators.values()), servers=servers)
@@ -163,7 +163,9 @@ def _rare_garbage_collection(calls: int) -> Iterator[None]:
         gc.unfreeze()
 
 
-def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> Mapping[str | None, Simulator]:
+def _simulators(
+    run: RunState, stack: contextlib.AsyncExitStack
+) -> "Mapping[str | None, simulator.Simulator]":
     """Start a simulator for the models that need one, and one for each folder that is replayed."""
     problems: dict[str | None, set[Path]] = {}
     for model in run.models:
@@ -181,11 +183,11 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> Mapping[str 
     stack.callback(forget)
     started = {}
     for replay, paths in problems.items():
-        settings = Settings(
+        settings = simulator.Settings(
             problems=tuple(sorted(paths)),
             replay=() if replay is None else (input_path(replay, run.sweep.file),),
-            batch=BatchSettings(speedup=OWN_SPEED),
+            batch=simulator.BatchSettings(speedup=OWN_SPEED),
             folder=kept / sha256((replay or "").encode()).hexdigest()[:8],
         )
-        started[replay] = stack.enter_context(running(settings))
+        started[replay] = stack.enter_context(simulator.running(settings))
     return started
