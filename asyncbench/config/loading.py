@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import ceil
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveInt, model_validator
@@ -236,6 +237,11 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
         yield (
             f"{place / 'rates'}: {many[0]:,.0f} callers are more than `max_in_flight` "
             f"({entry.max_in_flight:,}) lets call at once. Raise that"
+        )
+    if entry.arrivals != CLOSED and (slow := [rate for rate in rates if rate * entry.duration < 1]):
+        yield (
+            f"{place / 'rates'}: at {slow[0]:g} calls a second no call is due in {entry.duration:g} s. Set a "
+            f"higher rate, or `duration: {ceil(1 / slow[0])}s` or more"
         )
     for key, rate in _highest(entry).items():
         if (calls := rate * (entry.warmup + entry.duration)) > MOST_CALLS:

@@ -110,6 +110,7 @@ class StepsBefore:
             for row in self.results
             if base_in(row["load"]) == base_of(load, rate)
             and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
+            and row["offered"]  # by chance, no call of a short step may be due
             and (row["warmup_s"], row["asked"]) == (load.warmup, self.asked)
             and (None if row["slo"] is None else orjson.loads(row["slo"])) == slo_of(load)
             and (

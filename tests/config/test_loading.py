@@ -70,6 +70,10 @@ def test_replies_are_streamed_unless_the_sweep_says_otherwise():
         ({"rates": [1], "find": {"lowest": 1, "highest": 2}, "slo": TTFT}, "Both `rates` and `find` are set"),
         ({"rates": [1], "trace": {}}, "unknown key 'trace'"),
         ({"rates": []}, "'rates' must not be empty"),
+        (
+            {"rates": [1, 0.02], "duration": "40s"},
+            "load.rates: at 0.02 calls a second no call is due in 40 s. Set a higher rate, or `duration: 50s`",
+        ),
         ({"rates": [2, 1, 2]}, "load.rates: lists 2 twice. To measure a step again, set `repeats`"),
         ({"rates": [0]}, "more than 0"),
         ({"rates": [1], "duration": "0s"}, "'duration' must be more than 0"),

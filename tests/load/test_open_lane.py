@@ -307,6 +307,7 @@ def test_a_budget_ends_a_step_at_the_first_call_that_it_cannot_hold():
 def test_earlier_steps_are_not_measured_again_and_interrupted_ones_get_another_number():
     load = load_of(rates=[1, 2, 4], duration="10s", order="rising")
     like: dict[str, object] = {"warmup_s": 0.0, "seconds": 10.0, "verdict": None, "slo": None, "asked": None}
+    like["offered"] = 9
     results = [
         like | {"load": "poisson 1/s #1"},
         like | {"load": "poisson 1/s #2"},
@@ -325,6 +326,7 @@ def test_earlier_steps_are_not_measured_again_and_interrupted_ones_get_another_n
 def test_a_step_that_was_asked_otherwise_or_promised_something_else_is_measured_again():
     load = load_of(rates=[4], duration="10s", slo={"latency": 1})
     row = {"load": "poisson 4/s #1", "warmup_s": 0.0, "seconds": 10.0, "verdict": MISSED, "asked": "a"}
+    row["offered"] = 9
     row["slo"] = '{"latency":1.0,"share":0.95}'
 
     def known(load, *, now="a", **changed):
@@ -334,6 +336,7 @@ def test_a_step_that_was_asked_otherwise_or_promised_something_else_is_measured_
     assert known(load) == 1
     assert known(load, now="b") == known(load, asked=None) == 0  # of an old folder nobody knows
     assert known(load, slo='{"latency":0.5,"share":0.95}') == known(load, slo=None) == 0
+    assert known(load, offered=0) == 0  # no call was due: it says nothing
     finding = load_of(find={"lowest": 1, "highest": 9}, duration="10s", slo={"latency": 1})
     for seconds in (4.0, 40.0):  # only a search ends a step early
         assert known(load, seconds=seconds) == 0

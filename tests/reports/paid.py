@@ -26,7 +26,7 @@ PRICED = "as priced"
 class Call:
     """One call of a trial; without any answer, its status says why."""
 
-    usage: Usage | None = TOKENS
+    usage: Usage | None = field(default_factory=lambda: TOKENS)
     cost_usd: float | str | None = PRICED
     status: str = "ok"
     at: datetime = NOON
