@@ -62,12 +62,18 @@ class ModelStatus:
         steps = sum(self.steps.values())
         return f"{self.model} under load: {steps:,} step{'s' * (steps > 1)}, {said}"
 
+    @property
+    def only_loaded(self) -> bool:
+        """Whether nothing but loads asked it: they have steps, no planned trials."""
+        return self.planned == 0 and bool(self.load_text)
+
     def as_row(self, *, skipped: bool, batches: bool) -> tuple[str, ...]:
         """Return the figures as they are shown, with or without what was skipped, and what is in batches."""
         closed = (self.done, self.skipped) if skipped else (self.done,)
         out = (self.in_batches, self.in_flight) if batches else (self.in_flight,)
-        counted = (self.planned, *closed, self.failed, self.open, *out, self.attempts)
-        figures = ("?" if count is None else f"{count:,}" for count in counted)
+        trials: Iterable[int | None] = (self.planned, *closed, self.failed, self.open)
+        figures = ["-" if self.only_loaded else "?" if count is None else f"{count:,}" for count in trials]
+        figures += [f"{count:,}" for count in (*out, self.attempts)]
         return self.model, *figures, self.cost_text, f"suspended: {self.suspended}" if self.suspended else ""
 
     @property
@@ -387,7 +393,8 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 
 def _sentence(one: ModelStatus) -> str:
-    parts = [f"{one.model} {one.done:,}/{'?' if one.planned is None else f'{one.planned:,}'}"]
+    planned = "?" if one.planned is None else f"{one.planned:,}"
+    parts = [one.load_text if one.only_loaded else f"{one.model} {one.done:,}/{planned}"]
     parts += [f"{one.in_batches:,} in batches"] * bool(one.in_batches)
     parts += [f"{one.skipped:,} skipped"] * bool(one.skipped)
     parts += [f"{one.failed:,} failed"] * bool(one.failed) + [f"{one.in_flight:,} in flight", one.cost_text]

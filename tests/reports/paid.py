@@ -1,7 +1,7 @@
 """Folders of calls that cost something, made by hand: what the tests of costs and bills share."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 

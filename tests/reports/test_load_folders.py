@@ -1,6 +1,7 @@
 """What else is read of a folder that holds a load: nothing forgets it, and nothing takes it for a sweep."""
 
 import json
+import re
 
 import pytest
 
@@ -53,6 +54,8 @@ def test_an_accuracy_is_of_the_sweep_and_its_cost_of_all_calls(mixed):
 def test_a_status_counts_steps_apart_from_the_trials_of_a_sweep(loaded, mixed):
     text = ab.status(loaded).as_text(width=200)
     assert "small under load: 2 steps, 1 measured, 1 client bound" in text
+    assert re.search(r"^small +- +- +- +- +0 +200 ", text, re.M)  # it has steps, no planned trials
+    assert ab.status(loaded).as_line().count("small under load: 2 steps") == 1
     assert f"asyncbench report {loaded} --style load shows what each step came to" in text
     (model,) = ab.status(mixed).models
     assert (model.planned, model.done, model.open) == (2, 1, 1)
