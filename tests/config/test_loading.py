@@ -72,7 +72,7 @@ def test_replies_are_streamed_unless_the_sweep_says_otherwise():
         ({"rates": []}, "'rates' must not be empty"),
         (
             {"rates": [1, 0.02], "duration": "40s"},
-            "load.rates: at 0.02 calls a second no call is due in 40 s. Set a higher rate, or `duration: 50s`",
+            "at 0.02 calls a second no call is due in 40 s. Set a higher rate, or `duration: 50s` or more",
         ),
         ({"rates": [2, 1, 2]}, "load.rates: lists 2 twice. To measure a step again, set `repeats`"),
         ({"rates": [0]}, "more than 0"),
