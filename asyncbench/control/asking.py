@@ -110,8 +110,9 @@ def checked_limits(limits: Mapping[str, float | None]) -> dict[str, float | None
         if limit is None:
             continue
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < math.inf:
+            typed = f"{limit:.10g}" if isinstance(limit, float) else limit
             raise ConfigError(
-                f"{name}={limit}: not a number above 0. To send nothing, use `asyncbench pause`; for no such "
+                f"{name}={typed}: not a number above 0. To send nothing, use `asyncbench pause`; for no such "
                 f"limit, {name}={NONE}"
             )
         if name == KINDS[-1] and limit != int(limit):

@@ -10,7 +10,7 @@ from asyncbench.engine import AnyLane, Lane, Scheduler, note_change
 from asyncbench.errors import ConfigError
 from asyncbench.records import Limits
 from asyncbench.run.loading import loads_in
-from asyncbench.run.picture import LIMITED_BY, what_holds
+from asyncbench.run.picture import LIMITED_BY, RESUME, what_holds
 from asyncbench.run.state import RunState
 from asyncbench.sweeps import open_files_for
 
@@ -69,6 +69,8 @@ class Steering:
         for lane in self._scheduler.lanes:
             for asker in lane.askers:
                 asker.counters.paused = paused
+                if asker.counters.waits_for == RESUME:  # until its lane wakes up
+                    asker.counters.waits_for = None
         for lane in self._scheduler.going:
             lane.heed_pause()
 

@@ -46,6 +46,8 @@ class StartedServer:
         """Wait until it has ended, and return how."""
         while (code := self.process.poll()) is None:  # noqa: ASYNC110  nobody tells when a process ends
             await asyncio.sleep(LOOK_EVERY_S)
+        if code < 0:
+            return f"was killed (signal {-code})"
         return f"was ended by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
 
     def last_lines(self) -> list[str]:

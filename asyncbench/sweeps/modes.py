@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from asyncbench.config import Sweep, seconds_left
@@ -62,13 +63,14 @@ def check_servers(models: Iterable[Model]) -> None:
     """Refuse servers that cannot be started, or not side by side.
 
     Raises:
-        ConfigError: no program is there, or two are to listen at one address. No command is repeated.
+        ConfigError: no program is there, or two are to listen at one address.
     """
     servers = by_server(models)
     for serve, aliases in servers.items():
         if shutil.which(serve.command[0]) is None:
             raise ConfigError(
-                f"{', '.join(aliases)}: the first word of `serve.command` is not a program on this computer"
+                f"{', '.join(aliases)}: `serve.command` starts {Path(serve.command[0]).name!r}, which is not a "
+                "program on this computer. Install it, or write its whole path"
             )
     places = Counter(urlsplit(serve.ready).netloc for serve in servers)
     for place in (place for place, times in places.items() if times > 1):

@@ -116,7 +116,9 @@ async def test_a_sweep_is_paused_lowered_raised_and_resumed_and_the_server_sees_
         assert "a: rpm 120, was 6,000; concurrency 1, was 8" in lowered.as_text()
         assert lowered.lanes[0]["limits"] == {"rpm": 120}
         began_s = time.monotonic()
-        assert not (await ab.resume_run(out)).paused
+        resumed = await ab.resume_run(out)
+        assert not resumed.paused
+        assert "paused" not in {lane["limited_by"] for lane in resumed.lanes}
         await until(lambda: counts(server, "noisy-a")["requests"] >= at_first + 3)
         await until(lambda: run.screen.one.waits_for == "requests")
         seen = counts(server, "noisy-a")
@@ -205,7 +207,7 @@ async def test_a_step_of_a_load_that_is_paused_is_measured_again_as_a_whole(serv
         (["rps=3"], "rps: unknown limit. Known: rpm, tpm, input_tpm, output_tpm, concurrency"),
         (["rpm=fast"], "rpm=fast: 'fast' is not a number"),
         (["rpm=nan"], "rpm=nan: not a number above 0"),
-        (["rpm=0"], "To send nothing, use `asyncbench pause`"),
+        (["rpm=0"], "rpm=0: not a number above 0. To send nothing, use `asyncbench pause`"),
         (["tpm=-5"], "not a number above 0"),
         (["rpm"], "rpm: not a limit. Type its name and number, such as rpm=30"),
         (["concurrency=2.5"], "concurrency=2.5: not a whole number"),

@@ -20,6 +20,7 @@ from asyncbench.checkup import examine
 from asyncbench.config import as_mapping, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.planning import load_plan, plan
+from asyncbench.records import Serve
 from asyncbench.run import Exit
 from asyncbench.servers import running
 from asyncbench.store.verify import verify_folder
@@ -127,6 +128,14 @@ def test_one_that_ends_early_is_an_error_with_what_it_said(served, problems, tmp
     assert last.startswith("  no")
     assert "\x1b" not in last
     assert read_attempts(tmp_path / "out").num_rows == 0
+
+
+def test_a_keeper_that_is_killed_tells_the_signal(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process.kill()
+    serve = Serve(command=("server",), ready="http://127.0.0.1:9/", within=1.0)
+    server = running.StartedServer(serve=serve, aliases=(), log=tmp_path, log_from=0, process=process)
+    assert asyncio.run(server.ended()) == "was killed (signal 9)"
 
 
 def test_one_that_is_not_ready_in_time_is_an_error_and_stopped(served, notes, problems, tmp_path):
@@ -245,7 +254,7 @@ def test_what_cannot_be_started_is_refused_before_the_folder_is_made(served, pro
     out, other = tmp_path / "out", served("--loads", "1", model="vllm/n")
     with pytest.raises(ConfigError, match=r"vllm/m and vllm/n have different servers at .*--models"):
         asked(sweep(out, problems, served(), other))
-    with pytest.raises(ConfigError, match=r"the first word of `serve\.command` is not a program"):
+    with pytest.raises(ConfigError, match="starts 'no-such-program', which is not a program"):
         asked(sweep(out, problems, served(command="no-such-program x")))
     assert not out.exists()
     asked(sweep(out, problems, served(), other), models=["vllm/n"], limit=1)
