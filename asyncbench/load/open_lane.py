@@ -157,9 +157,10 @@ class LoadLane:
                     task.cancel()
         finally:
             if measuring.began:
-                self.results.append(measuring.result())
-                with suppress(UnwrittenError):  # whoever keeps the events has stopped the lanes
-                    model.asker.keep(self.results[-1])
+                self.results.append(result := measuring.result())
+                if result.offered or result.verdict != INCOMPLETE:  # else it ended before any call counted
+                    with suppress(UnwrittenError):  # whoever keeps the events has stopped the lanes
+                        model.asker.keep(result)
             model.queue.turns.clear()
 
     def _counts(self, step: LoadStep, measuring: Measuring) -> StepCounts:

@@ -77,12 +77,16 @@ def refuse_beyond_limits(load: Load, models: Iterable[Model], folder: Path) -> N
 
 
 def killed_steps(folder: Path, alias: str, before: StepsBefore) -> Iterator[StepResult]:
-    """Yield a row for each step that a killed run had no time to write down, as far as its calls tell."""
+    """Yield a row for each step that a killed run had no time to write down, as far as its calls tell.
+
+    One that ended before any call counted has none.
+    """
     lacking = sorted({*before.names} - {str(row["load"]) for row in before.results})
     for name in lacking:
         wanted = (pc.field("model") == alias) & (pc.field("load") == name)
         calls = read_attempts(folder, list(_READ), wanted).to_pylist()
-        if (said := _NAME.fullmatch(name)) is not None:
+        counted = any(call["phase"] == MEASURED for call in calls)
+        if counted and (said := _NAME.fullmatch(name)) is not None:
             yield _killed(name, alias, said, calls)
 
 
@@ -90,7 +94,7 @@ def _killed(name: str, alias: str, said: "re.Match[str]", calls: Sequence[Mappin
     due_s = [call["due_at"].timestamp() for call in calls]
     measured = [call for call in calls if call["phase"] == MEASURED]
     counts = Counter(kind_of(call["status"], call["http_status"]) for call in measured)
-    first_s = min((call["due_at"].timestamp() for call in measured), default=max(due_s))
+    first_s = min(call["due_at"].timestamp() for call in measured)
     return StepResult(
         load=name,
         model=alias,
@@ -111,7 +115,7 @@ def _killed(name: str, alias: str, said: "re.Match[str]", calls: Sequence[Mappin
         late_p99_s=None,
         loop_lag_p99_s=None,
         in_flight_mean=None,
-        in_flight_max=max((call["in_flight"] or 0 for call in measured), default=0),
+        in_flight_max=max(call["in_flight"] or 0 for call in measured),
         in_flight_slope=None,
         ks_p=None,
         dispersion_p=None,

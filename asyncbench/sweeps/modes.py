@@ -69,8 +69,8 @@ def check_servers(models: Iterable[Model]) -> None:
     for serve, aliases in servers.items():
         if shutil.which(serve.command[0]) is None:
             raise ConfigError(
-                f"{', '.join(aliases)}: `serve.command` starts {Path(serve.command[0]).name!r}, which is not a "
-                "program on this computer. Install it, or write its whole path"
+                f"{', '.join(aliases)}: `serve.command` starts {Path(serve.command[0]).name!r}, which is not "
+                "a program on this computer. Install it, or write its whole path"
             )
     places = Counter(urlsplit(serve.ready).netloc for serve in servers)
     for place in (place for place, times in places.items() if times > 1):

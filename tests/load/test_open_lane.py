@@ -240,6 +240,15 @@ def test_a_model_that_refuses_for_good_ends_its_step_soon(kind):
     assert told.seconds < 2
 
 
+def test_a_step_that_ends_before_any_call_counts_is_not_written_down():
+    async def refuse(_):
+        raise ProviderError(ErrorKind.AUTH, "no such key", http_status=401)
+
+    told = night_of(load_of(rates=[10], arrivals="constant", warmup="15s", duration="60s"), refuse)
+    assert (len(told.calls), told.steps) == (1, [])
+    assert [step.verdict for step in told.lanes[0].results] == [INCOMPLETE]  # the run is not complete
+
+
 def test_a_dead_key_does_not_wait_until_the_next_call_is_due():
     async def refuse(_):
         raise ProviderError(ErrorKind.AUTH, "no such key", http_status=401)
