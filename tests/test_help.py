@@ -89,3 +89,12 @@ def test_a_shell_completes_commands_options_and_styles():
     assert completed("run", "--re") == ["--repeats", "--retry", "--reuse", "--resubmit"]
     assert completed("plan", "--suite", "nupa", "--le") == ["--lengths"]
     assert completed("report", "x", "--style", "h") == ["heatmap"]
+
+
+def test_a_load_has_no_flag_that_would_do_nothing():
+    named = {word for param in COMMANDS["load"].params for word in param.opts}
+    assert {"--rpm", "--rates"} <= named
+    assert named.isdisjoint({"--mode", "--concurrency"})
+    assert (
+        asyncbench_here("load", "--model", "simulated/x", "--rates", "1", "--mode", "batch").returncode == 2
+    )

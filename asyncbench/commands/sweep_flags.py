@@ -25,6 +25,7 @@ WORDS: Final = "Words around each question"
 SUITE_OF_LOADS: Final = "llm_arithmetic"  # short questions with short answers
 OF_MODELS: Final = ("effort", "temperature", "max_tokens", "base_url", "rpm", "tpm", "concurrency")
 OF_SWEEPS: Final = ("repeats", "mode")
+OF_NO_LOAD: Final = ("concurrency", "mode")  # its calls go when they are due, in real time
 OF_CONDITIONS: Final = ("system", "template", "shots", "style", "context", "digits")
 _TYPED: Final = "asyncbench.flags"  # where the context of a command keeps them
 _SUITE: Final = "asyncbench.suite"
@@ -171,7 +172,9 @@ class SweepCommand(TyperCommand):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         groups = ((_what, WHAT), (_how, HOW), (_words, WORDS))
-        self._flags = [option for group, panel in groups for option in _options_of(group, panel)]
+        known = (option for group, panel in groups for option in _options_of(group, panel))
+        left_out = OF_NO_LOAD if self.name == "load" else ()
+        self._flags = [option for option in known if option.name not in left_out]
         arguments = [param for param in self.params if param.param_type_name == "argument"]
         self.params = [*arguments, *self._flags, *(p for p in self.params if p not in arguments)]
 
