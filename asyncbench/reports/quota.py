@@ -98,8 +98,10 @@ class QuotaReport(FolderReport):
         limits = [name for name in LIMITS if any(name in one.allowed for one in self.lanes)]
         causes = [name for name in WAITS if any(one.waited_s[name] for one in self.lanes)]
         yield _sheet("By lane", self.lanes, limits, causes, at=None)
-        if len(self.minutes) <= MOST_ROWS:
-            yield _sheet("By minute", self.minutes, limits, causes, at="%H:%M:%S")
+        # A change by hand ends a minute: what is left of it may be nothing.
+        minutes = [one for one in self.minutes if one.used["requests"] or round(one.seconds)]
+        if len(minutes) <= MOST_ROWS:
+            yield _sheet("By minute", minutes, limits, causes, at="%H:%M:%S")
         else:
             yield _sheet("By hour (--json has every minute)", self.hours, limits, causes, at="%d %H:%M")
 

@@ -74,3 +74,11 @@ def test_what_was_used_before_there_was_a_limit_is_no_share_of_it(tmp_path):
     after = replace(minute(), started_at=AT + 60, requests=300, limits={"requests": 600.0})
     (lane,) = quota_report_on(folder_of(tmp_path / "night", before, after)).lanes
     assert (lane.used["requests"], lane.shares) == (900, {"requests": 0.5})
+
+
+def test_what_a_change_by_hand_leaves_of_a_minute_is_no_row(tmp_path):
+    rest = replace(minute(), started_at=AT + 60, seconds=0.2, requests=0)
+    report = quota_report_on(folder_of(tmp_path / "night", minute(), rest))
+    assert len(report.minutes) == 2
+    assert report.as_text().count("0:00:00") == 0
+    assert report.as_text().count("0:01:00") == 2  # of the lane, and of its minute
