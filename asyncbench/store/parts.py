@@ -15,6 +15,7 @@ from asyncbench.store.spending import Spending, Told
 
 TEMPORARY = ".tmp"  # in a results folder: files being written; what a dead process left there is worthless
 ROW_GROUP = 8192  # rows: few enough to stream, enough to compress well and to be skipped
+GROUPS_AT_ONCE = 8  # of which a filter is worked out together: it may hold a long list of ids
 
 _CATEGORY = pa.dictionary(pa.int32(), pa.string())
 
@@ -183,24 +184,70 @@ def scanned(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read` in batches of at most `rows`, of which one is in memory at a time."""
     names = SCHEMAS[table].names if columns is None else list(columns)
-    wanted = pc.scalar(True) if filters is None else filters
-    schema = pa.schema([SCHEMAS[table].field(name) for name in _looked_at(table, names, filters)])
     for file in files:
         check_parts(table, [file], columns=names, filters=filters)
-        (fragment,) = dataset(table, [file]).get_fragments()
-        groups = [group.id for group in fragment.subset(wanted).row_groups]
-        # Page by page: a dataset holds row groups, which may be gigabytes of replies.
-        with pq.ParquetFile(file, pre_buffer=False) as part:
+        yield from read_checked(table, file, columns=names, filters=filters, rows=rows)
+
+
+def read_checked(
+    table: str,
+    file: Path,
+    *,
+    columns: Sequence[str],
+    filters: pc.Expression | None = None,
+    rows: int = ROW_GROUP,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one part whose bytes were checked, as `scanned` does.
+
+    What the filter looks at is read first, for many rows at once; of the other columns, which may be long,
+    only row groups in which a row is wanted.
+    """
+    schema = pa.schema([SCHEMAS[table].field(name) for name in columns])
+    with pq.ParquetFile(file, pre_buffer=False) as part:
+        for groups, wanted in _wanted(table, file, part, filters):
+            # Page by page: a dataset holds row groups, which may be gigabytes of replies.
+            start = 0
             for batch in part.iter_batches(rows, row_groups=groups, columns=schema.names):
-                held = dict(zip(batch.schema.names, batch.columns, strict=True))
-                own = [
-                    held[field.name].cast(field.type)
-                    if field.name in held
-                    else pa.nulls(len(batch), field.type)
-                    for field in schema
-                ]
-                of_file = pa.table(own, schema=schema).filter(wanted).select(names)
-                yield from (found for found in of_file.to_batches() if found.num_rows)
+                found = _conformed(batch, schema)
+                if wanted is not None:
+                    found = found.filter(wanted.slice(start, len(batch)))
+                start += len(batch)
+                if found.num_rows:
+                    yield found
+
+
+# Row groups, and which of their rows; None: all.
+_Wanted = tuple[list[int], "pa.ChunkedArray[pa.BooleanScalar] | None"]
+
+
+def _wanted(table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression | None) -> Iterator[_Wanted]:
+    """Yield runs of row groups, and which of their rows a filter leaves, where it leaves any."""
+    if filters is None:
+        yield [*range(part.num_row_groups)], None
+        return
+    (fragment,) = dataset(table, [file]).get_fragments()
+    groups = [group.id for group in fragment.subset(filters).row_groups]
+    schema = pa.schema([SCHEMAS[table].field(name) for name in _looked_at(table, (), filters)])
+    for start in range(0, len(groups), GROUPS_AT_ONCE):
+        run = groups[start : start + GROUPS_AT_ONCE]
+        read = part.read_row_groups(run, columns=schema.names).to_batches()
+        rows = pa.Table.from_batches([_conformed(batch, schema) for batch in read], schema)
+        found: pa.ChunkedArray[pa.BooleanScalar] = ds.dataset(rows).to_table({"wanted": filters})["wanted"]
+        wanted = found.fill_null(pa.scalar(False))
+        if pc.all(wanted).as_py():
+            yield run, None
+        elif pc.any(wanted).as_py():
+            yield run, wanted
+
+
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch of a file as a table has it: with every column, each of its type."""
+    held = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = [
+        held[field.name].cast(field.type) if field.name in held else pa.nulls(len(batch), field.type)
+        for field in schema
+    ]
+    return pa.record_batch(columns, schema=schema)
 
 
 def check_parts(

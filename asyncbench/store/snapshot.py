@@ -74,10 +74,11 @@ class Snapshot:
         """
         names = chosen_columns(name, columns, SCHEMAS[name])
         wanted = expression(name, filters, SCHEMAS[name])
+        limits = None if filters is None else wanted
 
         def found() -> Iterator[pa.RecordBatch]:
             if self.files[name]:
-                standing = self._standing(name, wanted)
+                standing = self._standing(name, limits)
                 with _reading(name):
                     yield from scanned(name, self.files[name], columns=names, filters=standing, rows=rows)
             fresh = self.journalled[name].filter(wanted).select(names).to_batches(max_chunksize=rows)
@@ -85,10 +86,19 @@ class Snapshot:
 
         return found()
 
-    def _standing(self, name: str, wanted: pc.Expression) -> pc.Expression:
-        """Return which rows of the parts are wanted: what was answered again since does not count."""
+    def with_journal(self, name: str, rows: pa.Table) -> pa.Table:
+        """Return rows of a table's parts, of some columns, as they count now; then those of the journal."""
+        standing = self._standing(name, None)
+        counted = rows if standing is None else rows.filter(standing)
+        return pa.concat_tables([counted, self.journalled[name].select(rows.column_names)])
+
+    def _standing(self, name: str, wanted: pc.Expression | None) -> pc.Expression | None:
+        """Return which rows of the parts are wanted, None: all; what was answered again does not count."""
         ids = joined(self.journalled[table]["trial_id"] for table in overruled_by(name))
-        return wanted & ~pc.field("trial_id").isin(ids) if len(ids) else wanted
+        if not len(ids):
+            return wanted
+        first = ~pc.field("trial_id").isin(ids)
+        return first if wanted is None else wanted & first
 
 
 def overruled_by(name: str) -> tuple[str, ...]:

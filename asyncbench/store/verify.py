@@ -1,8 +1,9 @@
 """Whether a results folder is what was written: every byte is read, every row counted, every id looked up."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from asyncbench.errors import StoreError
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import stored, wrong_with
 from asyncbench.store.manifest import SWEEP_FILE, kept_sweep_file, lost_files, read_manifest
-from asyncbench.store.parts import scanned
+from asyncbench.store.parts import read_checked
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import QUARANTINE, quarantined
 from asyncbench.store.snapshot import Snapshot, take_snapshot
@@ -60,26 +61,27 @@ def verify_folder(folder: Path | str) -> Verified:
     path = Path(folder)
     seen = take_snapshot(path, whatever_is_wrong=True)
     findings = [*_journal(path, seen), *_holdings(path)]
-    sound: dict[str, list[Path]] = {name: [] for name in SCHEMAS}
-    unchecked = 0
+    keys, unchecked = dict[str, pa.Table](), 0
+    known: pa.Array[Any] = pa.array([], pa.string())
     for name, parts in seen.files.items():
+        held = [_schema(name).empty_table()]
         for part in parts:
             try:
                 unchecked += not check(part)
-                _read_all(name, part)
+                held.append(_read_all(name, part))
             except (StoreError, pa.ArrowException, OSError) as error:
                 what = str(error).removeprefix(f"{part} ")  # the place says which it is
                 findings.append(FolderFinding(place=str(part.relative_to(path)), what=what))
-            else:
-                sound[name].append(part)
-    usable = replace(seen, files=sound)
+        keys[name] = seen.with_journal(name, pa.concat_tables(held))
+        if name in ("trials", "grades", "attempts"):
+            keys[name], known = _numbered(keys[name], known)  # a ninth of the memory
+            pa.default_memory_pool().release_unused()
     lost = {file["path"].partition("/")[0] for file in lost_files(read_manifest(path))}
-    counted = {name: len(usable.read(name, schema.names[:1])) for name, schema in SCHEMAS.items()}
     return Verified(
-        rows=counted,
+        rows={name: len(rows) for name, rows in keys.items()},
         parts=sum(map(len, seen.files.values())),
         unchecked=unchecked,
-        findings=(*findings, *_ids(usable, lost)),
+        findings=(*findings, *_ids(keys, lost)),
     )
 
 
@@ -106,37 +108,45 @@ def _holdings(folder: Path) -> Iterator[FolderFinding]:
         yield FolderFinding(place=SWEEP_FILE, what=str(error))
 
 
-def _read_all(name: str, part: Path) -> None:
-    """Read every value of a part, and hold its rows against the folder it stands in."""
-    keys = PARTITIONED_BY[name]
-    said = dict(folder.split("=", 1) for folder in part.parts[-1 - len(keys) : -1])
-    for batch in scanned(name, [part]):
+def _schema(name: str) -> pa.Schema:
+    """Return the columns that tell the rows of a table apart, and those of `trials` that count calls."""
+    more = ["attempts"] if name == "trials" else []
+    return pa.schema([SCHEMAS[name].field(column) for column in (*_KEYS[name], *more)])
+
+
+def _read_all(name: str, part: Path) -> pa.Table:
+    """Read every value of a part, hold its rows against the folder it stands in, and return their keys."""
+    partition, schema = PARTITIONED_BY[name], _schema(name)
+    said = dict(folder.split("=", 1) for folder in part.parts[-1 - len(partition) : -1])
+    kept = []
+    for batch in read_checked(name, part, columns=SCHEMAS[name].names):
         batch.validate(full=True)
-        for key in keys:
+        for key in partition:
             if (found := pc.unique(batch[key]).to_pylist()) != [unquote(said[key])]:
                 raise StoreError(
                     f"is in the wrong folder: it holds rows of {key} {', '.join(map(str, found))}"
                 )
+        kept.append(batch.select(schema.names))
+    return pa.Table.from_batches(kept, schema)
 
 
-def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[FolderFinding]:
+def _ids(keys: Mapping[str, pa.Table], lost: Collection[str]) -> Iterator[FolderFinding]:
     """Yield the rows that stand twice, and those that lack their counterpart in another table.
 
     Args:
-        seen: what is sound.
+        keys: the keys of all rows that are sound, by table; for trial ids their places in one list.
         lost: tables of which parts are lost, and known to be.
     """
-    for name, keys in _KEYS.items():
-        counts = seen.read(name, list(keys)).group_by(list(keys)).aggregate([([], "count_all")])
-        if twice := len(counts.filter(pc.field("count_all") > 1)):
+    for name, columns in _KEYS.items():
+        if twice := _twice(keys[name].select(columns)):
             yield FolderFinding(
-                place=name, what=f"{twice:,} rows are there more than once (same {' and '.join(keys)})"
+                place=name, what=f"{twice:,} rows are there more than once (same {' and '.join(columns)})"
             )
+    rows = keys["trials"]
     trials, grades, attempts = (
-        pc.unique(seen.read(name, ["trial_id"])["trial_id"]) for name in ("trials", "grades", "attempts")
+        pc.unique(keys[name]["trial_id"]) for name in ("trials", "grades", "attempts")
     )
-    asked = seen.read("trials", ["trial_id"], pc.field("attempts") > 0)  # not taken over
-    called = pc.unique(asked["trial_id"])
+    called = pc.unique(rows.filter(pc.field("attempts") > 0)["trial_id"])  # not taken over
     for place, what, ids, others in (
         ("grades", "trials have no grades", trials, grades),
         ("trials", "trials have grades but no row", grades, trials),
@@ -145,8 +155,32 @@ def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[FolderFinding]:
         if lacking := len(ids.filter(pc.invert(pc.is_in(ids, value_set=others)))):
             missing = f"{lacking:,} {what}, so a part is missing. Restore it from a backup"
             yield FolderFinding(place=place, what=missing, known=place in lost)
-    made = seen.read("attempts", ["trial_id", "attempt"]).group_by("trial_id").aggregate([("attempt", "max")])
-    joined = seen.read("trials", ["trial_id", "attempts"]).join(made, "trial_id", join_type="inner")
+    made = keys["attempts"].group_by("trial_id").aggregate([("attempt", "max")])
+    joined = rows.join(made, "trial_id", join_type="inner")
     if fewer := len(joined.filter(pc.field("attempt_max") < pc.field("attempts"))):
         what = f"calls of {fewer:,} trials are missing, so a part is missing. Restore it from a backup"
         yield FolderFinding(place="attempts", what=what, known="attempts" in lost)
+
+
+def _numbered(rows: pa.Table, known: "pa.Array[Any]") -> tuple[pa.Table, "pa.Array[Any]"]:
+    """Return rows with the place of each trial_id among all that are `known`, and these with the new ones."""
+    ids = rows["trial_id"]
+    places = pc.index_in(ids, value_set=known)
+    if places.null_count:
+        new: Any = ids.filter(pc.is_null(places)).unique()
+        known = pa.concat_arrays([known, new])
+        places = pc.index_in(ids, value_set=known)
+    return rows.set_column(0, "trial_id", places), known
+
+
+def _twice(rows: pa.Table) -> int:
+    """Return how many rows stand there more than once."""
+    numbers: Any = pa.repeat(pa.scalar(0, pa.int64()), len(rows))  # one for each different row
+    for column in rows.columns:
+        places = (
+            column if pa.types.is_integer(column.type) else pc.index_in(column, value_set=column.unique())
+        )
+        numbers = pc.add(pc.multiply(numbers, (pc.max(places).as_py() or 0) + 1), places)
+    ordered = numbers.take(pc.sort_indices(numbers))
+    again = ordered.slice(1).filter(pc.equal(ordered.slice(1), ordered.slice(0, max(0, len(rows) - 1))))
+    return len(again.unique())

@@ -30,14 +30,13 @@ from asyncbench.views.choosing import (
     raw,
     where_told,
 )
-from asyncbench.views.views import Sources, add_sums, add_tables, at_rest
+from asyncbench.views.views import ROWS_OF_TEXTS, Sources, add_sums, add_tables, at_rest
 
 if TYPE_CHECKING:
     import duckdb
 
 T = TypeVar("T")
 
-BATCH_ROWS: Final = 8192
 MEMORY: Final = "1GB"  # DuckDB's own; what needs more is put on the disk
 _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
     "memory_limit": MEMORY,
@@ -105,11 +104,12 @@ class FolderViews:
         """Yield columns of a table, of trials with these ids alone."""
         if self.chosen.plain:
             wanted = pc.field("trial_id").isin(pa.array(ids, pa.string()))
-            yield from self.snapshots[0].batches(name, columns, self._counted(name, wanted))
+            found = self._counted(name, wanted)
+            yield from self.snapshots[0].batches(name, columns, found, rows=ROWS_OF_TEXTS)
             return
         self.put("wanted_ids", pa.table({"trial_id": pa.array(ids, pa.string())}))
         query = f"SELECT {', '.join(columns)} FROM {name} SEMI JOIN wanted_ids USING (trial_id)"  # noqa: S608  our words
-        yield from self.batches(query, rows=BATCH_ROWS)
+        yield from self.batches(query, rows=ROWS_OF_TEXTS)
 
     def _counted(self, name: str, wanted: pc.Expression | None = None) -> pc.Expression | None:
         return wanted if self.chosen.loaded else at_rest(name, wanted)

@@ -179,7 +179,7 @@ def _by_columns(pair: NumberPair, columns: Columns) -> Iterator[str]:
     if read == true:
         return
     # Where a single carry is made, who drops it and who ignores all carries answer alike: one slip it is.
-    if columns.carries and "dropped_carry" not in one and read in _without_carries(columns.alone()):
+    if any(columns.carried) and "dropped_carry" not in one and read in _without_carries(columns.alone()):
         yield "smaller_from_larger" if columns.borrows else "carries_ignored"
     if (columns.wrong_carries([int(digit) for digit in reversed(str(read))]) or 0) > 1:
         yield "carries_wrong"

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from asyncbench.results.anatomy.numbers import columns_of, sign_of, whole_operands
+from asyncbench.results.anatomy.numbers import carries_and_chain, sign_of, whole_operands
 from asyncbench.stats import Proportion
 from asyncbench.store import CELL
 from asyncbench.views import FolderViews
@@ -72,8 +72,7 @@ def carries_of(task: str, operands: Sequence[str]) -> tuple[int, int] | None:
     if sign not in ("+", "-") or (numbers := whole_operands(operands)) is None:
         return None
     left, right = numbers
-    columns = columns_of(left, right if sign == "+" else -right)
-    return columns.carries, columns.chain
+    return carries_and_chain(left, right if sign == "+" else -right)
 
 
 _GROUP: Final = ", ".join(GROUP)

@@ -33,16 +33,22 @@ LEAST_OF_A_GROUP: Final = 20
 MOST_EXAMPLES: Final = 3  # of a kind and group
 MOST_UNCLASSIFIED: Final = 20  # of a group
 MOST_TEXT: Final = 200  # characters of an example's reply
-TEXT_ROWS: Final = 256  # read at a time: replies may be long
 
 _ANSWER_TYPES: Final = {"float": "decimal"}  # by representation, where no problem file tells
 _GROUP: Final = ", ".join(GROUP)
-_EXAMINED: Final = f"""
-SELECT trial_id, problem_id FROM (
-    SELECT trial_id, problem_id, row_number() OVER (PARTITION BY {_GROUP} ORDER BY trial_id) AS place
-    FROM trials WHERE outcome IN ('{Outcome.WRONG}', '{Outcome.NO_ANSWER}')
-) WHERE place <= $most
+_BAD: Final = f"FILTER (outcome IN ('{Outcome.WRONG}', '{Outcome.NO_ANSWER}'))"
+OUTCOMES: Final = f"""
+SELECT {_GROUP}, count(*) FILTER (outcome = '{Outcome.WRONG}') AS wrong,
+    count(*) FILTER (outcome = '{Outcome.NO_ANSWER}') AS unread,
+    min(trial_id, {MOST_OF_A_GROUP}) {_BAD} AS trial_ids,
+    min_by(problem_id, trial_id, {MOST_OF_A_GROUP}) {_BAD} AS problem_ids
+FROM trials GROUP BY ALL
 """  # noqa: S608  made of our own words alone
+_EXAMINED: Final = f"""
+SELECT {_GROUP}, unnest(trial_ids[:$most]) AS trial_id, unnest(problem_ids[:$most]) AS problem_id
+FROM errors
+"""  # noqa: S608  made of our own words alone
+_TEXTS: Final = ("trial_id", "expected", "answer", "condition_params", "reply_text")
 
 
 class WrongExample(NamedTuple):
@@ -122,32 +128,26 @@ def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    outcomes = views.rows(
-        f"""SELECT {_GROUP}, count(*) FILTER (outcome = '{Outcome.WRONG}') AS wrong,
-        count(*) FILTER (outcome = '{Outcome.NO_ANSWER}') AS unread
-        FROM trials GROUP BY ALL ORDER BY ALL"""  # noqa: S608  made of our own words alone
-    )
+    views.keep("errors", OUTCOMES)
     found = {
         group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["unread"])
-        for row in outcomes
+        for row in views.rows(f"SELECT {_GROUP}, wrong, unread FROM errors ORDER BY ALL")  # noqa: S608  our words
     }
-    keep_examined(views, most_of_a_group(found.values()))
-    asked = {row["problem_id"] for row in views.rows("SELECT DISTINCT problem_id FROM examined")}
-    problems, carried = problems_of(views, asked)
-    texts = f"""SELECT trial_id, problem_id, {_GROUP}, expected, answer, reply_text, condition_params
-        FROM trials SEMI JOIN examined USING (trial_id)"""  # noqa: S608  made of our own words alone
-    for batch in views.batches(texts, rows=TEXT_ROWS):
-        for i in range(batch.num_rows):  # the text of one reply at a time is Python's
-            row = batch.slice(i, 1).to_pylist()[0]
-            _examine(row, problems.get(row["problem_id"]), found[group_of(row)])
+    examined = {row["trial_id"]: row for row in examined_of(views, most_of_a_group(found.values()))}
+    problems, carried = problems_of(views, {row["problem_id"] for row in examined.values()})
+    for batch in views.of_trials("trials", _TEXTS, list(examined)):
+        rows = batch.drop_columns("reply_text").to_pylist()
+        for row, reply in zip(rows, batch["reply_text"], strict=True):
+            row |= examined[row["trial_id"]]
+            _examine(row, reply.as_py(), problems.get(row["problem_id"]), found[group_of(row)])
     for group, bins in bins_by_group(views, carried).items():
         found[group].by_carries, found[group].by_chain = bins
     return {group: findings.in_order() for group, findings in found.items()}
 
 
-def keep_examined(views: FolderViews, most: int) -> None:
-    """Choose which answers are examined: later queries find their trial_id and problem_id in `examined`."""
-    views.keep("examined", _EXAMINED, {"most": most})
+def examined_of(views: FolderViews, most: int) -> list[dict[str, Any]]:  # Any: texts
+    """Return which answers of each group of the table `errors` are examined: ids, and the group's columns."""
+    return views.rows(_EXAMINED, {"most": most})
 
 
 def group_of(row: Mapping[str, Any]) -> Group:
@@ -161,10 +161,12 @@ def most_of_a_group(findings: Iterable[ErrorFindings]) -> int:
     return min(MOST_OF_A_GROUP, max(LEAST_OF_A_GROUP, MOST_IN_ALL // max(1, groups)))
 
 
-def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFindings) -> None:
+def _examine(
+    row: Mapping[str, Any], text: str | None, problem: CarryProblem | None, into: ErrorFindings
+) -> None:
     kind = row["representation"]
     known = problem or CarryProblem(_ANSWER_TYPES.get(kind, kind), ())
-    reply = row["reply_text"] or ""
+    reply = text or ""
     error = anatomy(
         row["expected"],
         row["answer"],

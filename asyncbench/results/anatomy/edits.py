@@ -3,8 +3,10 @@
 
 def same_at_start(one: str, other: str) -> int:
     """Return how many characters both begin with."""
-    places = zip(range(len(one)), one, other, strict=False)
-    return next((i for i, left, right in places if left != right), min(len(one), len(other)))
+    for i, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return i
+    return min(len(one), len(other))
 
 
 def slip(true: str, read: str) -> str | None:

@@ -33,29 +33,6 @@ class Columns:
             found.append(carry)
         return tuple(found)
 
-    @property
-    def carries(self) -> int:
-        """How many columns a carry or borrow leaves."""
-        return sum(self.carried)
-
-    @property
-    def chain(self) -> int:
-        """The most columns that one carry ripples through: of 999 + 1 three, of 55 + 55 one.
-
-        A carry begins where a column makes one by itself and goes on through columns that pass it on only
-        because they receive it: those whose digits add up to 9, or are equal in a subtraction.
-        """
-        longest = run = 0
-        carry = False
-        for upper, lower in zip(self.upper, self.lower, strict=True):
-            alone = upper - lower if self.borrows else upper + lower
-            passes = alone == (0 if self.borrows else 9)
-            makes = alone < 0 if self.borrows else alone > 9
-            run = 1 if makes else run + 1 if carry and passes else 0
-            carry = run > 0
-            longest = max(longest, run)
-        return longest
-
     def alone(self) -> list[int]:
         """Return what each column makes by itself: a sum, or the distance of its digits."""
         pairs = zip(self.upper, self.lower, strict=True)
@@ -83,10 +60,36 @@ class Columns:
 
 def columns_of(left: int, right: int) -> Columns:
     """Return left + right under each other; where their signs differ, it is a subtraction."""
-    borrows = (left < 0) != (right < 0) and bool(left) and bool(right)
-    upper, lower = sorted((abs(left), abs(right)), reverse=True)
+    upper, lower, borrows = _under_each_other(left, right)
     above, below = str(upper)[::-1], str(lower)[::-1].ljust(len(str(upper)), "0")
     return Columns(tuple(map(int, above)), tuple(map(int, below)), borrows)
+
+
+def carries_and_chain(left: int, right: int) -> tuple[int, int]:
+    """Return how many columns of a sum a carry or borrow leaves, and the most that one ripples through.
+
+    Of 999 + 1 it ripples through three, of 55 + 55 through one: a carry begins where a column makes one by
+    itself and goes on through columns that pass it on only because they receive it.
+    """
+    upper, lower, borrows = _under_each_other(left, right)
+    result = upper - lower if borrows else upper + lower
+    # A digit has four bits of these, so all columns are looked at together. A digit of the result is odd or
+    # even as both others and the carry into it say; one that passes the carry on is left 0, or 9 by a borrow.
+    above, below, out = (int(str(number), 16) for number in (upper, lower, result))
+    ones = (1 << 4 * len(str(result)) + 4) // 15 | (1 << 4 * len(str(upper)) + 4) // 15
+    into = (above ^ below ^ out) & ones
+    passed = into & (out & out >> 3 if borrows else ~(out | out >> 1 | out >> 2 | out >> 3))
+    chain = int(into > 0)
+    while passed:
+        passed &= passed << 4
+        chain += 1
+    return into.bit_count(), chain
+
+
+def _under_each_other(left: int, right: int) -> tuple[int, int, bool]:
+    """Return both without their signs, the larger first, and whether it is a subtraction."""
+    borrows = (left < 0) != (right < 0) and bool(left) and bool(right)
+    return max(abs(left), abs(right)), min(abs(left), abs(right)), borrows
 
 
 # ── truth and answer ─────────────────────────────────────────────────────────────────────────
@@ -175,6 +178,8 @@ def number(text: str) -> Decimal | None:
 
 def whole_operands(operands: Sequence[str]) -> tuple[int, int] | None:
     """Return two operands in common units; None where they are not two numbers, or too long."""
+    if len(operands) == 2 and all(text.isdecimal() and len(text) <= MOST_DIGITS for text in operands):
+        return int(operands[0]), int(operands[1])
     numbers = [number(operand) for operand in operands]
     return _in_units(numbers, max((_places(one) for one in numbers if one is not None), default=0))
 
