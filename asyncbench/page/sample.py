@@ -1,5 +1,6 @@
 """Which trials a page holds one by one, and what it shows of each: enough to see why it was graded so."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,11 +15,12 @@ from asyncbench.views import FolderViews
 MOST_TRIALS: Final = 20_000
 MOST_TEXT: Final = 9_000_000  # bytes of all their texts together
 LONGEST: Final = 3_000  # characters of one text; of a longer one its ends are kept
+_GROUP: Final = f"{', '.join(ENTRANT)}, suite, task, outcome"
+_COUNTS: Final = f"SELECT count(*) AS trials FROM trials GROUP BY {_GROUP}"  # noqa: S608  made of our own words alone
 _CHOICE: Final = f"""
 SELECT trial_id FROM (
-    SELECT trial_id, row_number() OVER (
-        PARTITION BY {", ".join(ENTRANT)}, suite, task, outcome ORDER BY trial_id
-    ) AS place FROM trials
+    SELECT unnest(first) AS trial_id, generate_subscripts(first, 1) AS place
+    FROM (SELECT min(trial_id, $each) AS first FROM trials GROUP BY {_GROUP})
 ) ORDER BY place, trial_id LIMIT $most
 """  # noqa: S608  made of our own words alone
 
@@ -59,8 +61,14 @@ def sample_of(views: FolderViews, *, most: int = MOST_TRIALS, most_text: int = M
         ConfigError, StoreError: the folder cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    places = {row["trial_id"]: place for place, row in enumerate(views.rows(_CHOICE, {"most": most}))}
-    of = views.rows("SELECT count(*) AS trials FROM trials")[0]["trials"]
+    groups = [row["trials"] for row in views.rows(_COUNTS)]
+
+    def chosen(each: int) -> int:
+        return sum(min(each, trials) for trials in groups)
+
+    each = bisect_left(range(max(groups, default=0)), most, key=chosen)
+    choice = views.rows(_CHOICE, {"most": most, "each": max(1, each)})
+    places, of = {row["trial_id"]: place for place, row in enumerate(choice)}, sum(groups)
     found = sorted(_trials(views, list(places)), key=lambda trial: places[trial["trial_id"]])
     _add_questions(views, found)
     _add_grades(views, found, list(places))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MEMORY: Final = "1GB"  # DuckDB's own; what needs more is put on the disk
+MEMORY: Final = "400MB"  # DuckDB's own; what needs more is put on the disk
 _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
     "memory_limit": MEMORY,
     "preserve_insertion_order": "false",
