@@ -32,9 +32,12 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
         if given not in known:
             raise ConfigError(f"no {kind} {given!r}. Choose one of: {', '.join(known)}")
     with _altair():
+        from altair.utils.schemapi import debug_mode
+
         from asyncbench.charts.load_specs import load_spec
         from asyncbench.charts.specs import spec
-    return load_spec(name) if CHARTS[name].load else spec(name, metric)
+    with debug_mode(False):  # altair would hold each part against the schema of all, as the tests do once
+        return load_spec(name) if CHARTS[name].load else spec(name, metric)
 
 
 @contextmanager
