@@ -19,6 +19,7 @@ from asyncbench.problems import open_set
 from asyncbench.prompting.requests import TrialIds
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.store.folder import Store
+from asyncbench.store.holdings import list_of
 from asyncbench.store.manifest import write_manifest
 from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, LIMITS, TRIALS, WAITS
 from asyncbench.suites import SUITES, grade
@@ -51,7 +52,9 @@ def make_night(folder: Path, *, trials: int, models: int = 20, seed: int = 0) ->
     manifest = {
         "schema_version": 1,
         "sweep": folder.name,
+        "created_at": AT.isoformat(),
         "simulated": True,
+        "holds": {"parts": list_of(folder), "journal": []},
         "runs": {folder.name: {"planned": {model.alias: plan for model in sweep.models}}},
         "problem_sets": {path.name: {"name": path.stem, "rows": made.rows, "digest": made.digest, "seed": 0}},
     }

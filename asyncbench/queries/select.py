@@ -146,7 +146,7 @@ class Answer:
 def asking(folder: Folders, query: str) -> Iterator[Answer]:
     """Answer one SELECT over the views of a results folder, or of several, while the block lasts.
 
-    Nothing can be changed by it. What does not fit into `MEMORY` is put into temporary files.
+    Nothing can be changed by it. What does not fit into memory is put into temporary files.
 
     Raises:
         ConfigError: it is not a results folder; the query is not a SELECT, or wrong.

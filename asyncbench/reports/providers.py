@@ -69,12 +69,15 @@ _UNKNOWN: Final = {
 
 # Each answer as a repeat of its problem: those of two models under one condition, step and repeat are paired.
 _ANSWERS: Final = """
-SELECT '' AS run, model, '' AS condition, suite, task, problem_id, outcome,
-    (dense_rank() OVER (ORDER BY condition, load, repeat, nth) - 1)::INTEGER AS repeat
-FROM (
-    SELECT *, dense_rank() OVER (PARTITION BY model ORDER BY run) AS nth FROM provider_trials
-    WHERE outcome <> 'failed'
+WITH answered AS (FROM provider_trials WHERE outcome <> 'failed'), turns AS (
+    SELECT *, (dense_rank() OVER (ORDER BY condition, load, repeat, nth) - 1)::INTEGER AS turn FROM (
+        SELECT *, dense_rank() OVER (PARTITION BY model ORDER BY run) AS nth
+        FROM (SELECT DISTINCT model, run, condition, load, repeat FROM answered)
+    )
 )
+SELECT '' AS run, model, '' AS condition, suite, task, problem_id, outcome, turn AS repeat
+FROM answered JOIN turns USING (model, run, condition, repeat)
+WHERE answered.load IS NOT DISTINCT FROM turns.load
 """
 
 
@@ -184,7 +187,7 @@ def _providers(views: FolderViews) -> Providers:
             f"{views.chosen} has no calls in real time. Run a sweep or a load first, or name another folder."
         )
         raise NothingToShowError(views.chosen, said)
-    marks = {model: own for (_, model, _), own in marked(views, trials=views.table(_ANSWERS)).marks.items()}
+    marks = {model: own for (_, model, _), own in marked(views, trials=_ANSWERS).marks.items()}
     best_first = sorted(figures, key=lambda one: (-_share(marks.get(one.model)), one.model))
     highest = {found.model: found for found in reversed(highest_rates(steps, spent=spent_models(views)))}
     beside = _beside(best_first[0].model, [one.model for one in best_first[1:]], marks)

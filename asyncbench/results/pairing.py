@@ -208,18 +208,21 @@ def places(bits: Bits) -> list[int]:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
-def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | None = None) -> Marked:
+def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | str | None = None) -> Marked:
     """Return the marks of trials, which later queries find as the table `answers`.
 
     Args:
         views: of the folder.
         more: columns of `answers` besides those that are counted here.
-        trials: the trials to mark; None: all of the folder.
+        trials: the trials to mark, or the query that gives them; None: all of the folder.
     """
     if trials is None:
         columns = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome", *more)
         trials = views.read("trials", columns)
-    views.put("answers", trials)  # DuckDB takes them as they are: no copy
+    if isinstance(trials, str):
+        views.keep("answers", trials)
+    else:
+        views.put("answers", trials)  # DuckDB takes them as they are: no copy
     views.keep(
         "places",  # which problem has which bit; one of several tasks is there several times
         """SELECT *, (dense_rank() OVER (ORDER BY problem_id) - 1)::INTEGER AS place

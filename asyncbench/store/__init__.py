@@ -31,6 +31,7 @@ from asyncbench.store.frames import (
     paths_of as paths_of,
 )
 from asyncbench.store.generation import Generation as Generation
+from asyncbench.store.holdings import known_parts as known_parts
 from asyncbench.store.lock import (
     LOCK as LOCK,
     left_mark as left_mark,
@@ -55,7 +56,12 @@ from asyncbench.store.manifest import (
     write_sweep_file as write_sweep_file,
 )
 from asyncbench.store.merging import JoinedFolders as JoinedFolders, join_folders as join_folders
-from asyncbench.store.parts import TEMPORARY as TEMPORARY, Part as Part, scanned as scanned
+from asyncbench.store.parts import (
+    TEMPORARY as TEMPORARY,
+    Part as Part,
+    scanned as scanned,
+    with_codes as with_codes,
+)
 from asyncbench.store.problem_copies import (
     COPY_SCHEMA as COPY_SCHEMA,
     copies as copies,

@@ -1,6 +1,6 @@
 """Parts: one Parquet file of a table each, whole in a temporary file before it gets its name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,14 +20,18 @@ GROUPS_AT_ONCE = 8  # of which a filter is worked out together: it may hold a lo
 _CATEGORY = pa.dictionary(pa.int32(), pa.string())
 
 
+def with_codes(schema: pa.Schema, coded: Collection[str]) -> pa.Schema:
+    """Return a schema with some columns as dictionaries."""
+    return pa.schema([field.with_type(_CATEGORY) if field.name in coded else field for field in schema])
+
+
 def _on_disk(schema: pa.Schema, keys: Sequence[str]) -> pa.Schema:
     """Return a table's schema inside its files.
 
     pandas and pyarrow read a folder's name (`model=…`) as a category, and refuse a file in it whose
     column of that name has any other type.
     """
-    fields = [field.with_type(_CATEGORY) if field.name in keys else field for field in schema]
-    return pa.schema(fields).with_metadata(dict(schema.metadata or {}) | STAMPED)
+    return with_codes(schema, keys).with_metadata(dict(schema.metadata or {}) | STAMPED)
 
 
 ON_DISK = {name: _on_disk(schema, PARTITIONED_BY[name]) for name, schema in SCHEMAS.items()}
@@ -181,12 +185,16 @@ def scanned(
     columns: Sequence[str] | None = None,
     filters: pc.Expression | None = None,
     rows: int = ROW_GROUP,
+    coded: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `read` in batches of at most `rows`, of which one is in memory at a time."""
+    """Yield the rows of `read` in batches of at most `rows`, of which one is in memory at a time.
+
+    The `coded` columns come as dictionaries.
+    """
     names = SCHEMAS[table].names if columns is None else list(columns)
     for file in files:
         check_parts(table, [file], columns=names, filters=filters)
-        yield from read_checked(table, file, columns=names, filters=filters, rows=rows)
+        yield from read_checked(table, file, columns=names, filters=filters, rows=rows, coded=coded)
 
 
 def read_checked(
@@ -196,14 +204,17 @@ def read_checked(
     columns: Sequence[str],
     filters: pc.Expression | None = None,
     rows: int = ROW_GROUP,
+    coded: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one part whose bytes were checked, as `scanned` does.
 
     What the filter looks at is read first, for many rows at once; of the other columns, which may be long,
     only row groups in which a row is wanted.
     """
-    schema = pa.schema([SCHEMAS[table].field(name) for name in columns])
-    with pq.ParquetFile(file, pre_buffer=False) as part:
+    schema = with_codes(pa.schema([SCHEMAS[table].field(name) for name in columns]), coded)
+    held = pq.read_metadata(file)
+    read_coded = [name for name in held.schema.names if name in coded and name in columns]
+    with pq.ParquetFile(file, metadata=held, pre_buffer=False, read_dictionary=read_coded) as part:
         for groups, wanted in _wanted(table, file, part, filters):
             # Page by page: a dataset holds row groups, which may be gigabytes of replies.
             start = 0

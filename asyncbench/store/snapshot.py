@@ -6,7 +6,7 @@ part or, while a segment is being sealed, in both; here it is read once.
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from asyncbench.errors import ConfigError, DamageWarning, StoreError
 from asyncbench.store.holdings import refusal, stored, wrong_with
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.manifest import HOLDS, Manifest, read_manifest
-from asyncbench.store.parts import check_parts, dataset, scanned
+from asyncbench.store.parts import check_parts, dataset, scanned, with_codes
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import ONCE, in_order, part_name
 from asyncbench.store.segment import Damage, batches, payloads, segments
@@ -65,9 +65,17 @@ class Snapshot:
         return pa.concat_tables(found)
 
     def batches(
-        self, name: str, columns: Columns = None, filters: Filters | None = None, *, rows: int = BATCH_ROWS
+        self,
+        name: str,
+        columns: Columns = None,
+        filters: Filters | None = None,
+        *,
+        rows: int = BATCH_ROWS,
+        coded: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         """Yield the same rows as `read`, at most `rows` at a time; few batches are in memory together.
+
+        The `coded` columns come as dictionaries: where values are few, that is faster and smaller.
 
         Raises:
             ConfigError, StoreError: as `read` does; a wrong column or filter before the first batch.
@@ -80,9 +88,12 @@ class Snapshot:
             if self.files[name]:
                 standing = self._standing(name, limits)
                 with _reading(name):
-                    yield from scanned(name, self.files[name], columns=names, filters=standing, rows=rows)
-            fresh = self.journalled[name].filter(wanted).select(names).to_batches(max_chunksize=rows)
-            yield from (batch for batch in fresh if batch.num_rows)
+                    yield from scanned(
+                        name, self.files[name], columns=names, filters=standing, rows=rows, coded=coded
+                    )
+            fresh = self.journalled[name].filter(wanted).select(names)
+            fresh = fresh.cast(with_codes(fresh.schema, coded))
+            yield from (batch for batch in fresh.to_batches(max_chunksize=rows) if batch.num_rows)
 
         return found()
 

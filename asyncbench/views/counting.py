@@ -18,7 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Sent
-from asyncbench.store import Manifest, Snapshot, iter_problems, patiently, read_manifest, take_snapshot
+from asyncbench.store import (
+    Manifest,
+    Snapshot,
+    iter_problems,
+    known_parts,
+    patiently,
+    read_manifest,
+    take_snapshot,
+)
 from asyncbench.views.choosing import (
     Chosen,
     Folders,
@@ -37,9 +45,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MEMORY: Final = "400MB"  # DuckDB's own; what needs more is put on the disk
+MEMORY: Final = 250  # MB of DuckDB's own, beside 100 bytes a trial: what needs more is put on the disk
+MEMORY_OF_UNKNOWN: Final = 1000  # MB, where no list tells how many trials there are
 _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
-    "memory_limit": MEMORY,
     "preserve_insertion_order": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -187,7 +195,9 @@ def open_views(folder: Folders, *snapshots: Snapshot) -> Iterator[FolderViews]:
     of, names = chosen(folder), dict[tuple[str, str], str]()
     with (
         tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill,
-        duckdb.connect(":memory:", config={**_SETTINGS, "temp_directory": spill}) as connection,
+        duckdb.connect(
+            ":memory:", config={**_SETTINGS, **_room(of.paths), "temp_directory": spill}
+        ) as connection,
     ):
         sources = Sources()
         for n, (path, snapshot) in enumerate(zip(of.paths, snapshots, strict=True)):
@@ -199,6 +209,15 @@ def open_views(folder: Folders, *snapshots: Snapshot) -> Iterator[FolderViews]:
                 names = {**add_chosen(connection, of)}
         add_sums(connection, folder_column(names) if of.several else "")
         yield FolderViews(connection=connection, sources=sources, snapshots=snapshots, chosen=of, names=names)
+
+
+def _room(folders: Sequence[Path]) -> Mapping[str, str]:
+    """Return how much memory DuckDB may take: an exact quantile holds every value, and cannot spill."""
+    listed = [known_parts(folder) for folder in folders]
+    entries = (item for parts in listed for item in parts.items())
+    trials = sum(entry["rows"] for key, entry in entries if entry and key.startswith("trials/"))
+    room = MEMORY + trials // 10_000 if all(listed) else MEMORY_OF_UNKNOWN
+    return {"memory_limit": f"{room}MB"}
 
 
 def manifest_of(folder: Folders) -> Manifest:

@@ -22,7 +22,15 @@ import pyarrow.dataset as ds
 from asyncbench.errors import StoreError
 from asyncbench.records import BATCH, Outcome
 from asyncbench.stats import Z_95
-from asyncbench.store import AT_REST, CELL, COPY_SCHEMA as PROBLEMS, SCHEMAS, Snapshot, iter_problems
+from asyncbench.store import (
+    AT_REST,
+    CELL,
+    COPY_SCHEMA as PROBLEMS,
+    SCHEMAS,
+    Snapshot,
+    iter_problems,
+    with_codes,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -148,6 +156,11 @@ VIEWS = (*SCHEMAS, "problems", *SUMS)
 ROWS_OF_TEXTS = 2048  # of a batch, as DuckDB works on: replies may be long
 ROWS = 65_536  # of a batch without texts: fewer and larger ones are read twice as fast
 _TEXTS = {"expected", "answer", "reply_text", "reasoning_text", "error_message", "raw_usage", "error"}
+CODED = {  # texts of which there are few: read as dictionaries, which are counted faster
+    *(*CELL, "sweep", "problem_set", "provider", "model_id", "model_served", "upstream", "service_tier"),
+    *("style", "condition_params", "effort", "params", "price_source", "finish_reason", "outcome", "status"),
+    *("mode", "phase", "grader", "classification", "reason", "error_kind"),
+} - {"length"}
 
 # some columns, a filter → rows
 Rows = Callable[[Sequence[str], pc.Expression | None], Iterator[pa.RecordBatch]]
@@ -173,7 +186,8 @@ def add_tables(
     """
     for name, schema in SCHEMAS.items():
         only = None if loaded else at_rest(name)
-        connection.register(named(name), sources.of(schema, partial(_batches, folder, snapshot, name, only)))
+        rows = partial(_batches, folder, snapshot, name, only)
+        connection.register(named(name), sources.of(with_codes(schema, CODED), rows))
     problems = partial(iter_problems, folder, batch_rows=ROWS_OF_TEXTS)
     connection.register(named("problems"), sources.of(PROBLEMS, problems))
 
@@ -205,7 +219,7 @@ def _batches(
         wanted = only if wanted is None else wanted & only
     rows = ROWS if _TEXTS.isdisjoint(columns) else ROWS_OF_TEXTS
     try:
-        yield from snapshot.batches(name, columns, wanted, rows=rows)
+        yield from snapshot.batches(name, columns, wanted, rows=rows, coded=CODED)
     except StoreError as error:
         if str(folder) in str(error):
             raise
