@@ -2,12 +2,14 @@
 
 Each command runs as a user would start it, in a process of its own, starting and imports included; memory is
 the most that it held. Folders: the recorded llm_arithmetic corpus, imported, and a made-up night.
-`--trials` sets the size of the night, `--only compare` measures the commands whose name holds a word.
+`--trials 1000000 10000000` makes a night of each size, `--only compare` measures the commands whose name
+holds a word.
 """
 
 import argparse
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asyncbench.exchange import import_files
+from asyncbench.reports.styles import OWN, PUBLISHED
 from asyncbench.results.names import names_of
 from asyncbench.store.manifest import planned, read_manifest
 from benchmarks.night import make_night
@@ -43,13 +46,17 @@ def commands(folder: Path, page: Path) -> dict[str, list[str]]:
     Compared without pairs as well: the recorded runs have hardly a problem in common.
     """
     first, second = two_of(folder)
+    plain, here = ["report", str(folder)], [first, second, str(folder)]
     return {
         "status": ["status", str(folder)],
-        "report": ["report", str(folder)],
-        "report --style morning": ["report", str(folder), "--style", "morning"],
-        "compare A B --unpaired": ["compare", first, second, str(folder), "--unpaired"],
-        "report --style anatomy": ["report", str(folder), "--style", "anatomy"],
-        "report --html": ["report", str(folder), "--html", "--out", str(page)],
+        "status --verify": ["status", str(folder), "--verify"],
+        "report": plain,
+        **{f"report --style {style}": [*plain, "--style", style] for style in (*OWN, *PUBLISHED)},
+        "report --where": [*plain, "--where", "length > 5"],
+        "compare A B": ["compare", *here],
+        "compare A B --unpaired": ["compare", *here, "--unpaired"],
+        "report --html": [*plain, "--html", "--out", str(page)],
+        "export inspect": ["export", "inspect", str(folder), "--out", str(page.with_name("exported"))],
     }
 
 
@@ -85,14 +92,14 @@ def _cpu_s() -> float:
 
 def measure(folder: Path, *, only: str, rounds: int) -> Iterator[str]:
     """Yield a line for each command over a folder."""
-    yield f"{'command':<24}{'seconds':>9}  {'(least-most)':<14}{'CPU s':>7}{'peak MB':>9}{'written':>12}"
+    yield f"{'command':<34}{'seconds':>9}  {'(least-most)':<14}{'CPU s':>7}{'peak MB':>9}{'written':>12}"
     with tempfile.TemporaryDirectory() as made:
         page = Path(made) / "report.html"
         for name, words in commands(folder, page).items():
             if only in name:
                 costs = [cost_of(words, Path(made)) for _ in range(rounds)]
                 size = page.stat().st_size if "--html" in name and page.exists() else costs[0].printed_bytes
-                yield f"{name:<24}{_told(costs, size)}"
+                yield f"{name:<34}{_told(costs, size)}"
 
 
 def _told(costs: list[Cost], size: int) -> str:
@@ -123,7 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--trials", type=int, default=1_000_000, help="of the made-up night; 0: leave it out")
+    parser.add_argument("--trials", type=int, nargs="*", default=[1_000_000], help="of each made-up night")
     parser.add_argument("--models", type=int, default=20, help="of the night")
     parser.add_argument("--rounds", type=int, default=1, help="of each command; the median is told")
     parser.add_argument("--only", default="", help="commands whose name holds this")
@@ -144,10 +151,11 @@ def _folders(place: Path, given: argparse.Namespace) -> Iterator[tuple[str, Path
         print(f"no recorded corpus at {GOLDEN}; set ASYNCBENCH_GOLDEN")
     else:
         yield "the recorded corpus", recorded
-    if given.trials:
-        start_s = time.perf_counter()
-        rows = make_night(place / "night", trials=given.trials, models=given.models)
-        yield f"a night of {rows:,} trials, made in {time.perf_counter() - start_s:.0f} s", place / "night"
+    for trials in given.trials:
+        start_s, night = time.perf_counter(), place / f"night-{trials}"
+        rows = make_night(night, trials=trials, models=given.models)
+        yield f"a night of {rows:,} trials, made in {time.perf_counter() - start_s:.0f} s", night
+        shutil.rmtree(night)
 
 
 if __name__ == "__main__":

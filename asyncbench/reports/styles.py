@@ -22,7 +22,7 @@ from asyncbench.views import Chosen, Folders, chosen
 
 # Of those that published benchmarks give their names: loaded when asked for.
 PUBLISHED = ("llm-arithmetic", "integer-addition", "nupa")
-_OWN: Mapping[str, Callable[[Chosen], Report]] = {
+OWN: Mapping[str, Callable[[Chosen], Report]] = {
     "morning": morning_on,
     "standings": standings_on,
     "heatmap": accuracy_maps_on,
@@ -112,7 +112,7 @@ def _left_out(of: Chosen, style: str | None) -> Report:
 
 
 def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of the style
-    styles = (*_OWN, *PUBLISHED)
+    styles = (*OWN, *PUBLISHED)
     if style is not None and style not in styles:
         raise ConfigError(f"--style {style}: no such style. Choose one of: {', '.join(styles)}")
     if odd := sorted(options.keys() - _FITTING.get(style, set())):
@@ -144,4 +144,4 @@ def _made(folder: Chosen, style: str | None, options: Mapping[str, Any]) -> Repo
             from asyncbench.published.nupa import nupa_report_on
 
             return nupa_report_on(folder, **options)
-    return _OWN[style](folder)
+    return OWN[style](folder)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MEMORY: Final = 250  # MB of DuckDB's own, beside 100 bytes a trial: what needs more is put on the disk
+MEMORY: Final = 150  # MB of DuckDB's own, beside 100 bytes a trial: what needs more is put on the disk
 MEMORY_OF_UNKNOWN: Final = 1000  # MB, where no list tells how many trials there are
 _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
     "preserve_insertion_order": "false",

@@ -9,7 +9,7 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.store.folder import Store
-from asyncbench.store.parts import ROW_GROUP, Part, scanned
+from asyncbench.store.parts import ROW_GROUP, Part, read, scanned
 from asyncbench.store.schema import SCHEMAS
 from tests.regrading.made import fill, right, sums
 from tests.store.made import answered, keep
@@ -96,3 +96,33 @@ def test_long_replies_are_read_page_by_page_not_a_row_group_at_once(tmp_path):
         seen += batch.num_rows
     assert seen == ROW_GROUP
     assert most < 40_000_000  # all of them are 82 MB
+
+
+def test_a_filter_leaves_the_same_rows_batch_by_batch_as_in_the_whole_table(tmp_path):
+    with Store.open(tmp_path / "one", sweep="night") as store:
+        keep(store, *answered(1))
+    many = 2 * ROW_GROUP + 100
+    rows = pa.concat_tables([ab.read_attempts(tmp_path / "one").slice(0, 1)] * many).combine_chunks()
+    given = {"trial_id": [f"{n:05}" for n in range(many)], "status": [f"{n // 9000}" for n in range(many)]}
+    for name, values in given.items():
+        rows = rows.set_column(rows.column_names.index(name), name, pa.array(values))
+    part = Part(tmp_path, Path("attempts", "part-000001.parquet"))
+    part.add(rows.cast(SCHEMAS["attempts"]))
+    part.finish()
+    part.publish()
+    columns = ["trial_id", "error", "status"]
+    for wanted, left in (
+        (pc.field("status") == "1", many - 9000),
+        (pc.field("trial_id").isin(["00007", "16383"]), 2),
+        (pc.field("attempt") > 7, 0),
+        (pc.field("error") == "x", 0),  # NULL is neither
+        (pc.field("error").is_null(), many),
+    ):
+        whole = read("attempts", [part.path], columns=columns, filters=wanted)
+        assert len(whole) == left
+        for coded in ((), ("status", "error")):
+            found = scanned("attempts", [part.path], columns=columns, filters=wanted, rows=1000, coded=coded)
+            batches = list(found)
+            kinds = {pa.types.is_dictionary(batch.schema.field("status").type) for batch in batches}
+            assert kinds <= {bool(coded)}
+            assert [row for batch in batches for row in batch.to_pylist()] == whole.to_pylist()
