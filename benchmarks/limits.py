@@ -1,6 +1,7 @@
 """How much of a rate limit is used and how often the server refuses: asyncbench beside two loops by hand.
 
     python -m benchmarks.limits [--seconds 120] [--warm-up 10] [--only quanta] [--clients asyncbench,bare]
+    python -m benchmarks.limits --only untold-bucket --clients asyncbench --warm-up 60 --seconds 420
 
 Each case is a server in a process of its own that enforces a limit in one of the ways that providers do. The
 clients ask one after the other, each a fresh server, over the real SDKs and real sockets: a whole run of
@@ -8,6 +9,8 @@ asyncbench that is told the limit, a loop over the SDK with the SDK's own retrie
 aiolimiter. Only what the server counted counts, in the seconds after the warm-up; allowed is the limit times
 those seconds, and of several limits the one that is used most is shown. Who uses a window of a minute at once
 is measured truly by whole minutes alone.
+
+In the cases whose names begin with `untold`, neither the sweep nor a header tells asyncbench the limit.
 """
 
 import argparse
@@ -56,6 +59,7 @@ class Case:
     max_tokens: int | None = None
     uneven: bool = False  # prompts and answers from a few tokens to thousands, else small sums
     anthropic: bool = False  # the SDK
+    untold: bool = False  # the limit
     least: float = 0.99  # share of the limit to be used
     most: float = 0.001  # share of the calls that may be refused
 
@@ -76,6 +80,7 @@ class Case:
             tpm=self.limits.get("tpm"),
             input_tpm=self.limits.get("input_tpm"),
             output_tpm=self.limits.get("output_tpm"),
+            like="deepseek" if self.untold else None,  # which tells no limits
         )
 
     def cost(self, question: str, output_tokens: float) -> dict[str, float]:
@@ -98,6 +103,9 @@ CASES = {
     "quanta": Case(limits={"rpm": 6000}, model="quanta", least=0.98, most=0.005),
     "tokens": Case(limits={"tpm": 600_000}, uneven=True, least=0.98, most=0.005),
     "demanded": Case(limits={"tpm": 600_000}, tokens_counted="demanded", max_tokens=1000, uneven=True),
+    "untold-bucket": Case(limits={"rpm": 6000}, untold=True, least=0.95, most=0.01),
+    "untold-fixed": Case(limits={"rpm": 6000}, model="fixed_window", untold=True, least=0.95, most=0.01),
+    "untold-sliding": Case(limits={"rpm": 6000}, model="sliding_window", untold=True, least=0.95, most=0.01),
     "in-out": Case(
         limits={"input_tpm": 400_000, "output_tpm": 200_000},
         anthropic=True,
@@ -165,9 +173,9 @@ async def asyncbench_asks(case: Case, url: str, problems: Problems) -> None:
         "base_url": base_url,
         "concurrency": TASKS,
         "price": {"input": 1.0, "output": 2.0},
-        **case.limits,
-        "counts": case.counts,
     }
+    if not case.untold:
+        model |= {**case.limits, "counts": case.counts}
     if case.max_tokens is not None:
         model["max_tokens"] = case.max_tokens
     source = {"path": str(problems.path), "suite": "custom", "grader": "exact"}
@@ -313,7 +321,7 @@ def main() -> None:
         f"{given.seconds} s after {given.warm_up} s of warm-up, {TASKS} calls at a time; the server's counts"
     )
     print(
-        f"{'case':<10}{'client':<12}{'accepted':>10}{'of allowed':>12}{'429s':>9}{'of calls':>10}{'CPU':>7}"
+        f"{'case':<16}{'client':<12}{'accepted':>10}{'of allowed':>12}{'429s':>9}{'of calls':>10}{'CPU':>7}"
     )
     for name in given.only or CASES:
         compare(name, given.clients.split(","), warm_up_s=given.warm_up, seconds=given.seconds)
@@ -329,9 +337,9 @@ def compare(name: str, clients: Sequence[str], *, warm_up_s: int, seconds: int) 
             try:
                 seen = measured(case, client, problems, warm_up_s=warm_up_s, seconds=seconds)
             except ConfigError as error:
-                print(f"{name:<10}{client:<12}  not run: {error}", flush=True)
+                print(f"{name:<16}{client:<12}  not run: {error}", flush=True)
                 continue
-            print(f"{name:<10}{client:<12}{told(seen)}{_verdict(case, client, seen)}", flush=True)
+            print(f"{name:<16}{client:<12}{told(seen)}{_verdict(case, client, seen)}", flush=True)
 
 
 def told(seen: Seen) -> str:

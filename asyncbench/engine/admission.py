@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asyncbench.engine import minutes
-from asyncbench.engine.guessed_limit import GuessedLimit
+from asyncbench.engine.guessed_limit import BIN_S, LOST_S, GuessedLimit
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import WORTH_TELLING_S, Gate, Pause, Wait
 from asyncbench.engine.minutes import Minutes
 from asyncbench.engine.slots import FIRST, Slots
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.engine.throttle import RAREST_SCOUT_S, Throttle
+from asyncbench.engine.throttle import OF_IN_FLIGHT, RAREST_SCOUT_S, Throttle
 from asyncbench.engine.turn import ONE_CALL, Turn
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Attempt, Limits, Reply
 
+SOON_S: Final = 10.0  # between two test calls, while a window may be ending
 REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
-FEW: Final = 4
 SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in flight
 SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
 TOLD_FOR_S: Final = 600.0  # pauses of one cause: a person need not hear of each
@@ -93,8 +93,8 @@ class Admission:
         at_s = self.now_s()
         if model.counters.paused:
             return Wait(math.inf, minutes.RESUME)
-        if not self.throttle.admits(at_s):
-            return Wait(self.throttle.wait_s(at_s), minutes.PAUSE)
+        if not self.throttle.admits(at_s) and (seconds := self._pause_s(at_s)):
+            return Wait(seconds, minutes.PAUSE)
         if self.lag.late:
             return Wait(self.lag.interval_s, minutes.CLIENT)
         share = self.throttle.share(at_s)
@@ -104,10 +104,14 @@ class Admission:
         if self.in_flight >= FIRST and self.gate.counts_tokens and model.estimates.guesses(turn):
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self.gate.use(share, at_s)
-        self._raise_guess(share, at_s)
+        self.gate.guess(None if self.gate.limited else self._guess.pace(at_s), at_s)
+        if self.gate.guessed_rpm is not None and self._guess.full(at_s):
+            return Wait(BIN_S, "requests")
         # Looked at again at every wait: a limit of tokens may have been told in the meantime.
         turn.reserved = model.estimates.amounts(turn) if self.gate.counts_tokens else ONE_CALL
         wait = self.gate.wait(turn.reserved, at_s)
+        if wait is not None and self.gate.guessed_rpm is not None:
+            self._guess.waits(at_s, wait.seconds)
         self._bound |= wait is not None
         return wait
 
@@ -120,6 +124,10 @@ class Admission:
         self._starts.append(at_s)
         model.probation.started(at_s)
         turn.scouts = self.throttle.scouting = self.throttle.closed
+        if not self.gate.limited:
+            self._guess.sent(at_s, scouts=turn.scouts)
+        if turn.scouts:
+            self.throttle.scouted_s = at_s
         self.minutes.admitted(self.in_flight)
 
     def settle(self, model: LaneModel, turn: Turn, attempt: Attempt, ended: Reply | ProviderError) -> None:
@@ -203,59 +211,67 @@ class Admission:
 
     def _judge(self, turn: Turn, error: ProviderError | None, at_s: float) -> None:
         """Take in whether a call was one too many, came to nothing, or was answered, be it with a refusal."""
-        throttle, in_flight = self.throttle, self.in_flight
+        throttle = self.throttle
         kind, wait_s = (None, None) if error is None else (error.kind, error.retry_after_s)
         begins = False
-        if error is not None and turn.scouts and kind in ONE_TOO_MANY | BROKEN:
-            throttle.scouted_in_vain(at_s, wait_s=wait_s)
+        if kind in ONE_TOO_MANY and not self.gate.limited:
+            self._guess.refused(turn.sent_s, at_s)
+        elif kind in BROKEN:
+            self._guess.broke(turn.sent_s)
+        scouts = turn.scouts and throttle.scouting and turn.sent_s >= throttle.scouted_s
+        if error is not None and scouts and kind in ONE_TOO_MANY | BROKEN:
+            soon = not self.gate.limited and throttle.for_refusals and throttle.closed_for(at_s) < LOST_S
+            throttle.scouted_in_vain(at_s, wait_s=wait_s, rarest_s=SOON_S if soon else RAREST_SCOUT_S)
             self._lose_patience(error, at_s)
-        elif turn.scouts:
-            paused_s = throttle.closed_for(at_s)
-            throttle.scouted(at_s)
-            if (rpm := self.gate.guessed_rpm) is not None and throttle.for_refusals:
-                self.gate.guess(self._guess.after_pause(rpm, at_s, paused_s=paused_s), at_s)
-                throttle.start_over(at_s)
-            self._starts.clear()  # a pause is no rate
+        elif scouts:
+            self._reopen(at_s)
         elif kind in ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S and len(self.models) == 1:
             begins = throttle.close(at_s, wait_s=wait_s)  # nobody means one call by that
         elif kind in ONE_TOO_MANY:
-            self._guess_first(at_s)
-            per_s = self._per_s(at_s)
-            begins = throttle.refused(turn.sent_s, at_s, wait_s=wait_s, per_s=per_s, in_flight=in_flight)
+            begins = self._refused(turn.sent_s, at_s, wait_s=wait_s)
         elif kind in BROKEN:
-            begins = throttle.broke(turn.sent_s, at_s, wait_s=wait_s, in_flight=in_flight)
+            begins = throttle.broke(turn.sent_s, at_s, wait_s=wait_s, in_flight=self.in_flight)
         else:
             throttle.answered(turn.sent_s, at_s)
         if error is not None and begins:
+            self._guess.closed(at_s)
             self._told_pause = False
             self._tell_pause(error, at_s)
-        if kind not in ONE_TOO_MANY | BROKEN:
-            self._guess.answered(at_s)
+        self._guess.ever_answered |= kind not in ONE_TOO_MANY | BROKEN
         turn.scouts = False
 
-    def _per_s(self, at_s: float) -> float:
-        """Return how many calls a second started lately."""
-        return len(self._starts) / max(at_s - self._starts[0], 1.0) if self._starts else 0.0
+    def _refused(self, sent_s: float, at_s: float, *, wait_s: float | None) -> bool:
+        """Take in that a call was one too many; return whether this begins a pause."""
+        throttle, guess = self.throttle, self._guess
+        if self.gate.limited:
+            starts = self._starts
+            per_s = len(starts) / max(at_s - starts[0], 1.0) if starts else 0.0  # lately
+            return throttle.refused(sent_s, at_s, wait_s=wait_s, per_s=per_s, in_flight=self.in_flight)
+        throttle.admitted(guess.admitted_s(at_s))
+        # Of calls that are no longer too young to say, none since then was admitted.
+        sure = at_s - throttle.streak_s > guess.sure_s + 2 * BIN_S
+        many = int(max(self.in_flight, OF_IN_FLIGHT / 2 * (self.gate.guessed_rpm or 0) / 60))
+        begins = throttle.refused(sent_s, at_s, wait_s=wait_s, per_s=math.inf, in_flight=0 if sure else many)
+        if sure and guess.kept and throttle.streak > 1:
+            begins |= throttle.close(at_s, wait_s=wait_s)
+        return begins
 
-    def _guess_first(self, at_s: float) -> None:
-        """Where no limit is known, take the rate of the latest calls for one: a share of it can be taken."""
-        known = self.gate.limited or self.gate.guessed_rpm or self.throttle.resigned(at_s)
-        if not known and len(self._starts) > FEW:
-            self.gate.guess(self._guess.first(self._per_s(at_s) * 60, at_s), at_s)
-            self.throttle.start_over(at_s)
+    def _pause_s(self, at_s: float) -> float:
+        """Return how long a pause lasts; it is over when its test call was not refused as others were."""
+        throttle = self.throttle
+        if not throttle.scouting or not throttle.for_refusals or self.gate.limited:
+            return throttle.wait_s(at_s)
+        seconds = throttle.scouted_s + self._guess.sure_s - at_s
+        if seconds <= 0:
+            self._reopen(at_s)
+        return max(0.0, seconds)
 
-    def _raise_guess(self, share: float, at_s: float) -> None:
-        """Try more than was guessed now and then; forget a guess that refusals had nothing to do with."""
-        if (rpm := self.gate.guessed_rpm) is None:
-            return
-        if self.throttle.resigned(at_s):
-            self.gate.forget_guess()
-        elif self._guess.drop(rpm, share=share):
-            self.gate.forget_guess()
-            self.throttle.start_over(at_s)
-            self._starts.clear()  # they were as many as the guess allowed
-        elif times := self._guess.growth(rpm, at_s, share=share):
-            self.gate.raise_guess(times, at_s)
+    def _reopen(self, at_s: float) -> None:
+        """End a pause."""
+        if self.throttle.for_refusals:
+            self._guess.reopened(at_s, as_told=self.throttle.as_told)
+        self.throttle.scouted(at_s)
+        self._starts.clear()  # a pause is no rate
 
     def _tell_pause(self, error: ProviderError, at_s: float) -> None:
         """Say once of a pause that it is, or will be, a long one."""

@@ -1,85 +1,319 @@
-"""How many requests a minute to ask for where nobody tells a limit: what was admitted, and ever more.
+"""How many requests a minute are admitted where nobody tells it: measured by what was refused, and what not.
 
-The first refusal says at which rate there was one too many. A pause for refusals says that hardly any were
-admitted: then what was answered in the minute before it is where to begin again. That may be far too few,
-when the lane was young, so the guess doubles quickly up to half of what was refused last, and grows slowly
-from there. Where refusals go on far below that, they may have nothing to do with how much is asked: once,
-it is tried without a guess.
+Whatever way a provider counts, a moment at which it refuses is one at which nothing is left. So:
+
+- A bucket has refilled, between two refusals, what was admitted between them: that is its rate, whatever
+  it may save up. The first refusal begins such a measurement. Each lasts twice as long as the one before and
+  asks for a little less above what was found, until a minute is known.
+- A window lets nothing through until it is over. What was admitted in the minute before it admits again is
+  its limit: all since a fixed one began, and all that a sliding one counts. A sliding window frees its places
+  as they were taken a minute ago, so for another minute no more than that are taken.
+
+From then on calls are paced a little below the limit, and grow past it in about a minute, the faster the
+longer few are refused: a limit is tried again at the cost of a call in two hundred. Where fewer calls are
+refused as often as more, refusals are not about how many there are; so many are then no news.
 """
 
+import itertools
+import math
 from collections import deque
 from dataclasses import dataclass, field
-from math import inf
 from typing import Final
 
-MINUTE_S: Final = 60
-QUICKLY: Final = 2.0  # times as many, far below what was refused
-QUICKLY_S: Final = 5.0  # or as long as a call takes at that pace
-SLOWLY: Final = 1.5  # times as many, where it may be one too many
-SLOWLY_S: Final = 60.0  # without a refusal: a window of a minute is over by then
-CALM: Final = 0.98  # of the limits in use, at least: nothing was refused lately
-FAR_BELOW: Final = 0.25  # of the rate that was refused
-KNOWN: Final = 100  # answers at a guess, before refusals may be about something else
+MINUTE_S: Final = 60.0
+BIN_S: Final = 0.25  # calls are counted by the time they were sent, this exactly
+SHORTEST_S: Final = 1.0  # a measurement
+ENOUGH: Final = 3  # calls that were admitted in it, or refused before the first
+ABOVE_S: Final = 0.4  # seconds' worth of calls too many in each measurement: it needs refusals
+BELOW: Final = 0.01  # what was found
+GROWS: Final = 6.5  # times as long as what the pace was found by, it would be without end
+FOLD: Final = 4.0  # times as much, and growth begins anew, twice as fast
+WRONG: Final = 1.1  # times what was found and little is refused: it was not the limit
+HELD_S: Final = 3.0  # with everything refused: a window, not a bucket
+MOST: Final = 0.9  # of the pace was admitted in a minute that ends with a window's end
+ASKED: Final = 0.8  # of the pace: something else kept calls from starting
+LATE_S: Final = 1.0  # that a call comes after a window's end, at most, where it is told in whole seconds
+LOST_S: Final = 75.0  # and a window is over by then: it was something else
+TOLERATED: Final = 0.005  # of all calls may be refused
+MUCH: Final = 0.2  # of them refused: the limit is another one now
+MANY: Final = 100  # calls
+LONG_S: Final = 8.0  # a measurement after others: few are refused in it, if it is about how many there are
+IN_VAIN: Final = 4  # times in a row that fewer calls were refused as often
+NOISE_S: Final = 600.0  # until it is looked again how many are refused at any pace
+FORGOTTEN_RPM: Final = 600_000  # a guess that has grown to this is none any more
+
+
+@dataclass(slots=True)
+class _Bin:
+    number: int
+    sent: int = 0
+    refused: int = 0
+
+    @property
+    def admitted(self) -> int:
+        return self.sent - self.refused
+
+
+@dataclass(slots=True)
+class RecentCalls:
+    """The calls of the last minute, by when they were sent: how many, and how many came to nothing."""
+
+    admitted: int = 0  # of all of them, as far as it is known
+    _bins: deque[_Bin] = field(default_factory=deque)
+    _before: deque[_Bin] = field(default_factory=deque)  # of a moment before that minute
+
+    def add(self, at_s: float) -> None:
+        """Count a call that starts."""
+        number = int(at_s / BIN_S)
+        if not self._bins or self._bins[-1].number != number:
+            self._bins.append(_Bin(number))
+        self._bins[-1].sent += 1
+        self.admitted += 1
+
+    def refuse(self, sent_s: float) -> None:
+        """Take in that one was not admitted."""
+        number = int(sent_s / BIN_S)
+        latest = (one for one in reversed(self._bins) if one.number <= number)
+        if (one := next(latest, None)) is not None and one.number == number:
+            one.refused += 1
+            self.admitted -= 1
+
+    def forget(self, at_s: float) -> None:
+        """Forget what was sent more than a minute ago."""
+        first = int((at_s - MINUTE_S) / BIN_S)
+        while self._bins and self._bins[0].number < first:
+            self._before.append(self._bins.popleft())
+            self.admitted -= self._before[-1].admitted
+        while self._before and self._before[0].number < first - LATE_S / BIN_S:
+            self._before.popleft()
+
+    def counted(self, from_s: float, until_s: float | None = None) -> tuple[int, int]:
+        """Return how many were sent from a time on, in bins that were over at another, and refused."""
+        first, end = int(from_s / BIN_S), None if until_s is None else int(until_s / BIN_S)
+        sent = refused = 0
+        for one in itertools.chain(reversed(self._bins), reversed(self._before)):
+            if one.number < first:
+                break
+            if end is None or one.number < end:
+                sent, refused = sent + one.sent, refused + one.refused
+        return sent, refused
+
+    def admitted_s(self, before_s: float) -> float:
+        """Return about when the latest was sent that was admitted, of those sent before a time."""
+        before = int(before_s / BIN_S)
+        admitted = (one.number for one in reversed(self._bins) if one.number < before and one.admitted)
+        return next(admitted, -math.inf) * BIN_S
 
 
 @dataclass(slots=True)
 class GuessedLimit:
     """What is known of a limit that nobody tells; times are the loop's clock, rates requests a minute."""
 
-    _since_s: float = 0.0
-    _refused: float = inf  # the rate that was refused last
-    _answers: int = 0  # since then
-    _dropped: bool = False  # it was tried whether there is a limit at all
-    _proven: bool = False  # and there is
-    _answered: deque[list[int]] = field(default_factory=lambda: deque(maxlen=MINUTE_S + 1))  # second, answers
+    ever_answered: bool = False
+    _rpm: float = math.inf  # the pace that was set last; without end: nothing is known
+    _found: float = math.inf  # the limit by what was measured last
+    _asked: float = math.inf  # the same, before it grew
+    _since_s: float = -math.inf  # when the pace was set
+    _tried_s: float = 0.0  # how long it was what calls waited for since
+    _waits_s: tuple[float, float] = (0.0, 0.0)  # from when until when they do
+    _measures: bool = False  # more is asked for than was found
+    _empty_s: float = -math.inf  # the refusal from which the present measurement runs
+    _length_s: float = SHORTEST_S  # that it is to take
+    _calls: RecentCalls = field(default_factory=RecentCalls)
+    _full: int = 0  # admitted in the minute before the latest refusal
+    _scouted: int = 0  # and before the latest call that scouts
+    _delay_s: float = 0.0  # until a refusal is there, lately at most
+    _closed_s: float = 0.0
+    _grew: bool = False  # the present measurement began with a pace that had grown
+    _window_s: float = -math.inf  # until when a window may be counting what was sent before a pause
+    _doubted_s: float = -math.inf  # when a pause last was no reason to give up what was found
+    _falls: int = 0  # times in a row that a lower pace was refused, too
+    _fell_s: float = -math.inf  # since when
+    _noise: float = 0.0  # of all calls, refused at any pace
+    _noisy_s: float = -math.inf  # until when that is believed
 
-    def answered(self, at_s: float) -> None:
-        """Take in that a call was answered."""
-        second = int(at_s)
-        if not self._answered or self._answered[-1][0] != second:
-            self._answered.append([second, 0])
-        self._answered[-1][1] += 1
-        self._answers += 1
+    # ── what is seen ─────────────────────────────────────────────────────────────────────────
+
+    def sent(self, at_s: float, *, scouts: bool = False) -> None:
+        """Count a call that starts; one that scouts finds out whether calls are admitted again."""
+        self._calls.forget(at_s)
+        if scouts:  # which may be told in whole seconds, and so be late
+            sent, refused = self._calls.counted(at_s - MINUTE_S - LATE_S)
+            self._scouted = sent - refused
+        self._calls.add(at_s)
+
+    def broke(self, sent_s: float) -> None:
+        """Take in that a call came to nothing: nobody knows whether it was admitted."""
+        self._calls.refuse(sent_s)
+
+    def refused(self, sent_s: float, at_s: float) -> None:
+        """Take in that a call was one too many."""
+        self._calls.refuse(sent_s)
+        self._calls.forget(at_s)
+        self._full = self._calls.admitted
+        self._delay_s = max(0.9 * self._delay_s, at_s - sent_s)
+        if sent_s < self._since_s:
+            return  # it was sent at another pace
+        if self._rpm == math.inf:
+            sent, refused = self._calls.counted(at_s - MINUTE_S)
+            if refused >= ENOUGH and self._tells(sent, refused, at_s):
+                self._measure(at_s)
+        elif self._measures and self._outgrown and not self._grew:
+            self._measure(at_s, min(self._rpm * self._growth, self._rate(at_s)))
+            self._grew = True
+        elif self._measures and not self._outgrown:
+            self._go_on(sent_s, at_s)
+        else:
+            self._grew &= self._measures
+            self._correct(at_s)
+
+    def closed(self, at_s: float) -> None:
+        """Take in that everything is refused, so that nothing more is sent."""
+        self._closed_s = at_s
+        if self._rpm == math.inf:
+            self._measure(at_s)
+
+    def reopened(self, at_s: float, *, as_told: bool) -> None:
+        """Take in that a call was admitted again, just when the provider said so or at some time."""
+        held_s = at_s - self._closed_s
+        if held_s > LOST_S and not self.kept:
+            self._rpm = math.inf
+        if held_s > LOST_S or (held_s < HELD_S and not self.kept):
+            return
+        if self.kept and self._full < MOST * self._rpm and at_s > self._doubted_s + 2 * MINUTE_S:
+            self._doubted_s = at_s  # once it may be another's doing
+            return
+        self._doubted_s, self._window_s, self._falls = at_s, at_s + MINUTE_S, 0
+        admitted = max(self._scouted, self._full / 2) if as_told else self._full
+        self._set(max(1, admitted), 1 - BELOW, at_s, length_s=MINUTE_S)
+
+    def waits(self, at_s: float, seconds: float) -> None:
+        """Take in that nothing but the pace keeps a call from starting."""
+        self._waits_s = (at_s, at_s + seconds)
+
+    # ── what follows ─────────────────────────────────────────────────────────────────────────
+
+    def pace(self, at_s: float) -> float | None:
+        """Return how many calls a minute to start now; None: nothing is known of a limit."""
+        if self._rpm == math.inf:
+            return None
+        from_s, until_s = self._waits_s
+        self._tried_s += max(0.0, min(at_s, until_s) - from_s)
+        self._waits_s = (at_s, at_s)
+        if self._growth >= FOLD:
+            self._rpm, self._tried_s = self._rpm * FOLD, 0.0
+            self._length_s = max(SHORTEST_S, self._length_s / 2)
+            if self._rpm > FORGOTTEN_RPM:
+                self._rpm = math.inf
+                return None
+        return self._rpm * self._growth
+
+    def full(self, at_s: float) -> bool:
+        """Whether a window that admits again still counts too many calls of the last minute."""
+        if at_s >= self._window_s:
+            return False
+        self._calls.forget(at_s)
+        return self._calls.admitted >= self._rpm * self._growth
 
     @property
-    def ever_answered(self) -> bool:
-        """Whether any call was answered."""
-        return bool(self._answered)
+    def kept(self) -> bool:
+        """Whether the limit was found, and calls are paced a little below."""
+        return self._rpm < math.inf and not self._measures
 
-    def first(self, rpm: float, at_s: float) -> float:
-        """Return the guess at the first refusal, from the rate at which it came."""
-        self._refused, self._since_s, self._answers = rpm, at_s, 0
-        return rpm
+    @property
+    def sure_s(self) -> float:
+        """How long after it was sent a call that was not refused was admitted, most probably."""
+        return 2 * self._delay_s + BIN_S
 
-    def after_pause(self, rpm: float, at_s: float, *, paused_s: float) -> float:
-        """Return the guess after a pause for refusals at a rate: what was answered in the minute before."""
-        self._refused, self._since_s, self._answers = rpm, at_s, 0
-        self._proven |= self._dropped
-        begun_s = at_s - paused_s - MINUTE_S
-        return max(1.0, sum(count for second, count in self._answered if second >= begun_s))
+    def admitted_s(self, at_s: float) -> float:
+        """Return about when the latest call was sent that was admitted, most probably."""
+        return self._calls.admitted_s(at_s - self.sure_s)
 
-    def drop(self, rpm: float, *, share: float) -> bool:
-        """Return whether to go on without a guess: refusals go on, far below the rate that led to it."""
-        far_below = rpm * share <= self._refused * FAR_BELOW
-        if self._proven or share >= CALM or self._answers < KNOWN or not far_below:
-            return False
-        self._dropped = True
-        return True
+    # ── how it is worked out ─────────────────────────────────────────────────────────────────
 
-    def growth(self, rpm: float, at_s: float, *, share: float) -> float | None:
-        """Return by how much a guess is to grow now; None: it stays.
+    def _measure(self, at_s: float, rpm: float | None = None) -> None:
+        """Measure anew, at a pace that is too high: by default at the rate of the last second."""
+        if rpm is None:
+            sent, refused = self._calls.counted(at_s - SHORTEST_S)
+            rpm = max(1, sent - refused) / SHORTEST_S * MINUTE_S
+        self._empty_s, self._falls = at_s, 0
+        self._set(rpm, 1.0, at_s, length_s=SHORTEST_S)
+        self._measures = True
 
-        Args:
-            rpm: the guess.
-            at_s: now.
-            share: of it that is in use.
-        """
-        since_s = at_s - self._since_s
-        quickly = rpm * QUICKLY <= self._refused / 2 and share >= CALM
-        if quickly and since_s > max(QUICKLY_S, MINUTE_S / rpm):
-            self._since_s = at_s
-            return QUICKLY
-        if share == 1.0 and since_s > SLOWLY_S:
-            self._since_s = at_s
-            return SLOWLY
-        return None
+    def _go_on(self, sent_s: float, at_s: float) -> None:
+        """End a measurement that took long enough, and begin the next."""
+        seconds = (int(sent_s / BIN_S) - int(self._empty_s / BIN_S)) * BIN_S
+        sent, refused = self._calls.counted(self._empty_s, sent_s)
+        if seconds < self._length_s or sent - refused < ENOUGH:
+            return
+        if self._tried_s < seconds / 2 and refused < MUCH * sent:  # other things kept calls from starting
+            self._empty_s, self._tried_s = at_s, 0.0
+            return
+        if self._length_s >= LONG_S and sent >= MANY and refused >= MUCH * sent:
+            self._give_up(refused / sent, at_s)
+            return
+        self._empty_s, length_s = at_s, min(MINUTE_S, 2 * self._length_s)
+        above = ABOVE_S / length_s if length_s < MINUTE_S else -BELOW
+        self._set((sent - refused) / seconds * MINUTE_S, 1 + above, at_s, length_s=length_s)
+        self._measures = length_s < MINUTE_S
+        self._grew &= self._measures
+
+    def _correct(self, at_s: float) -> None:
+        """Go below a pace that was admitted for a while; the further, the oftener that did not help."""
+        if at_s < self._window_s:
+            return  # it is that window's end, not the pace
+        pace = min(self._rpm * self._growth, self._rate(at_s))
+        if self.admitted_s(at_s) <= self._since_s or not self._tells(
+            *self._calls.counted(self._since_s), at_s
+        ):
+            return  # nothing is admitted any more, or hardly any refused
+        if pace > self._found:
+            self._falls = 0
+            if self._outgrown:
+                self._doubted_s = at_s  # where all is refused now, it is for being too many
+            elif at_s - self._since_s >= MINUTE_S:
+                pace = (pace + min(pace, self._full)) / 2  # which is a window's limit, if it is one
+            self._set(pace, 1 - 2 * BELOW, at_s, length_s=MINUTE_S)
+        elif self._falls < IN_VAIN:
+            self._fell_s = at_s if not self._falls else self._fell_s
+            self._falls += 1
+            part = 2 ** (self._falls - 1)
+            self._set(pace, 1 - 2 * BELOW * part, at_s, length_s=min(MINUTE_S, 4 * MINUTE_S / part))
+        else:
+            sent, refused = self._calls.counted(self._fell_s)
+            if refused >= MUCH * sent:
+                self._measure(at_s, pace)
+            elif sent >= MANY:
+                self._give_up(refused / sent, at_s)
+
+    def _rate(self, at_s: float) -> float:
+        """Return how many calls started lately; without end if it was about what the pace says."""
+        pace = self._rpm * self._growth
+        seconds = min(MINUTE_S, max(SHORTEST_S, 10 * MINUTE_S / pace))
+        rate = self._calls.counted(at_s - seconds)[0] / seconds * MINUTE_S
+        return math.inf if rate > ASKED * pace else rate
+
+    def _give_up(self, refused: float, at_s: float) -> None:
+        """Go on without a limit: so many are refused whatever the pace."""
+        self._rpm, self._noise, self._noisy_s = math.inf, refused, at_s + NOISE_S
+
+    def _set(self, found: float, times: float, at_s: float, *, length_s: float) -> None:
+        self._found, self._rpm, self._since_s, self._length_s = found, found * times, at_s, length_s
+        self._asked, self._tried_s, self._measures = self._rpm, 0.0, False
+
+    def _tells(self, sent: int, refused: int, at_s: float) -> bool:
+        """Whether so many refusals are more than are put up with."""
+        noise = self._noise if at_s < self._noisy_s else 0.0
+        return refused > (TOLERATED + 2 * noise) * sent
+
+    @property
+    def _growth(self) -> float:
+        """By how much the pace has grown since it was set."""
+        known_by_s = max(self._length_s, ENOUGH * MINUTE_S / self._rpm)
+        part = self._tried_s / (GROWS * known_by_s)
+        return min(FOLD, 1 / (1 - part**3)) if part < 1 else FOLD
+
+    @property
+    def _outgrown(self) -> bool:
+        """Whether it has grown so much that what was found was not the limit."""
+        return self._rpm * self._growth > WRONG * self._asked

@@ -12,7 +12,6 @@ CHARACTERS_PER_TOKEN: Final = 4  # a rule of thumb: exact counts need a vocabula
 HEADROOM: Final = 0.995
 REQUEST_BURST_S: Final = 0.03  # of requests, saved up: what a late wake-up may catch up with
 TOKEN_BURST_S: Final = 0.25  # of tokens; less than the headroom of a minute
-FORGOTTEN_RPM: Final = 60_000  # a guess that has grown to this is none any more
 # Input and output apart: while one of them binds, the other has to be saved up, or neither is used whole.
 SPLIT_BURST_S: Final = 0.75
 BURST_S: Final[Mapping[str, float]] = {
@@ -320,18 +319,17 @@ class Gate:
             f"{said:,.0f}. asyncbench uses the lower limit"
         )
 
-    def guess(self, rpm: float, at_s: float) -> None:
-        """Take it that no more requests a minute are admitted, where nobody says how many are."""
-        if not self.limited:
-            self.guessed_rpm = rpm
-            self._buckets["requests"] = self._bucket("requests", at_s)
-
-    def raise_guess(self, times: float, at_s: float) -> None:
-        """Try more than was guessed; in the end, go on without."""
-        if self.guessed_rpm is not None and self.guessed_rpm < FORGOTTEN_RPM:
-            self.guess(self.guessed_rpm * times, at_s)
-        else:
+    def guess(self, rpm: float | None, at_s: float) -> None:
+        """Take it that no more requests a minute are admitted, where nobody tells; None: forget it."""
+        if rpm is None:
             self.forget_guess()
+        if rpm is None or self.limited or self.guessed_rpm == rpm:
+            return
+        self.guessed_rpm = rpm
+        if "requests" in self._buckets:
+            self._buckets["requests"].set_rate(self._rate("requests"), at_s)
+        else:
+            self._buckets["requests"] = self._bucket("requests", at_s)
 
     def forget_guess(self) -> None:
         """Go on without a limit that was only a guess."""

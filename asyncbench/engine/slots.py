@@ -8,8 +8,11 @@ from asyncbench.engine.strain import Strain
 from asyncbench.records import MOST_IN_FLIGHT
 
 FIRST: Final = 8  # of a lane that finds out by itself
+STEEP: Final = 4.0  # times as many, as long as answers take no longer by it
+NO_LONGER: Final = 1.25  # times the latency before
 GROWTH: Final = 1.5
 PAYS_OFF: Final = 0.3  # of what ideal growth would bring: less is a longer queue at the server
+FEW: Final = 4  # answers, before more calls are tried for the first time
 ROUND: Final = 16  # answers, at least, before a number of slots is judged
 MOST_PATIENCE: Final = 10  # rounds before more is tried again; the first times fewer: few answers may err
 SLOWER: Final = 2.0  # times the usual latency: somebody else is there
@@ -59,7 +62,7 @@ class Slots:
         """Take in how long an answer took; at the end of a round, judge the ceiling."""
         self._answers += 1
         self._seconds += latency_s
-        if self._answers >= max(ROUND, self._ceiling):
+        if self._answers >= (max(ROUND, self._ceiling) if self._rate_before else FEW):
             latency_s = self._seconds / self._answers
             rate = self._ceiling / latency_s if latency_s > 0 else 0.0
             if self._holding:
@@ -71,9 +74,10 @@ class Slots:
     def _climb(self, latency_s: float, rate: float) -> None:
         grown = self._ceiling / self._before
         if rate >= self._rate_before * (1 + (grown - 1) * PAYS_OFF):
+            times = STEEP if latency_s <= NO_LONGER * self._usual_s else GROWTH
             self._before, self._rate_before, self._usual_s = self._ceiling, rate, latency_s
             self._patience = 1
-            self._ceiling = min(self.most, self._ceiling * GROWTH)
+            self._ceiling = min(self.most, self._ceiling * times)
         else:
             self._ceiling, self._holding, self._slow_s = self._before, self._patience, math.inf
             self._patience = min(MOST_PATIENCE, 2 * self._patience)

@@ -41,7 +41,10 @@ class Throttle:
     scouting: bool = False  # one is on its way
     scout_s: float = 0.0  # when the next may leave
     for_refusals: bool = False  # it is closed because all of the latest calls were refused, by no other fault
-    _streak: int = 0  # calls in a row that came to nothing
+    as_told: bool = False  # the provider named that time
+    scouted_s: float = -math.inf  # when the latest left
+    streak_s: float = -math.inf  # when the first of the latest calls in a row was sent that came to nothing
+    streak: int = 0  # how many these are
     _refused_streak: int = 0  # those of them that were refused
     _opened_s: float = -math.inf
     _closed_s: float = -math.inf
@@ -65,10 +68,6 @@ class Throttle:
         near = min(1.0, BELOW + since_s * CREEP_PER_S)
         probe = 1 + (max(0.0, since_s - PROBE_AFTER_S) / PROBE_S) ** 2
         return max(SMALLEST_SHARE, min(1.0, self._top * near * probe))
-
-    def resigned(self, at_s: float) -> bool:
-        """Whether refusals turned out not to be about how much is asked."""
-        return at_s < self._resigned_until_s
 
     def start_over(self, at_s: float) -> None:
         """Use all of the limits, which are others now."""
@@ -99,16 +98,20 @@ class Throttle:
     def answered(self, sent_s: float, at_s: float) -> None:
         """Take in that a call was answered."""
         self._count(sent_s, refused=False)
-        if sent_s >= self._opened_s:
-            self._streak = self._refused_streak = 0
+        self.admitted(sent_s)
         if self.closed:
             # It frees a slot, which may be all that was missing: some name a minute whatever the limit.
             self.scout_s = min(self.scout_s, max(at_s, self._closed_s + self._wait_s))
 
+    def admitted(self, sent_s: float) -> None:
+        """Take in that a call was admitted; one from before all that came to nothing says nothing of now."""
+        if sent_s >= max(self._opened_s, self.streak_s):
+            self.streak = self._refused_streak = 0
+
     def scouted(self, at_s: float) -> None:
         """Take in that a scout was answered: the pause is over."""
         self.closed = self.scouting = False
-        self._streak = self._refused_streak = 0
+        self.streak = self._refused_streak = 0
         self._opened_s, self._wait_s = at_s, FIRST_SCOUT_S
 
     def refused(
@@ -118,10 +121,11 @@ class Throttle:
 
         Args:
             wait_s: how long the provider says to wait.
-            per_s: calls that start in a second.
+            per_s: calls that start in a second; without end: it is no matter of their share.
             in_flight: calls of which nothing is known yet.
         """
-        if self._count(sent_s, refused=True) and (self._answers >= ENOUGH or self._refusals >= 3):
+        counts = per_s < math.inf and self._count(sent_s, refused=True)
+        if counts and (self._answers >= ENOUGH or self._refusals >= 3):
             self._cut(at_s, per_s)
         self._refused_streak += sent_s >= self._opened_s
         return self.broke(sent_s, at_s, wait_s=wait_s, in_flight=in_flight)
@@ -130,10 +134,12 @@ class Throttle:
         """Take in that a call came to nothing, by whatever fault; return whether this begins a pause."""
         if self.closed:
             return False
-        self._streak += sent_s >= self._opened_s
-        if self._streak < max(CLOSES_AT, in_flight // OF_IN_FLIGHT):
+        if not self.streak:
+            self.streak_s = sent_s
+        self.streak += sent_s >= self._opened_s
+        if self.streak < max(CLOSES_AT, in_flight // OF_IN_FLIGHT):
             return False
-        return self.close(at_s, wait_s=wait_s, for_refusals=self._refused_streak >= self._streak)
+        return self.close(at_s, wait_s=wait_s, for_refusals=self._refused_streak >= self.streak)
 
     def close(self, at_s: float, *, wait_s: float | None, for_refusals: bool = True) -> bool:
         """Begin a pause; return whether it was none before."""
@@ -147,14 +153,15 @@ class Throttle:
         self._await_scout(at_s, wait_s)
         return True
 
-    def scouted_in_vain(self, at_s: float, *, wait_s: float | None) -> None:
+    def scouted_in_vain(self, at_s: float, *, wait_s: float | None, rarest_s: float = RAREST_SCOUT_S) -> None:
         """Take in that a scout came back with nothing: the next leaves later."""
         self.scouting = False
-        self._wait_s = min(RAREST_SCOUT_S, self._wait_s * 2)
+        self._wait_s = min(rarest_s, self._wait_s * 2)
         self._await_scout(at_s, wait_s)
 
     def _await_scout(self, at_s: float, told_s: float | None) -> None:
         rarest_s = RAREST_OF_LONG_S if (told_s or 0.0) > 3600 else RAREST_SCOUT_S
+        self.as_told = told_s is not None
         self.scout_s = at_s + (self._wait_s if told_s is None else min(told_s, rarest_s))
 
     def _cut(self, at_s: float, per_s: float) -> None:

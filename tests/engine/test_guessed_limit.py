@@ -1,87 +1,185 @@
-"""A limit that nobody tells: how it is guessed, raised, and dropped; on a clock that is told."""
+"""A limit that nobody tells: how it is measured, kept and given up; on a clock that is told."""
+
+import heapq
+from dataclasses import dataclass, field
 
 import pytest
 
-from asyncbench.engine.guessed_limit import KNOWN, QUICKLY, QUICKLY_S, SLOWLY, SLOWLY_S, GuessedLimit
+from asyncbench.engine.guessed_limit import (
+    BELOW,
+    BIN_S,
+    ENOUGH,
+    LOST_S,
+    MINUTE_S,
+    SHORTEST_S,
+    GuessedLimit,
+    RecentCalls,
+)
+from asyncbench.simulator.limits import LIMIT_MODELS, Limiter
+
+REFUSED_S = 0.02  # until a refusal is there
 
 
-def grown(guess: GuessedLimit, rpm: float, at_s: float, until_s: float, *, share: float = 1.0) -> float:
-    """Return a guess after it was looked at ten times a second."""
-    for tenth in range(int(at_s * 10), int(until_s * 10)):
-        rpm *= guess.growth(rpm, tenth / 10, share=share) or 1.0
-    return rpm
+@dataclass(slots=True)
+class Paced:
+    """Calls at the pace of a guess, to a provider that is as fast as it is asked; refusals come soon."""
+
+    limiter: Limiter
+    guess: GuessedLimit = field(default_factory=GuessedLimit)
+    at_s: float = 0.0
+    admitted: int = 0
+    refused: int = 0
+    coming: list[tuple[float, float]] = field(default_factory=list)  # refusals: when, of a call sent when
+
+    def run(self, seconds: float, *, unpaced: float = 40.0, most: float = 1e9) -> None:
+        """Go on for so long; `unpaced` a second without a guess, and never more than `most`."""
+        self.admitted = self.refused = 0
+        until_s = self.at_s + seconds
+        while self.at_s < until_s:
+            while self.coming and self.coming[0][0] <= self.at_s:
+                end_s, sent_s = heapq.heappop(self.coming)
+                self.guess.refused(sent_s, end_s)
+            pace = self.guess.pace(self.at_s)
+            per_s = min(unpaced if pace is None else pace / 60, most)
+            self._call()
+            if pace is not None and per_s < most:
+                self.guess.waits(self.at_s, 1 / per_s)
+            self.at_s += 1 / per_s
+
+    def _call(self) -> None:
+        self.guess.sent(self.at_s)
+        if self.limiter.wait_s(1.0, self.at_s) > 0:
+            self.refused += 1
+            heapq.heappush(self.coming, (self.at_s + REFUSED_S, self.at_s))
+        else:
+            self.admitted += 1
+            self.limiter.take(1.0, self.at_s)
 
 
-def refused_at(rpm: float, at_s: float = 0.0) -> GuessedLimit:
+def bucket(rpm: float, burst_s: float = 1.0) -> Paced:
+    return Paced(LIMIT_MODELS["token_bucket"](rpm, burst_s, 0.0))
+
+
+def refuse_all(guess: GuessedLimit, calls: int, at_s: float) -> None:
+    for _ in range(calls):
+        guess.sent(at_s)
+        guess.refused(at_s, at_s)
+
+
+def held(calls: int, *, for_s: float, told: bool = False) -> GuessedLimit:
+    """A guess after so many calls in ten seconds, and so long a pause."""
     guess = GuessedLimit()
-    guess.first(rpm, at_s)
+    for n in range(calls):
+        guess.sent(10 * n / calls)
+    refuse_all(guess, ENOUGH, 10.0)
+    guess.closed(10.0)
+    guess.sent(10.0 + for_s, scouts=True)
+    guess.reopened(10.1 + for_s, as_told=told)
     return guess
 
 
-def test_the_first_guess_is_the_rate_that_was_refused_and_grows_slowly():
+def test_calls_are_counted_by_when_they_were_sent():
+    calls = RecentCalls()
+    for n in range(100):
+        calls.add(n / 10)
+    calls.refuse(3.0)
+    assert calls.admitted == 99
+    assert calls.counted(2.0, 4.0) == (20, 1)
+    assert calls.admitted_s(5.0) == pytest.approx(5.0, abs=2 * BIN_S)
+    calls.forget(MINUTE_S + 5.0)
+    assert calls.admitted == 50
+
+
+def test_without_refusals_nothing_is_known():
+    lane = bucket(6_000)
+    lane.run(30)
+    assert lane.guess.pace(30.0) is None
+
+
+def test_few_refusals_are_no_limit():
     guess = GuessedLimit()
-    assert guess.first(600.0, 10.0) == 600.0
-    assert guess.growth(600.0, 10.0 + SLOWLY_S, share=1.0) is None
-    assert guess.growth(600.0, 10.1 + SLOWLY_S, share=1.0) == SLOWLY
+    for n in range(1_000):
+        guess.sent(n / 100)
+    refuse_all(guess, ENOUGH - 1, 10.0)
+    assert guess.pace(10.0) is None
 
 
-def test_after_a_pause_it_is_what_was_answered_in_the_minute_before():
-    guess = refused_at(3_600.0, 100.0)
-    for tenth in range(2_000):  # ten a second, for 200 s
-        guess.answered(tenth / 10)
-    assert guess.after_pause(3_600.0, 230.0, paused_s=30.0) == pytest.approx(600, abs=10)
+@pytest.mark.parametrize("burst_s", [1.0, 5.0, 60.0])
+@pytest.mark.parametrize("rpm", [90, 300, 1_200])
+def test_the_rate_of_a_bucket_is_found_whatever_it_saves_up(rpm, burst_s):
+    lane = bucket(rpm, burst_s)
+    lane.run(240)
+    lane.run(240)
+    assert lane.admitted >= 0.95 * rpm * 4
+    assert lane.refused <= 0.01 * lane.admitted + 4
 
 
-def test_where_nothing_was_answered_it_is_one_a_minute():
-    assert refused_at(600.0).after_pause(600.0, 5.0, paused_s=1.0) == 1.0
+def test_what_was_admitted_before_a_window_ended_is_its_limit():
+    guess = held(500, for_s=45.0)
+    assert guess.pace(55.2) == pytest.approx(500 * (1 - BELOW), rel=0.01)
 
 
-def test_far_below_what_was_refused_it_doubles_every_few_seconds():
-    guess = refused_at(3_600.0)
-    assert guess.after_pause(3_600.0, 1.0, paused_s=1.0) == 1.0
-    assert grown(guess, 60.0, 1.0, 1.0 + 4.5 * QUICKLY_S) == 60.0 * QUICKLY**4
+def test_where_the_end_was_told_only_that_window_counts():
+    guess = held(500, for_s=55.0, told=True)  # it began five seconds after the first call
+    assert guess.pace(65.2) == pytest.approx(300 * (1 - BELOW), rel=0.05)  # to a second
 
 
-def test_it_doubles_no_sooner_than_a_call_can_be_made():
-    guess = refused_at(3_600.0)
-    guess.after_pause(3_600.0, 0.0, paused_s=1.0)
-    assert grown(guess, 1.0, 0.0, 59.0) == 1.0
-    assert grown(guess, 1.0, 59.0, 61.0) == QUICKLY
+def test_a_window_that_admits_again_frees_its_places_as_they_were_taken():
+    guess = held(500, for_s=50.0)
+    assert guess.full(60.1)
+    assert not guess.full(66.0)
 
 
-def test_near_what_was_refused_it_grows_slowly():
-    guess = refused_at(600.0)
-    guess.after_pause(600.0, 0.0, paused_s=1.0)
-    assert grown(guess, 200.0, 0.0, SLOWLY_S) == 200.0
+def test_a_pause_that_is_longer_than_a_window_says_nothing():
+    assert held(500, for_s=LOST_S + 1).pace(100.0) is None
 
 
-@pytest.mark.parametrize("share", [0.5, 0.97])
-def test_it_does_not_grow_while_calls_are_refused(share):
-    guess = refused_at(3_600.0)
-    guess.after_pause(3_600.0, 0.0, paused_s=1.0)
-    assert grown(guess, 60.0, 0.0, 10 * SLOWLY_S, share=share) == 60.0
+def test_a_short_pause_does_not_end_a_measurement():
+    guess = held(500, for_s=1.0)
+    assert guess.pace(12.0) == pytest.approx(50 / SHORTEST_S * 60, rel=0.1)
 
 
-def answered(guess: GuessedLimit, times: int) -> None:
-    for n in range(times):
-        guess.answered(n / 10)
+def test_a_limit_that_is_known_is_kept_over_a_storm():
+    lane = bucket(600)
+    lane.run(300)
+    before = lane.guess.pace(lane.at_s)
+    assert before is not None
+    refuse_all(lane.guess, 50, lane.at_s)
+    lane.guess.closed(lane.at_s)
+    lane.guess.reopened(lane.at_s + 40.0, as_told=False)
+    after = lane.guess.pace(lane.at_s + 40.0)
+    assert after is not None
+    assert after >= 0.95 * before
 
 
-def test_refusals_far_below_the_rate_that_led_to_it_drop_it_once():
-    guess = refused_at(3_600.0)
-    guess.after_pause(3_600.0, 0.0, paused_s=1.0)
-    answered(guess, KNOWN - 1)
-    assert not guess.drop(60.0, share=0.5)
-    answered(guess, 1)
-    assert not guess.drop(60.0, share=1.0), "nothing is refused"
-    assert not guess.drop(2_000.0, share=0.5), "half of what was refused is not far below"
-    assert guess.drop(60.0, share=0.5)
+def test_it_does_not_grow_while_other_things_keep_calls_from_starting():
+    lane = bucket(600)
+    lane.run(300)
+    before = lane.guess.pace(lane.at_s)
+    lane.run(600, most=5.0)
+    assert lane.guess.pace(lane.at_s) == pytest.approx(before, rel=0.1)
 
 
-def test_a_limit_that_was_found_again_is_not_doubted_again():
-    guess = refused_at(3_600.0)
-    answered(guess, KNOWN)
-    assert guess.drop(60.0, share=0.5)
-    guess.after_pause(guess.first(3_600.0, 50.0), 60.0, paused_s=1.0)
-    answered(guess, 10 * KNOWN)
-    assert not guess.drop(60.0, share=0.5)
+def test_it_grows_when_more_is_admitted_than_before():
+    lane = bucket(300)
+    lane.run(300)
+    lane.limiter = LIMIT_MODELS["token_bucket"](1_200, 1.0, lane.at_s)
+    lane.run(900)
+    lane.run(120)
+    assert lane.admitted >= 0.9 * 2_400
+
+
+def test_refusals_at_any_pace_are_no_limit():
+    guess, at_s, calls, paces = GuessedLimit(), 0.0, 0, []
+    while at_s < 600:
+        pace = guess.pace(at_s)
+        paces.append(pace)
+        at_s += 1 / 20 if pace is None else max(1 / 20, 60 / pace)
+        calls += 1
+        guess.sent(at_s)
+        if calls % 12 == 0:
+            guess.refused(at_s, at_s)
+        if pace is not None:
+            guess.waits(at_s, max(0.0, 60 / pace))
+    assert calls >= 0.8 * 600 * 20
+    assert any(pace is not None for pace in paces), "it was never taken for a limit"
