@@ -97,7 +97,7 @@ def any_provider_simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 patched.setitem(_our_endpoints(), name, served)
             if endpoint.key_env:
                 patched.setenv(endpoint.key_env, "a-key-of-no-use")
-        patched.setattr("asyncbench.run.driving.running", running)
+        patched.setattr("asyncbench.simulator.running", running)
         patched.setattr("asyncbench.checkup.probe_calls.running", running)
         yield
 
