@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from asyncbench.engine.budget import Account
 from asyncbench.engine.limits import Counting
@@ -13,6 +14,7 @@ from asyncbench.errors import ProviderError
 from asyncbench.pricing import RatesAt
 from asyncbench.records import Condition, Event, Grade, History, Model, Problem, Reply, Request, Trial
 
+LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
 Keep = Callable[[Event], None]
 MostUsd = Callable[[Request, float], float | None]  # that a call may cost, sent then (UTC); None: unknown
 
@@ -46,6 +48,10 @@ class Asker:
     account: Account | None = None  # of the sweep's budget; None: none holds this model
     most_usd: MostUsd = lambda _, __: None  # without one
     stopping: Stopping | None = None  # of its cells; None: no rule stops any
+
+    def grades_long(self, problem: Problem, reply: Reply) -> bool:
+        """Whether grading may take long, so that another thread does it."""
+        return len(reply.text) > LONG_REPLY or self.slow(problem)
 
     @property
     def answered_before(self) -> bool:

@@ -148,7 +148,10 @@ class Attempts:
         status: str = LOST,
         said: str = INTERRUPTED,
     ) -> Attempt:
-        """Write down how a call ended; None: nobody waited for its end, with which status and why."""
+        """Write down how a call ended; None: nobody waited for its end, with which status and why.
+
+        A reply is to be closed before anything is awaited: both are written at once.
+        """
         reply = ended if isinstance(ended, Reply) else None
         error = ended if isinstance(ended, ProviderError) else None
         measured_s = None if reply is None else reply.latency_s
@@ -177,7 +180,8 @@ class Attempts:
             error=error.message if error else None if reply else said,
             **turn.more(turn, ended),
         )
-        self._asker.keep(Ended(attempt=attempt, reply=reply))
+        at_once = reply is not None and not self._asker.grades_long(turn.request.trial.problem, reply)
+        self._asker.keep(Ended(attempt=attempt, reply=reply, graded_next=at_once))
         self._money.settle(turn, attempt.cost_usd)
         self._asker.counters.count(attempt)
         return attempt

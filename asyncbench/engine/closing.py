@@ -14,7 +14,6 @@ from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
 from asyncbench.records import Attempt, Grade, Outcome, Reply, Result
 
 GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
-LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
 SAME_WORDS: Final = 4  # failures in a row of a trial while others do well: it does so for good
 WELL: Final = 20  # answers of others, and for each so many no more than one failure
 _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})
@@ -35,7 +34,7 @@ class Closing:
         self.accept()
         trial = turn.request.trial
         reply.max_tokens = attempt.max_tokens
-        if len(reply.text) > LONG_REPLY or self._asker.slow(trial.problem):
+        if self._asker.grades_long(trial.problem, reply):
             async with self._asker.grading:
                 grades = await asyncio.to_thread(self._asker.grade, trial.problem, reply, trial.condition)
         else:

@@ -182,10 +182,11 @@ class Attempt:
 
 @dataclass(slots=True, kw_only=True)
 class Ended:
-    """An attempt is over; written down, with the whole reply, before it is graded."""
+    """An attempt is over; written down, with the whole reply, before it is graded or with its grade."""
 
     attempt: Attempt
     reply: Reply | None
+    graded_next: bool = field(default=False, compare=False)  # its result follows before anything is awaited
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -130,18 +131,14 @@ class Store:
         return read_manifest(self.folder)
 
     def keep(self, event: Event) -> None:
-        """Write an event down; from here on it outlives the process. A run closes a trial once.
+        """Write an event down, unless it is needless; from here on it outlives the process.
 
-        A trial that was asked again and failed keeps the answer that it has: it was paid for.
+        A run closes a trial once.
 
         Raises:
             StoreError: the disk took only a part, or nothing.
         """
-        if (
-            not isinstance(event, Result)
-            or event.reply is not None
-            or self.again.get(event.trial.trial_id, Outcome.FAILED) is Outcome.FAILED
-        ):
+        if not needless(self, event):
             self._journal.append(event)
 
     @property
@@ -300,6 +297,24 @@ def sync_journal(store: Store) -> None:
     """Wait until all that a store keeps is on the disk; raises StoreError."""
     if (segment := store._journal.segment).dirty:
         segment.sync()
+
+
+def needless(store: Store, event: Event) -> bool:
+    """Whether an event closes a trial that was asked again and failed: the answer it has was paid for."""
+    return (
+        isinstance(event, Result)
+        and event.reply is None
+        and store.again.get(event.trial.trial_id, Outcome.FAILED) is not Outcome.FAILED
+    )
+
+
+def write_oldest(store: Store, waiting: deque[Event]) -> None:
+    """Write the first events down that belong together, and take out of `waiting` what is written.
+
+    Raises:
+        StoreError: the disk took only a part, or nothing.
+    """
+    store._journal.write(waiting)
 
 
 def _close_journal(journal: Journal, folder: Path) -> None:

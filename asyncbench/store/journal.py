@@ -13,8 +13,10 @@ After its first line, which names the version, a line of it holds one of:
 So each segment can be made into tables on its own.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -93,26 +95,36 @@ class Journal:
 
     def append(self, event: Event) -> None:
         """Write an event down."""
+        self.write(deque((event,)))
+
+    def write(self, waiting: deque[Event]) -> None:
+        """Write the oldest event down, with the next if it is graded at once; take out what is written.
+
+        Raises:
+            StoreError: the disk took only a part, or nothing.
+        """
         self.empty = False
+        first, before = waiting[0], self.segment.lines
+        together = 2 if isinstance(first, Ended) and first.graded_next else 1
+        payloads = [encode_json(_line(event)) for event in islice(waiting, together)]
+        try:
+            self.segment.append(*payloads)
+        finally:
+            for _ in range(self.segment.lines - before):
+                self._note(waiting.popleft())
+
+    def _note(self, event: Event) -> None:
+        """Take in that an event is written."""
+        if isinstance(event, Sent):
+            self._unfinished.begin(event)
+            return
+        self.rows += 1
         match event:
-            case Sent():
-                self.segment.append(encode_json({"sent": event}))
-                self._unfinished.begin(event)
-                return
             case Ended():
-                self.segment.append(encode_json(_ending("attempt", event)))
                 self._unfinished.end(event)
             case Result():
-                self.segment.append(encode_json({"trial": trial_row(event), "grades": grade_rows(event)}))
                 self._unfinished.close(event.trial.trial_id)
                 self.results += 1
-            case LaneMinute():
-                self.segment.append(encode_json({"lane": lane_row(event)}))
-            case Skipped():
-                self.segment.append(encode_json({"skipped": skipped_row(event)}))
-            case StepResult():
-                self.segment.append(encode_json({"step": step_row(event)}))
-        self.rows += 1
 
     def rotate(self) -> None:
         """Begin the next segment with all that is unfinished, so that the one before is complete."""
@@ -137,6 +149,22 @@ class Journal:
             raise
         self.segment, self.empty = fresh, not carried
         self.rows = self.results = 0  # lines that will become rows, and those of them that close a trial
+
+
+def _line(event: Event) -> Row:
+    match event:
+        case Sent():
+            return {"sent": event}
+        case Ended():
+            return _ending("attempt", event)
+        case Result():
+            return {"trial": trial_row(event), "grades": grade_rows(event)}
+        case LaneMinute():
+            return {"lane": lane_row(event)}
+        case Skipped():
+            return {"skipped": skipped_row(event)}
+        case StepResult():
+            return {"step": step_row(event)}
 
 
 def lost(sent: Sent) -> Attempt:

@@ -2,33 +2,29 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from asyncbench.prompting import recorded_parameters
-from asyncbench.records import Attempt, LaneMinute, Result, Skipped, StepResult, Usage
+from asyncbench.records import Attempt, Condition, LaneMinute, Model, Result, Skipped, StepResult, Usage
 from asyncbench.store.schema import LIMITS, LONGEST_ERROR, STEPS, WAITS
 
 Row = dict[str, object]
 
 # Records are opened by us: what is not to be stored is left out.
 _OURS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
-_STORED: Final[dict[type, tuple[str, ...] | None]] = {}  # by type, once it was met
-_KNOWN: Final[dict[int, tuple[object, str]]] = {}  # by identity, which holding the record keeps its own
+_STORED: Final[dict[type, Callable[[Any], Row] | None]] = {}  # by type, once it was met
+# by identity, which holding the records keeps their own
+_KNOWN: Final[dict[tuple[int, int], tuple[Model, Condition, Row]]] = {}
 _MOST_KNOWN: Final = 1000
 _NO_USAGE: Final = Usage()
-_OF_LOAD: Final = (
-    *("late_s", "phase", "ttfo_s", "connect_s"),
-    *("chunks", "gap_p50_s", "gap_p99_s", "gap_max_s", "output_chars"),
-)
 
 
 def trial_row(result: Result) -> Row:
     """Return the row of `trials` that closes a trial; times are microseconds since 1970."""
     trial, reply, error, headline = result.trial, result.reply, result.error, result.grades[0]
-    problem, model, condition = trial.problem, trial.model, trial.condition
-    response = error or reply
+    problem, response = trial.problem, error or reply
     return {
         "trial_id": trial.trial_id,
         "run": trial.run,
@@ -41,18 +37,11 @@ def trial_row(result: Result) -> Row:
         "representation": problem.representation,
         "length": problem.length,
         "repeat": trial.repeat,
-        "condition": condition.name,
-        "style": condition.style,
-        "condition_params": _once(condition, lambda: canonical(condition.described)),
-        "model": model.alias,
-        "provider": model.provider,
-        "model_id": model.model_id,
+        **_asked_row(trial.model, trial.condition),
         "model_served": reply and reply.model_served,
         "fingerprint": reply and reply.fingerprint,
         "upstream": reply and reply.upstream,
         "service_tier": reply and reply.service_tier,
-        "effort": model.effort,
-        "params": _once(model, lambda: canonical(recorded_parameters(model))),
         "expected": problem.expected,
         "reply_text": reply and reply.text,
         "reasoning_text": reply and reply.reasoning,
@@ -133,7 +122,15 @@ def attempt_row(attempt: Attempt) -> Row:
         "batch_ended_at": None if attempt.batch_ended_at is None else _microseconds(attempt.batch_ended_at),
         "load": attempt.load,
         "due_at": None if attempt.due_at is None else _microseconds(attempt.due_at),
-        **{name: getattr(attempt, name) for name in _OF_LOAD},
+        "late_s": attempt.late_s,
+        "phase": attempt.phase,
+        "ttfo_s": attempt.ttfo_s,
+        "connect_s": attempt.connect_s,
+        "chunks": attempt.chunks,
+        "gap_p50_s": attempt.gap_p50_s,
+        "gap_p99_s": attempt.gap_p99_s,
+        "gap_max_s": attempt.gap_max_s,
+        "output_chars": attempt.output_chars,
     }
 
 
@@ -177,13 +174,24 @@ def skipped_row(skipped: Skipped) -> Row:
     }
 
 
-def _once(of: object, text: Callable[[], str]) -> str:
-    """Return the text of a record that thousands of trials share; it is made for the first of them."""
-    if (known := _KNOWN.get(id(of))) is None:
+def _asked_row(model: Model, condition: Condition) -> Row:
+    """Return what the rows of all trials of a model under a condition share; it is made for the first."""
+    key = (id(model), id(condition))
+    if (known := _KNOWN.get(key)) is None:
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
-        known = _KNOWN[id(of)] = (of, text())
-    return known[1]
+        row: Row = {
+            "condition": condition.name,
+            "style": condition.style,
+            "condition_params": canonical(condition.described),
+            "model": model.alias,
+            "provider": model.provider,
+            "model_id": model.model_id,
+            "effort": model.effort,
+            "params": canonical(recorded_parameters(model)),
+        }
+        known = _KNOWN[key] = (model, condition, row)
+    return known[2]
 
 
 def _token_columns(usage: Usage | None) -> Row:
@@ -224,19 +232,21 @@ def _dumped(value: object, option: int) -> bytes:
 
 
 def _open(value: object) -> object:
-    if (names := _stored(value)) is not None:
-        return {name: getattr(value, name) for name in names}
+    if (fields := _stored(value)) is not None:
+        return fields(value)
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def _stored(value: object) -> tuple[str, ...] | None:
-    """Return the fields of a record that are stored; None: no record."""
+def _stored(value: object) -> Callable[[Any], Row] | None:
+    """Return what gives the fields of such a record that are stored; None: no record."""
     kind = type(value)
     if kind not in _STORED:
         _STORED[kind] = None
         if dataclasses.is_dataclass(kind):
             fields = dataclasses.fields(kind)
-            _STORED[kind] = tuple(field.name for field in fields if field.metadata.get("stored", True))
+            names = [field.name for field in fields if field.metadata.get("stored", True)]
+            shown = ", ".join(f"{name!r}: record.{name}" for name in names)
+            _STORED[kind] = eval(f"lambda record: {{{shown}}}")  # noqa: S307  names of fields of our own records
     return _STORED[kind]
 
 
@@ -249,6 +259,6 @@ def _storable(value: object) -> object:
         return {_storable(str(key)): _storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_storable(item) for item in value]
-    if (names := _stored(value)) is not None:
-        return {name: _storable(getattr(value, name)) for name in names}
+    if (fields := _stored(value)) is not None:
+        return _storable(fields(value))
     return value

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from asyncbench.errors import StoreError, UnwrittenError
 from asyncbench.records import Ended, Event, Sent
-from asyncbench.store.folder import Store, sync_journal
+from asyncbench.store.folder import Store, needless, sync_journal, write_oldest
 from asyncbench.store.parts import TEMPORARY
 
 RESERVE_BYTES = 16 * 2**20  # set aside for the answers in flight when the disk is full
@@ -37,21 +37,23 @@ class Salvage:
         return sum(isinstance(event, Ended) and event.reply is not None for event in self._waiting)
 
     def keep(self, event: Event) -> None:
-        """Write an event down, now or when there is room.
+        """Write an event down, now or when there is room; a reply that is graded at once with its grade.
 
         Raises:
             UnwrittenError: the disk has failed, so a call must not be begun.
         """
-        if self.error is None:
-            try:
-                self._store.keep(event)
-                return
-            except StoreError as error:
-                self.fail(error)
-        if isinstance(event, Sent):
+        begins = isinstance(event, Sent)
+        if begins and self.error is not None:
             raise UnwrittenError(str(self.error))
+        if needless(self._store, event):
+            return
         self._waiting.append(event)
+        if isinstance(event, Ended) and event.graded_next:
+            return
         self._write_waiting()
+        if begins and self._waiting:
+            self._waiting.pop()
+            raise UnwrittenError(str(self.error))
 
     async def saved(self) -> bool:
         """Wait until all that was kept is on the disk; return whether it is."""
@@ -107,10 +109,11 @@ class Salvage:
 
     def _write_waiting(self) -> None:
         """Write down what is waiting, oldest first: an end never stands before its beginning."""
-        with suppress(StoreError):
+        try:
             while self._waiting:
-                self._store.keep(self._waiting[0])
-                self._waiting.popleft()
+                write_oldest(self._store, self._waiting)
+        except StoreError as error:
+            self.fail(error)
 
     def _free_reserve(self) -> None:
         with suppress(OSError):

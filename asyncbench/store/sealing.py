@@ -136,9 +136,9 @@ def groups_of(table: pa.Table, keys: Sequence[str]) -> Iterator[tuple[dict[str, 
         keys: columns of text without NULLs.
     """
     order: list[tuple[str, Literal["ascending", "descending"]]] = [(key, "ascending") for key in keys]
-    rows = table.sort_by(order)  # stable
-    # Sorted again: group_by promises no order, and that of first occurrence only seems to be it.
+    # Sorted: group_by promises no order, and that of first occurrence only seems to be it.
     groups = table.group_by(list(keys)).aggregate([([], "count_all")]).sort_by(order)
+    rows = table.sort_by(order) if len(groups) > 1 else table  # stable
     start = 0
     for group in groups.to_pylist():
         count = group.pop("count_all")

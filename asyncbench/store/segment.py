@@ -46,20 +46,21 @@ class Segment:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.size = 0  # bytes
+        self.size, self.lines = 0, 0  # bytes; whole lines
         self.dirty = True  # holds what no `sync_to_disk` has covered; at first, its name in the folder
         self._torn = False
         with storing(path):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._descriptor = os.open(path, flags, 0o666)  # less the umask
 
-    def append(self, payload: bytes) -> None:
-        """Write a line in one call of the system, unbuffered: it outlives the process from here on.
+    def append(self, *payloads: bytes) -> None:
+        """Write lines in one call of the system, unbuffered: they outlive the process from here on.
 
         Raises:
-            StoreError: the disk took only a part, or nothing.
+            StoreError: the disk took only a part, or nothing; `lines` tells how many are whole.
         """
-        data = _line(payload)
+        data = b"".join(map(_line, payloads))
+        ended = int(self._torn)
         if self._torn:  # ends what is left of a broken line, so that it takes no other with it
             data = b"\n" + data
         self.dirty = True
@@ -69,6 +70,7 @@ class Segment:
             raise refused(self.path, error) from error
         self.size += written
         self._torn = written < len(data)
+        self.lines += data.count(b"\n", ended, written) if self._torn else len(payloads)
         if self._torn:
             raise refused(self.path, f"the disk took {written:,} of {len(data):,} bytes")
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from asyncbench.engine.asker import LONG_REPLY
 from asyncbench.engine.lane import GROWTH
 from asyncbench.engine.limits import Amounts
 from asyncbench.engine.probation import FEW
@@ -170,6 +171,20 @@ def test_trials_are_asked_in_order():
 def test_sent_is_written_before_the_call_and_ended_before_the_result():
     night = night_of(Desk(), fresh(1))
     assert [type(event).__name__ for event in night.kept] == ["Sent", "Ended", "Result", "LaneMinute"]
+
+
+def test_only_an_answer_says_that_its_grade_comes_next():
+    night = night_of(Desk(q0=fails(ErrorKind.SERVER_ERROR, 1)), fresh(1))
+    assert [ended.graded_next for ended in night.of(Ended)] == [False, True]
+
+
+class Talkative(Desk):
+    async def ask(self, request):
+        return replace(await super().ask(request), text="7" * (LONG_REPLY + 1))
+
+
+def test_a_long_reply_is_written_before_it_is_graded():
+    assert [ended.graded_next for ended in night_of(Talkative(), fresh(1)).of(Ended)] == [False]
 
 
 def test_a_failed_attempt_is_tried_again_and_all_its_attempts_are_kept():

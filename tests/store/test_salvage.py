@@ -8,14 +8,17 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from asyncbench.errors import StoreError, UnwrittenError
+from asyncbench.records import Ended
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.salvage import Salvage
+from asyncbench.store.segment import payloads
 from tests.commands import asyncbench
 from tests.store.disk import disk_for, limited, small_disk
 from tests.store.made import answered, ended, keep, reply, result, sent, trial, trial_id
@@ -188,3 +191,75 @@ def test_the_systems_limit_on_a_file_ends_the_run_with_code_5_and_the_next_run_g
         ran = asyncbench("run", file, "--quiet")
         assert ran.returncode == 0, ran.stderr
     assert len(outcomes(out)) == planned
+
+
+# an answer and its grade: one call of the system
+
+
+def graded_next(n):
+    """The events of a trial that is graded as soon as its answer came."""
+    begun, answer, closed = answered(n)
+    assert isinstance(answer, Ended)
+    return begun, replace(answer, graded_next=True), closed
+
+
+def lines_of(store):
+    return [payload[:9] for payload in payloads(store._journal.segment.path, [])]
+
+
+def test_an_answer_that_is_graded_at_once_is_written_with_its_grade(store):
+    salvage, (begun, answer, closed) = Salvage(store), graded_next(1)
+    salvage.keep(begun)
+    salvage.keep(answer)
+    assert lines_of(store) == [b'{"sent":{']
+    assert salvage.unsaved == 1
+    salvage.keep(closed)
+    assert lines_of(store) == [b'{"sent":{', b'{"attempt', b'{"trial":']
+    assert salvage.unsaved == 0
+
+
+def test_an_answer_is_written_with_whatever_comes_next_even_if_that_is_the_end(store):
+    salvage, (begun, answer, _) = Salvage(store), graded_next(1)
+    for event in (begun, answer, sent(trial(2))):
+        salvage.keep(event)
+    assert lines_of(store) == [b'{"sent":{', b'{"attempt', b'{"sent":{']
+    salvage.keep(graded_next(2)[1])
+    salvage.close()
+    with Store.open(store.folder, sweep="night") as again:
+        assert set(again.histories) == {trial_id(1), trial_id(2)}
+        assert all(history.ended for history in again.histories.values())
+
+
+def test_when_the_disk_takes_an_answer_but_not_its_grade_both_are_kept_once(store):
+    salvage, (begun, answer, closed) = Salvage(store), graded_next(1)
+    for n in (3, 4):
+        for event in answered(n):
+            salvage.keep(event)
+    salvage.keep(begun)
+    before = store._journal.segment.size
+    with Store.open(store.folder.with_name("other"), sweep="night") as other:
+        start = other._journal.segment.size
+        keep(other, answer)
+        long = other._journal.segment.size - start
+    salvage.keep(answer)
+    with disk_for(before + long + 20):
+        salvage.keep(closed)
+    assert salvage.unsaved == 0
+    with pytest.raises(StoreError, match="0 answers are unsaved"):
+        salvage.close()
+    with Store.open(store.folder, sweep="night") as again:
+        assert again.finished == {trial_id(n) for n in (1, 3, 4)}
+    assert read_attempts(store.folder)["status"].to_pylist() == ["ok"] * 3
+
+
+def test_a_call_that_cannot_be_written_with_an_answer_is_not_begun_and_the_answer_waits(store):
+    salvage, (begun, answer, closed) = Salvage(store), graded_next(1)
+    salvage.keep(begun)
+    salvage.keep(answer)
+    with disk_for(20), pytest.raises(UnwrittenError):
+        salvage.keep(sent(trial(2)))
+    assert salvage.unsaved == 1
+    salvage.keep(closed)
+    with pytest.raises(StoreError, match="0 answers are unsaved"):
+        salvage.close()
+    assert read_attempts(store.folder)["status"].to_pylist() == ["ok"]
