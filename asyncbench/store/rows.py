@@ -16,7 +16,7 @@ Row = dict[str, object]
 _OURS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
 _STORED: Final[dict[type, Callable[[Any], Row] | None]] = {}  # by type, once it was met
 # by identity, which holding the records keeps their own
-_KNOWN: Final[dict[tuple[int, int], tuple[Model, Condition, Row]]] = {}
+_KNOWN: Final[dict[tuple[int, int], tuple[Model, Condition, Row, str]]] = {}
 _MOST_KNOWN: Final = 1000
 _NO_USAGE: Final = Usage()
 
@@ -25,6 +25,7 @@ def trial_row(result: Result) -> Row:
     """Return the row of `trials` that closes a trial; times are microseconds since 1970."""
     trial, reply, error, headline = result.trial, result.reply, result.error, result.grades[0]
     problem, response = trial.problem, error or reply
+    asked, params = _asked(trial.model, trial.condition)
     return {
         "trial_id": trial.trial_id,
         "run": trial.run,
@@ -37,11 +38,13 @@ def trial_row(result: Result) -> Row:
         "representation": problem.representation,
         "length": problem.length,
         "repeat": trial.repeat,
-        **_asked_row(trial.model, trial.condition),
+        **asked,
         "model_served": reply and reply.model_served,
         "fingerprint": reply and reply.fingerprint,
         "upstream": reply and reply.upstream,
         "service_tier": reply and reply.service_tier,
+        "effort": trial.model.effort,
+        "params": params,
         "expected": problem.expected,
         "reply_text": reply and reply.text,
         "reasoning_text": reply and reply.reasoning,
@@ -174,8 +177,8 @@ def skipped_row(skipped: Skipped) -> Row:
     }
 
 
-def _asked_row(model: Model, condition: Condition) -> Row:
-    """Return what the rows of all trials of a model under a condition share; it is made for the first."""
+def _asked(model: Model, condition: Condition) -> tuple[Row, str]:
+    """Return what the rows of a model under a condition share, made for the first; and its parameters."""
     key = (id(model), id(condition))
     if (known := _KNOWN.get(key)) is None:
         if len(_KNOWN) >= _MOST_KNOWN:
@@ -187,11 +190,9 @@ def _asked_row(model: Model, condition: Condition) -> Row:
             "model": model.alias,
             "provider": model.provider,
             "model_id": model.model_id,
-            "effort": model.effort,
-            "params": canonical(recorded_parameters(model)),
         }
-        known = _KNOWN[key] = (model, condition, row)
-    return known[2]
+        known = _KNOWN[key] = (model, condition, row, canonical(recorded_parameters(model)))
+    return known[2:]
 
 
 def _token_columns(usage: Usage | None) -> Row:
