@@ -13,8 +13,6 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from asyncbench.doors import load_as_used
-
 if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench import errors as errors
     from asyncbench.charts import write_figures
@@ -58,8 +56,6 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
 
 # Before pyarrow is loaded, which reads it once: Arrow's own allocator keeps some 70 MB that are long free.
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-
-load_as_used()
 
 # Where each function is, and its name there; loaded when first used: `import asyncbench` stays quick.
 _HOMES = {

@@ -42,7 +42,6 @@ from asyncbench.commands import (
     suites,
     withheld,
 )
-from asyncbench.doors import NoPandas
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
 from asyncbench.files import NO_ROOM, unwritten
 
@@ -127,7 +126,6 @@ _LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as server
 def main() -> None:
     """Run the command; an error of ours is one line on standard error and an exit code."""
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
-    sys.meta_path.insert(0, NoPandas())
     for name in _LOGS:
         os.environ.pop(name, None)
     try:

@@ -12,7 +12,7 @@ from tests.sweep_files import base_url, problem_set, simulator
 
 PROGRAM = """
 import sys
-from asyncbench.cli import main
+from asyncbench.__main__ import main
 try:
     main()
 finally:
@@ -76,7 +76,7 @@ def test_pyarrow_finds_pandas_where_a_data_frame_is_asked_for(runs):
     out, _ = runs["http"]
     code = f"""
 import sys
-from asyncbench.doors import NoPandas
+from asyncbench.lazy_imports import NoPandas
 sys.meta_path.insert(0, NoPandas())
 import asyncbench as ab
 table = ab.read_trials({str(out)!r})
@@ -117,7 +117,8 @@ def package(tmp_path):
         path.write_text(text, "utf-8")
 
     def said(code: str, *, as_used: bool = True) -> list[str]:
-        start = f"from asyncbench import doors\ndoors._TOPS = {('pack',) if as_used else ()}\nimport sys\n"
+        start = "import sys\nfrom asyncbench import lazy_imports as lazy\n"
+        start += "lazy._TOPS = ('pack',)\nlazy.import_lazily()\n" if as_used else ""
         words = [sys.executable, "-c", f"{start}import pack as p\n{code}"]
         env = CLEAN | {"PYTHONPATH": str(tmp_path)}
         return subprocess.run(
@@ -153,7 +154,9 @@ def test_the_names_of_every_room_are_those_of_its_modules():
     """As its `__init__` would say: nothing is lost by not running it."""
     rooms = [path.parent.name for path in (ROOT / "asyncbench").glob("*/__init__.py")]
     code = f"""
-import importlib, types
+import importlib
+from asyncbench.lazy_imports import import_lazily
+import_lazily()
 for room in {rooms}:
     door = importlib.import_module(f"asyncbench.{{room}}")
     named = dict(vars(door)["__named__"])

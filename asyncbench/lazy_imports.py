@@ -1,10 +1,11 @@
-"""Packages that are loaded as far as they are used: the rooms of asyncbench, and the SDKs.
+"""Lazy imports for the command: of the rooms of asyncbench, and of the SDKs, it loads what it uses.
 
 The `__init__` of such a package mostly says where names are. When the package is imported, only these names
 are noted. The first use of one loads the module that it comes from, and nothing else. Any other name runs the
 `__init__`, whole; so whatever a package does beyond naming is done before it is seen.
 
-Without this, `import anthropic` loads 3,000 modules, of which a call needs 250.
+Without this, `import anthropic` loads 3,000 modules, of which a call needs 250. It is for our own processes:
+whoever imports asyncbench imports all else as ever.
 """
 
 import builtins
@@ -170,6 +171,6 @@ class NoPandas:
             sys.meta_path.remove(self)
 
 
-def load_as_used() -> None:
-    """Load the packages of `_TOPS` as far as they are used, from now on."""
-    sys.meta_path.insert(0, AsUsed())
+def import_lazily() -> None:
+    """Load the packages of `_TOPS` as far as they are used, and pandas for DataFrames alone, from now on."""
+    sys.meta_path[:0] = [AsUsed(), NoPandas()]
