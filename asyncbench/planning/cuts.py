@@ -11,6 +11,7 @@ from asyncbench.planning.records import Cut, ModelPlan, Outlook, StillAsked
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.pricing import dollars_of
 from asyncbench.prompting import request_for
+from asyncbench.records import Model, Trial
 from asyncbench.sweeps import check_budget, held_models, open_ledger
 
 
@@ -131,13 +132,27 @@ def _set_aside(ledger: Ledger, rest: Remainder) -> dict[str, float]:
     """Return the USD that are set aside for the dearest call that is left of each model, by alias."""
     aside: dict[str, float] = {}
     for model in held_models(rest.sweep, rest.models):
-        account, longest = ledger.account_of(model.alias), rest.left[model.alias].longest.values()
-        if account is not None and longest:
-            requests = (request_for(replace(trial, model=model)) for trial in longest)
+        account = ledger.account_of(model.alias)
+        if account is not None and rest.left[model.alias].longest:
+            requests = (request_for(trial) for trial in _longest(rest, model))
             aside[model.alias] = dollars_of(
                 max(account.hold(request, rest.at_s).amount for request in requests)
             )
     return aside
+
+
+def _longest(rest: Remainder, model: Model) -> Iterator[Trial]:
+    """Yield the longest trial that is left under each condition; its id is not needed."""
+    for name, (asked, i) in rest.left[model.alias].longest.items():
+        yield Trial(
+            trial_id="",
+            run=rest.sweep.name,
+            sweep=rest.sweep.name,
+            problem_set=asked.problems.name,
+            problem=asked.problem(i),
+            model=model,
+            condition=rest.conditions_of(model)[name],
+        )
 
 
 def _cut(

@@ -1,7 +1,7 @@
 """What the finished trials of a results folder used, by their way of asking and their cell."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.planning.estimates import Needs, StraightLine, total
+from asyncbench.planning.estimates import Needs, StraightLine
 from asyncbench.records import Outcome
-from asyncbench.store import read_attempts, read_trials
-from asyncbench.sweeps import CELL, Cell
+from asyncbench.store import IdColumn, IdSet, Snapshot, steady
+from asyncbench.sweeps import CELL, Cell, numbered
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
@@ -21,7 +21,6 @@ REMEMBERED: Final = 64  # replies of a cell: more tell little more
 POINTS: Final = 5_000  # of a way, to learn what a token takes
 
 _SAME: Final = ("input_tokens", "output_tokens")  # of a trial and of the call that gave its answer
-_OF_TRIALS: Final = ("trial_id", "reused_from", *_SAME)
 _OF_CALLS: Final = ("trial_id", "attempt", "status", "cost_usd", *_SAME)
 
 
@@ -87,7 +86,7 @@ class SeenUse:
         return 0.0 if self.latency is None else self.latency.first + self.latency.second * longest
 
 
-def seen_in(folder: Path, finished: Mapping[tuple[str, str], pa.StringArray]) -> Mapping[Way, SeenUse]:
+def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mapping[Way, SeenUse]:
     """Return what finished trials of a results folder used, by their way of asking.
 
     `finished`: the ids of the trials that count, by alias and condition. The folder may hold others of that
@@ -96,28 +95,46 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], pa.StringArray]) ->
     Raises:
         StoreError: the folder cannot be read.
     """
-    rows = read_trials(folder, columns=[*_OF_TRIALS, *CELL, "outcome", "latency_s", "cost_usd"])
+    known = IdSet(pa.chunked_array([chunk for ids in finished.values() for chunk in ids.chunks], pa.string()))
+    counts = enumerate(map(len, finished.values()))
+    askings, of = (
+        list(finished),
+        pa.chunked_array([pa.repeat(pa.scalar(n, pa.int32()), c) for n, c in counts]),
+    )
+    rows, cells = steady(folder, lambda seen: _rows(seen, known))
+    rows = rows.append_column("asking", of.take(rows["trial_id"]))
+    # without threads: the order of rows decides what is drawn, and two plans of a folder shall say the same
+    groups = rows.group_by(["asking", "cell"], use_threads=False)
+    found = groups.aggregate([(name, "list") for name in Measured._fields])
+    ways = dict[Way, dict[Cell, pa.Table]]()
+    for i, row in enumerate(found.select(["asking", "cell"]).to_pylist()):
+        cell, (alias, condition) = cells[row["cell"]], askings[row["asking"]]
+        columns: dict[str, Any] = {name: found[f"{name}_list"][i] for name in Measured._fields}
+        used = pa.table({name: column.values for name, column in columns.items()})
+        ways.setdefault(Way(alias, condition, cell.suite), {})[cell] = used
+    return {way: seen_of(trials) for way, trials in ways.items()}
+
+
+def _rows(seen: Snapshot, known: IdSet) -> tuple[pa.Table, Sequence[Cell]]:
+    """Return what known trials used, and the cells that its rows number; ids are places among those known.
+
+    A million ids take more memory than all else: few columns are read at a time.
+    """
+    at = known.places(seen.read("trials", ["trial_id"])["trial_id"])
+    cell, firsts = numbered(seen.read("trials", CELL).filter(pc.is_valid(at)), CELL)
+    rows = seen.read("trials", ["reused_from", *_SAME, "outcome", "latency_s", "cost_usd"])
+    rows = rows.append_column("trial_id", at).filter(pc.is_valid(at)).append_column("cell", cell)
     replied = pc.not_equal(rows["outcome"], pa.scalar(Outcome.FAILED.value))
+    rows = rows.drop_columns("outcome").append_column("replied", replied)
+    calls = seen.read("attempts", _OF_CALLS[1:])
+    places = known.places(seen.read("attempts", ["trial_id"])["trial_id"])
     # A failed trial costs a forecast nothing; one that was taken over costs what it says.
-    answers = cost_of_answers(rows, read_attempts(folder, list(_OF_CALLS)))
+    answers = cost_of_answers(rows, calls.append_column("trial_id", places).filter(pc.is_valid(places)))
     at = pc.index_in(rows["trial_id"], value_set=answers["trial_id"].combine_chunks())
     cost = pc.coalesce(answers["cost_usd"].combine_chunks().take(at), rows["cost_usd"])
     cost = pc.if_else(replied, cost, pa.scalar(0.0))
     rows = rows.set_column(rows.schema.get_field_index("cost_usd"), "cost_usd", cost)
-    rows = rows.append_column("replied", replied)
-
-    of = pa.array((number for number, ids in enumerate(finished.values()) for _ in ids), pa.int32())
-    at = pc.index_in(rows["trial_id"], value_set=pa.chunked_array(list(finished.values()), pa.string()))
-    rows = rows.append_column("asking", of.take(at)).filter(pc.is_valid(at))
-    # without threads: the order of rows decides what is drawn, and two plans of a folder shall say the same
-    cells = rows.group_by(["asking", *CELL], use_threads=False)
-    askings, ways = list(finished), dict[Way, dict[Cell, list[Measured]]]()
-    for row in cells.aggregate([(name, "list") for name in Measured._fields]).to_pylist():
-        cell = Cell(*(row[name] for name in CELL))
-        columns = (row[f"{name}_list"] for name in Measured._fields)
-        alias, condition = askings[row["asking"]]
-        ways.setdefault(Way(alias, condition, cell.suite), {})[cell] = list(map(Measured, *columns))
-    return {way: seen_of(trials) for way, trials in ways.items()}
+    return rows, [Cell(**row) for row in firsts.to_pylist()]
 
 
 def cost_of_answers(trials: pa.Table, calls: pa.Table) -> pa.Table:
@@ -141,6 +158,8 @@ def cost_of_answers(trials: pa.Table, calls: pa.Table) -> pa.Table:
             for name in _SAME
         )
     )
+    if pc.count_distinct(rows["trial_id"]).as_py() == len(rows):
+        return rows.select(["trial_id", "cost_usd"])
     rows = rows.append_column("same", pc.cast(same, pa.int8()))
     rows = rows.sort_by([("same", "ascending"), ("attempt", "ascending")])
     groups = rows.group_by("trial_id", use_threads=False)  # the only way in which the order of rows counts
@@ -148,26 +167,36 @@ def cost_of_answers(trials: pa.Table, calls: pa.Table) -> pa.Table:
     return last.rename_columns(["trial_id", "cost_usd"])
 
 
-def seen_of(cells: Mapping[Cell, list[Measured]]) -> SeenUse:
-    """Return what the trials of one way of asking tell."""
-    every = [trial for trials in cells.values() for trial in trials]
-    some = every if len(every) <= POINTS else random.Random(0).sample(every, POINTS)  # noqa: S311  repeatable
+def measured(trials: Iterable[Measured]) -> pa.Table:
+    """Return what trials used as the columns that `seen_of` takes."""
+    kinds = (pa.bool_(), pa.int32(), pa.int32(), pa.float64(), pa.float64())
+    columns = map(pa.array, zip(*trials, strict=True), kinds)
+    return pa.table(list(columns), names=[*Measured._fields])
+
+
+def seen_of(cells: Mapping[Cell, pa.Table]) -> SeenUse:
+    """Return what the trials of one way of asking tell: for each cell the columns of `Measured`."""
+    every = pa.concat_tables(cells.values())
+    some = every
+    if len(every) > POINTS:
+        some = every.take(random.Random(0).sample(range(len(every)), POINTS))  # noqa: S311  repeatable
+    points = list(map(Measured._make, zip(*(column.to_pylist() for column in some.columns), strict=True)))
     return SeenUse(
         cells={cell: _seen_cell(trials) for cell, trials in cells.items()},
         used=Needs(
             trials=len(every),
-            input_tokens=sum(trial.input_tokens or 0 for trial in every),
-            output_tokens=sum(trial.output_tokens or 0 for trial in every),
-            cost_usd=total(trial.cost_usd for trial in every),
+            input_tokens=pc.sum(every["input_tokens"]).as_py() or 0,
+            output_tokens=pc.sum(every["output_tokens"]).as_py() or 0,
+            cost_usd=_total(every["cost_usd"]),
         ),
         latency=StraightLine.through(
             (1.0, trial.output_tokens, trial.latency_s)
-            for trial in some
+            for trial in points
             if trial.replied and trial.output_tokens is not None and trial.latency_s is not None
         ),
         price=StraightLine.through(
             (trial.input_tokens, trial.output_tokens, trial.cost_usd)
-            for trial in some
+            for trial in points
             if trial.input_tokens is not None
             and trial.output_tokens is not None
             and trial.cost_usd is not None
@@ -175,16 +204,24 @@ def seen_of(cells: Mapping[Cell, list[Measured]]) -> SeenUse:
     )
 
 
-def _seen_cell(trials: list[Measured]) -> SeenCell:
-    inputs = [trial.input_tokens for trial in trials if trial.input_tokens is not None]
-    outputs = [
-        float(trial.output_tokens) for trial in trials if trial.replied and trial.output_tokens is not None
-    ]
-    if len(outputs) > REMEMBERED:
-        outputs = random.Random(0).sample(outputs, REMEMBERED)  # noqa: S311  repeatable
+def _total(usd: Any) -> float | None:
+    """Return the sum of a column in its order, which a sum of floats depends on; None: a part is unknown."""
+    if usd.null_count:
+        return None
+    known = 0.0
+    for chunk in usd.chunks:
+        known = sum(chunk.to_pylist(), known)
+    return known
+
+
+def _seen_cell(trials: pa.Table) -> SeenCell:
+    inputs = pc.drop_null(trials["input_tokens"])
+    told = trials.filter(pc.and_(trials["replied"], pc.is_valid(trials["output_tokens"])))["output_tokens"]
+    if len(told) > REMEMBERED:
+        told = told.take(random.Random(0).sample(range(len(told)), REMEMBERED))  # noqa: S311  repeatable
     return SeenCell(
         trials=len(trials),
-        replied=sum(trial.replied for trial in trials),
-        input_tokens=sum(inputs) / len(inputs) if inputs else None,
-        outputs=tuple(outputs),
+        replied=pc.sum(trials["replied"]).as_py() or 0,
+        input_tokens=pc.sum(inputs).as_py() / len(inputs) if len(inputs) else None,
+        outputs=tuple(map(float, told.to_pylist())),
     )

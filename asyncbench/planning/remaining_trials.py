@@ -1,40 +1,35 @@
 """What of a sweep is still to be asked, counted by shape: streamed, never held."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from asyncbench.config import Sweep
 from asyncbench.planning.finished import ENOUGH, SeenUse, Way
+from asyncbench.planning.shapes import Shape, ShapedProblems, shaped_problems
 from asyncbench.problems import generate
-from asyncbench.prompting import worded_size
-from asyncbench.records import Condition, Model, Trial
+from asyncbench.records import Condition, Model
+from asyncbench.store import IdColumn, IdSet
 from asyncbench.sweeps import (
     AskedSet,
     Cell,
+    Slot,
     asked_by_model,
-    cell_of,
     check_conditions,
     has_mode_auto,
+    ids_of,
+    looked_up,
     open_sources,
     places_of,
     sources_of,
-    trials_of,
 )
 
-
-class Shape(NamedTuple):
-    """All that a trial's cost depends on: many thousand trials have a few thousand shapes."""
-
-    cell: Cell
-    condition: str
-    question: int  # characters, with all that the suite says beside it
-    most: int  # tokens of them, as a budget counts
-    answer: int  # characters
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +39,8 @@ class Left:
     shapes: Counter[Shape]
     finished: Counter[tuple[str, Cell]]  # trials, by condition and cell
     characters: Counter[tuple[str, Cell]]  # of their questions
-    ids: Mapping[str, pa.StringArray]  # of the finished, by condition
-    longest: Mapping[str, Trial]  # of the others, that of each condition
+    ids: Mapping[str, IdColumn]  # of the finished, by condition
+    longest: Mapping[str, tuple[AskedSet, int]]  # of the others: a set and which of its problems
 
     @property
     def cells(self) -> int:
@@ -113,41 +108,71 @@ def left_by_model(
 ) -> dict[str, Left]:
     """Return what is left, by alias; where nothing is finished, equal problems are counted once.
 
-    Trials that were skipped, for enough was known of their cells, are neither left nor finished.
+    Trials that were skipped, for enough was known of their cells, are neither left nor finished. No id is
+    made where nothing is finished or skipped.
     """
+    done = finished if isinstance(finished, IdSet) else IdSet.of(finished)
+    needless = IdSet.of(skipped)
     by_model: dict[str, Left] = {}
+    shaped: dict[object, Mapping[Slot, ShapedProblems]] = {}
     fresh: dict[object, Left] = {}
+    ids, closed, passed = {}, {}, {}
+    if done or needless:
+        ids = {model.alias: ids_of(sweep, model, sets[model.alias], limit=limit) for model in models}
+        closed, passed = looked_up(ids, done), looked_up(ids, needless)
     for model in models:
-        names = tuple(condition.name for condition in sweep.conditions_of(model.alias))
-        left = fresh.get(alike := (places_of(sweep, model), names))
-        if left is None:
-            needed = trials_of(sweep, model, sets[model.alias], limit=limit, skip=skipped.__contains__)
-            left = _left_of(needed, finished)
-        if not finished:
-            fresh[alike] = left
-        by_model[model.alias] = left
+        conditions, alias = sweep.conditions_of(model.alias), model.alias
+        alike = (places_of(sweep, model), tuple(condition.name for condition in conditions))
+        if alike not in shaped:
+            shaped[alike] = shaped_problems(conditions, sets[alias], sweep.repeats, limit=limit)
+        if ids:
+            by_model[alias] = _left_of(shaped[alike], ids[alias], closed[alias], passed[alias])
+            continue
+        if alike not in fresh:
+            fresh[alike] = _left_of(shaped[alike], {}, {}, {})
+        by_model[alias] = fresh[alike]
     return by_model
 
 
-def _left_of(every: Iterable[Trial], finished: Collection[str]) -> Left:
-    """Return what is left of trials, without holding them."""
+def _left_of(
+    shaped: Mapping[Slot, ShapedProblems],
+    ids: Mapping[Slot, IdColumn],
+    finished: Mapping[Slot, IdColumn],
+    skipped: Mapping[Slot, IdColumn],
+) -> Left:
+    """Return what is left of a model's trials, by which are finished or skipped; without ids none is."""
+    first: dict[Shape, tuple[object, ...]] = {}  # where the first trial stands in the order of all
     shapes, closed, characters = Counter[Shape](), Counter[tuple[str, Cell]](), Counter[tuple[str, Cell]]()
-    ids, longest = defaultdict[str, list[str]](list), dict[str, tuple[int, Trial]]()
-    for trial in every:
-        problem, name = trial.problem, trial.condition.name
-        cell, (question, most) = cell_of(problem), worded_size(problem, trial.condition)
-        if trial.trial_id in finished:
-            closed[name, cell] += 1
-            characters[name, cell] += question
-            ids[name].append(trial.trial_id)
-            continue
-        shapes[Shape(cell, name, question, most, len(problem.expected))] += 1
-        if name not in longest or question > longest[name][0]:
-            longest[name] = question, trial
+    found = defaultdict[str, list[IdColumn]](list)
+    at = dict[Shape, tuple[AskedSet, int]]()
+    for number, (slot, problems) in enumerate(shaped.items()):
+        left = pc.is_valid(problems.numbers)
+        if ids:
+            needless = skipped[slot]
+            done = pc.and_(finished[slot], pc.invert(needless))
+            for shape, count, _ in problems.counted(done):
+                closed[slot.condition, shape.cell] += count
+                characters[slot.condition, shape.cell] += count * shape.question
+            found[slot.condition].append(ids[slot].filter(done))
+            left = pc.and_(left, pc.invert(pc.or_(done, needless)))
+        for shape, count, row in problems.counted(left):
+            shapes[shape] += count
+            place = (slot.repeat, (row + 0.5) / problems.asked.rows, slot.set_number, number)
+            if shape not in first or place < first[shape]:
+                first[shape], at[shape] = place, (problems.asked, row)
+    ordered = sorted(shapes, key=first.__getitem__)  # as the trials are asked: sums of dollars stay the same
+    longest = dict[str, Shape]()
+    for shape in ordered:
+        if shape.condition not in longest or shape.question > longest[shape.condition].question:
+            longest[shape.condition] = shape
     return Left(
-        shapes=shapes,
+        shapes=Counter({shape: shapes[shape] for shape in ordered}),
         finished=closed,
         characters=characters,
-        ids={name: pa.array(some, pa.string()) for name, some in ids.items()},
-        longest={name: trial for name, (_, trial) in longest.items()},
+        ids={
+            name: pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+            for name, columns in found.items()
+            if any(map(len, columns))
+        },
+        longest={name: at[shape] for name, shape in longest.items()},
     )

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import replacing, storing, writing
 from asyncbench.problems.identity import with_ids
-from asyncbench.problems.problem_set import ProblemSet, metadata_of
+from asyncbench.problems.problem_set import ProblemSet, Said, metadata_of
 from asyncbench.problems.schema import PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of
 from asyncbench.problems.survey import CellCounts, Survey
 from asyncbench.problems.workers import draft_batches
@@ -86,21 +86,36 @@ def write_problems(problems: Iterable[Problem], out: Path, *, told: Writing = st
     return _written(batches_of(iter(problems), rows=ROWS_AT_ONCE), out, made, told=told)
 
 
-def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:
+def copy_into(
+    problems: ProblemSet,
+    folder: Path,
+    *,
+    seal: Callable[[Path], None] = lambda _: None,
+    is_sound: Callable[[Path], bool] = lambda _: False,
+) -> ProblemSet:
     """Put a set into a results folder, in the contract's form, so that the folder stands alone.
+
+    Args:
+        problems: the set.
+        folder: where copies are; one that is there already is kept if it is sound.
+        seal: is given the written file before it has its name.
+        is_sound: whether a file is as it was sealed.
 
     Raises:
         ProblemSetError: the file changed since it was checked.
         StoreError: the folder cannot be written.
     """
     out = folder / f"{problems.name}-{problems.digest[:12]}.parquet"
+    copy = replace(problems, path=out, custom=None)
 
     def made(survey: Survey) -> ProblemSet:
         if survey.digest != problems.digest:
             raise ProblemSetError(f"{problems.path}: the file changed while it was read. Start again.")
-        return replace(problems, path=out, custom=None)
+        return copy
 
-    return _written(problems.batches(ROWS_AT_ONCE), out, made, told=storing)
+    if is_sound(out) and Said.by(pq.read_metadata(out).metadata).digest == problems.digest:
+        return copy
+    return _written(problems.batches(ROWS_AT_ONCE), out, made, told=storing, seal=seal)
 
 
 def _written(
@@ -109,17 +124,17 @@ def _written(
     made: Callable[[Survey], ProblemSet],
     *,
     told: Writing,
+    seal: Callable[[Path], None] = lambda _: None,
 ) -> ProblemSet:
     """Write batches to `out` and return the set that they are `made` into, which may still be refused."""
     survey = Survey()
-    with (
-        told(out),
-        replacing(out) as file,
-        pq.ParquetWriter(file, PROBLEM_SCHEMA, compression="zstd") as writer,
-    ):
-        for batch in batches:
-            survey.add(batch)
-            writer.write_batch(batch)
-        problems = made(survey)
-        writer.add_key_value_metadata(metadata_of(problems))
+    with told(out), replacing(out) as file:
+        with pq.ParquetWriter(file, PROBLEM_SCHEMA, compression="zstd") as writer:
+            for batch in batches:
+                survey.add(batch)
+                writer.write_batch(batch)
+            problems = made(survey)
+            writer.add_key_value_metadata(metadata_of(problems))
+        file.flush()
+        seal(Path(file.name))
     return problems

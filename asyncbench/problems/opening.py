@@ -1,9 +1,11 @@
 """Opening a problem set: everything is checked once, in one pass, before any call."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +24,7 @@ from asyncbench.problems.custom import (
 )
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.hub import problem_file
-from asyncbench.problems.identity import Occurrences, identified
+from asyncbench.problems.identity import identified
 from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, contract_batches
 from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
 from asyncbench.problems.schema import (
@@ -36,6 +38,10 @@ from asyncbench.problems.schema import (
 from asyncbench.problems.survey import Survey
 from asyncbench.problems.text_files import is_text_file
 from asyncbench.suites import CUSTOM_GRADERS, SUITES, check_custom as check_grader
+
+FIRST_CHECK: Final = 1_000_000  # bytes of ids
+
+_HEX: Final = re.compile("[0-9a-f]*")
 
 KNOWN: Mapping[str, Collection[str]] = {  # the words that a column may hold
     "suite": SUITES,
@@ -138,11 +144,12 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
             f"{path}: its columns follow version {said.schema_version}, and this asyncbench knows "
             f"{SCHEMA_VERSION}. Use a later asyncbench, or make the file again with this one."
         )
-    survey, ids = Survey(), Occurrences()
+    survey, ids = Survey(), _Ids(path)
     for batch in contract_batches(path, rows=ROWS_AT_ONCE):
         _check_values(batch, path=path)
-        _check_ids(batch.column("problem_id"), ids, path=path)
+        ids.add(batch.column("problem_id"))
         survey.add(batch)
+    ids.check()
     if said.digest not in (None, survey.digest):
         raise ProblemSetError(
             f"{path}: its rows were damaged or edited after they were written. Make the file again. If "
@@ -232,21 +239,42 @@ def _nulls(column: Column) -> int:
     return column.null_count + within
 
 
-def _check_ids(ids: Column, seen: Occurrences, *, path: Path) -> None:
-    """Refuse an id that is not one of ours or that was `seen` in an earlier row."""
-    odd = ids.filter(pc.invert(pc.match_substring_regex(ids, "^[0-9a-f]{32}$")))
-    if len(odd):
-        raise ProblemSetError(
-            f"{path}: column 'problem_id' holds {odd[0].as_py()!r}, not 32 hexadecimal characters. Make the "
-            f"file again with `asyncbench generate`, or read it as `suite: {SUITE}`, which makes ids."
-        )
-    # Python's hash of a text is 64 bits, keyed anew in every process: no file can be made to collide.
-    for problem_id in ids.to_pylist():
-        if seen.add(hash(problem_id) & (2**64 - 1)) and len(rows := _rows_of(problem_id, path)) > 1:
+class _Ids:
+    """The ids of a problem set, 16 bytes each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._held, self._next = path, bytearray(), FIRST_CHECK
+
+    def add(self, ids: Column) -> None:
+        """Take in the ids of the next rows; refuse one that is not one of ours."""
+        texts = cast("list[str]", ids.to_pylist())
+        if any(len(text) != 32 for text in texts) or not _HEX.fullmatch("".join(texts)):
+            odd = next(text for text in texts if len(text) != 32 or not _HEX.fullmatch(text))
             raise ProblemSetError(
-                f"{path}: column 'problem_id' holds {problem_id} in rows {rows[0]:,} and {rows[1]:,} (the "
-                f"first is row 1). Keep one row of each problem, or read the file as `suite: {SUITE}`."
+                f"{self._path}: column 'problem_id' holds {odd!r}, not 32 hexadecimal characters. Make the "
+                f"file again with `asyncbench generate`, or read it as `suite: {SUITE}`, which makes ids."
             )
+        self._held += bytes.fromhex("".join(texts))
+        if len(self._held) > self._next:  # a few kilobytes of Parquet can name one id a billion times
+            self.check()
+            self._next *= 8
+
+    def check(self) -> None:
+        """Refuse an id that is there twice."""
+        rows = len(self._held) // 16
+        halves = memoryview(self._held).cast("Q")[::2].tobytes()
+        if len(pc.unique(pa.Array.from_buffers(pa.uint64(), rows, [None, pa.py_buffer(halves)]))) == rows:
+            return  # halves as numbers are compared in half the time
+        ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(self._held)])
+        counts: Any = pc.value_counts(ids)  # a struct, of which the stubs know nothing
+        if len(counts) == rows:
+            return
+        twice = next(row["values"].hex() for row in counts.to_pylist() if row["counts"] > 1)
+        first, second, *_ = _rows_of(twice, self._path)
+        raise ProblemSetError(
+            f"{self._path}: column 'problem_id' holds {twice} in rows {first:,} and {second:,} (the first is "
+            f"row 1). Keep one row of each problem, or read the file as `suite: {SUITE}`."
+        )
 
 
 def _rows_of(problem_id: object, path: Path) -> list[int]:

@@ -1,7 +1,7 @@
 """A problem set that was checked: what it holds, and its problems as a stream."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,6 @@ from asyncbench.problems.hub import HubFile
 from asyncbench.problems.identity import identified
 from asyncbench.problems.recorded import OneRun, run_drafts
 from asyncbench.problems.schema import (
-    PROBLEM_FIELDS,
     PROBLEM_SCHEMA,
     SCHEMA_VERSION,
     batches_of,
@@ -105,27 +104,35 @@ class ProblemSet:
                 for row in counted(batch, KIND)
             }
 
-    def batches(self, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
-        """Yield the problems as batches of the contract's schema; otherwise like `read`."""
+    def batches(
+        self, rows: int, start: int = 0, columns: Sequence[str] = PROBLEM_SCHEMA.names
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of the problems as batches of the contract's schema; otherwise like `read`."""
         if self.custom is None:
-            return contract_batches(self.path, rows=rows, start=start)
+            return contract_batches(self.path, rows=rows, start=start, columns=columns)
         found = (
             run_drafts(self.path, self.custom)
             if isinstance(self.custom, OneRun)
             else drafts(self.path, self.custom, rows=rows)
         )
-        return batches_of(islice(identified(found), start, None), rows=rows)
+        return (
+            batch.select(list(columns))
+            for batch in batches_of(islice(identified(found), start, None), rows=rows)
+        )
 
 
-def contract_batches(path: Path, *, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file that has the contract's columns: those alone, in its order and types."""
+def contract_batches(
+    path: Path, *, rows: int, start: int = 0, columns: Sequence[str] = PROBLEM_SCHEMA.names
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of a file that has the contract's columns: some of those, in its types."""
+    schema = pa.schema(map(PROBLEM_SCHEMA.field, columns))
     with opened_parquet(path) as file:
-        for batch in read_batches(file, PROBLEM_SCHEMA.names, path=path, rows=rows, start=start):
-            columns = [
+        for batch in read_batches(file, columns, path=path, rows=rows, start=start):
+            found = [
                 converted(batch.column(field.name), field.type, place=f"{path}: column {field.name!r}")
-                for field in PROBLEM_FIELDS
+                for field in schema
             ]
-            ours = pa.RecordBatch.from_arrays(columns, schema=PROBLEM_SCHEMA)
+            ours = pa.RecordBatch.from_arrays(found, schema=schema)
             ours.validate(full=True)  # a damaged file may hold text that is not UTF-8
             yield ours
 

@@ -98,7 +98,12 @@ class _TextDigest:
     def add(self, texts: pa.StringArray) -> None:
         if len(texts):
             self._text.update(_joined(texts, ""))
-            self._lengths.update(_joined(_as_text(pc.binary_length(texts)), " "))
+            lengths = pc.binary_length(texts)
+            few = pc.unique(lengths)
+            if len(few) == 1:
+                self._lengths.update(b"%d " % few[0].as_py() * len(texts))
+                return
+            self._lengths.update(_joined(_as_text(lengths), " "))
             self._lengths.update(b" ")
 
     def digest(self) -> bytes:

@@ -26,6 +26,7 @@ from asyncbench.prompting.requests import (
 from asyncbench.prompting.wording import (
     FIELDS as FIELDS,
     QUESTION as QUESTION,
+    asks_as_it_stands as asks_as_it_stands,
     digits_stored as digits_stored,
     fields_in as fields_in,
     most_characters as most_characters,

@@ -1,6 +1,6 @@
 """Trial → request: a condition applied to a problem; and what makes two ways of asking the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -173,6 +173,13 @@ class TrialIds:
 
     def of(self, problem_id: str, *, prompt_version: int, repeat: int) -> str:
         """Return the id of asking this problem this way for the (repeat + 1)-th time."""
-        digest = self._asked.copy()
-        digest.update(f"\n{problem_id}\n{prompt_version}\n{repeat}".encode())
-        return digest.hexdigest()
+        return self.of_all([problem_id], prompt_version=prompt_version, repeat=repeat)[0]
+
+    def of_all(self, problem_ids: Iterable[str], *, prompt_version: int, repeat: int) -> list[str]:
+        """Return the ids of asking some problems."""
+        copy, ids = self._asked.copy, list[str]()
+        for problem_id in problem_ids:
+            digest = copy()
+            digest.update(f"\n{problem_id}\n{prompt_version}\n{repeat}".encode())
+            ids.append(digest.hexdigest())
+        return ids

@@ -58,6 +58,12 @@ def wording_of(problem: Problem, condition: Condition) -> Wording:
     )
 
 
+def asks_as_it_stands(suite: str, condition: Condition) -> bool:
+    """Whether all that is said for a problem of a suite is its question, unchanged."""
+    known = SUITES.get(suite)
+    return (known is None or known.asking is None) and condition.template is None and not condition.digits
+
+
 def _in_template(template: str, worded: Wording, problem: Problem, condition: Condition) -> Wording:
     """Return a suite's own words in the templates of a condition."""
     values = {name: getattr(problem, name) for name in OF_A_PROBLEM}

@@ -31,7 +31,10 @@ def asker_of(
     counters = Counters(
         planned=run.planned(model), cost_before_usd=before.usd, unpriced_before=before.unknown_calls
     )
-    met = Counters()  # what earlier runs closed, as far as trials were looked at
+    met = Counters()  # what earlier runs closed, as far as that is known
+    if (closed := run.closed.get(model.alias)) is not None:
+        met.done_before, met.failed_before = closed.done, closed.failed
+        _show_met(counters, met)
     needed = _needed(run, model, counters)
     return Asker(
         model=model,
@@ -77,13 +80,15 @@ def _needed(run: RunState, model: Model, counters: Counters) -> Needed | None:
 
 def _trials(run: RunState, model: Model, needed: Needed | None, met: Counters) -> Iterator[Trial]:
     """Return a model's unfinished trials; those that earlier runs closed are counted in `met`."""
-    skip = partial(is_finished, run, met)
+    closed = run.closed.get(model.alias)
+    skip = partial(is_finished, run, met) if closed is None else lambda _: False
     return trials_of(
         run.sweep,
         model,
         run.sets[model.alias],
         limit=run.options.limit,
         per_cell=run.options.pilot,
+        closed=closed,
         skip=skip if needed is None else partial(needed.passes, skip),
         left_out=None if needed is None else needed.left_out,
         model_of=run.room.model_of,

@@ -52,6 +52,7 @@ from asyncbench.sweeps import (
     check_servers,
     check_sets,
     chosen_models,
+    closed_trials,
     corrected,
     has_mode_auto,
     held_models,
@@ -153,8 +154,20 @@ async def prepare(run: RunState) -> None:
         run.screen.say(caution)  # at once: what comes next may raise
     if answers is not None:
         await _take_over(run, answers)
+    await asyncio.to_thread(_look_up_trials, run)
+
+
+def _look_up_trials(run: RunState) -> None:
+    """Find out which trials earlier runs closed, and what is known of the others, if there are any."""
+    options, store = run.options, run.store
     if run.sweep.stop_when is not None:
-        run.before = await asyncio.to_thread(Before.of, store.folder, again=store.again)
+        run.before = Before.of(store.folder, again=store.again)
+    elif options.pilot is None and options.load is None and store.finished:
+        known = {"finished": store.finished, "failed": store.failed}
+        run.closed = closed_trials(run.sweep, run.models, run.sets, limit=options.limit, **known)
+    done = sum(closed.done for closed in run.closed.values())
+    if done < sum(map(run.planned, run.models)) or not run.closed:
+        _ = store.histories  # so that no call waits for them
 
 
 def _take_up_batches(run: RunState) -> None:

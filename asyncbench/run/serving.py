@@ -49,7 +49,8 @@ def _is_asked(run: RunState, model: Model) -> bool:
         run.sets[model.alias],
         limit=options.limit,
         per_cell=options.pilot,
-        skip=run.store.finished.__contains__,
+        closed=(closed := run.closed.get(model.alias)),
+        skip=run.store.finished.__contains__ if closed is None else lambda _: False,
         model_of=run.room.model_of,
     )
     return next(open_trials, None) is not None

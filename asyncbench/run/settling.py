@@ -15,7 +15,8 @@ async def settle(run: RunState, driven: Driven) -> None:
     """Count what earlier runs finished; write down what is skipped, unless the run shall leave at once."""
     if run.options.load is not None:
         return
-    await asyncio.to_thread(_count_finished, run, driven)
+    if not run.closed:
+        await asyncio.to_thread(_count_finished, run, driven)
     models = {
         model.alias: (model, needed.stopping)
         for model in run.models

@@ -16,7 +16,7 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Screen
 from asyncbench.run.refusals import Refusals
 from asyncbench.store import KnownCosts, Salvage, Store
-from asyncbench.sweeps import AskedSet, Before, Needed, Room, planned
+from asyncbench.sweeps import AskedSet, Before, Closed, Needed, Room, planned
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +44,7 @@ class RunState:
     left_open: Mapping[str, LeftOpen] = field(default_factory=dict)  # in batches by earlier runs, by alias
     switches: Mapping[str, Switch] = field(default_factory=dict)  # from batches to real time, by alias
     ledger: Ledger | None = None  # None: there is no budget
+    closed: Mapping[str, Closed] = field(default_factory=dict)  # by alias; empty: each trial is looked at
     before: Before | None = None  # None: no rule stops a cell
     grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of all models: graders of one's own
     needed: dict[str, Needed] = field(default_factory=dict)  # by alias; empty: likewise

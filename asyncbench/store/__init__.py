@@ -22,6 +22,7 @@ from asyncbench.store.catalog import (
     steady as steady,
     texts as texts,
 )
+from asyncbench.store.checksums import check as check, stamp as stamp
 from asyncbench.store.folder import Store as Store
 from asyncbench.store.frames import (
     Frame as Frame,
@@ -32,6 +33,7 @@ from asyncbench.store.frames import (
 )
 from asyncbench.store.generation import Generation as Generation
 from asyncbench.store.holdings import known_parts as known_parts
+from asyncbench.store.id_set import IdColumn as IdColumn, IdSet as IdSet
 from asyncbench.store.lock import (
     LOCK as LOCK,
     left_mark as left_mark,

@@ -1,16 +1,18 @@
 """What a results folder already holds: its tables, what is finished, what it cost so far."""
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from asyncbench.records import History, Outcome
 from asyncbench.store.frames import in_frames
+from asyncbench.store.id_set import LEAST, IdSet
 from asyncbench.store.snapshot import (
     BATCH_ROWS as ROWS,
     LOOKS,
@@ -20,6 +22,8 @@ from asyncbench.store.snapshot import (
     Snapshot,
     take_snapshot,
 )
+
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 T = TypeVar("T")
 
@@ -136,14 +140,19 @@ def iter_attempts(
     return take_snapshot(Path(folder)).batches("attempts", columns, filters, rows=batch_rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KnownTrials:
     """What a results folder knows of the trials that a run might ask."""
 
-    finished: frozenset[str] = frozenset()  # trial ids: closed, and not to be asked again
-    failed: frozenset[str] = frozenset()  # those of them without a reply
+    finished: IdSet = field(default_factory=lambda: IdSet.of(()))  # closed, and not to be asked again
+    failed: IdSet = field(default_factory=lambda: IdSet.of(()))  # those of them without a reply
     again: Mapping[str, Outcome] = field(default_factory=dict)  # closed with this, and to be asked again
-    histories: Mapping[str, History] = field(default_factory=dict)  # of all others that were called
+    seen: Snapshot | None = None  # the folder; None: nobody asks about calls
+
+    @cached_property
+    def histories(self) -> Mapping[str, History]:
+        """What is known of all others that were called; looked for when it is first asked for."""
+        return {} if self.seen is None else _histories(self.seen, self.finished)
 
 
 def known_trials(folder: Path | str, *, again: Collection[Outcome] = ()) -> KnownTrials:
@@ -157,28 +166,31 @@ def known_trials(folder: Path | str, *, again: Collection[Outcome] = ()) -> Know
 
 
 def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
-    finished, failed, repeated = set[str](), set[str](), dict[str, Outcome]()
-    for batch in snapshot.batches("trials", ["trial_id", "outcome"], rows=_MANY):
-        ids = batch["trial_id"]
-        of_outcome = {
-            outcome: texts(ids.filter(pc.equal(batch["outcome"], pa.scalar(outcome.value))))
-            for outcome in Outcome
-        }
-        failed.update(of_outcome[Outcome.FAILED])
-        for outcome, found in of_outcome.items():
-            if outcome in again:
-                repeated.update(dict.fromkeys(found, outcome))
-            else:
-                finished.update(found)
+    finished, failed = list[Any](), list[Any]()
+    repeated = dict[str, Outcome]()
     # asked again, and answered, but not graded yet: what was paid for is not forgotten
-    finished.difference_update(snapshot.unfinished.replies)
-    failed &= finished
+    answered = pa.array(snapshot.unfinished.replies, pa.string())
+    for batch in snapshot.batches("trials", ["trial_id", "outcome"], rows=_MANY):
+        for outcome in again:
+            found = batch["trial_id"].filter(_is(outcome, batch["outcome"]))
+            repeated.update(dict.fromkeys(texts(found), outcome))
+        names = pa.array([outcome.value for outcome in again], pa.string())
+        others = pc.or_(
+            pc.is_in(batch["outcome"], value_set=names), pc.is_in(batch["trial_id"], value_set=answered)
+        )
+        closed = batch.filter(pc.invert(others))
+        finished.append(closed["trial_id"])
+        failed.append(closed["trial_id"].filter(_is(Outcome.FAILED, closed["outcome"])))
     return KnownTrials(
-        finished=frozenset(finished),
-        failed=frozenset(failed),
+        finished=IdSet(pa.chunked_array(finished, pa.string())),
+        failed=IdSet(pa.chunked_array(failed, pa.string())),
         again=repeated,
-        histories=_histories(snapshot, finished),
+        seen=snapshot,
     )
+
+
+def _is(outcome: Outcome, column: Any) -> Any:  # Any: columns of Arrow, of which the stubs know too little
+    return pc.equal(column, pa.scalar(outcome.value))
 
 
 def texts(column: "pa.Array[pa.StringScalar]") -> list[str]:
@@ -186,13 +198,10 @@ def texts(column: "pa.Array[pa.StringScalar]") -> list[str]:
     return cast("list[str]", column.to_pylist())
 
 
-def _histories(snapshot: Snapshot, finished: Container[str]) -> dict[str, History]:
+def _histories(snapshot: Snapshot, finished: IdSet) -> dict[str, History]:
     calls: dict[str, tuple[int, float | None]] = {}
-    for batch in snapshot.batches("attempts", ["trial_id", "attempt", "cost_usd"], rows=_MANY):
-        others = pa.array(
-            [trial_id not in finished for trial_id in batch["trial_id"].to_pylist()], pa.bool_()
-        )
-        for row in batch.filter(others).to_pylist():
+    for rows in _together(snapshot, "attempts", ["trial_id", "attempt", "cost_usd"], len(finished)):
+        for row in rows.filter(pc.invert(finished.among(rows["trial_id"]))).to_pylist():
             number, cost = calls.get(row["trial_id"], (0, 0.0))
             unknown = cost is None or row["cost_usd"] is None
             calls[row["trial_id"]] = (
@@ -204,6 +213,19 @@ def _histories(snapshot: Snapshot, finished: Container[str]) -> dict[str, Histor
         trial_id: History(attempts=attempts, cost_usd=cost_usd, ended=replies.get(trial_id))
         for trial_id, (attempts, cost_usd) in calls.items()
     }
+
+
+def _together(snapshot: Snapshot, table: str, columns: Sequence[str], known: int) -> Iterator[pa.Table]:
+    """Yield the rows of many parts together, as many as it takes for few lookups among `known` ids."""
+    waiting, rows = list[pa.RecordBatch](), 0
+    for batch in snapshot.batches(table, columns, rows=_MANY):
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= max(LEAST, known // 4):
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def right_ids(folder: Path | str) -> frozenset[str]:

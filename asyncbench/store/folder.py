@@ -12,7 +12,7 @@ import orjson
 
 from asyncbench.errors import StoreError
 from asyncbench.files import OWNERS, local, make_folder, refused, storing, write_durably
-from asyncbench.records import Ended, Event, Outcome, Result
+from asyncbench.records import Ended, Event, History, Outcome, Result
 from asyncbench.store.catalog import KnownTrials, known_trials
 from asyncbench.store.generation import Generation, compact, next_generation, settle, worthwhile
 from asyncbench.store.holdings import (
@@ -84,7 +84,7 @@ class Store:
                 check_holdings(folder)
             known = KnownTrials() if again is None else known_trials(folder, again=again)
             self.finished, self.failed = known.finished, known.failed
-            self.again, self.histories = known.again, known.histories
+            self.again, self._known = known.again, known
             self._held = held.pop_all()
 
     @classmethod
@@ -132,6 +132,10 @@ class Store:
         store = cls(path, sweep=manifest["sweep"], imported=imported, again=None, accept=False)
         tell_damage(path, store.damaged)
         return store
+
+    @property
+    def histories(self) -> Mapping[str, History]:
+        return self._known.histories
 
     @property
     def manifest(self) -> Manifest:

@@ -55,9 +55,18 @@ from asyncbench.sweeps.skipping import (
     stopping_of as stopping_of,
     unsettled as unsettled,
 )
+from asyncbench.sweeps.trial_columns import (
+    AskedSet as AskedSet,
+    Closed as Closed,
+    Slot as Slot,
+    closed_trials as closed_trials,
+    ids_of as ids_of,
+    looked_up as looked_up,
+    numbered as numbered,
+    rows_within as rows_within,
+)
 from asyncbench.sweeps.trials import (
     CELL as CELL,
-    AskedSet as AskedSet,
     Cell as Cell,
     asked_by_model as asked_by_model,
     asked_once as asked_once,

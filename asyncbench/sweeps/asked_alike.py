@@ -14,7 +14,7 @@ from asyncbench.prompting import TrialIds, asked_as
 from asyncbench.records import Model
 from asyncbench.store import SWEEP_FILE, copies, is_results_folder, iter_trials, patiently
 from asyncbench.suites import SUITES
-from asyncbench.sweeps.trials import AskedSet
+from asyncbench.sweeps.trial_columns import AskedSet
 
 _WAY: Final = ("suite", "model", "condition", "style", "condition_params", "params")
 _OF_ONE: Final = ("trial_id", "problem_id", "repeat", "load")

@@ -11,7 +11,7 @@ import orjson
 
 from asyncbench.config import ProblemSource, Sweep, condition_complaint
 from asyncbench.engine import CHARACTERS_PER_TOKEN
-from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.files import found_input, input_path, text_of
 from asyncbench.problems import (
     ProblemSet,
@@ -25,10 +25,11 @@ from asyncbench.problems import (
 from asyncbench.prompting import most_characters, said_before
 from asyncbench.providers import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
-from asyncbench.store import is_results_folder, planned, read_manifest
+from asyncbench.store import check, is_results_folder, planned, read_manifest, stamp
 from asyncbench.suites import SUITES, rewritten
 from asyncbench.sweeps.grading import graded
-from asyncbench.sweeps.trials import AskedSet, asked_by_model, conditions_of
+from asyncbench.sweeps.trial_columns import AskedSet
+from asyncbench.sweeps.trials import asked_by_model, conditions_of
 
 # The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
 # of them.
@@ -167,12 +168,19 @@ def sets_in_folder(
     """
     out = folder / "problems"
     placed = {
-        source.place: copy_into(opened[source.place], out)
+        source.place: copy_into(opened[source.place], out, seal=stamp, is_sound=_is_sound)
         if source.place in opened
         else _generated(source, out)
         for source in sources_of(sweep, models)
     }
     return asked_by_model(sweep, models, placed)
+
+
+def _is_sound(copy: Path) -> bool:
+    try:
+        return check(copy)
+    except (FileNotFoundError, StoreError):
+        return False
 
 
 def _generated(source: ProblemSource, folder: Path) -> ProblemSet:

@@ -82,7 +82,7 @@ class Room:
         """
         self.max_tokens, self.had_it = max_tokens, 0
         self._cut: frozenset[str] = frozenset()
-        self._histories = store.histories
+        self._store = store
         self._models = Lengths()
         if max_tokens is not None:
             had = _room_of_cut(store)
@@ -102,7 +102,7 @@ class Room:
     def model_of(self, model: Model, trial_id: str) -> Model:
         """Return a model as it is asked a trial now, or as it was asked where the answer is already there."""
         allowed = self.max_tokens if trial_id in self._cut else model.max_tokens
-        history = self._histories.get(trial_id)
+        history = self._store.histories.get(trial_id)
         if history is not None and history.ended is not None and history.ended.attempt.max_tokens is not None:
             allowed = history.ended.attempt.max_tokens
         return self._models.of(model, allowed)

@@ -19,7 +19,8 @@ from asyncbench.store import Salvage, Store, read_attempts, read_manifest, read_
 from asyncbench.suites import SUITES
 from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.retry_room import Lengths, max_tokens_of
-from asyncbench.sweeps.trials import AskedSet, trials_of
+from asyncbench.sweeps.trial_columns import AskedSet
+from asyncbench.sweeps.trials import trials_of
 
 REUSED = "reused"  # the price_source of an answer that cost nothing here
 IGNORABLE = ("max_tokens",)

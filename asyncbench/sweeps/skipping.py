@@ -1,7 +1,7 @@
 """What is not asked, for enough is known of its cell: a run's trials beside what earlier runs found out."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -18,7 +18,8 @@ from asyncbench.engine import (
 )
 from asyncbench.records import History, Model, Outcome, Skipped, Stop, StopWhen, Trial
 from asyncbench.store import Salvage, failed_ids, known_trials, read_skipped, right_ids
-from asyncbench.sweeps.trials import AskedSet, Cell as ProblemCell, trials_of
+from asyncbench.sweeps.trial_columns import AskedSet
+from asyncbench.sweeps.trials import Cell as ProblemCell, trials_of
 
 Said = tuple[str, int, int]  # rule, asked, correct
 _FAILED = 2  # beside 0, not right, and 1, right
@@ -179,7 +180,7 @@ class SettledTrials:
     """What a results folder says of trials when nothing is in flight any more."""
 
     before: Before
-    finished: frozenset[str]
+    finished: Container[str]
     histories: Mapping[str, History]
 
     @classmethod

@@ -3,7 +3,6 @@
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, cast
 
@@ -13,10 +12,11 @@ from asyncbench.config import Sweep
 from asyncbench.problems import ProblemRows, ProblemSet
 from asyncbench.prompting import TrialIds
 from asyncbench.records import Condition, Model, Problem, Trial
+from asyncbench.store import IdSet
 from asyncbench.suites import SUITES
+from asyncbench.sweeps.trial_columns import ROWS, AskedSet, Closed, Slot
 
 ROWS_AT_ONCE = 1024  # of a problem set in memory
-Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
 
 
 class Cell(NamedTuple):
@@ -37,20 +37,6 @@ def cell_of(problem: Problem) -> Cell:
     return Cell(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedSet:
-    """A problem set as one model is asked it: without the problems that an earlier set also holds."""
-
-    problems: ProblemSet
-    tasks: Tasks  # those asked
-    skip: frozenset[str] = frozenset()  # problem ids
-
-    @property
-    def rows(self) -> int:
-        """Problems asked."""
-        return self.problems.rows - len(self.skip)
-
-
 def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
     """Return the sets so that a problem found in two of them belongs to the first.
 
@@ -59,9 +45,7 @@ def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
     asked: list[AskedSet] = []
     for later in sets:
         earlier = [before.problems for before in asked if set(before.problems.suites) & set(later.suites)]
-        seen = {problem.problem_id for problems in earlier for problem in problems.read()}
-        again = (problem for problem in later.read() if problem.problem_id in seen) if seen else ()
-        twice = {problem.problem_id: (problem.suite, problem.task) for problem in again}
+        twice = _problems_in(later, earlier) if earlier else {}
         skipped = Counter(twice.values())
         tasks = {
             suite: {task: rows - skipped[suite, task] for task, rows in counts.items()}
@@ -69,6 +53,16 @@ def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
         }
         asked.append(AskedSet(problems=later, tasks=tasks, skip=frozenset(twice)))
     return tuple(asked)
+
+
+def _problems_in(later: ProblemSet, earlier: Sequence[ProblemSet]) -> dict[str, tuple[str, str]]:
+    """Return the problems of a set that earlier ones hold as well: id → suite and task."""
+    columns = ["problem_id", "suite", "task"]
+    batches = (batch for problems in earlier for batch in problems.batches(ROWS, columns=columns))
+    known = IdSet(pa.chunked_array([batch["problem_id"] for batch in batches], pa.string()))
+    rows = pa.Table.from_batches(later.batches(ROWS, columns=columns))
+    twice = rows.filter(known.among(rows["problem_id"])).to_pylist()
+    return {row["problem_id"]: (row["suite"], row["task"]) for row in twice}
 
 
 def asked_by_model(
@@ -114,8 +108,8 @@ def planned(
         plan = planned_tasks(sweep, alias, sets)
         return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
     repeats = sweep.repeats if per_cell is None else 1
-    first = (suite for _, _, _, _, suite, _, _ in _chosen(sets, limit, per_cell))
-    return repeats * sum(len(conditions_of(sweep, alias, suite)) for suite in first)
+    first = Counter(place[5] for place in _chosen(sets, limit, per_cell, None, 0))
+    return repeats * sum(len(conditions_of(sweep, alias, suite)) * count for suite, count in first.items())
 
 
 def trials_of(
@@ -125,6 +119,7 @@ def trials_of(
     *,
     limit: int | None,
     per_cell: int | None = None,
+    closed: Closed | None = None,
     skip: Callable[[str], bool] = lambda _: False,
     left_out: Callable[[str, Cell, str], None] | None = None,
     model_of: Callable[[Model, str], Model] = lambda model, _: model,
@@ -138,7 +133,8 @@ def trials_of(
         sets: what is asked.
         limit: at most this many problems.
         per_cell: of each cell at most this many of them, each once whatever `repeats` says; None: all.
-        skip: is told each trial's id, in order; where it says yes, the trial is left out and not even made.
+        closed: which trials need no call, as far as that is known: they are not even looked at.
+        skip: is told the id of each other trial, in order; where it says yes, that is not even made.
         left_out: is told of each of those, but further repeats: its condition, cell and id. None: nobody is.
         model_of: returns the model as a trial is asked it, of its condition's model and the trial's id.
         load: the step that asks them, which makes them trials of their own; None: no load does.
@@ -156,8 +152,11 @@ def trials_of(
         for suite in {suite for asked in sets for suite in asked.tasks}
     }
     for repeat in range(sweep.repeats if per_cell is None else 1):
-        for _, _, row, problem_id, suite, name, rows in _chosen(sets, limit, per_cell):
+        places = _chosen(sets, limit, per_cell, closed, repeat)
+        for _, number, i, row, problem_id, suite, name, rows in places:
             for condition, asked, trial_ids, version in ids[suite]:
+                if closed is not None and closed.rows[Slot(repeat, number, condition.name)][i]:
+                    continue
                 trial_id = trial_ids.of(problem_id, prompt_version=version, repeat=repeat)
                 if skip(trial_id):
                     if left_out is not None and not repeat:
@@ -193,34 +192,47 @@ class _Rows(ProblemRows):
 
 
 # Where a problem stands among all that are asked, in [0, 1), the number of its set (equal places keep the
-# sets' order), its row of a batch, its id and suite, the set's name, the batch. A bare tuple: of a complete
-# sweep nothing else is made, a million times.
-_Place = tuple[float, int, int, str, str, str, _Rows]
+# sets' order), its number among those asked of it, its row of a batch, its id and suite, the set's name, the
+# batch. A bare tuple: of what `skip` leaves out nothing else is made, perhaps a million times.
+_Place = tuple[float, int, int, int, str, str, str, _Rows]
 
 
-def _chosen(sets: Sequence[AskedSet], limit: int | None, per_cell: int | None) -> Iterator[_Place]:
+def _chosen(
+    sets: Sequence[AskedSet], limit: int | None, per_cell: int | None, closed: Closed | None, repeat: int
+) -> Iterator[_Place]:
     """Yield the problems that are asked, in order: each set is spread evenly over the whole."""
-    places = islice(heapq.merge(*map(_placed, sets, range(len(sets)))), limit)
+    placed = (
+        _placed(asked, number, None if closed is None else closed.whole_rows(repeat, number))
+        for number, asked in enumerate(sets)
+    )
+    places = islice(heapq.merge(*placed), limit if closed is None else None)
     return places if per_cell is None else _first_of_cells(places, per_cell)
 
 
 def _first_of_cells(places: Iterator[_Place], count: int) -> Iterator[_Place]:
     taken = Counter[Cell]()
     for place in places:
-        _, _, row, _, _, _, rows = place
-        cell = rows.cell(row)
+        cell = place[-1].cell(place[3])
         if taken[cell] < count:
             taken[cell] += 1
             yield place
 
 
-def _placed(asked: AskedSet, set_number: int) -> Iterator[_Place]:
-    """Yield the places of an asked set's problems, in its order."""
+def _placed(asked: AskedSet, set_number: int, closed: bytes | None) -> Iterator[_Place]:
+    """Yield the places of an asked set's problems, in its order; `closed`: only of those where it is 0."""
     i, count, name = 0, asked.rows, asked.problems.name
-    for batch in asked.problems.batches(ROWS_AT_ONCE):
+    start = 0 if closed is None or asked.skip else closed.find(0)
+    last = count if closed is None else closed.rfind(0)
+    if start < 0 or last < 0:
+        return
+    i = start
+    for batch in asked.problems.batches(ROWS_AT_ONCE, start):
         rows = _Rows(batch)
         ids, suites = (cast("list[str]", batch[column].to_pylist()) for column in ("problem_id", "suite"))
         for row, (problem_id, suite) in enumerate(zip(ids, suites, strict=True)):
             if problem_id not in asked.skip:
-                yield (i + 0.5) / count, set_number, row, problem_id, suite, name, rows
+                if closed is None or (i <= last and not closed[i]):
+                    yield (i + 0.5) / count, set_number, i, row, problem_id, suite, name, rows
                 i += 1
+        if i > last:
+            return

@@ -1,7 +1,7 @@
 """export_batches(): the open trials of a sweep as files of requests, with a map of what each request is."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -115,7 +115,7 @@ def export_batches(
     return ExportedBatches(models=tuple(files for files in written if files.requests))
 
 
-def _not_open(folder: Path) -> frozenset[str]:
+def _not_open(folder: Path) -> Container[str]:
     """Return the trials that are finished, or may be in a batch of any alias: nothing is paid twice."""
     if not is_results_folder(folder):
         return frozenset()

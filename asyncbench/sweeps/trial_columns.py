@@ -1,0 +1,194 @@
+"""The trials of a model as columns: their ids, and which of them are closed, without making any of them."""
+
+import heapq
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.config import Sweep
+from asyncbench.problems import PROBLEM_SCHEMA, ProblemSet
+from asyncbench.prompting import TrialIds
+from asyncbench.records import Condition, Model, Problem
+from asyncbench.store import IdColumn, IdSet, texts
+from asyncbench.suites import SUITES
+
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
+
+ROWS: Final = 65_536  # of a problem set at a time, where few columns are read
+Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedSet:
+    """A problem set as one model is asked it: without the problems that an earlier set also holds."""
+
+    problems: ProblemSet
+    tasks: Tasks  # those asked
+    skip: frozenset[str] = frozenset()  # problem ids
+
+    @property
+    def rows(self) -> int:
+        """Problems asked."""
+        return self.problems.rows - len(self.skip)
+
+    def batches(
+        self, columns: Sequence[str] | None = None, rows: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of the problems asked, or of the first so many; `problem_id` is among them."""
+        left, skip = self.rows if rows is None else rows, pa.array(self.skip, pa.string())
+        for batch in self.problems.batches(ROWS, columns=columns or PROBLEM_SCHEMA.names):
+            if self.skip:
+                batch = batch.filter(pc.invert(pc.is_in(batch["problem_id"], value_set=skip)))
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+            if left <= 0:
+                return
+
+    def problem(self, i: int) -> Problem:
+        """Return the problem that is asked after `i` others."""
+        if not self.skip:
+            return next(self.problems.read(1, i))
+        kept = (problem for problem in self.problems.read() if problem.problem_id not in self.skip)
+        return next(islice(kept, i, None))
+
+
+class Slot(NamedTuple):
+    """Of all trials of a model those that are asked for the same time, of one set, under one condition."""
+
+    repeat: int
+    set_number: int
+    condition: str
+
+
+def numbered(table: pa.Table, names: Sequence[str]) -> tuple[IdColumn, pa.Table]:
+    """Return for each row the number of its values in some columns, and a row with these for each number.
+
+    They are numbered from 0 on, as they first appear.
+    """
+    numbers: Any = pa.repeat(pa.scalar(0, pa.int64()), len(table))
+    for name in names:
+        column = table[name].combine_chunks()
+        codes = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode("encode")
+        codes = codes.indices.cast(pa.int64())
+        most = (pc.max(codes).as_py() or 0) + 1
+        numbers = pc.add(pc.multiply(numbers, pa.scalar(most)), codes)
+        numbers = numbers.dictionary_encode().indices.cast(pa.int64())
+    rows = pa.table({"number": numbers, "row": pa.array(range(len(table)), pa.int32())})
+    firsts = rows.group_by("number", use_threads=False).aggregate([("row", "min")])["row_min"]
+    return pa.chunked_array([numbers.cast(pa.int32())]), table.select(list(names)).take(firsts)
+
+
+ModelIds = Mapping[str, Mapping[Slot, IdColumn]]  # by alias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """Which trials of a model need no call."""
+
+    done: int  # closed by earlier runs
+    failed: int  # those of them without a reply
+    rows: Mapping[Slot, bytes]  # a byte for each problem asked: whether nothing of it is to be asked
+
+    def whole_rows(self, repeat: int, set_number: int) -> bytes:
+        """Return a byte for each problem of a set: whether it is to be asked under no condition."""
+        columns = [mask for slot, mask in self.rows.items() if slot[:2] == (repeat, set_number)]
+        return bytes(map(all, zip(*columns, strict=True))) if len(columns) > 1 else columns[0]
+
+
+def rows_within(sets: Sequence[AskedSet], limit: int | None) -> list[int]:
+    """Return how many problems of each set are among the first `limit` of all; None: all are."""
+    if limit is None or len(sets) == 1:
+        return [asked.rows if limit is None else min(limit, asked.rows) for asked in sets]
+    places = (
+        (((i + 0.5) / asked.rows, number) for i in range(asked.rows)) for number, asked in enumerate(sets)
+    )
+    first = Counter(number for _, number in islice(heapq.merge(*places), limit))
+    return [first[number] for number in range(len(sets))]
+
+
+def ids_of(
+    sweep: Sweep, model: Model, sets: Sequence[AskedSet], *, limit: int | None
+) -> dict[Slot, IdColumn]:
+    """Return the ids of a model's trials, in the order of each set; NULL where a condition is for others."""
+    found: dict[Slot, IdColumn] = {}
+    conditions = sweep.conditions_of(model.alias)
+    for number, (asked, rows) in enumerate(zip(sets, rows_within(sets, limit), strict=True)):
+        batches = list(asked.batches(["problem_id", "suite"], rows))
+        for condition in conditions:
+            ids = TrialIds(model, condition)
+            for repeat in range(sweep.repeats):
+                slot = Slot(repeat, number, condition.name)
+                columns = [_ids(batch, ids, condition, asked.tasks, repeat) for batch in batches]
+                found[slot] = pa.chunked_array(columns, pa.string())
+    return found
+
+
+def _ids(
+    batch: pa.RecordBatch, ids: TrialIds, condition: Condition, suites: Collection[str], repeat: int
+) -> Any:  # Any: a column
+    made: Any = pa.nulls(batch.num_rows, pa.string())
+    for suite in filter(condition.is_for, suites):
+        here = pc.equal(batch["suite"], pa.scalar(suite))
+        asked = texts(batch["problem_id"].filter(here))
+        version = SUITES[suite].prompt_version
+        its = pa.array(ids.of_all(asked, prompt_version=version, repeat=repeat), pa.string())
+        made = its if len(its) == len(made) else pc.replace_with_mask(made, here, its)
+    return made
+
+
+def looked_up(ids: ModelIds, known: IdSet) -> dict[str, dict[Slot, IdColumn]]:
+    """Return of each trial whether it is known: all are looked up together, which takes the least time."""
+    columns = [column for slots in ids.values() for column in slots.values()]
+    every = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+    mask, start = known.among(every), 0
+    found: dict[str, dict[Slot, IdColumn]] = {}
+    for alias, slots in ids.items():
+        for slot, column in slots.items():
+            found.setdefault(alias, {})[slot] = mask.slice(start, len(column))
+            start += len(column)
+    return found
+
+
+def closed_trials(
+    sweep: Sweep,
+    models: Sequence[Model],
+    sets: Mapping[str, Sequence[AskedSet]],
+    *,
+    limit: int | None,
+    finished: IdSet,
+    failed: IdSet,
+) -> dict[str, Closed]:
+    """Return which trials of each model are finished, by alias.
+
+    Args:
+        sweep, models, sets: who is asked what; the sets by alias.
+        limit: at most this many problems of each model; the others are not asked either.
+        finished: trials that need no call.
+        failed: those of them without a reply.
+    """
+    ids = {model.alias: ids_of(sweep, model, sets[model.alias], limit=limit) for model in models}
+    done, lost = looked_up(ids, finished), looked_up(ids, failed)
+    return {
+        alias: Closed(
+            done=_count(done[alias]),
+            failed=_count(lost[alias]),
+            rows={
+                slot: _bytes(pc.or_(mask, pc.is_null(ids[alias][slot]))) for slot, mask in done[alias].items()
+            },
+        )
+        for alias in ids
+    }
+
+
+def _count(masks: Mapping[Slot, IdColumn]) -> int:
+    return sum(pc.sum(mask).as_py() or 0 for mask in masks.values())
+
+
+def _bytes(mask: IdColumn) -> bytes:
+    column = pa.concat_arrays(mask.cast(pa.uint8()).chunks or [pa.array([], pa.uint8())])
+    return column.buffers()[1].to_pybytes()[: len(column)]
