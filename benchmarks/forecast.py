@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from asyncbench.planning.draws import DRAWS, Prompt, RemainingTrials, draws_of
 from asyncbench.planning.estimates import Range
-from asyncbench.planning.finished import Measured, seen_of
+from asyncbench.planning.finished import Measured, columns_of, seen_of
 from asyncbench.suites.llm_arithmetic import SUITE, draft_arithmetic
 from asyncbench.sweeps.trials import Cell
 
@@ -87,7 +87,7 @@ def held(name: str, run: Run, *, seed: int | None = None, of_a_cell: int = 2, dr
         pilot[cell] = [trials[i][0] for i in sorted(known)]
         sent[cell] = statistics.mean(trials[i][1] for i in known)
         prompts.update(Prompt(cell, trials[i][1]) for i in places if i not in known)
-    seen = seen_of(pilot)
+    seen = seen_of({cell: columns_of(trials) for cell, trials in pilot.items()})
     rest = RemainingTrials(seen=seen, prompts=prompts, sent=sent, rates=None, batch_rates=None, most=None)
     drawn = draws_of(rest, draws=draws, seed=name)
     every = [one for trials in run.values() for one, _ in trials]

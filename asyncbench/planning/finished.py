@@ -96,11 +96,8 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mappi
         StoreError: the folder cannot be read.
     """
     known = IdSet(pa.chunked_array([chunk for ids in finished.values() for chunk in ids.chunks], pa.string()))
-    counts = enumerate(map(len, finished.values()))
-    askings, of = (
-        list(finished),
-        pa.chunked_array([pa.repeat(pa.scalar(n, pa.int32()), c) for n, c in counts]),
-    )
+    askings, counts = list(finished), enumerate(map(len, finished.values()))
+    of = pa.chunked_array([pa.repeat(pa.scalar(number, pa.int32()), ids) for number, ids in counts])
     rows, cells = steady(folder, lambda seen: _rows(seen, known))
     rows = rows.append_column("asking", of.take(rows["trial_id"]))
     # without threads: the order of rows decides what is drawn, and two plans of a folder shall say the same
@@ -167,11 +164,11 @@ def cost_of_answers(trials: pa.Table, calls: pa.Table) -> pa.Table:
     return last.rename_columns(["trial_id", "cost_usd"])
 
 
-def measured(trials: Iterable[Measured]) -> pa.Table:
+def columns_of(trials: Iterable[Measured]) -> pa.Table:
     """Return what trials used as the columns that `seen_of` takes."""
     kinds = (pa.bool_(), pa.int32(), pa.int32(), pa.float64(), pa.float64())
-    columns = map(pa.array, zip(*trials, strict=True), kinds)
-    return pa.table(list(columns), names=[*Measured._fields])
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*trials, strict=True), kinds, strict=True)]
+    return pa.table(columns, names=[*Measured._fields])
 
 
 def seen_of(cells: Mapping[Cell, pa.Table]) -> SeenUse:
@@ -223,5 +220,5 @@ def _seen_cell(trials: pa.Table) -> SeenCell:
         trials=len(trials),
         replied=pc.sum(trials["replied"]).as_py() or 0,
         input_tokens=pc.sum(inputs).as_py() / len(inputs) if len(inputs) else None,
-        outputs=tuple(map(float, told.to_pylist())),
+        outputs=tuple(float(tokens) for tokens in told.to_pylist() if tokens is not None),
     )

@@ -87,7 +87,7 @@ def _worded(batch: pa.RecordBatch, condition: Condition) -> Collection[Any]:
         worded_size(problem, condition) if condition.is_for(problem.suite) else (0, 0)
         for problem in problems_of([batch])
     ]
-    return [pa.array(column, pa.int32()) for column in zip(*sizes, strict=True)]
+    return [pa.array([size[i] for size in sizes], pa.int32()) for i in (0, 1)]
 
 
 def _with_numbers(table: pa.Table, condition: Condition, asked: AskedSet) -> ShapedProblems:

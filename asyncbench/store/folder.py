@@ -72,6 +72,7 @@ class Store:
         self._closed = False
         with ExitStack() as held:
             held.enter_context(locked(folder))
+            self.dead = left_mark(folder) is not None  # the run before, if there was one, never ended
             settle(folder)
             claim_folder(folder, sweep=sweep, imported=imported)
             begin_list(folder, accept=accept)
@@ -151,11 +152,6 @@ class Store:
         """
         if not needless(self, event):
             self._journal.append(event)
-
-    @property
-    def dead(self) -> bool:
-        """Whether the run before, if there was one, never ended; asked before `begin_run`."""
-        return left_mark(self.folder) is not None
 
     def begin_run(self) -> None:
         """Mark that a run is going on, until the folder is let go: a run that is killed leaves the mark."""

@@ -72,7 +72,7 @@ def numbered(table: pa.Table, names: Sequence[str]) -> tuple[IdColumn, pa.Table]
     """
     numbers: Any = pa.repeat(pa.scalar(0, pa.int64()), len(table))
     for name in names:
-        column = table[name].combine_chunks()
+        column: Any = table[name].combine_chunks()
         codes = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode("encode")
         codes = codes.indices.cast(pa.int64())
         most = (pc.max(codes).as_py() or 0) + 1
@@ -190,5 +190,5 @@ def _count(masks: Mapping[Slot, IdColumn]) -> int:
 
 
 def _bytes(mask: IdColumn) -> bytes:
-    column = pa.concat_arrays(mask.cast(pa.uint8()).chunks or [pa.array([], pa.uint8())])
-    return column.buffers()[1].to_pybytes()[: len(column)]
+    column: Any = pa.concat_arrays(mask.cast(pa.uint8()).chunks or [pa.array([], pa.uint8())])
+    return bytes(column.buffers()[1].to_pybytes()[: len(column)])

@@ -128,9 +128,7 @@ def trials_of(
     """Yield one model's trials, every prefix of them balanced over sets and cells.
 
     Args:
-        sweep: conditions and repeats.
-        model: who is asked.
-        sets: what is asked.
+        sweep, model, sets: conditions and repeats; who is asked; what is asked.
         limit: at most this many problems.
         per_cell: of each cell at most this many of them, each once whatever `repeats` says; None: all.
         closed: which trials need no call, as far as that is known: they are not even looked at.

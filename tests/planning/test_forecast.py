@@ -19,7 +19,7 @@ from asyncbench.planning import plan
 from asyncbench.planning.cuts import Bound, shares
 from asyncbench.planning.draws import DRAWS, Prompt, RemainingTrials, draws_for, draws_of
 from asyncbench.planning.estimates import Range, StraightLine
-from asyncbench.planning.finished import Measured, SeenCell, seen_in, seen_of
+from asyncbench.planning.finished import Measured, SeenCell, columns_of, seen_in, seen_of
 from asyncbench.planning.forecast_file import FORECAST, MOST, joined_forecasts, read_forecasts, with_forecast
 from asyncbench.planning.replies import Replies
 from asyncbench.pricing import Bracket, Rates
@@ -159,7 +159,7 @@ def test_each_request_is_priced_by_itself():
         for above, usd in ((-1, Decimal(1)), (150, Decimal(10)))
     )
     rest = RemainingTrials(
-        seen=seen_of({cell(2): [measured] * 4}),
+        seen=seen_of({cell(2): columns_of([measured] * 4)}),
         prompts=Counter({Prompt(cell(2), 400): 50, Prompt(cell(2), 1600): 50}),
         sent={cell(2): 400.0},
         rates=Rates(source="test", brackets=brackets),
@@ -450,7 +450,7 @@ def test_calls_that_were_cut_off_keep_no_dollars_from_being_forecast(tmp_path):
     cut = Call(status="timeout", cost_usd=None)
     folder = folder_of(tmp_path, trials(2, cut, Call(cost_usd=1.0), Call(cost_usd=2.0)))
     assert read_trials(folder, ["cost_usd"])["cost_usd"].null_count == 2
-    (seen,) = seen_in(folder, {("mini", "plain"): pa.array(["mini-0", "mini-1"])}).values()
+    (seen,) = seen_in(folder, {("mini", "plain"): pa.chunked_array([["mini-0", "mini-1"]])}).values()
     assert seen.used.cost_usd == 4.0
     assert seen.price is not None
 
