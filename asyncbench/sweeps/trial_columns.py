@@ -104,10 +104,12 @@ def rows_within(sets: Sequence[AskedSet], limit: int | None) -> list[int]:
     """Return how many problems of each set are among the first `limit` of all; None: all are."""
     if limit is None or len(sets) == 1:
         return [asked.rows if limit is None else min(limit, asked.rows) for asked in sets]
-    places = (
-        (((i + 0.5) / asked.rows, number) for i in range(asked.rows)) for number, asked in enumerate(sets)
-    )
-    first = Counter(number for _, number in islice(heapq.merge(*places), limit))
+
+    def places(number: int, rows: int) -> Iterator[tuple[float, int]]:
+        return (((i + 0.5) / rows, number) for i in range(rows))
+
+    merged = heapq.merge(*(places(number, asked.rows) for number, asked in enumerate(sets)))
+    first = Counter(number for _, number in islice(merged, limit))
     return [first[number] for number in range(len(sets))]
 
 
