@@ -174,7 +174,7 @@ def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
         for outcome in again:
             found = batch["trial_id"].filter(_is(outcome, batch["outcome"]))
             repeated.update(dict.fromkeys(texts(found), outcome))
-        names = pa.array([outcome.value for outcome in again], pa.string())
+        names = pa.array([*map(str, again)], pa.string())
         others = pc.or_(
             pc.is_in(batch["outcome"], value_set=names), pc.is_in(batch["trial_id"], value_set=answered)
         )
@@ -190,7 +190,7 @@ def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
 
 
 def _is(outcome: Outcome, column: Any) -> Any:  # Any: columns of Arrow, of which the stubs know too little
-    return pc.equal(column, pa.scalar(outcome.value))
+    return pc.equal(column, pa.scalar(str(outcome)))
 
 
 def texts(column: "pa.Array[pa.StringScalar]") -> list[str]:

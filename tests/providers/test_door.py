@@ -94,13 +94,20 @@ async def test_a_client_that_signs_each_request_builds_each(
 
 
 @pytest.mark.parametrize("adapter", OF_SDKS, ids=lambda adapter: adapter.name)
-async def test_a_release_that_is_not_known_builds_each_and_says_so_once(server, opened, monkeypatch, adapter):
-    monkeypatch.setattr(sdk, "_connections", lambda *_: None)
+@pytest.mark.parametrize(
+    "lacking", [{"_connections": lambda *_: None}, {"Rehearsing": type("Another", (), {})}]
+)
+async def test_a_release_that_is_not_known_builds_each_and_says_so_once(
+    server, opened, monkeypatch, adapter, lacking
+):
+    for name, other in lacking.items():
+        monkeypatch.setattr(sdk, name, other)
     server.manner = answering(body=adapter.body)
     provider = opened(adapter.provider(server.url))
     replies = [await provider.ask(asking()) for _ in range(2)]
     assert [reply.text for reply in replies] == ["42", "42"]
     assert [reply.note for reply in replies] == [sdk.NO_DOOR, None]
+    assert len(server.received) == len(replies)
 
 
 @pytest.mark.parametrize("adapter", OF_SDKS, ids=lambda adapter: adapter.name)
