@@ -1,7 +1,7 @@
 # Every target makes or reuses the virtual environment by itself: a fresh clone needs nothing before it.
 PYTHON ?= python3
 VENV ?= .venv
-WORKERS ?= 2
+WORKERS ?= 4
 BIN := $(VENV)/bin
 INSPECT := $(abspath $(VENV)-inspect)
 QUIET_PIP := -m pip --disable-pip-version-check --quiet --quiet
