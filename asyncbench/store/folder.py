@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -35,14 +35,7 @@ from asyncbench.store.manifest import (
 )
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.sealing import (
-    PartsAlong,
-    next_number,
-    part_files,
-    seal,
-    seal_made,
-    without_rows,
-)
+from asyncbench.store.sealing import next_number, part_files, seal, without_rows
 from asyncbench.store.segment import Damage, payloads, segments
 from asyncbench.store.snapshot import tell_damage
 
@@ -184,7 +177,6 @@ class Store:
             StoreError: the disk does not take it.
         """
         try:
-            self._along.begin()
             async with asyncio.TaskGroup() as tasks:  # sealing takes longer than a sync may wait
                 tasks.create_task(self._sync_often(sync_every_s))
                 tasks.create_task(self._seal_now_and_then(sync_every_s, seal_every_s, seal_at_results))
@@ -200,10 +192,10 @@ class Store:
                     raise refused(segment.path, "another program has removed it")
 
     async def _seal_now_and_then(self, look_every_s: float, every_s: float, at_results: int) -> None:
-        def work(on_parts: Callable[[], None]) -> None:
+        def seal_complete() -> None:
             with self._sealing:
                 if not self._closed:
-                    on_parts()
+                    self._seal_complete()
 
         now_s = asyncio.get_running_loop().time
         sealed_at_s = now_s()
@@ -212,11 +204,9 @@ class Store:
             journal = self._journal
             full = journal.results >= at_results or journal.segment.size >= SEAL_AT_BYTES
             if full or (journal.rows and now_s() - sealed_at_s >= every_s):
-                self._along.rotate()
-                await asyncio.to_thread(work, self._seal_complete)
+                journal.rotate()
+                await asyncio.to_thread(seal_complete)
                 sealed_at_s = now_s()
-            elif self._along.due:
-                await asyncio.to_thread(work, self._along.take)
 
     def close(self) -> None:
         """Seal what was kept and let the folder go; calls without an end stay in the journal.
@@ -227,7 +217,7 @@ class Store:
         with self._held, self._sealing:
             if not self._closed:
                 self._closed = True
-                self._along.rotate()
+                self._journal.rotate()
                 self._seal_complete()
                 with suppress(StoreError):  # all is sealed: many parts are merely slower than few
                     _compact(self.folder, all_tables=False)
@@ -274,7 +264,6 @@ class Store:
                 left.follow(line)
                 told.follow(line)
         self._journal = Journal(folder, number=next_number(self.folder), unfinished=left)
-        self._along = PartsAlong(self._journal, self.folder)
         held.callback(lambda: _close_journal(self._journal, self.folder))
         unrecorded = told.unrecorded()
         lacking = without_rows(unrecorded.keys() - left.sent.keys(), self.folder)
@@ -287,11 +276,7 @@ class Store:
         current = self._journal.segment
         current.sync()  # what was carried into it must outlive where it came from
         for segment in segments(self.folder / "journal"):
-            if segment == current.path:
-                continue
-            if made := self._along.made_of(segment):
-                seal_made(made, self.folder)
-            else:
+            if segment != current.path:
                 self.damaged += seal(segment, self.folder)
         list_journal(self.folder)
 

@@ -43,7 +43,6 @@ from asyncbench.store.rows import (
     skipped_row,
     step_row,
     trial_row,
-    written,
 )
 from asyncbench.store.schema import LOST
 from asyncbench.store.segment import Segment, head_of, name_of, number_of
@@ -107,21 +106,19 @@ class Journal:
         self.empty = False
         first, before = waiting[0], self.segment.lines
         together = 2 if isinstance(first, Ended) and first.graded_next else 1
-        made = [written(_line(event)) for event in islice(waiting, together)]
+        payloads = [encode_json(_line(event)) for event in islice(waiting, together)]
         try:
-            self.segment.append(*[payload for payload, _ in made])
+            self.segment.append(*payloads)
         finally:
-            for _, line in made[: self.segment.lines - before]:
-                self._note(waiting.popleft(), line)
+            for _ in range(self.segment.lines - before):
+                self._note(waiting.popleft())
 
-    def _note(self, event: Event, line: Row) -> None:
+    def _note(self, event: Event) -> None:
         """Take in that an event is written."""
         if isinstance(event, Sent):
             self._unfinished.begin(event)
             return
         self.rows += 1
-        if (into := self.lines_into) is not None:
-            into.append(line)
         match event:
             case Ended():
                 self._unfinished.end(event)
@@ -151,7 +148,6 @@ class Journal:
             fresh.path.unlink()
             raise
         self.segment, self.empty = fresh, not carried
-        self.lines_into: list[Row] | None = None  # gets those that become rows; None: nobody wants them
         self.rows = self.results = 0  # lines that will become rows, and those of them that close a trial
 
 

@@ -220,15 +220,6 @@ def encode_json(value: object) -> bytes:
     return _dumped(value, _OURS)
 
 
-def written(line: Row) -> tuple[bytes, Row]:
-    """Return a line as `encode_json` does, and the line as reading that gives it back."""
-    try:
-        return orjson.dumps(line, default=_open, option=_OURS), line
-    except TypeError:
-        payload = encode_json(line)
-        return payload, orjson.loads(payload)
-
-
 def canonical(value: Mapping[str, object]) -> str:
     """Return `value` as `encode_json` does, as text with its keys in order: equal values, equal text."""
     return _dumped(value, _OURS | orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()

@@ -20,9 +20,7 @@ from asyncbench.errors import StoreError
 from asyncbench.files import discard, storing, sync_to_disk
 from asyncbench.store.generation import sealed_up_to
 from asyncbench.store.holdings import declared, standing
-from asyncbench.store.journal import Journal
 from asyncbench.store.parts import TEMPORARY, Part, read, scanned
-from asyncbench.store.rows import Row
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import (
     QUARANTINE,
@@ -34,98 +32,9 @@ from asyncbench.store.segment import (
     quarantined,
     segments,
 )
-from asyncbench.store.tables import Tables, joined, tables, tables_of
+from asyncbench.store.tables import joined, tables
 
-LINES = 1000  # made into rows at once: no other thread runs for some milliseconds
 ONCE = ("trials", "grades", "skipped")  # where a trial must not stand twice, whatever became of it later
-
-
-class PartsInMaking:
-    """The parts of a segment: written to temporary files, a row group at a time."""
-
-    def __init__(self, segment: Path, folder: Path) -> None:
-        self.segment, self._folder = segment, folder
-        self.waiting: list[Row] = []  # lines of the segment, as they were before they were JSON
-        self.taken = 0  # of them
-        self._parts: Mapping[str, dict[Path, Part]] = {name: {} for name in SCHEMAS}
-
-    def take(self, least: int) -> None:
-        """Take in lines that wait, while there are so many, whoever adds to them meanwhile.
-
-        Raises:
-            Exception: whatever Arrow says of an odd value; also StoreError.
-        """
-        while len(self.waiting) >= least:
-            lines = self.waiting[:LINES]
-            del self.waiting[: len(lines)]
-            self.add(tables_of(lines))
-            self.taken += len(lines)
-
-    def add(self, found: Tables) -> None:
-        """Take in rows of all tables."""
-        for name, table in found.items():
-            for place, rows in by_partition(name, table):
-                parts = self._parts[name]
-                if place not in parts:
-                    parts[place] = Part(self._folder, place / part_name(self.segment))
-                parts[place].add(rows)
-
-    def finished(self) -> Mapping[str, list[Part]]:
-        """Return the parts of each table, finished."""
-        for part in (part for parts in self._parts.values() for part in parts.values()):
-            part.finish()
-        return {name: list(parts.values()) for name, parts in self._parts.items()}
-
-
-class PartsAlong:
-    """Makes the parts of a journal's segment while its lines come, so that sealing need not read it.
-
-    If anything is odd about a line, or the disk refuses a part, the segment is read, as after a crash.
-    """
-
-    def __init__(self, journal: Journal, folder: Path) -> None:
-        self._journal, self._folder = journal, folder
-        self._making: PartsInMaking | None = None  # of the present segment
-        self._complete: PartsInMaking | None = None  # of the one before
-
-    def begin(self) -> None:
-        """Begin with the present segment, unless it has rows already."""
-        if not self._journal.rows:
-            self._making = PartsInMaking(self._journal.segment.path, self._folder)
-            self._journal.lines_into = self._making.waiting
-
-    @property
-    def due(self) -> bool:
-        """Whether enough lines wait for `take`."""
-        making = self._making
-        return making is not None and len(making.waiting) >= LINES
-
-    def take(self) -> None:
-        """Make rows of lines that wait; another thread may write to the journal meanwhile."""
-        if self._making is not None:
-            self._took(self._making, least=LINES)
-
-    def rotate(self) -> None:
-        """Begin the journal's next segment."""
-        making, rows, segment = self._making, self._journal.rows, self._journal.segment.path
-        self._journal.rotate()
-        whole = making and making.segment == segment and making.taken + len(making.waiting) == rows
-        self._complete = making if whole else None
-        self.begin()
-
-    def made_of(self, segment: Path) -> PartsInMaking | None:
-        """Return the parts of a complete segment with all its rows; None: it has to be read."""
-        made = self._complete
-        return made if made and made.segment == segment and self._took(made, least=1) else None
-
-    def _took(self, parts: PartsInMaking, *, least: int) -> bool:
-        try:
-            parts.take(least)
-        except Exception:  # whatever it is: reading the segment does without, or tells
-            self._making = self._complete = self._journal.lines_into = None
-            _discard_parts(self._folder)
-            return False
-        return True
 
 
 def seal(segment: Path, folder: Path) -> list[Damage]:
@@ -134,24 +43,11 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
     Raises:
         StoreError: a part could not be written; the segment stays.
     """
-    return _seal(segment, folder, None)
-
-
-def seal_made(made: PartsInMaking, folder: Path) -> None:
-    """Do the same with parts that have all rows of their segment, which is not read.
-
-    Raises:
-        StoreError: likewise.
-    """
-    _seal(made.segment, folder, made)
-
-
-def _seal(segment: Path, folder: Path, made: PartsInMaking | None) -> list[Damage]:
     with storing(segment):
         sync_to_disk(segment)  # until its parts stand, it is all there is
     damaged: list[Damage] = []
     try:
-        staged = (made or _read(segment, folder, damaged)).finished()
+        staged = _stage(segment, folder, damaged)
         quarantine(damaged, folder, temporary=folder / TEMPORARY / QUARANTINE)
         changed: list[Part] = []
         for name in ONCE:
@@ -167,18 +63,13 @@ def _seal(segment: Path, folder: Path, made: PartsInMaking | None) -> list[Damag
             segment.unlink()
             sync_to_disk(segment.parent)
     except StoreError:
-        _discard_parts(folder)
+        for name in SCHEMAS:
+            discard(folder / TEMPORARY / name)  # half a part must not take the room that the journal needs
         raise
     finally:
         # To the system: what a seal took would stay with the thread that it was done in, seal after seal.
         pa.default_memory_pool().release_unused()
     return damaged
-
-
-def _discard_parts(folder: Path) -> None:
-    """Remove all parts in the making: half a part must not take the room that the journal needs."""
-    for name in SCHEMAS:
-        discard(folder / TEMPORARY / name)
 
 
 def part_files(folder: Path, name: str) -> list[Path]:
@@ -216,12 +107,18 @@ def next_number(folder: Path) -> int:
     return 1 + max(taken, default=0)
 
 
-def _read(segment: Path, folder: Path, damaged: list[Damage]) -> PartsInMaking:
-    """Return the parts of what the lines of a segment hold, a batch in memory at a time."""
-    made = PartsInMaking(segment, folder)
+def _stage(segment: Path, folder: Path, damaged: list[Damage]) -> Mapping[str, list[Part]]:
+    """Write all rows of a segment to finished temporary parts, a batch in memory at a time."""
+    parts: dict[str, dict[Path, Part]] = {name: {} for name in SCHEMAS}
     for batch in batches(payloads(segment, damaged)):
-        made.add(tables(batch, place=segment))
-    return made
+        for name, table in tables(batch, place=segment).items():
+            for place, rows in by_partition(name, table):
+                if place not in parts[name]:
+                    parts[name][place] = Part(folder, place / part_name(segment))
+                parts[name][place].add(rows)
+    for part in (part for found in parts.values() for part in found.values()):
+        part.finish()
+    return {name: list(found.values()) for name, found in parts.items()}
 
 
 def by_partition(name: str, table: pa.Table) -> Iterator[tuple[Path, pa.Table]]:

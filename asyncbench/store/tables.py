@@ -1,7 +1,6 @@
-"""The journal's lines as rows of the six tables: read as JSON by Arrow, or taken before they are JSON."""
+"""The journal's lines as rows of the six tables: read by Arrow, so that other threads run meanwhile."""
 
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +8,6 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from asyncbench.errors import StoreError
-from asyncbench.store.rows import Row
 from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, OF_THE_TRIAL, SKIPPED, STEPS, TRIALS
 
 Tables = Mapping[str, pa.Table]  # by name: trials, grades, attempts, lanes, skipped, steps
@@ -22,31 +20,18 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
         StoreError: a value is not of its column's type; names `place`.
     """
     try:
-        return _tables(lambda schema: _parsed(payloads, schema))
+        ended, closed = _parsed(payloads, _ENDED), _parsed(payloads, _CLOSED)
+        trials = _table(closed["trial"], TRIALS)
+        return {
+            "trials": trials,
+            "grades": _grades(closed["grades"], trials),
+            "attempts": _table(ended["attempt"], ATTEMPTS),
+            "lanes": _table(_parsed(payloads, _MINUTE)["lane"], LANES),
+            "skipped": _table(_parsed(payloads, _UNASKED)["skipped"], SKIPPED),
+            "steps": _table(_parsed(payloads, _STEP)["step"], STEPS),
+        }
     except ValueError as error:  # Arrow's too
         raise StoreError(f"{place} holds a value of the wrong type: {error}") from error
-
-
-def tables_of(lines: Sequence[Row]) -> Tables:
-    """Return the tables of lines that are no JSON yet, or that were parsed.
-
-    Raises:
-        TypeError, ValueError, OverflowError: a value is not of its column's type.
-    """
-    return _tables(lambda schema: _taken(lines, schema))
-
-
-def _tables(rows_as: Callable[[pa.Schema], pa.Table]) -> Tables:
-    ended, closed = rows_as(_ENDED), rows_as(_CLOSED)
-    trials = _table(closed["trial"], TRIALS)
-    return {
-        "trials": trials,
-        "grades": _grades(closed["grades"], trials),
-        "attempts": _table(ended["attempt"], ATTEMPTS),
-        "lanes": _table(rows_as(_MINUTE)["lane"], LANES),
-        "skipped": _table(rows_as(_UNASKED)["skipped"], SKIPPED),
-        "steps": _table(rows_as(_STEP)["step"], STEPS),
-    }
 
 
 def joined(columns: Iterable["pa.ChunkedArray[pa.StringScalar]"]) -> "pa.Array[pa.StringScalar]":
@@ -95,18 +80,5 @@ def _parsed(payloads: Sequence[bytes], schema: pa.Schema) -> pa.Table:
     )
 
 
-def _taken(lines: Sequence[Row], schema: pa.Schema) -> pa.Table:
-    found = [line for line in lines if schema.names[0] in line]
-    if not found:
-        return schema.empty_table()
-    rows = pa.array(found, pa.struct(list(schema)), from_pandas=True)  # NaN is NULL, as in JSON
-    return pa.Table.from_struct_array(rows)  # type: ignore[arg-type]  # the stubs know no array of structs
-
-
 def _table(rows: "pa.ChunkedArray[pa.StructScalar]", schema: pa.Schema) -> pa.Table:
-    table = pa.Table.from_struct_array(rows)
-    for i, field in enumerate(table.schema):
-        if pa.types.is_floating(field.type) and not math.isfinite(pc.sum(table[i]).as_py() or 0.0):
-            finite = pc.if_else(pc.is_finite(table[i]), table[i], None)
-            table = table.set_column(i, field, finite)  # infinity is NULL, as in JSON
-    return table.cast(schema)
+    return pa.Table.from_struct_array(rows).cast(schema)

@@ -29,9 +29,8 @@ from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.manifest import claim_folder
 from asyncbench.store.parts import ROW_GROUP
 from asyncbench.store.rows import attempt_row, grade_rows, trial_row
-from asyncbench.store.salvage import Salvage
 from asyncbench.store.schema import OF_THE_TRIAL, SCHEMAS
-from asyncbench.store.sealing import LINES, next_number, seal
+from asyncbench.store.sealing import next_number, seal
 from tests.store.disk import disk_for
 from tests.store.made import (
     AT,
@@ -309,79 +308,3 @@ def _as_read(name, value):
     if name == "flags":
         return list(value)
     return float(value) if name == "rel_error" and value is not None else value
-
-
-ODD = Reply(
-    text="half \ud83d a pair",
-    finish_reason="stop",
-    usage=Usage(input_tokens=0, output_tokens=2**63 - 1),
-    raw_usage={"cost": 2**70, "share": float("nan"), "deep": {"text": "\ud83d"}},
-)
-
-
-def odd_events():
-    """Every kind of event, with what JSON cannot hold, and with nothing where nothing may stand."""
-    for n, answer in enumerate([ODD, reply(1), replace(reply(2), latency_s=float("inf"), reasoning="")]):
-        for alias in ("small", "large"):
-            asked = trial(10 * n + len(alias), alias=alias, suite=("nupa", "custom")[n % 2])
-            closed = replace(
-                result(asked, answer, cost_usd=(float("nan"), None, 1e-300)[n]),
-                latency_s=(float("-inf"), 0.0, float("inf"))[n],
-            )
-            flags = ("a", "\ud83d", "")
-            far = replace(closed.grades[0], rel_error=float("inf"), flags=flags, reason="\ud83d")
-            call = ended(asked, answer, cost_usd=(float("inf"), None, 0.0)[n])
-            yield sent(asked)
-            yield replace(call, graded_next=n > 0)
-            yield replace(closed, grades=(far, *closed.grades[1:]))
-    yield from [*refused(90), ended(trial(91), None, cost_usd=None), sent(trial(92))]
-    yield from [minute(), replace(minute("large"), limits={"tokens": float("inf")})]
-    yield from [skipped(93), replace(step(), rate=8, slo={"ttft": float("inf")}, ks_p=float("nan"))]
-
-
-def kept_along(folder, events):
-    """Keep events while the parts are made along; return the journal's bytes and the store."""
-    store = Store.open(folder, sweep="night")
-    store._along.begin()
-    salvage = Salvage(store)
-    for event in events:
-        salvage.keep(event)
-    return store
-
-
-def test_parts_made_along_are_those_made_of_the_journal(tmp_path):
-    events = [event for _ in range(1 + LINES // 10) for event in odd_events()]
-    store = kept_along(tmp_path / "along", events)
-    assert store._along.due
-    store._along.take()
-    copy = tmp_path / "copy.wal"
-    shutil.copy(store._journal.segment.path, copy)
-    store._along.rotate()
-    assert store._along.made_of(tmp_path / "along" / "journal" / "000001.wal") is not None
-    store.close()
-
-    read = tmp_path / "read"
-    claim_folder(read, sweep="night")
-    (read / "journal").mkdir()
-    segment = shutil.copy(copy, read / "journal" / "000001.wal")
-    assert seal(segment, read) == []
-    for name, table in READ.items():
-        along, again = table(tmp_path / "along"), table(read)
-        assert along.num_rows == again.num_rows > 0, name
-        assert along.equals(again), name
-
-
-def test_a_line_that_rows_cannot_be_made_of_is_left_to_the_journal(tmp_path):
-    odd = ended(trial(2), replace(reply(2), usage=Usage(output_tokens=2**63)))
-    store = kept_along(tmp_path, [*answered(1), odd, *answered(3)])
-    with pytest.raises(StoreError, match=r"000001\.wal holds a value of the wrong type"):
-        store.close()
-    assert b'"output_tokens":9223372036854775808' in (tmp_path / "journal" / "000001.wal").read_bytes()
-
-
-def test_rows_that_came_before_are_read(tmp_path):
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, *answered(1))
-        store._along.begin()
-        keep(store, *answered(2))
-    assert read_trials(tmp_path)["trial_id"].to_pylist() == [trial_id(1), trial_id(2)]
