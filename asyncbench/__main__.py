@@ -6,7 +6,7 @@ from asyncbench.lazy_imports import import_lazily
 def main() -> None:
     """Run the command in this process, which from now on imports packages as far as it uses them."""
     import_lazily()
-    from asyncbench.cli import main as command
+    from asyncbench.cli import main as command  # only now: what it imports is to be imported lazily, too
 
     command()
 

@@ -119,13 +119,13 @@ for _named in _COMMANDS.values():
         _kind = SweepCommand if _command in (plan, run, load) else None
         app.command(_name, cls=_kind, context_settings=_OPEN if _command is generate else None)(_command)
 
-YOUNG_OBJECTS = 500_000  # a command that makes fewer, as imports alone do, has no garbage worth a collection
+COLLECTED_AFTER = 500_000  # objects: a command that makes fewer, as imports do, leaves no garbage to speak of
 _LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as servers send them, keys and all
 
 
 def main() -> None:
     """Run the command; an error of ours is one line on standard error and an exit code."""
-    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
+    gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
     for name in _LOGS:
         os.environ.pop(name, None)
     try:

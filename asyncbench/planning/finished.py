@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from asyncbench.planning.estimates import Needs, StraightLine
 from asyncbench.records import Outcome
-from asyncbench.store import IdColumn, IdSet, Snapshot, steady
+from asyncbench.store import IdColumn, IdSet, Snapshot, steady, strung
 from asyncbench.sweeps import CELL, Cell, numbered
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
@@ -95,7 +95,7 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mappi
     Raises:
         StoreError: the folder cannot be read.
     """
-    known = IdSet(pa.chunked_array([chunk for ids in finished.values() for chunk in ids.chunks], pa.string()))
+    known = IdSet(strung(finished.values()))
     askings, counts = list(finished), enumerate(map(len, finished.values()))
     of = pa.chunked_array([pa.repeat(pa.scalar(number, pa.int32()), ids) for number, ids in counts])
     rows, cells = steady(folder, lambda seen: _rows(seen, known))

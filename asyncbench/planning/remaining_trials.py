@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.config import Sweep
@@ -14,7 +13,7 @@ from asyncbench.planning.finished import ENOUGH, SeenUse, Way
 from asyncbench.planning.shapes import Shape, ShapedProblems, shaped_problems
 from asyncbench.problems import generate
 from asyncbench.records import Condition, Model
-from asyncbench.store import IdColumn, IdSet
+from asyncbench.store import IdColumn, IdSet, strung
 from asyncbench.sweeps import (
     AskedSet,
     Cell,
@@ -169,10 +168,6 @@ def _left_of(
         shapes=Counter({shape: shapes[shape] for shape in ordered}),
         finished=closed,
         characters=characters,
-        ids={
-            name: pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
-            for name, columns in found.items()
-            if any(map(len, columns))
-        },
+        ids={name: strung(columns) for name, columns in found.items() if any(map(len, columns))},
         longest={name: at[shape] for name, shape in longest.items()},
     )

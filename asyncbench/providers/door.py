@@ -27,9 +27,8 @@ class Door:
     endpoint: Endpoint
     headers: Mapping[str, str] | None = None  # None: those of the session
     ways: Mapping[str, Any] = field(default_factory=dict)  # such as a proxy, in the words of `session.post`
-    error_of: Callable[[Response], Awaitable[Exception | None]] | None = (
-        None  # what an SDK raises for a refusal
-    )
+    # What an SDK raises for a refusal; None: there is no SDK.
+    error_of: Callable[[Response], Awaitable[Exception | None]] | None = None
 
     async def ask(self, content: bytes, *, stream: bool) -> Reply:
         """Send a body, once; raises ProviderError."""

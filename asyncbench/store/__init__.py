@@ -33,7 +33,7 @@ from asyncbench.store.frames import (
 )
 from asyncbench.store.generation import Generation as Generation
 from asyncbench.store.holdings import known_parts as known_parts
-from asyncbench.store.id_set import IdColumn as IdColumn, IdSet as IdSet
+from asyncbench.store.id_set import IdColumn as IdColumn, IdSet as IdSet, strung as strung
 from asyncbench.store.lock import (
     LOCK as LOCK,
     left_mark as left_mark,

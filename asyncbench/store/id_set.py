@@ -15,6 +15,11 @@ LEAST: Final = 262_144  # ids that are looked up at a time
 IdColumn: TypeAlias = "pa.ChunkedArray[Any]"  # of text, as are results of comparing them
 
 
+def strung(columns: Iterable[IdColumn]) -> IdColumn:
+    """Return columns of text one after the other, without a copy of them."""
+    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+
+
 class IdSet(AbstractSet[str]):
     """Trial ids, each once, that do not change.
 
@@ -35,7 +40,7 @@ class IdSet(AbstractSet[str]):
 
     def __or__(self, others: AbstractSet[Any]) -> "IdSet":  # Any: as the base class has it
         new = IdSet.of(others)
-        return IdSet(pa.chunked_array([*self.column.chunks, *new._without(self).chunks], pa.string()))
+        return IdSet(strung([self.column, new._without(self)]))
 
     def among(self, ids: IdColumn) -> IdColumn:
         """Return which of some ids are in this set, as a column of booleans.

@@ -1,8 +1,8 @@
 """Records as rows of the tables, and any value as JSON that every reader accepts."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import orjson
 
@@ -14,7 +14,7 @@ Row = dict[str, object]
 
 # Records are opened by us: what is not to be stored is left out.
 _OURS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
-_STORED: Final[dict[type, Callable[[Any], Row] | None]] = {}  # by type, once it was met
+_STORED: Final[dict[type, tuple[str, ...] | None]] = {}  # by type, once it was met
 # by identity, which holding the records keeps their own
 _KNOWN: Final[dict[tuple[int, int], tuple[Model, Condition, Row, str]]] = {}
 _MOST_KNOWN: Final = 1000
@@ -233,21 +233,19 @@ def _dumped(value: object, option: int) -> bytes:
 
 
 def _open(value: object) -> object:
-    if (fields := _stored(value)) is not None:
-        return fields(value)
+    if (names := _stored(value)) is not None:
+        return {name: getattr(value, name) for name in names}
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def _stored(value: object) -> Callable[[Any], Row] | None:
-    """Return what gives the fields of such a record that are stored; None: no record."""
+def _stored(value: object) -> tuple[str, ...] | None:
+    """Return the fields of a record that are stored; None: no record."""
     kind = type(value)
     if kind not in _STORED:
         _STORED[kind] = None
         if dataclasses.is_dataclass(kind):
             fields = dataclasses.fields(kind)
-            names = [field.name for field in fields if field.metadata.get("stored", True)]
-            shown = ", ".join(f"{name!r}: record.{name}" for name in names)
-            _STORED[kind] = eval(f"lambda record: {{{shown}}}")  # noqa: S307  names of fields of our own records
+            _STORED[kind] = tuple(field.name for field in fields if field.metadata.get("stored", True))
     return _STORED[kind]
 
 
@@ -260,6 +258,6 @@ def _storable(value: object) -> object:
         return {_storable(str(key)): _storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_storable(item) for item in value]
-    if (fields := _stored(value)) is not None:
-        return _storable(fields(value))
+    if (names := _stored(value)) is not None:
+        return {name: _storable(getattr(value, name)) for name in names}
     return value

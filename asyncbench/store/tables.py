@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from asyncbench.errors import StoreError
+from asyncbench.store.id_set import strung
 from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, OF_THE_TRIAL, SKIPPED, STEPS, TRIALS
 
 Tables = Mapping[str, pa.Table]  # by name: trials, grades, attempts, lanes, skipped, steps
@@ -36,8 +37,7 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
 
 def joined(columns: Iterable["pa.ChunkedArray[pa.StringScalar]"]) -> "pa.Array[pa.StringScalar]":
     """Return columns of text as one array."""
-    chunks = [chunk for column in columns for chunk in column.chunks]
-    return pa.chunked_array(chunks, pa.string()).combine_chunks()
+    return strung(columns).combine_chunks()
 
 
 def _grades(grades: "pa.ChunkedArray[pa.ListScalar[pa.StructType]]", trials: pa.Table) -> pa.Table:

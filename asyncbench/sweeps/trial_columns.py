@@ -14,7 +14,7 @@ from asyncbench.config import Sweep
 from asyncbench.problems import PROBLEM_SCHEMA, ProblemSet
 from asyncbench.prompting import TrialIds
 from asyncbench.records import Condition, Model, Problem
-from asyncbench.store import IdColumn, IdSet, texts
+from asyncbench.store import IdColumn, IdSet, strung, texts
 from asyncbench.suites import SUITES
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
@@ -145,9 +145,8 @@ def _ids(
 
 def looked_up(ids: ModelIds, known: IdSet) -> dict[str, dict[Slot, IdColumn]]:
     """Return of each trial whether it is known: all are looked up together, which takes the least time."""
-    columns = [column for slots in ids.values() for column in slots.values()]
-    every = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
-    mask, start = known.among(every), 0
+    mask = known.among(strung(column for slots in ids.values() for column in slots.values()))
+    start = 0
     found: dict[str, dict[Slot, IdColumn]] = {}
     for alias, slots in ids.items():
         for slot, column in slots.items():
