@@ -1,4 +1,4 @@
-"""What reports cost, in seconds and megabytes: `python -m benchmarks.report`.
+"""What reports cost, and plans and complete runs, in seconds and megabytes: `python -m benchmarks.report`.
 
 Each command runs as a user would start it, in a process of its own, starting and imports included; memory is
 the most that it held. Folders: the recorded llm_arithmetic corpus, imported, and a made-up night.
@@ -22,11 +22,12 @@ from pathlib import Path
 from asyncbench.exchange import import_files
 from asyncbench.reports.styles import OWN, PUBLISHED
 from asyncbench.results.names import names_of
-from asyncbench.store.manifest import planned, read_manifest
+from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest
 from benchmarks.night import make_night
 from tests.recorded import write_jsonl
 
 GOLDEN = Path(os.environ.get("ASYNCBENCH_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "golden"))
+UNFINISHED = 3  # the exit code of a run some of whose trials failed, as in a made-up night
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,20 @@ def commands(folder: Path, page: Path) -> dict[str, list[str]]:
         "compare A B --unpaired": ["compare", *here, "--unpaired"],
         "report --html": [*plain, "--html", "--out", str(page)],
         "export inspect": ["export", "inspect", str(folder), "--out", str(page.with_name("exported"))],
+        **of_the_sweep(folder, page.with_name("fresh.yaml")),
+    }
+
+
+def of_the_sweep(folder: Path, fresh: Path) -> dict[str, list[str]]:
+    """Return what is asked of a folder's sweep, which is complete; `fresh` is a copy without results."""
+    kept = folder / SWEEP_FILE
+    if not kept.exists():
+        return {}
+    fresh.write_text(kept.read_text().replace(f"out: {folder}\n", f"out: {fresh.with_suffix('')}\n"))
+    return {
+        "plan (fresh)": ["plan", str(fresh)],
+        "plan (complete)": ["plan", str(kept)],
+        "run (complete)": ["run", str(kept), "--quiet"],
     }
 
 
@@ -80,7 +95,7 @@ def cost_of(words: list[str], place: Path) -> Cost:
         cpu_s=cpu_s,
         peak_bytes=int(told.read_text()),
         printed_bytes=printed.stat().st_size,
-        complaint=(lines or ["no word"])[-1] if done.returncode else None,
+        complaint=None if done.returncode in (0, UNFINISHED) else (lines or ["no word"])[-1],
     )
 
 
