@@ -21,6 +21,7 @@ from asyncbench.records import Attempt, Limits, Reply
 SOON_S: Final = 10.0  # between two test calls, while a window may be ending
 REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
 SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in flight
+DEEPEST: Final = 2_048  # the same, however many: more than a process starts in a second
 SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
 TOLD_FOR_S: Final = 600.0  # pauses of one cause: a person need not hear of each
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
@@ -85,8 +86,8 @@ class Admission:
         self._starts.clear()
 
     def depth(self) -> int:
-        """Return how many trials of a model may wait: two rounds, so that none waits for the file."""
-        return max(SHALLOWEST, 2 * self.slots.ceiling(limited=self.limited, share=1.0))
+        """Return how many trials of a model may wait, so that none waits for the file: two rounds at most."""
+        return min(DEEPEST, max(SHALLOWEST, 2 * self.slots.ceiling(limited=self.limited, share=1.0)))
 
     def obstacle(self, model: LaneModel, turn: Turn) -> Wait | None:
         """Return what keeps a call from starting now, and for how long at most; None: nothing."""

@@ -23,7 +23,7 @@ from asyncbench.errors import StoreError
 from asyncbench.files import refused, storing, sync_to_disk, write_durably
 from asyncbench.store.schema import SCHEMA_VERSION, check_version
 
-BATCH_BYTES = 2 * 2**20  # with as much as these take as tables, a seal needs 16 MB
+BATCH_BYTES = 2**20  # with as much as these take as tables, a seal needs 8 MB
 SENT: Final = b'{"sent"'  # how the line of a call begins
 SHORTEST_CALL: Final = 150  # bytes of such a line, at least
 QUARANTINE = "quarantine"  # in a results folder
