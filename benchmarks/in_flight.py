@@ -4,39 +4,37 @@
     python -m benchmarks.in_flight --quick
 
 A case is so many calls in flight at a latency; ideal is one call after the other in every slot. A leg runs
-in a process and on a core of its own, against a simulator of its own on the others: a run of asyncbench
-(prices, grading, journal, Parquet) over the openai SDK, and a bare loop over the same SDK with as many
-connections. All calls of a case take equally long: the hard case, for what starts together ends together.
+in a process and on a core of its own, against a simulator of its own on the others: `asyncbench run` as a
+person starts it (prices, grading, journal, Parquet), over the openai SDK, and a bare loop over the same SDK
+with as many connections. All calls of a case take equally long: the hard case, for what starts together ends
+together.
 """
 
 import argparse
 import asyncio
+import json
 import multiprocessing
 import os
+import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from asyncbench import generate, run_sweep
-from asyncbench.config import sweep_from
-from asyncbench.engine.budget import Cap
+from asyncbench import generate
 from asyncbench.problems import open_set
-from asyncbench.records import Outcome
-from asyncbench.run.picture import Lanes
-from asyncbench.run.progress import Quiet
 from asyncbench.simulator.settings import Settings
 from benchmarks import bare, cores
+from benchmarks.weighed import peak_bytes
 
-MIB = 2**20
-LOOK_EVERY_S = 0.1
 CELLS = 72  # of llm_arithmetic: its problems come in multiples of it
 QUICK = 6  # calls of a quick look, for each in flight
 
@@ -60,70 +58,55 @@ CASES = {
 }
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """What is known of a leg."""
 
-    ended_s: Sequence[float] = ()  # of each call, ascending, since the first start
-    latency_s: Sequence[float] = ()  # of each call
+    ended_s: Sequence[float]  # of each call, ascending, since the first start
+    latency_s: Sequence[float]  # of each call
     lag_s: Sequence[float] = ()  # of the event loop, at the end of each call; asyncbench alone tells
-    memory: list[tuple[int, int]] = field(default_factory=list)  # calls done, bytes; now and then
-    cpu_s: float = 0.0
+    peak_bytes: int
+    cpu_s: float
     most_in_flight: int = 0  # as the server saw it
-
-    def look(self, done: int) -> None:
-        """Note the memory of this process."""
-        self.memory.append((done, psutil.Process().memory_info().rss))
 
 
 # ── the legs ─────────────────────────────────────────────────────────────────────────────────
 
 
-class Gauge(Quiet):
-    """A screen that shows nothing and watches the memory."""
-
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
-
-    async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:  # noqa: ARG002  no budget
-        """Look until cancelled."""
-        while True:
-            self._seen.look(sum(one.done for one in lanes.values()))
-            await asyncio.sleep(LOOK_EVERY_S)
-
-
 def asyncbench_leg(case: Case, url: str, problems: Path) -> Seen:
-    """Run a sweep; when its calls ended stands in its attempts."""
-    seen = Seen()
-    with tempfile.TemporaryDirectory() as out:
+    """Run a sweep by the command; when its calls ended stands in its attempts."""
+    with tempfile.TemporaryDirectory() as place:
         model = {
             "model": "simulated/oracle",
             "base_url": f"{url}/v1",
             "concurrency": case.in_flight,
             "price": {"input": 1.0, "output": 2.0},
         }
-        given = {"name": "in-flight", "problems": [str(problems)], "models": [model], "out": f"{out}/r"}
-        summary = asyncio.run(run_sweep(sweep_from(given), screen=Gauge(seen)))
-        seen.cpu_s = time.process_time()
-        (counters,) = summary.models.values()
-        assert counters.outcomes[Outcome.CORRECT] == counters.planned == counters.attempts, summary.as_text()
-        attempts = ds.dataset(f"{out}/r/attempts").to_table(["started_at", "latency_s", "loop_lag_s"])
+        sweep, told = Path(place, "sweep.yaml"), Path(place, "peak")
+        given = {"name": "in-flight", "problems": [str(problems)], "models": [model], "out": f"{place}/r"}
+        sweep.write_text(json.dumps(given))  # which is YAML, too
+        run = [sys.executable, "-m", "benchmarks.weighed", str(told), "run", str(sweep), "--quiet"]
+        subprocess.run(run, check=True, stdout=subprocess.DEVNULL)  # noqa: S603  our own interpreter
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        columns = ["started_at", "latency_s", "loop_lag_s", "status"]
+        attempts = ds.dataset(f"{place}/r/attempts").to_table(columns)
+        peak = int(told.read_text())
+    assert attempts["status"].to_pylist() == ["ok"] * open_set(problems).rows
     started_s = attempts["started_at"].cast(pa.int64()).to_numpy() / 1e6
     latency_s = attempts["latency_s"].to_numpy()
-    ended_s = sorted((started_s + latency_s - started_s.min()).tolist())
-    lag_s = attempts["loop_lag_s"].to_numpy().tolist()
-    return replace(seen, ended_s=ended_s, latency_s=latency_s.tolist(), lag_s=lag_s)
+    return Seen(
+        ended_s=sorted((started_s + latency_s - started_s.min()).tolist()),
+        latency_s=latency_s.tolist(),
+        lag_s=attempts["loop_lag_s"].to_numpy().tolist(),
+        peak_bytes=peak,
+        cpu_s=used.ru_utime + used.ru_stime,
+    )
 
 
 def bare_leg(case: Case, url: str, problems: Path) -> Seen:
     """Ask with nothing but the SDK."""
-    seen, ended_s, latency_s = Seen(), list[float](), list[float]()
+    ended_s, latency_s = list[float](), list[float]()
     questions = (problem.question for problem in open_set(problems).read())
-
-    async def look() -> None:
-        while True:
-            seen.look(len(ended_s))
-            await asyncio.sleep(LOOK_EVERY_S)
 
     async def loop() -> None:
         async with bare.openai_client(url, connections=case.in_flight) as client:
@@ -135,13 +118,11 @@ def bare_leg(case: Case, url: str, problems: Path) -> Seen:
                 ended_s.append(time.perf_counter() - started_s)
                 latency_s.append(time.perf_counter() - sent_s)
 
-            looking = asyncio.create_task(look())
             started_s = time.perf_counter()
             await bare.all_of(questions, call, at_once=case.in_flight)
-            looking.cancel()
 
     asyncio.run(loop())
-    return replace(seen, ended_s=ended_s, latency_s=latency_s, cpu_s=time.process_time())
+    return Seen(ended_s=ended_s, latency_s=latency_s, peak_bytes=peak_bytes(), cpu_s=time.process_time())
 
 
 LEGS: dict[str, Callable[[Case, str, Path], Seen]] = {"asyncbench": asyncbench_leg, "bare": bare_leg}
@@ -176,7 +157,6 @@ def told(name: str, leg: str, seen: Seen, case: Case) -> str:
     ended_s, calls = seen.ended_s, len(seen.ended_s)
     ramp_s, tail_s = ended_s[case.in_flight - 1], ended_s[-1] - ended_s[-case.in_flight - 1]
     per_s = rate(seen, case)
-    memory = ", ".join(f"{_memory(seen, share * calls):.0f} at {share:.0%}" for share in (0.2, 0.6, 0.95))
     lag = f"; loop lag {_spread(seen.lag_s)}" if seen.lag_s else ""
     return "\n".join(
         [
@@ -186,13 +166,9 @@ def told(name: str, leg: str, seen: Seen, case: Case) -> str:
             f"  ramp: the first {case.in_flight:,} in {ramp_s:.1f} s; tail: the last in {tail_s:.1f} s",
             f"  latency, client's delay included: {_spread(seen.latency_s)}{lag}",
             f"  client CPU {seen.cpu_s / calls * 1e6:.0f} µs a call, start and end included",
-            f"  memory {max(held for _, held in seen.memory) / MIB:.0f} MiB at most; {memory}",
+            f"  memory {seen.peak_bytes / 1e6:.0f} MB at most",
         ]
     )
-
-
-def _memory(seen: Seen, done: float) -> float:
-    return max(held for calls, held in seen.memory if calls <= done) / MIB
 
 
 def _spread(seconds: Sequence[float]) -> str:

@@ -6,7 +6,7 @@ FILE gets the bytes. The process is new, so that nothing but the command is in i
 import sys
 from pathlib import Path
 
-from asyncbench.cli import main
+from asyncbench.__main__ import main
 
 
 def peak_bytes() -> int:
