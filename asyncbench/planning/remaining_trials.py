@@ -118,7 +118,7 @@ def left_by_model(
     ids, closed, passed = {}, {}, {}
     if done or needless:
         ids = {model.alias: ids_of(sweep, model, sets[model.alias], limit=limit) for model in models}
-        closed, passed = looked_up(ids, done), looked_up(ids, needless)
+        closed, passed = looked_up(ids.items(), done), looked_up(ids.items(), needless)
     for model in models:
         conditions, alias = sweep.conditions_of(model.alias), model.alias
         alike = (places_of(sweep, model), tuple(condition.name for condition in conditions))

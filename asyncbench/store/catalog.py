@@ -1,5 +1,6 @@
 """What a results folder already holds: its tables, what is finished, what it cost so far."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -166,11 +167,11 @@ def known_trials(folder: Path | str, *, again: Collection[Outcome] = ()) -> Know
 
 
 def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
-    finished, failed = list[Any](), list[Any]()
+    finished, failed = defaultdict[str, list[Any]](list), list[Any]()
     repeated = dict[str, Outcome]()
     # asked again, and answered, but not graded yet: what was paid for is not forgotten
     answered = pa.array(snapshot.unfinished.replies, pa.string())
-    for batch in snapshot.batches("trials", ["trial_id", "outcome"], rows=_MANY):
+    for batch in snapshot.batches("trials", ["trial_id", "outcome", "model"], rows=_MANY, coded=["model"]):
         for outcome in again:
             found = batch["trial_id"].filter(_is(outcome, batch["outcome"]))
             repeated.update(dict.fromkeys(texts(found), outcome))
@@ -179,10 +180,13 @@ def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
             pc.is_in(batch["outcome"], value_set=names), pc.is_in(batch["trial_id"], value_set=answered)
         )
         closed = batch.filter(pc.invert(others))
-        finished.append(closed["trial_id"])
         failed.append(closed["trial_id"].filter(_is(Outcome.FAILED, closed["outcome"])))
+        for alias in pc.unique(closed["model"]).to_pylist():  # a part has but one
+            finished[alias].append(closed["trial_id"].filter(pc.equal(closed["model"], pa.scalar(alias))))
     return KnownTrials(
-        finished=IdSet(pa.chunked_array(finished, pa.string())),
+        finished=IdSet.of_models(
+            {alias: pa.chunked_array(ids, pa.string()) for alias, ids in finished.items()}
+        ),
         failed=IdSet(pa.chunked_array(failed, pa.string())),
         again=repeated,
         seen=snapshot,

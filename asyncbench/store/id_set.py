@@ -1,6 +1,6 @@
 """Ids of trials as a column of Arrow: a million take 36 MB, where a set of Python takes 200."""
 
-from collections.abc import Iterable, Iterator, Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final, Self, TypeAlias, cast
@@ -26,8 +26,10 @@ class IdSet(AbstractSet[str]):
     `among` looks up a column of them. For a single `in`, a set of Python is made, once.
     """
 
-    def __init__(self, column: IdColumn) -> None:
+    def __init__(self, column: IdColumn, by_model: Mapping[str, IdColumn] | None = None) -> None:
+        """Hold a column; `by_model`: the same ids by the alias that was asked, as far as that is known."""
         self.column = column
+        self._by_model = by_model or {}
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> Self:
@@ -35,12 +37,17 @@ class IdSet(AbstractSet[str]):
         return cls(pa.chunked_array([list(dict.fromkeys(ids))], pa.string()))
 
     @classmethod
+    def of_models(cls, by_model: Mapping[str, IdColumn]) -> Self:
+        """Return the set of the ids of several models, by alias."""
+        return cls(strung(by_model.values()), by_model)
+
+    @classmethod
     def _from_iterable(cls, it: Iterable[Any]) -> AbstractSet[Any]:  # Any: as the base class has it
         return frozenset(it)
 
     def __or__(self, others: AbstractSet[Any]) -> "IdSet":  # Any: as the base class has it
         new = IdSet.of(others)
-        return IdSet(strung([self.column, new._without(self)]))
+        return IdSet(strung([self.column, new._without(self)]), self._by_model)
 
     def among(self, ids: IdColumn) -> IdColumn:
         """Return which of some ids are in this set, as a column of booleans.
@@ -52,9 +59,28 @@ class IdSet(AbstractSet[str]):
         rows, found = max(LEAST, len(self) // 4), []
         for start in range(0, len(ids), rows):
             block = ids.slice(start, rows).combine_chunks()
-            here = self.column.filter(pc.is_in(self.column, value_set=block))
+            here = self.column
+            if len(here) > len(block):
+                here = here.filter(pc.is_in(here, value_set=block))
             found.append(pc.is_in(block, value_set=here))
         return pa.chunked_array(found, pa.bool_())
+
+    def among_each(self, ids: Iterable[tuple[str, IdColumn]]) -> dict[str, IdColumn]:
+        """Return which of each model's ids are in this set, by alias.
+
+        They are looked up among its own first, which are few; only what is not found there is held.
+        """
+        masks, missed = dict[str, IdColumn](), dict[str, IdColumn]()
+        for alias, column in ids:
+            masks[alias] = IdSet(self._by_model.get(alias, strung(()))).among(column)
+            missed[alias] = column.filter(pc.invert(masks[alias]))
+        if sum(pc.sum(mask).as_py() or 0 for mask in masks.values()) < len(self):
+            others, start = self.among(strung(missed.values())), 0
+            for alias, column in missed.items():
+                mask, its = masks[alias].combine_chunks(), others.slice(start, len(column)).combine_chunks()
+                masks[alias] = pa.chunked_array([pc.replace_with_mask(mask, pc.invert(mask), its)])
+                start += len(column)
+        return masks
 
     @cached_property
     def _held(self) -> frozenset[str]:

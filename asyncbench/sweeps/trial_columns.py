@@ -2,9 +2,9 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from asyncbench.suites import SUITES
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 ROWS: Final = 65_536  # of a problem set at a time, where few columns are read
+Slots = Mapping["Slot", IdColumn]  # the trials of a model, or which of them
 Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
 
 
@@ -83,9 +84,6 @@ def numbered(table: pa.Table, names: Sequence[str]) -> tuple[IdColumn, pa.Table]
     return pa.chunked_array([numbers.cast(pa.int32())]), table.select(list(names)).take(firsts)
 
 
-ModelIds = Mapping[str, Mapping[Slot, IdColumn]]  # by alias
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
     """Which trials of a model need no call."""
@@ -143,16 +141,24 @@ def _ids(
     return made
 
 
-def looked_up(ids: ModelIds, known: IdSet) -> dict[str, dict[Slot, IdColumn]]:
-    """Return of each trial whether it is known: all are looked up together, which takes the least time."""
-    mask = known.among(strung(column for slots in ids.values() for column in slots.values()))
-    start = 0
-    found: dict[str, dict[Slot, IdColumn]] = {}
-    for alias, slots in ids.items():
-        for slot, column in slots.items():
-            found.setdefault(alias, {})[slot] = mask.slice(start, len(column))
-            start += len(column)
-    return found
+def looked_up(ids: Iterable[tuple[str, Slots]], known: IdSet) -> dict[str, dict[Slot, IdColumn]]:
+    """Return which trials are known, by alias; `ids` are made one model after the other, and let go."""
+    lengths = dict[str, dict[Slot, int]]()
+
+    def columns() -> Iterator[tuple[str, IdColumn]]:
+        for alias, slots in ids:
+            lengths[alias] = {slot: len(column) for slot, column in slots.items()}
+            yield alias, strung(slots.values())
+
+    return {alias: _slots(mask, lengths[alias]) for alias, mask in known.among_each(columns()).items()}
+
+
+def _slots(column: IdColumn, lengths: Mapping[Slot, int]) -> dict[Slot, IdColumn]:
+    ends = accumulate(lengths.values())
+    return {
+        slot: column.slice(end - lengths[slot], lengths[slot])
+        for slot, end in zip(lengths, ends, strict=True)
+    }
 
 
 def closed_trials(
@@ -172,22 +178,27 @@ def closed_trials(
         finished: trials that need no call.
         failed: those of them without a reply.
     """
-    ids = {model.alias: ids_of(sweep, model, sets[model.alias], limit=limit) for model in models}
-    done, lost = looked_up(ids, finished), looked_up(ids, failed)
+    lost, nobodys = dict[str, int](), dict[str, Slots]()
+
+    def ids() -> Iterator[tuple[str, Slots]]:
+        for model in models:
+            made = ids_of(sweep, model, sets[model.alias], limit=limit)
+            lost[model.alias] = _count(failed.among(strung(made.values())))
+            nobodys[model.alias] = {slot: pc.is_null(column) for slot, column in made.items()}
+            yield model.alias, made
+
     return {
         alias: Closed(
-            done=_count(done[alias]),
-            failed=_count(lost[alias]),
-            rows={
-                slot: _bytes(pc.or_(mask, pc.is_null(ids[alias][slot]))) for slot, mask in done[alias].items()
-            },
+            done=sum(map(_count, slots.values())),
+            failed=lost[alias],
+            rows={slot: _bytes(pc.or_(mask, nobodys[alias][slot])) for slot, mask in slots.items()},
         )
-        for alias in ids
+        for alias, slots in looked_up(ids(), finished).items()
     }
 
 
-def _count(masks: Mapping[Slot, IdColumn]) -> int:
-    return sum(pc.sum(mask).as_py() or 0 for mask in masks.values())
+def _count(mask: IdColumn) -> int:
+    return pc.sum(mask).as_py() or 0
 
 
 def _bytes(mask: IdColumn) -> bytes:
