@@ -1,8 +1,9 @@
 """What the finished trials of a results folder used, by their way of asking and their cell."""
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +12,7 @@ import pyarrow.compute
 
 from asyncbench.planning.estimates import Needs, StraightLine
 from asyncbench.records import Outcome
-from asyncbench.store import IdColumn, IdSet, Snapshot, steady, strung
+from asyncbench.store import IdColumn, IdSet, Snapshot, steady, strung, together
 from asyncbench.sweeps import CELL, Cell, numbered
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
@@ -21,7 +22,11 @@ REMEMBERED: Final = 64  # replies of a cell: more tell little more
 POINTS: Final = 5_000  # of a way, to learn what a token takes
 
 _SAME: Final = ("input_tokens", "output_tokens")  # of a trial and of the call that gave its answer
+_USED: Final = (*_SAME, "reused_from", "attempts", "latency_s", "cost_usd")
+_OF_TRIALS: Final = ("trial_id", "model", *CELL, "outcome", *_USED)
 _OF_CALLS: Final = ("trial_id", "attempt", "status", "cost_usd", *_SAME)
+_WORDS: Final = ("model", *CELL[:-1], "reused_from", "outcome")  # columns of few different texts
+_MANY: Final = 65_536  # rows at a time: few columns are read
 
 
 class Way(NamedTuple):
@@ -95,14 +100,10 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mappi
     Raises:
         StoreError: the folder cannot be read.
     """
-    known = IdSet(strung(finished.values()))
-    askings, counts = list(finished), enumerate(map(len, finished.values()))
-    of = pa.chunked_array([pa.repeat(pa.scalar(number, pa.int32()), ids) for number, ids in counts])
-    rows, cells = steady(folder, lambda seen: _rows(seen, known))
-    rows = rows.append_column("asking", of.take(rows["trial_id"]))
+    rows, cells = steady(folder, lambda seen: _rows(seen, finished))
     # without threads: the order of rows decides what is drawn, and two plans of a folder shall say the same
     groups = rows.group_by(["asking", "cell"], use_threads=False)
-    found = groups.aggregate([(name, "list") for name in Measured._fields])
+    found, askings = groups.aggregate([(name, "list") for name in Measured._fields]), list(finished)
     ways = dict[Way, dict[Cell, pa.Table]]()
     for i, row in enumerate(found.select(["asking", "cell"]).to_pylist()):
         cell, (alias, condition) = cells[row["cell"]], askings[row["asking"]]
@@ -112,26 +113,57 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mappi
     return {way: seen_of(trials) for way, trials in ways.items()}
 
 
-def _rows(seen: Snapshot, known: IdSet) -> tuple[pa.Table, Sequence[Cell]]:
-    """Return what known trials used, and the cells that its rows number; ids are places among those known.
+def _rows(seen: Snapshot, finished: Mapping[tuple[str, str], IdColumn]) -> tuple[pa.Table, Sequence[Cell]]:
+    """Return what finished trials used, with the numbers of their asking and of their cell, and the cells."""
+    by_model, askings = dict[str, list[IdColumn]](), list[Any]()
+    for number, ((alias, _), ids) in enumerate(finished.items()):  # one model's after the other's
+        by_model.setdefault(alias, []).append(ids)
+        askings.append(pa.repeat(pa.scalar(number, pa.int32()), len(ids)))
+    known = IdSet.of_models({alias: strung(columns) for alias, columns in by_model.items()})
+    cells, parts = dict[Cell, int](), list[pa.Table]()
 
-    A million ids take more memory than all else: few columns are read at a time.
-    """
-    at = known.places(seen.read("trials", ["trial_id"])["trial_id"])
-    cell, firsts = numbered(seen.read("trials", CELL).filter(pc.is_valid(at)), CELL)
-    rows = seen.read("trials", ["reused_from", *_SAME, "outcome", "latency_s", "cost_usd"])
-    rows = rows.append_column("trial_id", at).filter(pc.is_valid(at)).append_column("cell", cell)
-    replied = pc.not_equal(rows["outcome"], pa.scalar(Outcome.FAILED.value))
-    rows = rows.drop_columns("outcome").append_column("replied", replied)
-    calls = seen.read("attempts", _OF_CALLS[1:])
-    places = known.places(seen.read("attempts", ["trial_id"])["trial_id"])
+    def ids_by_model() -> Iterator[tuple[str, IdColumn]]:
+        batches = seen.batches("trials", _OF_TRIALS, rows=_MANY, coded=_WORDS)
+        for alias, of_model in groupby(batches, lambda batch: str(batch["model"][0])):  # a part has but one
+            part = pa.Table.from_batches(of_model).unify_dictionaries()
+            parts.append(_with_numbers(part, cells))
+            yield alias, part["trial_id"]
+
+    chunks = [chunk for places in known.places_each(ids_by_model()) for chunk in places.chunks]
+    at: IdColumn = pa.chunked_array(chunks, pa.int32())
+    rows = pa.concat_tables(parts).append_column("trial_id", at)
+    rows = rows.filter(pc.is_valid(at)) if at.null_count else rows
     # A failed trial costs a forecast nothing; one that was taken over costs what it says.
-    answers = cost_of_answers(rows, calls.append_column("trial_id", places).filter(pc.is_valid(places)))
-    at = pc.index_in(rows["trial_id"], value_set=answers["trial_id"].combine_chunks())
-    cost = pc.coalesce(answers["cost_usd"].combine_chunks().take(at), rows["cost_usd"])
-    cost = pc.if_else(replied, cost, pa.scalar(0.0))
-    rows = rows.set_column(rows.schema.get_field_index("cost_usd"), "cost_usd", cost)
-    return rows, [Cell(**row) for row in firsts.to_pylist()]
+    cost = pc.if_else(rows["replied"], _costs(seen, rows, known), pa.scalar(0.0))
+    asking = pa.chunked_array(askings, pa.int32()).take(rows["trial_id"])
+    used = {name: rows[name] for name in ("cell", "replied", *_SAME, "latency_s")}
+    return pa.table(used | {"asking": asking, "cost_usd": cost}), list(cells)
+
+
+def _with_numbers(trials: pa.Table, cells: dict[Cell, int]) -> pa.Table:
+    """Return what trials used, each with the number of its cell; new ones are added to `cells`."""
+    number, firsts = numbered(trials, CELL)
+    of = [cells.setdefault(Cell(**row), len(cells)) for row in firsts.to_pylist()]
+    columns = {name: trials[name] for name in _USED}
+    columns["replied"] = pc.not_equal(trials["outcome"], pa.scalar(Outcome.FAILED.value))
+    return pa.table(columns | {"cell": pa.array(of, pa.int32()).take(number)})
+
+
+def _costs(seen: Snapshot, rows: pa.Table, known: IdSet) -> IdColumn:
+    """Return what the call cost that gave each trial its answer: a single one cost what the trial says."""
+    several = rows.filter(pc.greater(rows["attempts"], 1))
+    ids, calls = IdSet(known.column.take(several["trial_id"])), list[pa.Table]()
+    for some in together(seen, "attempts", _OF_CALLS, len(ids)) if ids else ():
+        at = ids.places(some["trial_id"])
+        calls.append(some.set_column(0, "trial_id", at).filter(pc.is_valid(at)))
+    if not calls:
+        return rows["cost_usd"]
+    numbers: IdColumn = pa.chunked_array([pa.arange(0, len(ids))]).cast(pa.int32())
+    of_several = several.set_column(several.column_names.index("trial_id"), "trial_id", numbers)
+    answers = cost_of_answers(of_several, pa.concat_tables(calls))
+    found = several["trial_id"].take(answers["trial_id"]).combine_chunks()
+    cost = answers["cost_usd"].combine_chunks().take(pc.index_in(rows["trial_id"], value_set=found))
+    return pc.coalesce(cost, rows["cost_usd"])
 
 
 def cost_of_answers(trials: pa.Table, calls: pa.Table) -> pa.Table:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.compute
 
@@ -110,50 +110,71 @@ def left_by_model(
     Trials that were skipped, for enough was known of their cells, are neither left nor finished. No id is
     made where nothing is finished or skipped.
     """
-    done = finished if isinstance(finished, IdSet) else IdSet.of(finished)
-    needless = IdSet.of(skipped)
-    by_model: dict[str, Left] = {}
-    shaped: dict[object, Mapping[Slot, ShapedProblems]] = {}
-    fresh: dict[object, Left] = {}
-    ids, closed, passed = {}, {}, {}
-    if done or needless:
-        ids = {model.alias: ids_of(sweep, model, sets[model.alias], limit=limit) for model in models}
-        closed, passed = looked_up(ids.items(), done), looked_up(ids.items(), needless)
+    closed = _closed_slots(sweep, models, sets, limit, IdSet.of(finished), IdSet.of(skipped))
+    shaped, counted = dict[object, Mapping[Slot, ShapedProblems]](), dict[object, Left]()
+    by_model = dict[str, Left]()
     for model in models:
         conditions, alias = sweep.conditions_of(model.alias), model.alias
         alike = (places_of(sweep, model), tuple(condition.name for condition in conditions))
         if alike not in shaped:
             shaped[alike] = shaped_problems(conditions, sets[alias], sweep.repeats, limit=limit)
-        if ids:
-            by_model[alias] = _left_of(shaped[alike], ids[alias], closed[alias], passed[alias])
-            continue
-        if alike not in fresh:
-            fresh[alike] = _left_of(shaped[alike], {}, {}, {})
-        by_model[alias] = fresh[alike]
+        one = alias if closed else alike
+        if one not in counted:
+            counted[one] = _left_of(shaped[alike], closed.get(alias, {}))
+        by_model[alias] = counted[one]
     return by_model
 
 
-def _left_of(
-    shaped: Mapping[Slot, ShapedProblems],
-    ids: Mapping[Slot, IdColumn],
-    finished: Mapping[Slot, IdColumn],
-    skipped: Mapping[Slot, IdColumn],
-) -> Left:
-    """Return what is left of a model's trials, by which are finished or skipped; without ids none is."""
+class _ClosedSlot(NamedTuple):
+    """What of the trials of a slot is finished, and what is neither that nor skipped."""
+
+    ids: IdColumn  # of the finished
+    finished: IdColumn  # of booleans, one for each problem
+    left: IdColumn
+
+
+def _closed_slots(
+    sweep: Sweep,
+    models: Sequence[Model],
+    sets: Mapping[str, tuple[AskedSet, ...]],
+    limit: int | None,
+    finished: IdSet,
+    skipped: IdSet,
+) -> dict[str, dict[Slot, _ClosedSlot]]:
+    """Return what is finished or skipped, by alias; empty where nothing is."""
+    if not finished and not skipped:
+        return {}
+    ids = {model.alias: ids_of(sweep, model, sets[model.alias], limit=limit) for model in models}
+    found, passed = looked_up(ids.items(), finished), looked_up(ids.items(), skipped)
+    closed = dict[str, dict[Slot, _ClosedSlot]]()
+    for alias in found:
+        of_model = closed[alias] = dict[Slot, _ClosedSlot]()
+        for slot, column in ids.pop(alias).items():
+            needed = pc.invert(passed[alias][slot])
+            done = pc.and_(found[alias][slot], needed)
+            kept = column if pc.all(done).as_py() else column.filter(done)
+            of_model[slot] = _ClosedSlot(kept, done, pc.and_(needed, pc.invert(done)))
+    return closed
+
+
+def _left_of(shaped: Mapping[Slot, ShapedProblems], closed: Mapping[Slot, _ClosedSlot]) -> Left:
+    """Return what is left of a model's trials, of which some are `closed`, or none."""
     first: dict[Shape, tuple[object, ...]] = {}  # where the first trial stands in the order of all
-    shapes, closed, characters = Counter[Shape](), Counter[tuple[str, Cell]](), Counter[tuple[str, Cell]]()
-    found = defaultdict[str, list[IdColumn]](list)
+    shapes, finished, characters = (
+        Counter[Shape](),
+        Counter[tuple[str, Cell]](),
+        Counter[tuple[str, Cell]](),
+    )
+    ids = defaultdict[str, list[IdColumn]](list)
     at = dict[Shape, tuple[AskedSet, int]]()
     for number, (slot, problems) in enumerate(shaped.items()):
         left = pc.is_valid(problems.numbers)
-        if ids:
-            needless = skipped[slot]
-            done = pc.and_(finished[slot], pc.invert(needless))
-            for shape, count, _ in problems.counted(done):
-                closed[slot.condition, shape.cell] += count
+        if known := closed.get(slot):
+            for shape, count, _ in problems.counted(known.finished):
+                finished[slot.condition, shape.cell] += count
                 characters[slot.condition, shape.cell] += count * shape.question
-            found[slot.condition].append(ids[slot].filter(done))
-            left = pc.and_(left, pc.invert(pc.or_(done, needless)))
+            ids[slot.condition].append(known.ids)
+            left = pc.and_(left, known.left)
         for shape, count, row in problems.counted(left):
             shapes[shape] += count
             place = (slot.repeat, (row + 0.5) / problems.asked.rows, slot.set_number, number)
@@ -166,8 +187,8 @@ def _left_of(
             longest[shape.condition] = shape
     return Left(
         shapes=Counter({shape: shapes[shape] for shape in ordered}),
-        finished=closed,
+        finished=finished,
         characters=characters,
-        ids={name: strung(columns) for name, columns in found.items() if any(map(len, columns))},
+        ids={name: strung(columns) for name, columns in ids.items() if any(map(len, columns))},
         longest={name: at[shape] for name, shape in longest.items()},
     )

@@ -21,6 +21,7 @@ from asyncbench.store.catalog import (
     right_ids as right_ids,
     steady as steady,
     texts as texts,
+    together as together,
 )
 from asyncbench.store.checksums import check as check, stamp as stamp
 from asyncbench.store.folder import Store as Store

@@ -204,7 +204,7 @@ def texts(column: "pa.Array[pa.StringScalar]") -> list[str]:
 
 def _histories(snapshot: Snapshot, finished: IdSet) -> dict[str, History]:
     calls: dict[str, tuple[int, float | None]] = {}
-    for rows in _together(snapshot, "attempts", ["trial_id", "attempt", "cost_usd"], len(finished)):
+    for rows in together(snapshot, "attempts", ["trial_id", "attempt", "cost_usd"], len(finished)):
         for row in rows.filter(pc.invert(finished.among(rows["trial_id"]))).to_pylist():
             number, cost = calls.get(row["trial_id"], (0, 0.0))
             unknown = cost is None or row["cost_usd"] is None
@@ -219,8 +219,8 @@ def _histories(snapshot: Snapshot, finished: IdSet) -> dict[str, History]:
     }
 
 
-def _together(snapshot: Snapshot, table: str, columns: Sequence[str], known: int) -> Iterator[pa.Table]:
-    """Yield the rows of many parts together, as many as it takes for few lookups among `known` ids."""
+def together(snapshot: Snapshot, table: str, columns: Sequence[str], known: int) -> Iterator[pa.Table]:
+    """Yield rows of many parts together, as many as it takes for few lookups among so many `known` ids."""
     waiting, rows = list[pa.RecordBatch](), 0
     for batch in snapshot.batches(table, columns, rows=_MANY):
         waiting.append(batch)

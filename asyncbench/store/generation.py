@@ -13,6 +13,7 @@ import errno
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -209,7 +210,9 @@ def exchanged(one: Path, other: Path) -> bool:
 
 def worthwhile(parts: Sequence[Path]) -> bool:
     """Return whether some partition of a table has so many small parts that readers feel it."""
-    return any(len(small) >= MANY_PARTS for small, _ in _partitions(parts))
+    crowded = Counter(path.parent for path in parts)
+    some = [path for path in parts if crowded[path.parent] >= MANY_PARTS]  # of the others none is opened
+    return any(len(small) >= MANY_PARTS for small, _ in _partitions(some))
 
 
 def compact(generation: Generation) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Final, Self, TypeAlias, cast
 
 import pyarrow as pa
@@ -33,8 +33,8 @@ class IdSet(AbstractSet[str]):
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> Self:
-        """Return the set of some ids."""
-        return cls(pa.chunked_array([list(dict.fromkeys(ids))], pa.string()))
+        """Return the set of some ids; one that is a set already is returned as it is."""
+        return ids if isinstance(ids, cls) else cls(pa.chunked_array([list(dict.fromkeys(ids))], pa.string()))
 
     @classmethod
     def of_models(cls, by_model: Mapping[str, IdColumn]) -> Self:
@@ -65,22 +65,27 @@ class IdSet(AbstractSet[str]):
             found.append(pc.is_in(block, value_set=here))
         return pa.chunked_array(found, pa.bool_())
 
-    def among_each(self, ids: Iterable[tuple[str, IdColumn]]) -> dict[str, IdColumn]:
-        """Return which of each model's ids are in this set, by alias.
+    def places_each(self, ids: Iterable[tuple[str, IdColumn]]) -> list[IdColumn]:
+        """Return where in this set each of some models' ids is, as `places` does.
 
-        They are looked up among its own first, which are few; only what is not found there is held.
+        A model's, by alias, are looked up among its own first, which are few; only what is not there is held.
         """
-        masks, missed = dict[str, IdColumn](), dict[str, IdColumn]()
+        starts = dict(
+            zip(self._by_model, accumulate(map(len, self._by_model.values()), initial=0), strict=False)
+        )
+        found, missed = list[IdColumn](), list[IdColumn]()
         for alias, column in ids:
-            masks[alias] = IdSet(self._by_model.get(alias, strung(()))).among(column)
-            missed[alias] = column.filter(pc.invert(masks[alias]))
-        if sum(pc.sum(mask).as_py() or 0 for mask in masks.values()) < len(self):
-            others, start = self.among(strung(missed.values())), 0
-            for alias, column in missed.items():
-                mask, its = masks[alias].combine_chunks(), others.slice(start, len(column)).combine_chunks()
-                masks[alias] = pa.chunked_array([pc.replace_with_mask(mask, pc.invert(mask), its)])
-                start += len(column)
-        return masks
+            own = IdSet(self._by_model.get(alias, strung(()))).places(column)
+            found.append(pc.add(own, pa.scalar(starts.get(alias, 0), pa.int32())))
+            missed.append(column.filter(pc.is_null(own)))
+        if sum(len(places) - places.null_count for places in found) < len(self):
+            others, start = self.places(strung(missed)), 0
+            for i, (places, left) in enumerate(zip(found, missed, strict=True)):
+                its = others.slice(start, len(left)).combine_chunks()
+                every = places.combine_chunks()
+                found[i] = pa.chunked_array([pc.replace_with_mask(every, pc.is_null(every), its)])
+                start += len(left)
+        return found
 
     @cached_property
     def _held(self) -> frozenset[str]:

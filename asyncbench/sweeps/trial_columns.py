@@ -150,15 +150,13 @@ def looked_up(ids: Iterable[tuple[str, Slots]], known: IdSet) -> dict[str, dict[
             lengths[alias] = {slot: len(column) for slot, column in slots.items()}
             yield alias, strung(slots.values())
 
-    return {alias: _slots(mask, lengths[alias]) for alias, mask in known.among_each(columns()).items()}
+    masks = map(pc.is_valid, known.places_each(columns()))
+    return {alias: _cut(mask, lengths[alias]) for alias, mask in zip(lengths, masks, strict=True)}
 
 
-def _slots(column: IdColumn, lengths: Mapping[Slot, int]) -> dict[Slot, IdColumn]:
-    ends = accumulate(lengths.values())
-    return {
-        slot: column.slice(end - lengths[slot], lengths[slot])
-        for slot, end in zip(lengths, ends, strict=True)
-    }
+def _cut(column: IdColumn, lengths: Mapping[Slot, int]) -> dict[Slot, IdColumn]:
+    starts = accumulate(lengths.values(), initial=0)
+    return {slot: column.slice(next(starts), length) for slot, length in lengths.items()}
 
 
 def closed_trials(
