@@ -1,8 +1,9 @@
 """TokensAndCost that are only partly known: sums, ranges, and what a token takes by the calls seen."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Generic, NamedTuple, Self, TypeVar
 
 Number = TypeVar("Number", float, "Range")
@@ -82,22 +83,23 @@ class StraightLine(NamedTuple):
             points: so many pieces of a kind, of the other, and what they took.
         """
         known = list(points)
-        first, second = _slopes(known)
-        fitted = sum(first * x + second * y for x, y, _ in known)
-        whole = sum(z for _, _, z in known)
+        xs, ys, zs = zip(*known, strict=True) if known else ((), (), ())
+        first, second = _slopes(xs, ys, zs)
+        fitted = sum([first * x + second * y for x, y in zip(xs, ys, strict=True)])
+        whole = sum(zs)
         if not known or (whole > 0 and fitted <= 0):
             return None
         scale = whole / fitted if fitted > 0 else 0.0
         first, second = first * scale, second * scale
-        squares = sum((z - first * x - second * y) ** 2 for x, y, z in known)
+        squares = sum([(z - first * x - second * y) ** 2 for x, y, z in known])
         error = math.sqrt(squares / max(len(known) - 2, 1) * len(known)) / whole if whole > 0 else 0.0
         return cls(first, second, error)
 
 
-def _slopes(points: list[tuple[float, float, float]]) -> tuple[float, float]:
+def _slopes(xs: Sequence[float], ys: Sequence[float], zs: Sequence[float]) -> tuple[float, float]:
     """Return the two slopes; where one would be below zero, the other explains it all."""
-    xx, yy, xy = (sum(p[i] * p[j] for p in points) for i, j in ((0, 0), (1, 1), (0, 1)))
-    xz, yz = (sum(p[i] * p[2] for p in points) for i in (0, 1))
+    xx, yy, xy = sum(map(mul, xs, xs)), sum(map(mul, ys, ys)), sum(map(mul, xs, ys))
+    xz, yz = sum(map(mul, xs, zs)), sum(map(mul, ys, zs))
     determinant = xx * yy - xy * xy
     if determinant > 1e-9 * xx * yy:
         first, second = (xz * yy - yz * xy) / determinant, (yz * xx - xz * xy) / determinant

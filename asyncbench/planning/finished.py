@@ -101,6 +101,7 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mappi
         StoreError: the folder cannot be read.
     """
     rows, cells = steady(folder, lambda seen: _rows(seen, finished))
+    pa.default_memory_pool().release_unused()  # to the system: reading took far more
     # without threads: the order of rows decides what is drawn, and two plans of a folder shall say the same
     groups = rows.group_by(["asking", "cell"], use_threads=False)
     found, askings = groups.aggregate([(name, "list") for name in Measured._fields]), list(finished)
@@ -149,7 +150,7 @@ def _with_numbers(trials: pa.Table, cells: dict[Cell, int]) -> pa.Table:
     return pa.table(columns | {"cell": pa.array(of, pa.int32()).take(number)})
 
 
-def _costs(seen: Snapshot, rows: pa.Table, known: IdSet) -> IdColumn:
+def _costs(seen: Snapshot, rows: pa.Table, known: IdSet) -> Any:  # a column
     """Return what the call cost that gave each trial its answer: a single one cost what the trial says."""
     several = rows.filter(pc.greater(rows["attempts"], 1))
     ids, calls = IdSet(known.column.take(several["trial_id"])), list[pa.Table]()
@@ -158,8 +159,8 @@ def _costs(seen: Snapshot, rows: pa.Table, known: IdSet) -> IdColumn:
         calls.append(some.set_column(0, "trial_id", at).filter(pc.is_valid(at)))
     if not calls:
         return rows["cost_usd"]
-    numbers: IdColumn = pa.chunked_array([pa.arange(0, len(ids))]).cast(pa.int32())
-    of_several = several.set_column(several.column_names.index("trial_id"), "trial_id", numbers)
+    numbers = pa.array(range(len(ids)), pa.int32())
+    of_several = several.drop_columns("trial_id").append_column("trial_id", numbers)
     answers = cost_of_answers(of_several, pa.concat_tables(calls))
     found = several["trial_id"].take(answers["trial_id"]).combine_chunks()
     cost = answers["cost_usd"].combine_chunks().take(pc.index_in(rows["trial_id"], value_set=found))
@@ -209,7 +210,7 @@ def seen_of(cells: Mapping[Cell, pa.Table]) -> SeenUse:
     some = every
     if len(every) > POINTS:
         some = every.take(random.Random(0).sample(range(len(every)), POINTS))  # noqa: S311  repeatable
-    points = list(map(Measured._make, zip(*(column.to_pylist() for column in some.columns), strict=True)))
+    points = list(zip(*(some[name].to_pylist() for name in Measured._fields), strict=True))
     return SeenUse(
         cells={cell: _seen_cell(trials) for cell, trials in cells.items()},
         used=Needs(
@@ -219,16 +220,14 @@ def seen_of(cells: Mapping[Cell, pa.Table]) -> SeenUse:
             cost_usd=_total(every["cost_usd"]),
         ),
         latency=StraightLine.through(
-            (1.0, trial.output_tokens, trial.latency_s)
-            for trial in points
-            if trial.replied and trial.output_tokens is not None and trial.latency_s is not None
+            (1.0, received, latency_s)
+            for replied, _, received, latency_s, _ in points
+            if replied and received is not None and latency_s is not None
         ),
         price=StraightLine.through(
-            (trial.input_tokens, trial.output_tokens, trial.cost_usd)
-            for trial in points
-            if trial.input_tokens is not None
-            and trial.output_tokens is not None
-            and trial.cost_usd is not None
+            (sent, received, usd)
+            for _, sent, received, _, usd in points
+            if sent is not None and received is not None and usd is not None
         ),
     )
 

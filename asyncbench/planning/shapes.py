@@ -38,7 +38,7 @@ class ShapedProblems:
 
     def counted(self, wanted: Any) -> Iterator[tuple[Shape, int, int]]:
         """Yield each shape among the problems that a column of booleans names, how often, and where first."""
-        rows = pa.table({"shape": self.numbers, "row": pa.arange(0, len(self.numbers))})
+        rows = pa.table({"shape": self.numbers, "row": pa.array(range(len(self.numbers)), pa.int32())})
         groups = rows.filter(wanted).group_by("shape").aggregate([([], "count_all"), ("row", "min")])
         for group in groups.to_pylist():
             if group["shape"] is not None:
