@@ -148,3 +148,16 @@ def test_ids_are_looked_up_block_by_block(monkeypatch, least):
     assert known | {"e", "f"} == {"a", "b", "c", "d", "e", "f"}
     assert "c" in known
     assert "x" not in known
+
+
+@pytest.mark.parametrize("least", [1, 100])
+def test_ids_are_found_among_a_models_own_and_under_another_name(monkeypatch, least):
+    monkeypatch.setattr(id_set, "LEAST", least)
+    own = {"a": pa.chunked_array([["1"], ["2"]], pa.string()), "b": pa.chunked_array([["3"]], pa.string())}
+    known = IdSet.of_models(own)
+    asked = {"a": ["2", "3", None], "renamed": ["1", "x"], "b": []}
+    columns = [(alias, pa.chunked_array([ids], pa.string())) for alias, ids in asked.items()]
+    found = [places.to_pylist() for places in known.places_each(columns)]
+    assert found == [[1, 2, None], [0, None], []]
+    assert known == {"1", "2", "3"}
+    assert (known | {"4"}).places_each(columns)[0].to_pylist() == [1, 2, None]
