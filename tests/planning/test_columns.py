@@ -155,7 +155,7 @@ def test_ids_are_found_among_a_models_own_and_under_another_name(monkeypatch, le
     monkeypatch.setattr(id_set, "LEAST", least)
     own = {"a": pa.chunked_array([["1"], ["2"]], pa.string()), "b": pa.chunked_array([["3"]], pa.string())}
     known = IdSet.of_models(own)
-    asked = {"a": ["2", "3", None], "renamed": ["1", "x"], "b": []}
+    asked: dict[str, list[str | None]] = {"a": ["2", "3", None], "renamed": ["1", "x"], "b": []}
     columns = [(alias, pa.chunked_array([ids], pa.string())) for alias, ids in asked.items()]
     found = [places.to_pylist() for places in known.places_each(columns)]
     assert found == [[1, 2, None], [0, None], []]
