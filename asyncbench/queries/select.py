@@ -159,6 +159,7 @@ def asking(folder: Folders, query: str) -> Iterator[Answer]:
             held.close()
             views = held.enter_context(open_views(folders, *map(take_snapshot, folders.paths)))
             with _told_in_one_line(views.sources):
+                views.add_sums()
                 check_select(views.connection, query, VIEWS)
                 return Look(sources=views.sources, batches=views.connection.sql(query).to_arrow_reader(ROWS))
 

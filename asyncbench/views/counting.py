@@ -38,7 +38,7 @@ from asyncbench.views.choosing import (
     raw,
     where_told,
 )
-from asyncbench.views.views import ROWS_OF_TEXTS, Sources, add_sums, add_tables, at_rest
+from asyncbench.views.views import ROWS_OF_TEXTS, SUM_USD, SUMS, Sources, add_sums, add_tables, at_rest
 
 if TYPE_CHECKING:
     import duckdb
@@ -133,6 +133,14 @@ class FolderViews:
         for path in self.chosen.paths:
             yield from iter_problems(path, columns, wanted)
 
+    def add_sums(self, query: str = " ".join(SUMS)) -> None:
+        """Make the views that count, of those that a query names."""
+        add_sums(self.connection, query, folder_column(self.names) if self.chosen.several else "")
+
+    def _asked(self, query: str, values: Mapping[str, object] | None = None) -> "duckdb.DuckDBPyRelation":
+        self.add_sums(query)
+        return self.connection.sql(query, params=values)
+
     def table(self, query: str, values: Mapping[str, object] | None = None) -> pa.Table:
         """Return what a SELECT gives; `$name` in it stands for one of the values.
 
@@ -140,23 +148,24 @@ class FolderViews:
             StoreError: a part of the folder cannot be read.
         """
         with self.sources.telling():
-            found: pa.Table = self.connection.sql(query, params=values).to_arrow_table()
+            found: pa.Table = self._asked(query, values).to_arrow_table()
             return found
 
     def rows(self, query: str, values: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Return the same as rows: column → value. Raises as `table` does."""
         with self.sources.telling():
-            found = self.connection.sql(query, params=values)
+            found = self._asked(query, values)
             return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the same, so many rows at a time, where all would be too much; raises as `table` does."""
         with self.sources.telling():
-            yield from self.connection.sql(query).to_arrow_reader(rows)
+            yield from self._asked(query).to_arrow_reader(rows)
 
     def keep(self, name: str, query: str, values: Mapping[str, object] | None = None) -> None:
         """Read rows once that several queries count: later queries have them as the table `name`."""
         with self.sources.telling():
+            self.add_sums(query)
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}", values)
 
     def put(self, name: str, rows: pa.Table) -> None:
@@ -203,11 +212,11 @@ def open_views(folder: Folders, *snapshots: Snapshot) -> Iterator[FolderViews]:
         for n, (path, snapshot) in enumerate(zip(of.paths, snapshots, strict=True)):
             named = str if of.plain else partial(raw, n=n)
             add_tables(connection, path, snapshot, sources, named=named, loaded=of.loaded)
+        connection.execute(SUM_USD)
         connection.execute(_THEN)
         if not of.plain:
             with sources.telling():
                 names = {**add_chosen(connection, of)}
-        add_sums(connection, folder_column(names) if of.several else "")
         yield FolderViews(connection=connection, sources=sources, snapshots=snapshots, chosen=of, names=names)
 
 

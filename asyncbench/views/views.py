@@ -8,6 +8,7 @@ are no second answer to the same question. `cells`: every count and sum of the f
 DuckDB opens no file. A scan tells its columns and its filter; our own readers fetch just these, checked.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ FROM shares
 # The sum of dollars, exact in any order of rows, as `math.fsum` is: in steps of 2^-80 USD.
 USD_STEPS = 2**80  # of a dollar
 _STEPS = f"{USD_STEPS}.0"
-_SUM_USD = f"CREATE MACRO sum_usd(usd) AS sum((usd * {_STEPS})::HUGEINT)::VARCHAR::DOUBLE / {_STEPS}"
+SUM_USD = f"CREATE MACRO sum_usd(usd) AS sum((usd * {_STEPS})::HUGEINT)::VARCHAR::DOUBLE / {_STEPS}"
 
 # Every call counts, those of trials that are still open or were asked again, too.
 _COST = f"""
@@ -199,12 +200,15 @@ def at_rest(name: str, wanted: pc.Expression | None = None) -> pc.Expression | N
     return AT_REST if wanted is None else wanted & AT_REST
 
 
-def add_sums(connection: "duckdb.DuckDBPyConnection", more: str = "") -> None:
-    """Make `sum_usd`, and the views that count, over the tables of a connection; `more` columns first."""
-    connection.execute(_SUM_USD)
-    for name, query in SUMS.items():
-        whole = f"SELECT {more}, * FROM ({query})" if more else query  # noqa: S608  our words, quoted names
-        connection.execute(f"CREATE VIEW {name} AS {whole}")
+def add_sums(connection: "duckdb.DuckDBPyConnection", query: str, more: str = "") -> None:
+    """Make the views that count, of those that a query names, over the tables; `more` columns first.
+
+    Each takes DuckDB milliseconds to understand, and most queries need none.
+    """
+    for name, counts in SUMS.items():
+        if re.search(rf"\b{name}\b", query, re.IGNORECASE):
+            whole = f"SELECT {more}, * FROM ({counts})" if more else counts  # noqa: S608  our words, quoted names
+            connection.execute(f"CREATE VIEW IF NOT EXISTS {name} AS {whole}")
 
 
 def _batches(

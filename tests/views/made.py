@@ -8,7 +8,7 @@ from asyncbench.store import SCHEMAS, Snapshot
 from asyncbench.store.journal import Unfinished
 from asyncbench.views.choosing import chosen
 from asyncbench.views.counting import FolderViews
-from asyncbench.views.views import Sources, add_sums
+from asyncbench.views.views import SUM_USD, Sources
 
 
 @contextmanager
@@ -17,6 +17,6 @@ def views_of(**tables):
     with duckdb.connect() as connection:
         for name, schema in SCHEMAS.items():
             connection.register(name, tables.get(name, schema.empty_table()))
-        add_sums(connection)
+        connection.execute(SUM_USD)
         seen = Snapshot(files={}, journalled={}, unfinished=Unfinished(), damaged=())
         yield FolderViews(connection=connection, sources=Sources(), snapshots=(seen,), chosen=chosen("made"))
