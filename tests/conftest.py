@@ -23,6 +23,7 @@ LONGEST = (
         "tests/docs/test_blocks.py",
     ),
 )
+COLLECTED_AFTER = 10_000  # objects
 ROOT = Path(__file__).resolve().parent.parent
 
 # No test asserts a time: on a busy machine drawing and running an example may take seconds.
@@ -56,7 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Keep all that is there once tests are collected out of the garbage collector's sight.
 
-    It would look through a million objects of pytest and of libraries again and again.
+    It would look through a million objects of pytest and of libraries again and again. What tests make is
+    looked through less often than usual: most of it has ended by then.
     """
     gc.disable()
     try:
@@ -64,6 +66,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
