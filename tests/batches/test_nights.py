@@ -38,7 +38,7 @@ def play(seed, problems, folder, **keys):
     shutil.rmtree(folder / f"{seed}")
 
 
-@pytest.mark.one_in(50)
+@pytest.mark.one_in(150)
 @pytest.mark.parametrize("first", BLOCKS)
 def test_whatever_happens_every_trial_is_answered_and_none_is_paid_twice(problems, folder, first):
     seeds = [int(first)] if ONE_NIGHT else range(first, first + AT_ONCE)
@@ -47,7 +47,7 @@ def test_whatever_happens_every_trial_is_answered_and_none_is_paid_twice(problem
     print("nights", *seeds)
 
 
-@pytest.mark.one_in(50)
+@pytest.mark.one_in(100)
 @pytest.mark.parametrize("seed", range(0, NIGHTS, 15))
 def test_so_it_is_over_real_connections(problems, folder, seed):
     play(seed, problems, folder, over_http=True)
