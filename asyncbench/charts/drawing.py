@@ -32,12 +32,19 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
         if given not in known:
             raise ConfigError(f"no {kind} {given!r}. Choose one of: {', '.join(known)}")
     with _altair():
-        from altair.utils.schemapi import debug_mode
-
         from asyncbench.charts.load_specs import load_spec
         from asyncbench.charts.specs import spec
-    with debug_mode(False):  # altair would hold each part against the schema of all, as the tests do once
+    with _taken_as_valid():
         return load_spec(name) if CHARTS[name].load else spec(name, metric)
+
+
+@contextmanager
+def _taken_as_valid() -> Iterator[None]:
+    """Let altair not hold each part against the schema of all, as the tests do once."""
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        yield
 
 
 @contextmanager
@@ -76,7 +83,8 @@ def published_drawn(picture: PublishedPicture, *, theme: str = "light", notes: S
     """Return a picture of a published benchmark that stands alone, as `drawn` does a chart."""
     with _altair():
         from asyncbench.charts.published_specs import published_spec
-    spec = titled(published_spec(picture), picture.title, notes)
+    with _taken_as_valid():
+        spec = titled(published_spec(picture), picture.title, notes)
     return standing_alone(spec, picture.drawn_rows(), theme=theme)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import vl_convert
+from altair.vegalite.v6.schema.core import Root
 
 from asyncbench import write_figures
 from asyncbench.charts.drawing import published_drawn
@@ -43,12 +44,14 @@ def marks(shown):
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_every_kind_draws_a_mark_for_each_row(kind):
+def test_every_kind_is_valid_and_draws_a_mark_for_each_row(kind):
+    Root.validate(published_drawn(picture(kind)))  # against the schema of Vega-Lite
     assert marks(picture(kind))[DRAWN_AS[kind]] == len(ROWS)
 
 
 @pytest.mark.parametrize("scale", ["share", "digits", "number", "log", "usd"])
 def test_every_scale_can_be_the_height_of_a_line(scale):
+    Root.validate(published_drawn(picture("lines", scale=scale)))
     assert marks(picture("lines", scale=scale))["point"] == len(ROWS)
 
 

@@ -335,14 +335,16 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("line", "why"), BROKEN)
-def test_a_bad_line_is_left_out_and_named_and_every_good_one_is_imported(tmp_path, line, why):
-    done, folder = brought_in(tmp_path, trial(), line, b"", trial(raw_response="no idea"))
-    (complaint,) = done.left_out
-    assert complaint.startswith(f"{tmp_path / 'run.jsonl'}, line 2: ")
-    assert why in complaint
+def test_a_bad_line_is_left_out_and_named_and_every_good_one_is_imported(tmp_path):
+    broken = [tuple(case.values) for case in BROKEN]
+    done, folder = brought_in(
+        tmp_path, trial(), *(line for line, _ in broken), b"", trial(raw_response="no idea")
+    )
+    for number, ((_, why), complaint) in enumerate(zip(broken, done.left_out, strict=True), 2):
+        assert complaint.startswith(f"{tmp_path / 'run.jsonl'}, line {number}: ")
+        assert why in complaint
     assert done.runs[0].trials == len(read_trials(folder)) == 2
-    assert read_manifest(folder)["runs"]["run"]["left_out"] == 1
+    assert read_manifest(folder)["runs"]["run"]["left_out"] == len(broken) > 50
 
 
 def test_a_torn_last_line_and_other_line_ends_are_no_trouble(tmp_path):
