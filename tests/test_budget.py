@@ -7,8 +7,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -54,6 +52,7 @@ from asyncbench.sweeps import budget_bounds as budgeting
 from asyncbench.sweeps.budget_bounds import ASKED, check_budget, most_of, open_ledger
 from tests.commands import ROOT, asyncbench_here
 from tests.engine.night import requests
+from tests.processes import Forked
 from tests.recorded import rows
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
 
@@ -127,8 +126,7 @@ def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp
             "budget_usd": 0.0145,
         }
         file.write_text(yaml.safe_dump(plan))
-        command = [sys.executable, "-m", "asyncbench", "run", str(file), "--quiet"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        process = Forked("asyncbench", "run", file, "--quiet")
         while (seen := server.stats())["delivered"] < 6 or not seen["in_flight"]:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)

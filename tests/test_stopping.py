@@ -4,8 +4,6 @@ import asyncio
 import gc
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -31,6 +29,7 @@ from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps.skipping import Before, SettledTrials
 from asyncbench.views import counted
+from tests.processes import Forked
 from tests.sweep_files import Said, entry, outcomes, simulator, sweep
 
 ORACLE, NOISY = "simulated-http/oracle", "simulated-http/noisy"
@@ -313,8 +312,7 @@ def test_a_run_killed_amid_it_goes_on_to_the_same_end(tmp_path, problems):
             "stop_when": ALIKE,
         }
         file.write_text(yaml.safe_dump(plan))
-        command = [sys.executable, "-m", "asyncbench", "run", str(file), "--quiet"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        process = Forked("asyncbench", "run", file, "--quiet")
         while slow.stats()["delivered"] < 50:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)

@@ -4,8 +4,6 @@ import asyncio
 import io
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -20,6 +18,8 @@ from asyncbench.reports.following import follow_status, followed
 from asyncbench.reports.status import status_of
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked, writer_of
+from tests.commands import asyncbench
+from tests.processes import Forked
 from tests.store import made
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
@@ -284,24 +284,13 @@ def test_a_run_in_another_process_is_followed_to_its_end(tmp_path):
     problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
     with simulator(problems, latency_s=0.2) as server:
         asked = sweep(out, problems, entry(server, "simulated/oracle", concurrency=12))
-        following = None
-        with subprocess.Popen(
-            [sys.executable, "-c", RUN, str(_file(tmp_path, asked))], stdout=subprocess.DEVNULL
-        ) as run:
-            _when(lambda: writer_of(out) is not None, lambda: None)
-            following = subprocess.run(
-                [sys.executable, "-m", "asyncbench", "status", str(out), "--follow", "--json"],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            assert run.wait(60) == 0
+        run = Forked("asyncbench", "run", _file(tmp_path, asked), "--quiet")
+        _when(lambda: writer_of(out) is not None, lambda: None)
+        following = asyncbench("status", out, "--follow", "--json")
+        assert (following.returncode, run.wait(60)) == (0, 0)
     *during, last = map(json.loads, following.stdout.splitlines())
     assert all(one["files"]["writer"] == run.pid for one in during)
     assert (last["files"]["writer"], last["models"][0]["done"]) == (None, 72)
-
-
-RUN = "import asyncio, sys; from asyncbench import run_sweep; asyncio.run(run_sweep(sys.argv[1]))"
 
 
 def _file(folder, asked):
