@@ -57,8 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Keep all that is there once tests are collected out of the garbage collector's sight.
 
-    It would look through a million objects of pytest and of libraries again and again. What tests make is
-    looked through less often than usual: most of it has ended by then.
+    It would look through a million objects of pytest and of libraries again and again. At its end a run lets
+    go of what it set aside, and of these with it: so the collector looks less often than usual.
     """
     gc.disable()
     try:

@@ -153,15 +153,14 @@ def _rare_garbage_collection(calls: int) -> Iterator[None]:
     flight: a quarter of the CPU of a call, and half a second at a time with 5,000 in flight. What is alive
     now is set aside; what `calls` in flight hold is not taken for garbage; the young are still collected.
     """
-    threshold, set_aside = gc.get_threshold(), gc.get_freeze_count()
+    threshold = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS + OBJECTS_OF_A_CALL * calls, *threshold[1:])
     try:
         yield
     finally:
         gc.set_threshold(*threshold)
-        if not set_aside:  # else by whoever asked for the run: it stays so
-            gc.unfreeze()
+        gc.unfreeze()
 
 
 def _simulators(

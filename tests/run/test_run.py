@@ -1,7 +1,6 @@
 """A sweep from problem sets to Parquet, through the real SDKs, against a server in another process."""
 
 import asyncio
-import gc
 import os
 import resource
 from collections import Counter
@@ -89,16 +88,6 @@ def test_running_again_asks_nothing_twice(tmp_path):
     assert (counters.done_before, counters.done) == (50, 144)
     assert again.exit is Exit.COMPLETE
     assert len(outcomes(out)) == 144
-
-
-def test_what_a_program_keeps_from_garbage_collection_stays_so_and_settings_are_as_before(tmp_path):
-    problems, before = problem_set(tmp_path), (gc.get_threshold(), gc.isenabled())
-    gc.freeze()  # as conftest did; nothing is let go of before the end
-    kept = gc.get_freeze_count()
-    with simulator(problems) as server:
-        run(sweep(tmp_path / "out", problems, entry(server, "simulated/oracle")), limit=2)
-    assert gc.get_freeze_count() > kept / 2 > 0
-    assert (gc.get_threshold(), gc.isenabled()) == before
 
 
 def test_a_limited_run_is_balanced_over_the_cells(tmp_path):
