@@ -108,7 +108,7 @@ def planned(
         plan = planned_tasks(sweep, alias, sets)
         return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
     repeats = sweep.repeats if per_cell is None else 1
-    first = Counter(place[5] for place in _chosen(sets, limit, per_cell, None, 0))
+    first = Counter(place.batch.suites[place.row] for place in _chosen(sets, limit, per_cell, None, 0))
     return repeats * sum(len(conditions_of(sweep, alias, suite)) * count for suite, count in first.items())
 
 
@@ -150,22 +150,22 @@ def trials_of(
         for suite in {suite for asked in sets for suite in asked.tasks}
     }
     for repeat in range(sweep.repeats if per_cell is None else 1):
-        places = _chosen(sets, limit, per_cell, closed, repeat)
-        for _, number, i, row, problem_id, suite, name, rows in places:
-            for condition, asked, trial_ids, version in ids[suite]:
+        for _, number, i, row, batch in _chosen(sets, limit, per_cell, closed, repeat):
+            problem_id = batch.ids[row]
+            for condition, asked, trial_ids, version in ids[batch.suites[row]]:
                 if closed is not None and closed.rows[Slot(repeat, number, condition.name)][i]:
                     continue
                 trial_id = trial_ids.of(problem_id, prompt_version=version, repeat=repeat)
                 if skip(trial_id):
                     if left_out is not None and not repeat:
-                        left_out(condition.name, rows.cell(row), trial_id)
+                        left_out(condition.name, batch.cell(row), trial_id)
                     continue
                 yield Trial(
                     trial_id=trial_id,
                     run=sweep.name,
                     sweep=sweep.name,
-                    problem_set=name,
-                    problem=rows.problem(row),
+                    problem_set=batch.problem_set,
+                    problem=batch.problem(row),
                     model=model_of(asked, trial_id),
                     condition=condition,
                     repeat=repeat,
@@ -173,13 +173,17 @@ def trials_of(
                 )
 
 
-class _Rows(ProblemRows):
-    """A batch of a problem set, with the cell of each row."""
+class _Batch(ProblemRows):
+    """Rows of a problem set, with the cell of each."""
 
-    __slots__ = ("_cells",)
+    __slots__ = ("_cells", "ids", "problem_set", "suites")
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
+    def __init__(self, batch: pa.RecordBatch, problem_set: str) -> None:
         super().__init__(batch)
+        self.problem_set = problem_set
+        self.ids, self.suites = (
+            cast("list[str]", batch[column].to_pylist()) for column in ("problem_id", "suite")
+        )
         self._cells: list[Cell] = []
 
     def cell(self, row: int) -> Cell:
@@ -189,10 +193,14 @@ class _Rows(ProblemRows):
         return self._cells[row]
 
 
-# Where a problem stands among all that are asked, in [0, 1), the number of its set (equal places keep the
-# sets' order), its number among those asked of it, its row of a batch, its id and suite, the set's name, the
-# batch. A bare tuple: of what `skip` leaves out nothing else is made, perhaps a million times.
-_Place = tuple[float, int, int, int, str, str, str, _Rows]
+class _Place(NamedTuple):
+    """Where a problem stands among all that are asked; of what `skip` leaves out nothing else is made."""
+
+    at: float  # in [0, 1)
+    set_number: int  # equal places keep the sets' order
+    number: int  # among those asked of its set
+    row: int  # of its batch
+    batch: _Batch
 
 
 def _chosen(
@@ -210,7 +218,7 @@ def _chosen(
 def _first_of_cells(places: Iterator[_Place], count: int) -> Iterator[_Place]:
     taken = Counter[Cell]()
     for place in places:
-        cell = place[-1].cell(place[3])
+        cell = place.batch.cell(place.row)
         if taken[cell] < count:
             taken[cell] += 1
             yield place
@@ -218,19 +226,18 @@ def _first_of_cells(places: Iterator[_Place], count: int) -> Iterator[_Place]:
 
 def _placed(asked: AskedSet, set_number: int, closed: bytes | None) -> Iterator[_Place]:
     """Yield the places of an asked set's problems, in its order; `closed`: only of those where it is 0."""
-    i, count, name = 0, asked.rows, asked.problems.name
+    count = asked.rows
     start = 0 if closed is None or asked.skip else closed.find(0)
     last = count if closed is None else closed.rfind(0)
     if start < 0 or last < 0:
         return
     i = start
-    for batch in asked.problems.batches(ROWS_AT_ONCE, start):
-        rows = _Rows(batch)
-        ids, suites = (cast("list[str]", batch[column].to_pylist()) for column in ("problem_id", "suite"))
-        for row, (problem_id, suite) in enumerate(zip(ids, suites, strict=True)):
+    for rows in asked.problems.batches(ROWS_AT_ONCE, start):
+        batch = _Batch(rows, asked.problems.name)
+        for row, problem_id in enumerate(batch.ids):
             if problem_id not in asked.skip:
                 if closed is None or (i <= last and not closed[i]):
-                    yield (i + 0.5) / count, set_number, i, row, problem_id, suite, name, rows
+                    yield _Place((i + 0.5) / count, set_number, i, row, batch)
                 i += 1
         if i > last:
             return
