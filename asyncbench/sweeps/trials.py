@@ -173,7 +173,7 @@ def trials_of(
                 )
 
 
-class _Batch(ProblemRows):
+class _BatchRows(ProblemRows):
     """Rows of a problem set, with the cell of each."""
 
     __slots__ = ("_cells", "ids", "problem_set", "suites")
@@ -193,19 +193,19 @@ class _Batch(ProblemRows):
         return self._cells[row]
 
 
-class _Place(NamedTuple):
+class _AskedPlace(NamedTuple):
     """Where a problem stands among all that are asked; of what `skip` leaves out nothing else is made."""
 
     at: float  # in [0, 1)
     set_number: int  # equal places keep the sets' order
     number: int  # among those asked of its set
     row: int  # of its batch
-    batch: _Batch
+    batch: _BatchRows
 
 
 def _chosen(
     sets: Sequence[AskedSet], limit: int | None, per_cell: int | None, closed: Closed | None, repeat: int
-) -> Iterator[_Place]:
+) -> Iterator[_AskedPlace]:
     """Yield the problems that are asked, in order: each set is spread evenly over the whole."""
     placed = (
         _placed(asked, number, None if closed is None else closed.whole_rows(repeat, number))
@@ -215,7 +215,7 @@ def _chosen(
     return places if per_cell is None else _first_of_cells(places, per_cell)
 
 
-def _first_of_cells(places: Iterator[_Place], count: int) -> Iterator[_Place]:
+def _first_of_cells(places: Iterator[_AskedPlace], count: int) -> Iterator[_AskedPlace]:
     taken = Counter[Cell]()
     for place in places:
         cell = place.batch.cell(place.row)
@@ -224,7 +224,7 @@ def _first_of_cells(places: Iterator[_Place], count: int) -> Iterator[_Place]:
             yield place
 
 
-def _placed(asked: AskedSet, set_number: int, closed: bytes | None) -> Iterator[_Place]:
+def _placed(asked: AskedSet, set_number: int, closed: bytes | None) -> Iterator[_AskedPlace]:
     """Yield the places of an asked set's problems, in its order; `closed`: only of those where it is 0."""
     count = asked.rows
     start = 0 if closed is None or asked.skip else closed.find(0)
@@ -233,11 +233,11 @@ def _placed(asked: AskedSet, set_number: int, closed: bytes | None) -> Iterator[
         return
     i = start
     for rows in asked.problems.batches(ROWS_AT_ONCE, start):
-        batch = _Batch(rows, asked.problems.name)
+        batch = _BatchRows(rows, asked.problems.name)
         for row, problem_id in enumerate(batch.ids):
             if problem_id not in asked.skip:
                 if closed is None or (i <= last and not closed[i]):
-                    yield _Place((i + 0.5) / count, set_number, i, row, batch)
+                    yield _AskedPlace((i + 0.5) / count, set_number, i, row, batch)
                 i += 1
         if i > last:
             return
