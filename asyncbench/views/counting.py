@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from asyncbench.records import Sent
 from asyncbench.store import (
+    SCHEMAS,
     Manifest,
     Snapshot,
     iter_problems,
@@ -26,6 +27,7 @@ from asyncbench.store import (
     patiently,
     read_manifest,
     take_snapshot,
+    with_codes,
 )
 from asyncbench.views.choosing import (
     Chosen,
@@ -38,7 +40,17 @@ from asyncbench.views.choosing import (
     raw,
     where_told,
 )
-from asyncbench.views.views import ROWS_OF_TEXTS, SUM_USD, SUMS, Sources, add_sums, add_tables, at_rest
+from asyncbench.views.views import (
+    CODED,
+    ROWS,
+    ROWS_OF_TEXTS,
+    SUM_USD,
+    SUMS,
+    Sources,
+    add_sums,
+    add_tables,
+    at_rest,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -103,9 +115,11 @@ class FolderViews:
         return tuple(sent for sent in every if sent.model in (self.chosen.models or (sent.model,)))
 
     def read(self, name: str, columns: Sequence[str]) -> pa.Table:
-        """Return columns of a table."""
+        """Return columns of a table; texts of which there are few may come as dictionaries."""
         if self.chosen.plain:
-            return self.snapshots[0].read(name, columns, self._counted(name))
+            found = self.snapshots[0].batches(name, columns, self._counted(name), rows=ROWS, coded=CODED)
+            schema = pa.schema([SCHEMAS[name].field(column) for column in columns])
+            return pa.Table.from_batches(found, with_codes(schema, CODED))
         return self.table(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608  names of ours
 
     def of_trials(self, name: str, columns: Sequence[str], ids: Sequence[str]) -> Iterator[pa.RecordBatch]:
