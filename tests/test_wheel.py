@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from asyncbench.page.writing import _APP, _library, write_page
+from asyncbench.page.contents import ready_made
+from asyncbench.page.writing import _APP, write_page
 from asyncbench.store.folder import Store
 from tests.store.made import answered, keep
 
@@ -42,6 +43,7 @@ def test_no_file_of_the_package_is_ignored_for_the_wheel_has_what_git_does_not_i
         ".md",
         ".parquet",
         ".txt",
+        ".gz",
     }
     names = "\0".join(str(path.relative_to(ROOT)) for path in files)
     asked = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
@@ -73,7 +75,7 @@ def test_every_library_of_the_page_has_its_notice():
     assert libraries - headings == set()
     # what the libraries hold within themselves: a word of its code → whose it is
     within = {"JsonPatchError": "fast-json-patch", "SEMVER_SPEC_VERSION": "semver"}
-    script = _library()
+    script = ready_made("vega.js").decode()
     assert [name for word, name in within.items() if word in script and f"## {name} " not in NOTICES] == []
     assert NOTICES.count("```text\n") == sum(line.startswith("## ") for line in NOTICES.splitlines()) - 1
 

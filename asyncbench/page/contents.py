@@ -1,13 +1,16 @@
 """Everything that a page holds, as plain values: what its script reads, block by block."""
 
+import gzip
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any, Final
 
+import orjson
 import pyarrow as pa
 
 from asyncbench.charts import (
@@ -17,7 +20,6 @@ from asyncbench.charts import (
     latency_rows,
     pair_rows,
     quota_rows,
-    spec_of,
     throughput_rows,
 )
 from asyncbench.page.cells import merged, with_ranges
@@ -96,7 +98,7 @@ def contents_of(folder: Folders) -> Contents:
     """Return what a page of a results folder holds.
 
     Raises:
-        ConfigError: it is not a results folder; altair is not installed.
+        ConfigError: it is not a results folder.
         StoreError: it cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
@@ -247,13 +249,19 @@ def _known_metrics(cells: pa.Table) -> tuple[str, ...]:
     return tuple(name for name, metric in METRICS.items() if name == "accuracy" or known & set(metric.under))
 
 
-@cache
-def _specs(metrics: tuple[str, ...]) -> Values:
-    """Return all charts, those that show a metric for each of these: altair takes its time for them."""
+def _specs(metrics: Sequence[str]) -> Values:
+    """Return all charts, those that show a metric for each of these."""
+    drawn: Values = orjson.loads(ready_made("specs.json"))
     return {
-        name: {metric: spec_of(name, metric) for metric in metrics} if chart.metric else spec_of(name)
+        name: {metric: drawn[name][metric] for metric in metrics} if chart.metric else drawn[name]
         for name, chart in CHARTS.items()
     }
+
+
+@cache
+def ready_made(name: str) -> bytes:
+    """Return what `data/page.py` made: drawing the charts and bundling their libraries takes seconds."""
+    return gzip.decompress(files("asyncbench.page").joinpath(f"{name}.gz").read_bytes())
 
 
 # ── wrong answers ────────────────────────────────────────────────────────────────────────────

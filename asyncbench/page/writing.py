@@ -6,17 +6,15 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from asyncbench.charts import INSTALL
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
-from asyncbench.page.contents import Contents, contents_of
+from asyncbench.page.contents import Contents, contents_of, ready_made
 from asyncbench.store import encode_json
 from asyncbench.views import Folders, chosen
 
@@ -73,8 +71,7 @@ def write_page(
         A `Written`, with the path of the page.
 
     Raises:
-        ConfigError: The folder is not a results folder, `out` cannot be a file, or the `report` extra is not
-            installed.
+        ConfigError: The folder is not a results folder, or `out` cannot be a file.
         StoreError: The folder cannot be read, or the page cannot be written.
         ProblemSetError: A copy of a problem set is damaged.
     """
@@ -82,9 +79,8 @@ def write_page(
     if out is None and of.several:
         raise ConfigError("a page of several folders belongs to none of them. Name its file with --out.")
     path = of.paths[0] / NAME if out is None else local(out)
-    library = _library()
     contents = contents_of(of)
-    page = _page(contents, library).encode()
+    page = _page(contents).encode()
     with writing(path), replacing(path) as file:
         file.write(page)
     sample = contents.sample
@@ -98,7 +94,8 @@ def write_page(
     )
 
 
-def _page(contents: Contents, library: str) -> str:
+def _page(contents: Contents) -> str:
+    library = ready_made("vega.js").decode()
     modules = "\n".join(_resource(f"app/{name}.js") for name in _APP)
     own = f'(() => {{\n"use strict";\n{modules}\n}})();'  # a function: the library's names are kept out
     styles = _resource("style.css")
@@ -116,17 +113,6 @@ def _page(contents: Contents, library: str) -> str:
 
 def _resource(name: str) -> str:
     return files("asyncbench.page").joinpath(name).read_text("utf-8")
-
-
-@cache
-def _library() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script."""
-    bundled: Any  # the module has no types
-    try:
-        import vl_convert as bundled
-    except ModuleNotFoundError:
-        raise ConfigError(f"the page needs {INSTALL}") from None
-    return str(bundled.javascript_bundle())
 
 
 # ── data inside a page ───────────────────────────────────────────────────────────────────────

@@ -126,8 +126,8 @@ class FolderViews:
         """Yield columns of a table, of trials with these ids alone."""
         if self.chosen.plain:
             wanted = pc.field("trial_id").isin(pa.array(ids, pa.string()))
-            found = self._counted(name, wanted)
-            yield from self.snapshots[0].batches(name, columns, found, rows=ROWS_OF_TEXTS)
+            found, rows = self._counted(name, wanted), ROWS_OF_TEXTS if "reply_text" in columns else ROWS
+            yield from self.snapshots[0].batches(name, columns, found, rows=rows, coded=CODED)
             return
         self.put("wanted_ids", pa.table({"trial_id": pa.array(ids, pa.string())}))
         query = f"SELECT {', '.join(columns)} FROM {name} SEMI JOIN wanted_ids USING (trial_id)"  # noqa: S608  our words
