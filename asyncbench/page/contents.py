@@ -30,6 +30,7 @@ from asyncbench.reports import (
     ALONE,
     REPEATED,
     SKIPPED,
+    QuotaReport,
     Standing,
     Standings,
     outcomes_of,
@@ -75,7 +76,7 @@ from asyncbench.shown import (
     safe,
 )
 from asyncbench.store import ENTRANT
-from asyncbench.views import Chosen, Folders, FolderViews, counted
+from asyncbench.views import Chosen, Folders, FolderViews, chosen, counted
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
@@ -102,10 +103,12 @@ def contents_of(folder: Folders) -> Contents:
         StoreError: it cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    return counted(folder, _contents)
+    of = chosen(folder)
+    made = standings_on(of), loads_of(of), quota_report_on(of)  # each by itself: what it held is free again
+    return counted(of, lambda views: _contents(views, *made))
 
 
-def _contents(views: FolderViews) -> Contents:
+def _contents(views: FolderViews, standings: Standings, loads: Values, quota: QuotaReport) -> Contents:
     folder = views.chosen
     entrants = views.rows("SELECT run, model, condition, any_value(provider) FROM trials GROUP BY ALL")
     providers = {
@@ -118,9 +121,7 @@ def _contents(views: FolderViews) -> Contents:
     shown = told_apart(names.values())
     smaller = merged(with_ranges(views.table("FROM cells")))
     sample = sample_of(views)
-    standings = standings_on(folder)
     several = [ranking for ranking in standings.rankings if ranking.pairs]
-    loads = loads_of(folder)
     simulated = standings.simulated_note or loads["simulated_load"]  # a load alone has no standings
     told = {
         "graded": graded_by(graders) if graders else "",
@@ -137,7 +138,7 @@ def _contents(views: FolderViews) -> Contents:
             "cells": _columnar(smaller.cells, places),
             "specs": {"specs": _specs(_known_metrics(smaller.cells)), "themes": THEMES},
             "trials": [_with_place(trial, places) for trial in sample.trials],
-            "over_time": _over_time(folder, minutes_of(views, names), shown),
+            "over_time": _over_time(quota, minutes_of(views, names), shown),
             "loads": loads,
             "errors": _errors(errors_in(views).values(), places),
         },
@@ -233,13 +234,13 @@ def _in_two(found: Hardest) -> tuple[str, str]:
     return figure, safe(f"{bracket.strip()}{limits}{str(found).removeprefix(whole)}".strip())
 
 
-def _over_time(folder: Chosen, minutes: Sequence[Minute], shown: Mapping[str, str]) -> Values:
+def _over_time(quota: QuotaReport, minutes: Sequence[Minute], shown: Mapping[str, str]) -> Values:
     if not any(minute.p50_s is not None for minute in minutes):
         minutes = ()  # a recording: it tells when trials were finished, and nothing of calls
     return {
         "latency": latency_rows(minutes, shown),
         "throughput": throughput_rows(minutes, shown),
-        "quota": quota_rows(quota_report_on(folder).minutes),
+        "quota": quota_rows(quota.minutes),
     }
 
 

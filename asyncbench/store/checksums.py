@@ -134,17 +134,26 @@ def _before(file: BinaryIO, end: int, size: int) -> bytes:
 
 def _chunks(metadata: pq.FileMetaData, columns: Collection[str] | None) -> Iterator[Chunk]:
     """Yield where the column chunks of some columns are; None: of all."""
-    many, wanted = metadata.num_columns, []
-    for n in range(many):
-        name = metadata.schema.column(n).path.partition(".")[0]  # a list's items are flags.list.element
-        if columns is None or name in columns:
-            wanted.append(n)
+    many, names = metadata.num_columns, column_names(metadata)
+    wanted = [n for n, name in enumerate(names) if columns is None or name in columns]
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
         for n in wanted:
             chunk = row_group.column(n)
             pages = filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset))
             yield group * many + n, min(pages, default=0), chunk.total_compressed_size
+
+
+def column_names(metadata: pq.FileMetaData) -> list[str]:
+    """Return the columns of a file, none where it has no rows.
+
+    Not by `metadata.schema`: the two would keep each other, half a megabyte, until garbage is collected.
+    """
+    if not metadata.num_row_groups:
+        return []
+    group = metadata.row_group(0)
+    paths = (group.column(n).path_in_schema for n in range(metadata.num_columns))
+    return [path.partition(".")[0] for path in paths]  # a list's items are flags.list.element
 
 
 def _crc(file: BinaryIO, start: int, size: int) -> int:

@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from asyncbench.files import publish, storing
-from asyncbench.store.checksums import STAMPED, check, fingerprint, stamp
+from asyncbench.store.checksums import STAMPED, check, column_names, fingerprint, stamp
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.spending import Spending, Told
 
@@ -213,7 +213,7 @@ def read_checked(
     """
     schema = with_codes(pa.schema([SCHEMAS[table].field(name) for name in columns]), coded)
     held = pq.read_metadata(file)
-    read_coded = [name for name in held.schema.names if name in coded and name in columns]
+    read_coded = [name for name in column_names(held) if name in coded and name in columns]
     with pq.ParquetFile(file, metadata=held, pre_buffer=False, read_dictionary=read_coded) as part:
         for groups, wanted in _wanted(table, file, part, filters):
             # Page by page: a dataset holds row groups, which may be gigabytes of replies.

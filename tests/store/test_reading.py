@@ -1,5 +1,6 @@
 """read_trials and its siblings: any columns, any rows, whole or in batches, with complaints that help."""
 
+import gc
 from pathlib import Path
 
 import pyarrow as pa
@@ -126,3 +127,17 @@ def test_a_filter_leaves_the_same_rows_batch_by_batch_as_in_the_whole_table(tmp_
             kinds = {pa.types.is_dictionary(batch.schema.field("status").type) for batch in batches}
             assert kinds <= {bool(coded)}
             assert [row for batch in batches for row in batch.to_pylist()] == whole.to_pylist()
+
+
+def test_what_was_read_of_a_file_is_let_go_without_a_search_for_garbage(folder):
+    def kept() -> int:
+        return sum(type(one).__name__ in ("FileMetaData", "ParquetSchema") for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = kept()
+        assert sum(map(len, ab.iter_trials(folder))) > 0
+        assert kept() == before
+    finally:
+        gc.enable()

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from asyncbench.errors import StoreError
+from asyncbench.store import CELL
 from asyncbench.store.sealing import part_files
 from asyncbench.views.counting import counted
 from tests.regrading.made import as_now, fill, right, sums
+from tests.reports.answered import Asked, folder_of
 
 
 @pytest.fixture
@@ -72,3 +74,25 @@ def test_views_open_no_file(folder, tmp_path):
 def test_nothing_is_drawn_over_what_a_program_prints(folder):
     shown = "SELECT current_setting('enable_progress_bar') AS shown"
     assert counted(folder, lambda views: views.rows(shown)) == [{"shown": False}]
+
+
+def test_a_cell_has_the_grades_of_its_own_trials_whether_or_not_its_model_has_several_conditions(tmp_path):
+    asked = [
+        Asked(model="a", condition="plain", outcomes="+-t"),
+        Asked(model="a", condition="careful", outcomes="++x"),
+        Asked(model="b", outcomes="+-?", suite="llm_arithmetic"),
+    ]
+    folder = folder_of(tmp_path / "f", asked)
+    by_trial = f"""
+        SELECT {", ".join(CELL)}, count(*) FILTER (format_ok) AS ok, count(format_ok) AS known,
+            coalesce(sum(digits_right), 0)::BIGINT AS digits
+        FROM trials LEFT JOIN (
+            SELECT trial_id, format_ok, digits_right FROM grades WHERE headline
+        ) USING (trial_id) GROUP BY ALL ORDER BY ALL
+    """  # noqa: S608  names of ours
+    by_cell = f"SELECT {', '.join(CELL)}, format_ok, format_known, digits_right FROM cells ORDER BY ALL"  # noqa: S608  names of ours
+    told, wanted = counted(
+        folder, lambda views: [views.table(query).to_pylist() for query in (by_cell, by_trial)]
+    )
+    assert [[*row.values()] for row in told] == [[*row.values()] for row in wanted]
+    assert sum(row["format_known"] for row in told) > 1
