@@ -237,7 +237,7 @@ def _wanted(table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression
         yield [*range(part.num_row_groups)], None
         return
     (fragment,) = dataset(table, [file]).get_fragments()
-    groups = [group.id for group in fragment.subset(filters).row_groups]
+    groups = [group.id for group in fragment.subset(filters, schema=SCHEMAS[table]).row_groups]
     schema = pa.schema([SCHEMAS[table].field(name) for name in _looked_at(table, (), filters)])
     for start in range(0, len(groups), GROUPS_AT_ONCE):
         run = groups[start : start + GROUPS_AT_ONCE]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import asyncbench as ab
@@ -141,3 +142,14 @@ def test_what_was_read_of_a_file_is_let_go_without_a_search_for_garbage(folder):
         assert kept() == before
     finally:
         gc.enable()
+
+
+def test_a_file_of_before_a_column_is_read_by_what_that_column_would_be(folder, tmp_path):
+    old = tmp_path / "old.parquet"
+    trials = ab.read_trials(folder)
+    pq.write_table(trials.drop_columns("load"), old)
+    found = [
+        sum(map(len, scanned("trials", [old], columns=["trial_id"], filters=wanted)))
+        for wanted in (pc.field("load").is_null(), pc.field("load") == "poisson 8/s #1")
+    ]
+    assert found == [len(trials), 0]
