@@ -1,5 +1,6 @@
 """Sweeps planned, run and looked at while they run: plan, run, status."""
 
+import gc
 import json
 import shlex
 import sys
@@ -318,8 +319,12 @@ def _show_morning(folder: Path, *, below: int = 0) -> None:
     Whatever fails, the run's own end and exit code stay as they are.
     """
     try:
+        import pyarrow
+
         from asyncbench.reports import morning_on
 
+        gc.collect()  # the run held the ids of all its trials: the overview gets their room
+        pyarrow.default_memory_pool().release_unused()
         room = get_terminal_size().lines - below - 1 if sys.stdout.isatty() else None
         typer.echo(f"\n{morning_on(folder, after_run=True).as_text(height=room)}")
     except KeyboardInterrupt:
