@@ -100,7 +100,8 @@ class Admission:
             return Wait(self.lag.interval_s, minutes.CLIENT)
         share = self.throttle.share(at_s)
         if self.in_flight >= self.slots.ceiling(limited=self.limited, share=share):
-            self.slots.full()
+            rpm = self.gate.guessed_rpm
+            self.slots.full(None if rpm is None else rpm / 60)
             return Wait(math.inf if share == 1.0 else SHARE_GROWS_S, minutes.CONCURRENCY)
         if self.in_flight >= FIRST and self.gate.counts_tokens and model.estimates.guesses(turn):
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed

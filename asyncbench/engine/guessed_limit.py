@@ -33,6 +33,7 @@ HELD_S: Final = 3.0  # with everything refused: a window, not a bucket
 MOST: Final = 0.9  # of the pace was admitted in a minute that ends with a window's end
 ASKED: Final = 0.8  # of the pace: something else kept calls from starting
 LATE_S: Final = 1.0  # that a call comes after a window's end, at most, where it is told in whole seconds
+LEAST: Final = 1 / 3  # of what was admitted in a minute: the rate of a bucket that saved up a minute is a half
 LOST_S: Final = 75.0  # and a window is over by then: it was something else
 TOLERATED: Final = 0.005  # of all calls may be refused
 MUCH: Final = 0.2  # of them refused: the limit is another one now
@@ -183,9 +184,7 @@ class GuessedLimit:
         if self.kept and self._full < MOST * self._rpm and at_s > self._doubted_s + 2 * MINUTE_S:
             self._doubted_s = at_s  # once it may be another's doing
             return
-        self._doubted_s, self._window_s, self._falls = at_s, at_s + MINUTE_S, 0
-        admitted = max(self._scouted, self._full / 2) if as_told else self._full
-        self._set(max(1, admitted), 1 - BELOW, at_s, length_s=MINUTE_S)
+        self._take_window(max(self._scouted, self._full / 2) if as_told else self._full, at_s)
 
     def waits(self, at_s: float, seconds: float) -> None:
         """Take in that nothing but the pace keeps a call from starting."""
@@ -252,15 +251,28 @@ class GuessedLimit:
         if self._length_s >= LONG_S and sent >= MANY and refused >= MUCH * sent:
             self._give_up(refused / sent, at_s)
             return
+        rpm = (sent - refused) / seconds * MINUTE_S
+        if rpm < LEAST * self._full and at_s > self._doubted_s + 2 * MINUTE_S:
+            self._take_window(self._full, at_s)
+            return
         self._empty_s, length_s = at_s, min(MINUTE_S, 2 * self._length_s)
         above = ABOVE_S / length_s if length_s < MINUTE_S else -BELOW
-        self._set((sent - refused) / seconds * MINUTE_S, 1 + above, at_s, length_s=length_s)
+        self._set(rpm, 1 + above, at_s, length_s=length_s)
         self._measures = length_s < MINUTE_S
         self._grew &= self._measures
+
+    def _take_window(self, admitted: float, at_s: float) -> None:
+        """Take what was admitted in a minute for the limit of a window, and spread it over the next."""
+        self._doubted_s, self._window_s, self._falls = at_s, at_s + MINUTE_S, 0
+        self._set(max(1, admitted), 1 - BELOW, at_s, length_s=MINUTE_S)
 
     def _correct(self, at_s: float) -> None:
         """Go below a pace that was admitted for a while; the further, the oftener that did not help."""
         if at_s < self._window_s:
+            sent, refused = self._calls.counted(self._since_s)
+            if sent >= MANY and refused >= MUCH * sent:
+                self._window_s = at_s
+                self._measure(at_s)  # it was no window
             return  # it is that window's end, not the pace
         pace = min(self._rpm * self._growth, self._rate(at_s))
         if self.admitted_s(at_s) <= self._since_s or not self._tells(

@@ -12,8 +12,9 @@ STEEP: Final = 4.0  # times as many, as long as answers take no longer by it
 NO_LONGER: Final = 1.25  # times the latency before
 GROWTH: Final = 1.5
 PAYS_OFF: Final = 0.3  # of what ideal growth would bring: less is a longer queue at the server
-FEW: Final = 4  # answers, before more calls are tried for the first time
-ROUND: Final = 16  # answers, at least, before a number of slots is judged
+SOON: Final = 0.25  # of a round of answers tells, as long as more calls pay off
+ROUND: Final = 16  # answers, at least, before a number of slots is judged that may be too many
+ROOM: Final = 1.5  # times the slots that admitted calls need at the latency of the first to be answered
 MOST_PATIENCE: Final = 10  # rounds before more is tried again; the first times fewer: few answers may err
 SLOWER: Final = 2.0  # times the usual latency: somebody else is there
 HELPS: Final = 0.9  # of the latency before: what a step back has to bring
@@ -54,15 +55,18 @@ class Slots:
         most = self.fixed or (self.most if limited else self._ceiling)
         return max(1, int(min(most * share, self.strain.bound)))
 
-    def full(self) -> None:
-        """Note that a call had to wait for a slot."""
+    def full(self, admitted_per_s: float | None) -> None:
+        """Note that a call had to wait for a slot; where it is known what is admitted, try all that this needs."""
         self._filled = self.strain.bound == math.inf
+        if admitted_per_s is not None and self._climbing and self._usual_s < math.inf:
+            needed = ROOM * admitted_per_s * self._usual_s
+            self._ceiling = max(self._ceiling, min(self.most, needed))
 
     def answered(self, latency_s: float) -> None:
         """Take in how long an answer took; at the end of a round, judge the ceiling."""
         self._answers += 1
         self._seconds += latency_s
-        if self._answers >= (max(ROUND, self._ceiling) if self._rate_before else FEW):
+        if self._answers >= (SOON * self._ceiling if self._climbing else max(ROUND, self._ceiling)):
             latency_s = self._seconds / self._answers
             rate = self._ceiling / latency_s if latency_s > 0 else 0.0
             if self._holding:
@@ -70,6 +74,11 @@ class Slots:
             elif self._filled:
                 self._climb(latency_s, rate)
             self._answers, self._seconds, self._filled = 0, 0.0, False
+
+    @property
+    def _climbing(self) -> bool:
+        """Whether more calls in flight paid off whenever it was tried lately."""
+        return not self._holding and self._patience == 1
 
     def _climb(self, latency_s: float, rate: float) -> None:
         grown = self._ceiling / self._before

@@ -16,7 +16,7 @@ def served(slots: Slots, at_once: float, latency_s: float, *, answers: int, fill
     for _ in range(answers):
         in_flight = ceiling(slots)
         if filled:
-            slots.full()
+            slots.full(None)
         slots.answered(latency_s * max(1.0, in_flight / at_once))
         seen.append(ceiling(slots))
     return seen
