@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MINUTE_S: Final = 60.0
-BIN_S: Final = 0.25  # calls are counted by the time they were sent, this exactly
+BIN_S: Final = 0.05  # calls are counted by the time they were sent, this exactly
+DOUBT_S: Final = 0.25  # that a refusal may take longer than any did lately
 SHORTEST_S: Final = 1.0  # a measurement
 ENOUGH: Final = 3  # calls that were admitted in it, or refused before the first
 ABOVE_S: Final = 0.4  # seconds' worth of calls too many in each measurement: it needs refusals
@@ -222,7 +223,7 @@ class GuessedLimit:
     @property
     def sure_s(self) -> float:
         """How long after it was sent a call that was not refused was admitted, most probably."""
-        return 2 * self._delay_s + BIN_S
+        return 2 * self._delay_s + DOUBT_S
 
     def admitted_s(self, at_s: float) -> float:
         """Return about when the latest call was sent that was admitted, most probably."""
@@ -241,8 +242,9 @@ class GuessedLimit:
 
     def _go_on(self, sent_s: float, at_s: float) -> None:
         """End a measurement that took long enough, and begin the next."""
-        seconds = (int(sent_s / BIN_S) - int(self._empty_s / BIN_S)) * BIN_S
-        sent, refused = self._calls.counted(self._empty_s, sent_s)
+        from_s = max(self._empty_s, at_s - MINUTE_S)  # calls before that are forgotten
+        seconds = (int(sent_s / BIN_S) - int(from_s / BIN_S)) * BIN_S
+        sent, refused = self._calls.counted(from_s, sent_s)
         if seconds < self._length_s or sent - refused < ENOUGH:
             return
         if self._tried_s < seconds / 2 and refused < MUCH * sent:  # other things kept calls from starting

@@ -12,6 +12,7 @@ STEEP: Final = 4.0  # times as many, as long as answers take no longer by it
 NO_LONGER: Final = 1.25  # times the latency before
 GROWTH: Final = 1.5
 PAYS_OFF: Final = 0.3  # of what ideal growth would bring: less is a longer queue at the server
+FEW: Final = 4  # answers, at least, before more calls are tried
 SOON: Final = 0.25  # of a round of answers tells, as long as more calls pay off
 ROUND: Final = 16  # answers, at least, before a number of slots is judged that may be too many
 ROOM: Final = 1.5  # times the slots that admitted calls need at the latency of the first to be answered
@@ -66,7 +67,8 @@ class Slots:
         """Take in how long an answer took; at the end of a round, judge the ceiling."""
         self._answers += 1
         self._seconds += latency_s
-        if self._answers >= (SOON * self._ceiling if self._climbing else max(ROUND, self._ceiling)):
+        enough = max(FEW, SOON * self._ceiling) if self._climbing else max(ROUND, self._ceiling)
+        if self._answers >= enough:
             latency_s = self._seconds / self._answers
             rate = self._ceiling / latency_s if latency_s > 0 else 0.0
             if self._holding:
