@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asyncbench.engine import minutes
-from asyncbench.engine.guessed_limit import BIN_S, DOUBT_S, LOST_S, GuessedLimit
+from asyncbench.engine.guessed_limit import BIN_S, LOST_S, GuessedLimit
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import WORTH_TELLING_S, Gate, Pause, Wait
 from asyncbench.engine.minutes import Minutes
@@ -251,7 +251,7 @@ class Admission:
             return throttle.refused(sent_s, at_s, wait_s=wait_s, per_s=per_s, in_flight=self.in_flight)
         throttle.admitted(guess.admitted_s(at_s))
         # Of calls that are no longer too young to say, none since then was admitted.
-        sure = at_s - throttle.streak_s > guess.sure_s + 2 * DOUBT_S
+        sure = at_s - throttle.streak_s > guess.sure_s + 2 * BIN_S
         many = int(max(self.in_flight, OF_IN_FLIGHT / 2 * (self.gate.guessed_rpm or 0) / 60))
         begins = throttle.refused(sent_s, at_s, wait_s=wait_s, per_s=math.inf, in_flight=0 if sure else many)
         if sure and guess.kept and throttle.streak > 1:

@@ -7,7 +7,8 @@ Whatever way a provider counts, a moment at which it refuses is one at which not
   asks for a little less above what was found, until a minute is known.
 - A window lets nothing through until it is over. What was admitted in the minute before it admits again is
   its limit: all since a fixed one began, and all that a sliding one counts. A sliding window frees its places
-  as they were taken a minute ago, so for another minute no more than that are taken.
+  as they were taken a minute ago, so for another minute no more than that are taken. A rate far below what
+  the last minute admitted is such a window's, too, of a minute that began slowly.
 
 From then on calls are paced a little below the limit, and grow past it in about a minute, the faster the
 longer few are refused: a limit is tried again at the cost of a call in two hundred. Where fewer calls are
@@ -34,7 +35,7 @@ HELD_S: Final = 3.0  # with everything refused: a window, not a bucket
 MOST: Final = 0.9  # of the pace was admitted in a minute that ends with a window's end
 ASKED: Final = 0.8  # of the pace: something else kept calls from starting
 LATE_S: Final = 1.0  # that a call comes after a window's end, at most, where it is told in whole seconds
-LEAST: Final = 1 / 3  # of what was admitted in a minute: the rate of a bucket that saved up a minute is a half
+LEAST: Final = 1 / 3  # of what a minute admitted: a bucket that saved up a whole one refills half of it
 LOST_S: Final = 75.0  # and a window is over by then: it was something else
 TOLERATED: Final = 0.005  # of all calls may be refused
 MUCH: Final = 0.2  # of them refused: the limit is another one now
@@ -185,7 +186,8 @@ class GuessedLimit:
         if self.kept and self._full < MOST * self._rpm and at_s > self._doubted_s + 2 * MINUTE_S:
             self._doubted_s = at_s  # once it may be another's doing
             return
-        self._take_window(max(self._scouted, self._full / 2) if as_told else self._full, at_s)
+        admitted = max(self._scouted, self._full / 2) if as_told else self._full
+        self._set(max(1, admitted), 1 - BELOW, at_s, length_s=MINUTE_S, window=True)
 
     def waits(self, at_s: float, seconds: float) -> None:
         """Take in that nothing but the pace keeps a call from starting."""
@@ -255,18 +257,13 @@ class GuessedLimit:
             return
         rpm = (sent - refused) / seconds * MINUTE_S
         if rpm < LEAST * self._full and at_s > self._doubted_s + 2 * MINUTE_S:
-            self._take_window(self._full, at_s)
+            self._set(self._full, 1 - BELOW, at_s, length_s=MINUTE_S, window=True)
             return
         self._empty_s, length_s = at_s, min(MINUTE_S, 2 * self._length_s)
         above = ABOVE_S / length_s if length_s < MINUTE_S else -BELOW
         self._set(rpm, 1 + above, at_s, length_s=length_s)
         self._measures = length_s < MINUTE_S
         self._grew &= self._measures
-
-    def _take_window(self, admitted: float, at_s: float) -> None:
-        """Take what was admitted in a minute for the limit of a window, and spread it over the next."""
-        self._doubted_s, self._window_s, self._falls = at_s, at_s + MINUTE_S, 0
-        self._set(max(1, admitted), 1 - BELOW, at_s, length_s=MINUTE_S)
 
     def _correct(self, at_s: float) -> None:
         """Go below a pace that was admitted for a while; the further, the oftener that did not help."""
@@ -311,7 +308,9 @@ class GuessedLimit:
         """Go on without a limit: so many are refused whatever the pace."""
         self._rpm, self._noise, self._noisy_s = math.inf, refused, at_s + NOISE_S
 
-    def _set(self, found: float, times: float, at_s: float, *, length_s: float) -> None:
+    def _set(self, found: float, times: float, at_s: float, *, length_s: float, window: bool = False) -> None:
+        if window:  # what a minute admitted is spread over the next
+            self._doubted_s, self._window_s, self._falls = at_s, at_s + MINUTE_S, 0
         self._found, self._rpm, self._since_s, self._length_s = found, found * times, at_s, length_s
         self._asked, self._tried_s, self._measures = self._rpm, 0.0, False
 

@@ -27,7 +27,8 @@ class Slots:
 
     `fixed` is what the sweep says. Without it, and without limits a minute, the ceiling climbs as long as
     more calls in flight bring more answers (Little's law: their number over their latency), steps back
-    where they only wait longer, and tries again later. Whatever else says how many, there are fewer while a
+    where they only wait longer, and tries again later. Where refusals tell how many calls are admitted, it
+    climbs at once to what these need. Whatever else says how many, there are fewer while a
     server breaks answers off with so many.
     """
 
@@ -57,7 +58,7 @@ class Slots:
         return max(1, int(min(most * share, self.strain.bound)))
 
     def full(self, admitted_per_s: float | None) -> None:
-        """Note that a call had to wait for a slot; where it is known what is admitted, try all that this needs."""
+        """Note that a call had to wait for a slot; try all that calls need of which so many are admitted."""
         self._filled = self.strain.bound == math.inf
         if admitted_per_s is not None and self._climbing and self._usual_s < math.inf:
             needed = ROOM * admitted_per_s * self._usual_s

@@ -39,6 +39,9 @@ class Paced:
             while self.coming and self.coming[0][0] <= self.at_s:
                 end_s, sent_s = heapq.heappop(self.coming)
                 self.guess.refused(sent_s, end_s)
+            if self.guess.full(self.at_s):
+                self.at_s += BIN_S
+                continue
             pace = self.guess.pace(self.at_s)
             per_s = min(unpaced if pace is None else pace / 60, most)
             self._call()
@@ -128,6 +131,26 @@ def test_a_window_that_admits_again_frees_its_places_as_they_were_taken():
     guess = held(500, for_s=50.0)
     assert guess.full(60.1)
     assert not guess.full(66.0)
+
+
+def test_a_sliding_window_that_filled_slowly_is_no_bucket():
+    lane = Paced(LIMIT_MODELS["sliding_window"](6_000, 1.0, 0.0))
+    lane.run(20, unpaced=1.0)  # which a minute later is all that it admits for so long
+    lane.run(70, unpaced=140.0)
+    pace = lane.guess.pace(lane.at_s)
+    assert pace is not None
+    assert pace >= 0.95 * 6_000
+
+
+@pytest.mark.parametrize("seconds", [20, 300])
+def test_a_limit_that_falls_far_is_found_again(seconds):
+    lane = bucket(3_000)
+    lane.run(seconds)
+    lane.limiter = LIMIT_MODELS["token_bucket"](600, 1.0, lane.at_s)
+    lane.run(120)
+    lane.run(120)
+    assert lane.admitted >= 0.95 * 1_200
+    assert lane.refused <= 0.02 * lane.admitted
 
 
 def test_a_pause_that_is_longer_than_a_window_says_nothing():

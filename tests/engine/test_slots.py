@@ -2,7 +2,7 @@
 
 import pytest
 
-from asyncbench.engine.slots import FIRST, Slots
+from asyncbench.engine.slots import FEW, FIRST, ROOM, Slots
 from asyncbench.records import MOST_IN_FLIGHT
 
 
@@ -48,6 +48,23 @@ def test_it_climbs_until_more_calls_only_wait_longer_and_stays_near_there(capaci
     seen = served(slots, capacity, 1.0, answers=capacity * 60)
     assert min(seen) >= 0.6 * capacity  # most of the server is in use
     assert max(seen) <= 4 * capacity
+
+
+def test_what_admitted_calls_need_is_tried_at_once():
+    slots = Slots(fixed=None)
+    served(slots, 1_000, 8.0, answers=FEW)
+    slots.full(50.0)
+    assert ceiling(slots) == pytest.approx(ROOM * 50 * 8)
+
+
+def test_what_admitted_calls_need_is_not_tried_again_where_it_did_not_pay_off():
+    slots = Slots(fixed=None)
+    highest = before = ceiling(slots)
+    while before >= highest:  # until it steps back
+        highest = before
+        (before,) = served(slots, 20, 1.0, answers=1)
+    slots.full(500.0)
+    assert ceiling(slots) == before
 
 
 def test_it_climbs_no_further_than_calls_fill_the_slots():
