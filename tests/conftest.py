@@ -3,9 +3,7 @@
 import gc
 import ipaddress
 import os
-import shutil
 import socket
-import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -42,15 +40,6 @@ os.environ |= {
     "HF_HUB_DISABLE_XET": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Let no test wait for a disk, where memory has room for what they write; that of a soak is too much."""
-    memory = Path("/dev/shm")  # noqa: S108  where folders of names of their own are made
-    if "TMPDIR" in os.environ or config.option.markexpr != "not soak" or not os.access(memory, os.W_OK):
-        return
-    if shutil.disk_usage(memory).free > 4e9:
-        os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
 
 
 @pytest.hookimpl(wrapper=True)
