@@ -228,7 +228,9 @@ def canonical(value: Mapping[str, object]) -> str:
 def _dumped(value: object, option: int) -> bytes:
     try:
         return orjson.dumps(value, default=_open, option=option)
-    except TypeError:  # rare: only then is every value looked at
+    except TypeError as error:  # rare: only then is every value looked at
+        if isinstance(error.__cause__, KeyboardInterrupt):  # it came while a record was opened
+            raise error.__cause__ from None
         return orjson.dumps(_storable(value), default=str, option=option)
 
 

@@ -1,5 +1,6 @@
 """Whatever a provider or a file puts into a value, it can be written down."""
 
+import signal
 from dataclasses import fields
 from types import MappingProxyType
 
@@ -61,3 +62,13 @@ def test_what_is_not_to_be_stored_is_left_out(text):
 
 def test_keys_of_any_kind_are_written_in_order():
     assert canonical({"b": 1, "a": {50256: -100}}) == '{"a":{"50256":-100},"b":1}'
+
+
+def test_ctrl_c_while_a_value_is_written_is_not_taken_for_a_value_that_json_cannot_hold():
+    class Slow:
+        def __str__(self):
+            signal.raise_signal(signal.SIGINT)
+            return "slow"
+
+    with pytest.raises(KeyboardInterrupt):
+        encode_json({"value": Slow()})
