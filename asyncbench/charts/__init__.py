@@ -4,7 +4,7 @@ In: counts and reports of a results folder. Out: Vega specifications for the pag
 """
 
 from asyncbench.charts.catalogue import CHARTS as CHARTS, Chart as Chart
-from asyncbench.charts.drawing import INSTALL as INSTALL, drawn as drawn, spec_of as spec_of, titled as titled
+from asyncbench.charts.drawing import drawn as drawn, spec_of as spec_of, titled as titled
 from asyncbench.charts.load_rows import rows_of_loads as rows_of_loads, uncounted_note as uncounted_note
 from asyncbench.charts.pictures import write_figures as write_figures
 from asyncbench.charts.rows import pair_rows as pair_rows

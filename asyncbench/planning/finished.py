@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from asyncbench.planning.estimates import Needs, StraightLine
 from asyncbench.records import Outcome
-from asyncbench.store import IdColumn, IdSet, Snapshot, steady, strung, together
+from asyncbench.store import MANY_ROWS, IdColumn, IdSet, Snapshot, steady, strung, together
 from asyncbench.sweeps import CELL, Cell, numbered
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
@@ -26,7 +26,6 @@ _USED: Final = (*_SAME, "reused_from", "attempts", "latency_s", "cost_usd")
 _OF_TRIALS: Final = ("trial_id", "model", *CELL, "outcome", *_USED)
 _OF_CALLS: Final = ("trial_id", "attempt", "status", "cost_usd", *_SAME)
 _WORDS: Final = ("model", *CELL[:-1], "reused_from", "outcome")  # columns of few different texts
-_MANY: Final = 65_536  # rows at a time: few columns are read
 
 
 class Way(NamedTuple):
@@ -124,7 +123,7 @@ def _rows(seen: Snapshot, finished: Mapping[tuple[str, str], IdColumn]) -> tuple
     cells, parts = dict[Cell, int](), list[pa.Table]()
 
     def ids_by_model() -> Iterator[tuple[str, IdColumn]]:
-        batches = seen.batches("trials", _OF_TRIALS, rows=_MANY, coded=_WORDS)
+        batches = seen.batches("trials", _OF_TRIALS, rows=MANY_ROWS, coded=_WORDS)
         for alias, of_model in groupby(batches, lambda batch: str(batch["model"][0])):  # a part has but one
             part = pa.Table.from_batches(of_model).unify_dictionaries()
             parts.append(_with_numbers(part, cells))

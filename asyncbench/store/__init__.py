@@ -98,6 +98,7 @@ from asyncbench.store.segment import (
 )
 from asyncbench.store.snapshot import (
     LOOKS as LOOKS,
+    MANY_ROWS as MANY_ROWS,
     Filters as Filters,
     MovedError as MovedError,
     Snapshot as Snapshot,

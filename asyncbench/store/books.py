@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
@@ -12,12 +12,10 @@ from asyncbench.store.catalog import steady
 from asyncbench.store.holdings import listed_calls, lost_calls, unknown_loss
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.segment import calls_in, damaged_lines
-from asyncbench.store.snapshot import MovedError, Snapshot
+from asyncbench.store.snapshot import MANY_ROWS, MovedError, Snapshot
 from asyncbench.store.spending import COLUMNS, Charges, KnownCosts, Spending
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
-
-ROWS: Final = 65_536  # at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +95,7 @@ def spending_of(folder: Path | str) -> Books:
 def _spending(snapshot: Snapshot, own: str) -> dict[str, Spending]:
     found: dict[str, Spending] = {}
     imported = snapshot.read("trials", ["trial_id"], pc.field("run") != own)["trial_id"].combine_chunks()
-    for batch in snapshot.batches("attempts", ("trial_id", "model", *COLUMNS), rows=ROWS):
+    for batch in snapshot.batches("attempts", ("trial_id", "model", *COLUMNS), rows=MANY_ROWS):
         rows = pa.table(batch)
         if len(imported):
             rows = rows.filter(pc.invert(pc.is_in(rows["trial_id"], value_set=imported)))

@@ -17,6 +17,7 @@ from asyncbench.store.id_set import LEAST, IdSet
 from asyncbench.store.snapshot import (
     BATCH_ROWS as ROWS,
     LOOKS,
+    MANY_ROWS,
     Columns,
     Filters,
     MovedError,
@@ -27,8 +28,6 @@ from asyncbench.store.snapshot import (
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 T = TypeVar("T")
-
-_MANY = 65_536  # rows at a time where few columns are read
 
 
 @in_frames
@@ -171,7 +170,9 @@ def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
     repeated = dict[str, Outcome]()
     # asked again, and answered, but not graded yet: what was paid for is not forgotten
     answered = pa.array(snapshot.unfinished.replies, pa.string())
-    for batch in snapshot.batches("trials", ["trial_id", "outcome", "model"], rows=_MANY, coded=["model"]):
+    for batch in snapshot.batches(
+        "trials", ["trial_id", "outcome", "model"], rows=MANY_ROWS, coded=["model"]
+    ):
         for outcome in again:
             found = batch["trial_id"].filter(_is(outcome, batch["outcome"]))
             repeated.update(dict.fromkeys(texts(found), outcome))
@@ -222,7 +223,7 @@ def _histories(snapshot: Snapshot, finished: IdSet) -> dict[str, History]:
 def together(snapshot: Snapshot, table: str, columns: Sequence[str], known: int) -> Iterator[pa.Table]:
     """Yield rows of many parts together, as many as it takes for few lookups among so many `known` ids."""
     waiting, rows = list[pa.RecordBatch](), 0
-    for batch in snapshot.batches(table, columns, rows=_MANY):
+    for batch in snapshot.batches(table, columns, rows=MANY_ROWS):
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= max(LEAST, known // 4):
@@ -244,7 +245,7 @@ def failed_ids(folder: Path | str) -> frozenset[str]:
 
 def _ids_where(folder: Path | str, condition: pc.Expression) -> frozenset[str]:
     def found(seen: Snapshot) -> frozenset[str]:
-        batches = seen.batches("trials", ["trial_id"], condition, rows=_MANY)
+        batches = seen.batches("trials", ["trial_id"], condition, rows=MANY_ROWS)
         return frozenset(trial_id for batch in batches for trial_id in texts(batch["trial_id"]))
 
     return steady(folder, found)

@@ -29,6 +29,7 @@ from asyncbench.store.tables import Tables, joined, tables
 LOOKS = 5  # a folder is rewritten once in a long while
 PAUSE_S = 0.05  # between two: as long as two folders may take to be exchanged
 BATCH_ROWS = 8192  # as many as a row group has
+MANY_ROWS = 65_536  # where columns hold no long texts: fewer and larger batches are read twice as fast
 
 Columns = Sequence[str] | None  # their names, in the order wanted; None: all
 Filters = pc.Expression | list[tuple[str, str, object]]  # as pyarrow.parquet.read_table takes them
@@ -96,6 +97,14 @@ class Snapshot:
             yield from (batch for batch in fresh.to_batches(max_chunksize=rows) if batch.num_rows)
 
         return found()
+
+    def read_coded(
+        self, name: str, columns: Sequence[str], filters: Filters | None = None, *, coded: Collection[str]
+    ) -> pa.Table:
+        """Return the same rows as `read`; the `coded` columns come as dictionaries, each as one."""
+        schema = with_codes(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
+        found = self.batches(name, columns, filters, rows=MANY_ROWS, coded=coded)
+        return pa.Table.from_batches(found, schema).unify_dictionaries()
 
     def with_journal(self, name: str, rows: pa.Table) -> pa.Table:
         """Return rows of a table's parts, of some columns, as they count now; then those of the journal."""

@@ -14,13 +14,11 @@ import pyarrow.compute as pc
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind
 from asyncbench.store.catalog import steady
 from asyncbench.store.lock import writer_of
-from asyncbench.store.parts import TEMPORARY, with_codes
-from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.sealing import all_parts
 from asyncbench.store.segment import Damage, quarantined, segments
 from asyncbench.store.snapshot import Snapshot
 
-_MANY = 65_536  # rows at a time: few columns are read
 _FEW = ("model", "outcome", "load", "status")  # columns with few different texts
 
 
@@ -105,7 +103,7 @@ def _stats(paths: Iterable[Path]) -> list[os.stat_result]:
 
 def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
     models: defaultdict[str, ModelCounts] = defaultdict(ModelCounts)
-    trials = _coded(snapshot, "trials", ["model", "outcome", "load"])
+    trials = snapshot.read_coded("trials", ["model", "outcome", "load"], coded=_FEW)
     asked = trials.filter(pc.is_null(trials["load"])).group_by(["model", "outcome"])
     for row in asked.aggregate([([], "count_all")]).to_pylist():
         models[row["model"]].outcomes[row["outcome"]] = row["count_all"]
@@ -113,7 +111,7 @@ def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
         models[row["model"]].loaded = row["load_count"]
     for row in snapshot.read("steps", ["model", "verdict"]).to_pylist():
         models[row["model"]].steps[row["verdict"]] += 1
-    attempts = _coded(snapshot, "attempts", ["model", "cost_usd", "started_at"])
+    attempts = snapshot.read_coded("attempts", ["model", "cost_usd", "started_at"], coded=_FEW)
     known = pc.ScalarAggregateOptions(min_count=1)  # without any, the sum is unknown, not 0
     sums = attempts.group_by("model", use_threads=False).aggregate(  # always the same sum of dollars
         [([], "count_all"), ("cost_usd", "sum", known), ("cost_usd", "count"), ("started_at", "max")]
@@ -137,15 +135,6 @@ def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
     return dict(sorted(models.items()))
 
 
-def _coded(
-    seen: Snapshot, name: str, columns: Sequence[str], filters: pc.Expression | None = None
-) -> pa.Table:
-    """Return columns of a table, those whose texts are few as dictionaries."""
-    schema = with_codes(pa.schema([SCHEMAS[name].field(column) for column in columns]), _FEW)
-    batches = seen.batches(name, columns, filters, rows=_MANY, coded=_FEW)
-    return pa.Table.from_batches(batches, schema).unify_dictionaries()
-
-
 # a few equal ones of the last kind suspend a model; then their trials stay open
 REFUSALS = (*sorted(FINAL_FOR_LANE), ErrorKind.BAD_REQUEST)
 
@@ -161,7 +150,8 @@ def suspended(seen: Snapshot, last_begun: Mapping[str, datetime]) -> dict[str, s
         last_begun: when the last call of each model was begun, by alias.
     """
     wanted = ["model", "trial_id", "status", "started_at", "latency_s", "batch_ended_at"]
-    refused = _coded(seen, "attempts", wanted, pc.field("status").isin(pa.array(REFUSALS, pa.string())))
+    refusals = pc.field("status").isin(pa.array(REFUSALS, pa.string()))
+    refused = seen.read_coded("attempts", wanted, refusals, coded=_FEW)
     asked = pc.unique(refused.filter(pc.field("status") == ErrorKind.BAD_REQUEST.value)["trial_id"])
     its = pc.field("trial_id").isin(asked)
     closed = set(seen.read("trials", ["trial_id"], its)["trial_id"].to_pylist()) if len(asked) else set()

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from asyncbench.records import Sent
 from asyncbench.store import (
-    SCHEMAS,
+    MANY_ROWS,
     Manifest,
     Snapshot,
     iter_problems,
@@ -27,7 +27,6 @@ from asyncbench.store import (
     patiently,
     read_manifest,
     take_snapshot,
-    with_codes,
 )
 from asyncbench.views.choosing import (
     Chosen,
@@ -42,7 +41,6 @@ from asyncbench.views.choosing import (
 )
 from asyncbench.views.views import (
     CODED,
-    ROWS,
     ROWS_OF_TEXTS,
     SUM_USD,
     SUMS,
@@ -117,16 +115,14 @@ class FolderViews:
     def read(self, name: str, columns: Sequence[str]) -> pa.Table:
         """Return columns of a table; texts of which there are few may come as dictionaries."""
         if self.chosen.plain:
-            found = self.snapshots[0].batches(name, columns, self._counted(name), rows=ROWS, coded=CODED)
-            schema = pa.schema([SCHEMAS[name].field(column) for column in columns])
-            return pa.Table.from_batches(found, with_codes(schema, CODED))
+            return self.snapshots[0].read_coded(name, columns, self._counted(name), coded=CODED)
         return self.table(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608  names of ours
 
     def of_trials(self, name: str, columns: Sequence[str], ids: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of a table, of trials with these ids alone."""
         if self.chosen.plain:
             wanted = pc.field("trial_id").isin(pa.array(ids, pa.string()))
-            found, rows = self._counted(name, wanted), ROWS_OF_TEXTS if "reply_text" in columns else ROWS
+            found, rows = self._counted(name, wanted), ROWS_OF_TEXTS if "reply_text" in columns else MANY_ROWS
             yield from self.snapshots[0].batches(name, columns, found, rows=rows, coded=CODED)
             return
         self.put("wanted_ids", pa.table({"trial_id": pa.array(ids, pa.string())}))

@@ -27,6 +27,7 @@ from asyncbench.store import (
     AT_REST,
     CELL,
     COPY_SCHEMA as PROBLEMS,
+    MANY_ROWS,
     SCHEMAS,
     Snapshot,
     iter_problems,
@@ -155,7 +156,6 @@ SUMS: Mapping[str, str] = {
 }
 VIEWS = (*SCHEMAS, "problems", *SUMS)
 ROWS_OF_TEXTS = 2048  # of a batch, as DuckDB works on: replies may be long
-ROWS = 65_536  # of a batch without texts: fewer and larger ones are read twice as fast
 _TEXTS = {"expected", "answer", "reply_text", "reasoning_text", "error_message", "raw_usage", "error"}
 CODED = {  # texts of which there are few: read as dictionaries, which are counted faster
     *(*CELL, "sweep", "problem_set", "provider", "model_id", "model_served", "upstream", "service_tier"),
@@ -221,7 +221,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     if only is not None:
         wanted = only if wanted is None else wanted & only
-    rows = ROWS if _TEXTS.isdisjoint(columns) else ROWS_OF_TEXTS
+    rows = MANY_ROWS if _TEXTS.isdisjoint(columns) else ROWS_OF_TEXTS
     try:
         yield from snapshot.batches(name, columns, wanted, rows=rows, coded=CODED)
     except StoreError as error:
