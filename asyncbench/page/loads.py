@@ -14,6 +14,11 @@ from asyncbench.views import Chosen, FolderViews, counted
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
 
+def loads_block(views: FolderViews) -> Values:
+    """Return the tables of providers and the charts of loads."""
+    return loads_of(views.chosen)
+
+
 def loads_of(folder: Chosen) -> Values:
     """Return the tables of providers and the charts of loads; each empty where there is nothing to show."""
     of = replace(folder, loaded=True)

@@ -28,6 +28,7 @@ from asyncbench.reports.standings import (
     outcomes_of as outcomes_of,
     over as over,
     standing_mapping as standing_mapping,
+    standings_of as standings_of,
     standings_on as standings_on,
     unranked as unranked,
 )

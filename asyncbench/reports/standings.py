@@ -172,21 +172,22 @@ def standings_on(folder: Folders, *, formats: bool = True) -> Standings:
         ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
         StoreError: it cannot be read.
     """
+    return counted(folder, lambda views: standings_of(views, formats=formats))
 
-    def look(views: FolderViews) -> Standings:
-        skips = keep_skips(views)
-        rankings, entrants = rankings_of(views, views.manifest, formats=formats)
-        return Standings(
-            folder=str(views.chosen),
-            simulated_note=note_of_simulated(views, table="answers"),
-            asked=entrants,
-            skipped=skips.trials,
-            lapsed=skips.lapsed,
-            rankings=rankings,
-            batches=batch_uses(views),
-        )
 
-    return counted(folder, look)
+def standings_of(views: FolderViews, *, formats: bool = True) -> Standings:
+    """Return the same of views that are open."""
+    skips = keep_skips(views)
+    rankings, entrants = rankings_of(views, views.manifest, formats=formats)
+    return Standings(
+        folder=str(views.chosen),
+        simulated_note=note_of_simulated(views, table="answers"),
+        asked=entrants,
+        skipped=skips.trials,
+        lapsed=skips.lapsed,
+        rankings=rankings,
+        batches=batch_uses(views),
+    )
 
 
 # ── how they are written ─────────────────────────────────────────────────────────────────────

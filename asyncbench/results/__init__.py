@@ -3,6 +3,16 @@
 In: a results folder. Out: records and Arrow tables that reports, charts and the page show.
 """
 
+from asyncbench.results.asked import (
+    Asked as Asked,
+    KindKey as KindKey,
+    NamedEntrant as NamedEntrant,
+    NamedKind as NamedKind,
+    asked_in as asked_in,
+    entrants_in as entrants_in,
+    kind_of as kind_of,
+    kinds_in as kinds_in,
+)
 from asyncbench.results.calls import (
     PRICED as PRICED,
     TOKEN_KINDS as TOKEN_KINDS,

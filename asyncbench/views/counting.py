@@ -80,6 +80,7 @@ class FolderViews:
     snapshots: tuple[Snapshot, ...]  # of each folder
     chosen: Chosen
     names: Names = field(default_factory=dict)  # of models, where there are several folders
+    made: dict[str, Any] = field(default_factory=dict)  # what `once` made, by its name
 
     @property
     def folders(self) -> Iterable[tuple[str, Path]]:
@@ -177,6 +178,13 @@ class FolderViews:
         with self.sources.telling():
             self.add_sums(query)
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}", values)
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """Return what is made of these views only once, however many ask for it."""
+        if name not in self.made:
+            self.made[name] = make()
+        found: T = self.made[name]
+        return found
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""

@@ -8,7 +8,6 @@ from asyncbench import sql
 from asyncbench.charts import CHARTS, METRICS, frontier, rows, time_rows
 from asyncbench.exchange import import_files
 from asyncbench.page import writing
-from asyncbench.page.cells import with_ranges
 from asyncbench.page.writing import write_page
 from asyncbench.published.nupa.counts import by_asked
 from asyncbench.published.nupa.report import nupa_report_on
@@ -38,7 +37,7 @@ def cells(night):
 
 def named_cells(folder):
     """The cells of a folder as rows, with the model's own alias beside the name that is shown."""
-    table = with_ranges(sql(folder, "FROM cells"))
+    table = sql(folder, "FROM cells")
     asked = set(zip(*(table[name].to_pylist() for name in ENTRANT), strict=True))
     table = table.append_column("alias", table["model"])
     return rows.named(table, names_of(in_order(asked, {})))

@@ -365,8 +365,9 @@ def test_a_page_is_of_several_folders_and_filtered(nights):
     assert found.sample.of == len(found.sample.trials) == 20 * 3 + 10
     assert all(trial["question"] and trial["grades"] for trial in found.sample.trials)
     head: Any = found.blocks["head"]
-    assert {one["name"] for one in head["asked"]} == {"haiku", "mini in monday", "mini in tuesday"}
-    assert "--where length" in " ".join(head["chosen"])
+    named = {"haiku": "monday", "mini in monday": "monday", "mini in tuesday": "tuesday"}
+    assert {one["name"]: one["folder"] for one in head["entrants"]} == named
+    assert any("--where length" in note["words"] for note in head["notes"])
 
 
 def test_pictures_and_their_tables_are_of_several_folders_and_filtered(nights):

@@ -140,6 +140,13 @@ class Curve:
             return self._length(why="accuracy rises with length")
         return self._length(value=(logit - self.line.intercept) / self.line.slope, low=low, high=high)
 
+    def crossing(self, share: float) -> float | None:
+        """Return where the line has this share; None: nowhere within the lengths that were asked."""
+        if self.line is None or not self.line.slope:
+            return None
+        length = (log(share / (1 - share)) - self.line.intercept) / self.line.slope
+        return length if self.shortest <= length <= self.longest else None
+
     @property
     def _length(self) -> Callable[..., Length]:
         return partial(Length, shortest=self.shortest, longest=self.longest)

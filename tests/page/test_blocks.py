@@ -10,19 +10,16 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any, cast
 
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from asyncbench import read_trials, sql
+from asyncbench import read_trials
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page import writing
-from asyncbench.page.cells import merged, range_in, with_ranges
 from asyncbench.page.contents import contents_of, ready_made
 from asyncbench.page.sample import LONGEST, sample_of
 from asyncbench.page.writing import LARGE, data_block, element, write_page
-from asyncbench.results.cells import COUNTS, SUMS
 from asyncbench.store import ENTRANT
 from asyncbench.views.counting import counted
 from tests.reports.answered import Asked, folder_of
@@ -82,41 +79,6 @@ def test_a_trial_comes_with_its_question_and_every_graders_grade(night):
     assert one["question"].startswith("Compute")
     assert one["grades"][0]["grader"] == "layered"
     assert Counter(grade["headline"] for grade in one["grades"]) == {True: 1, False: 2}
-
-
-# ── fewer cells ──────────────────────────────────────────────────────────────────────────────
-
-
-def test_cells_are_merged_step_by_step_and_no_trial_is_lost(night):
-    cells = with_ranges(sql(night, "FROM cells"))
-    assert merged(cells).rules == ()
-    for most, rules in ((len(cells) - 1, 2), (30, 3)):
-        fewer = merged(cells, most=most)
-        assert len(fewer.rules) == rules
-        assert len(fewer.cells) < len(cells)
-        for name in (*COUNTS, *SUMS):
-            sums = [sum(value or 0 for value in table[name].to_pylist()) for table in (cells, fewer.cells)]
-            assert sums[0] == pytest.approx(sums[1])
-
-
-def test_lengths_are_rounded_up_and_ranges_stay_whole():
-    lengths = [*range(1, 101), 101, 999, None]
-    cells = pa.table(
-        {
-            **{name: ["x"] * len(lengths) for name in (*ENTRANT, "representation", "variant")},
-            "suite": ["nupa"] * len(lengths),
-            "task": ["max"] * len(lengths),
-            "length": pa.array(lengths, pa.int32()),
-            "range": [range_in("nupa", "max", "", "integer", n) for n in lengths],
-            **{name: pa.array([1] * len(lengths), pa.int64()) for name in (*COUNTS, *SUMS)},
-        }
-    )
-    fewer = merged(cells, most=30).cells.to_pylist()
-    assert {row["length"] for row in fewer} == {*range(1, 11), *range(20, 101, 10), 200, 1000, None}
-    by_range = Counter[str]()
-    for row in fewer:
-        by_range[row["range"]] += row["trials"]
-    assert by_range == {"S": 10, "M": 10, "L": 40, "XL": 40, "": 3}
 
 
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────
@@ -189,12 +151,10 @@ def test_options_that_do_not_go_together_are_refused(night, tmp_path):
 def test_two_models_whose_names_begin_and_end_alike_are_two_on_the_page(tmp_path):
     aliases = [f"{'a' * 40}{middle}{'z' * 40}" for middle in "12"]
     folder = folder_of(tmp_path / "f", [Asked(model=alias, outcomes="+" * 12) for alias in aliases])
-    blocks = cast("dict[str, Any]", contents_of(folder).blocks)
-    shown = {one["name"] for one in blocks["head"]["asked"]}
-    assert len(shown) == 2
-    assert {line["name"] for one in blocks["head"]["rankings"] for line in one["lines"]} == shown
-    assert {row["series"] for row in blocks["over_time"]["latency"]} == shown
-    assert {row[end] for row in blocks["head"]["pairs"] for end in ("model", "other")} == shown
+    head = cast("dict[str, Any]", contents_of(folder).blocks["head"])
+    shorts = [entrant["short"] for entrant in head["entrants"]]
+    assert len({*shorts}) == 2
+    assert max(map(len, shorts)) <= 28
 
 
 def test_a_place_that_cannot_be_written_is_refused_and_what_stood_there_is_kept(night, tmp_path):
@@ -228,6 +188,6 @@ def test_the_page_tells_by_which_test_models_are_ranked(tmp_path):
     for name, first in ranked.items():
         asked = [Asked(model="a", outcomes="+" * 5), Asked(model="b", outcomes="+-+-+", first=first)]
         folder = folder_of(tmp_path / name, asked)
-        head = cast("dict[str, Any]", contents_of(folder).blocks["head"])
-        assert ("exact paired tests" in head["places"]) == (name == "paired")
-        assert ("unpaired" in head["places"]) == (name == "unpaired")
+        rules = " ".join(cast("dict[str, Any]", contents_of(folder).blocks["standings"])["rules"])
+        assert ("exact paired tests" in rules) == (name == "paired")
+        assert ("unpaired" in rules) == (name == "unpaired")

@@ -1,0 +1,48 @@
+"""The blocks of a page by name: plain values, each made from the views of a folder and nothing else.
+
+The file to mail holds all of them; the server of `asyncbench view` makes each when it is asked for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from asyncbench.charts import break_rows, half_rows, heat_rows, kind_curves, length_rows
+from asyncbench.page.costs import cost_block
+from asyncbench.page.errors import errors_block
+from asyncbench.page.head import head_block
+from asyncbench.page.loads import loads_block
+from asyncbench.page.over_time import time_block
+from asyncbench.page.ranked import standings_block
+from asyncbench.views import FolderViews
+
+Values = dict[str, Any]  # Any: whatever JSON can hold
+
+
+def breaks_block(views: FolderViews) -> Values:
+    """Return where each breaks: points and lines of accuracy against length, and where half is right."""
+    curves = kind_curves(views)
+    return {"rows": columnar(break_rows(curves)), "halves": half_rows(curves)}
+
+
+def heat_block(views: FolderViews) -> Values:
+    """Return what each can do: every metric by entrant and kind, and accuracy by length."""
+    return {"rows": heat_rows(views), "lengths": columnar(length_rows(views))}
+
+
+BLOCKS: Final[Mapping[str, Callable[[FolderViews], Values]]] = {
+    "head": head_block,
+    "standings": standings_block,
+    "breaks": breaks_block,
+    "heat": heat_block,
+    "time": time_block,
+    "cost": cost_block,
+    "errors": errors_block,
+    "loads": loads_block,
+}
+
+
+def columnar(rows: Iterable[Mapping[str, Any]]) -> Values:  # Any: text, number, bool or None, by column
+    """Return rows column by column, which is shorter; all of them have the columns of the first."""
+    found = list(rows)
+    names = [*found[0]] if found else []
+    return {"columns": {name: [row[name] for row in found] for name in names}}

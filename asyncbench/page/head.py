@@ -1,0 +1,158 @@
+"""The block `head`: what the folder is, who was asked what, and what was found."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Final
+
+from asyncbench.charts import CHARTS, OUTCOME_COLOURS, colours_of, kind_curves
+from asyncbench.page.finding import finding_of
+from asyncbench.page.ranked import standings_in
+from asyncbench.reports import REPEATED, outcomes_of
+from asyncbench.results import (
+    METRICS,
+    OTHER_LATENCY,
+    Asked,
+    NamedEntrant,
+    asked_in,
+    batch_notes,
+    graded_by,
+    headline_graders,
+    lost_notes,
+    note_of_simulated,
+)
+from asyncbench.shown import (
+    ACCURACY,
+    ANSWERED,
+    FORMAT,
+    HEADINGS,
+    LOST,
+    MAJORITY_AT_K,
+    MEDIAN_LATENCY,
+    PASS_AT_K,
+    PASS_HAT_K,
+    PER_CORRECT,
+    RIGHT_50,
+    RIGHT_90,
+    safe,
+)
+from asyncbench.views import FolderViews
+
+Values = dict[str, Any]  # Any: whatever JSON can hold
+
+LEFT_OUT: Final = "Throughput and the use of limits leave batches out, too."
+_VARIED: Final = ("condition", "effort", "style", "folder", "run")
+_HEADINGS: Final = {
+    "accuracy": ACCURACY,
+    "answered": ANSWERED,
+    "lost": LOST,
+    "right_90": RIGHT_90,
+    "right_50": RIGHT_50,
+    "per_correct": PER_CORRECT,
+    "format": FORMAT,
+    "median_latency": MEDIAN_LATENCY,
+    "pass_at_k": PASS_AT_K,
+    "majority_at_k": MAJORITY_AT_K,
+    "pass_hat_k": PASS_HAT_K,
+}
+_KNOWN: Final = """
+SELECT count(output_tokens) AS known_tokens, count(reasoning_tokens) AS reasoning_known,
+    count(cost_usd) AS priced, count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
+    count(latency_s) AS latencies, count(*) FILTER (outcome = 'correct') AS correct,
+    count(*) FILTER (outcome = 'wrong') AS wrong, count(*) AS trials
+FROM trials
+"""
+_KNOWN_GRADES: Final = """
+SELECT count(format_ok) AS format_known, count(*) FILTER (digits_total > 0) AS digits_total
+FROM grades WHERE headline
+"""
+_LENGTHS: Final = "SELECT min(length) AS least, max(length) AS most FROM trials"
+_OFFERED: Final = "SELECT coalesce(sum(offered), 0)::BIGINT AS calls FROM steps"
+
+
+def head_block(views: FolderViews) -> Values:
+    """Return what a page shows first; its other blocks name entrants and kinds by their places here."""
+    asked, standings = asked_in(views), standings_in(views)
+    (lengths,) = views.rows(_LENGTHS)
+    simulated = note_of_simulated(views)
+    return {
+        "title": safe(", ".join(views.chosen.labels)),
+        "made_at": datetime.now(UTC).timestamp(),
+        "version": version("asyncbench"),
+        "live": False,
+        "mark": _mark(simulated),
+        "mark_words": simulated,
+        "notes": list(_notes(views)),
+        "trials_in_all": sum(entrant.trials for entrant in asked.entrants),
+        "load_calls": views.rows(_OFFERED)[0]["calls"],
+        "finding": finding_of(standings, asked, kind_curves(views)),
+        "entrants": [_entrant(entrant, place) for place, entrant in enumerate(asked.entrants)],
+        "kinds": [
+            {name: safe(text) for name, text in asdict(kind).items() if name != "called"}
+            | {"called": kind.called}
+            for kind in asked.kinds
+        ],
+        "lengths": None if lengths["least"] is None else lengths,
+        "varied": _varied(asked),
+        "metrics": _metrics(views),
+        "outcomes": list(OUTCOME_COLOURS),
+        "headings": dict(_HEADINGS),
+        "meanings": dict(HEADINGS),
+        "repeated": REPEATED,
+        "charts": {name: asdict(chart) for name, chart in CHARTS.items()},
+    }
+
+
+def _mark(simulated: str) -> str:
+    """Return the word for answers that no model was asked for now; empty: there are none."""
+    return next((word for word in ("RECORDED", "SIMULATED") if simulated.startswith(word)), "")
+
+
+def _notes(views: FolderViews) -> Iterator[Values]:
+    """Yield what a reader has to know beside the finding; a grave note changes what figures mean."""
+    standings, graders = standings_in(views), headline_graders(views)
+    batches = batch_notes(standings.batches, f"{OTHER_LATENCY} {LEFT_OUT}")
+    for words in lost_notes(outcomes_of(standings.rankings)):
+        yield {"words": safe(words, most=len(words)), "grave": True}
+    for words in [*views.chosen.notes(), *([graded_by(graders)] if graders else []), *batches]:
+        yield {"words": safe(words, most=len(words)), "grave": False}
+
+
+def _entrant(entrant: NamedEntrant, place: int) -> Values:
+    texts = ("name", "run", "model", "condition", "folder", "effort", "style")
+    light, dark = colours_of(place)
+    return {
+        **{name: safe(text) if (text := getattr(entrant, name)) else text for name in texts},
+        "short": entrant.short,
+        "light": light,
+        "dark": dark,
+        "simulated": entrant.simulated,
+        "trials": entrant.trials,
+    }
+
+
+def _varied(asked: Asked) -> list[str]:
+    """Return in what entrants of one model differ."""
+
+    def varies(name: str) -> bool:
+        values = {(entrant.model, getattr(entrant, name)) for entrant in asked.entrants}
+        return len(values) > len({model for model, _ in values})
+
+    return list(filter(varies, _VARIED))
+
+
+def _metrics(views: FolderViews) -> Values:
+    """Return the metrics of which anything is known."""
+    counts = {**views.rows(_KNOWN)[0], **views.rows(_KNOWN_GRADES)[0]}
+    return {
+        name: {
+            "title": metric.title,
+            "unit": metric.unit,
+            "format": metric.format,
+            "share": metric.share,
+            "higher_is_better": metric.higher_is_better,
+        }
+        for name, metric in METRICS.items()
+        if name == "accuracy" or any(counts[column] for column in metric.under)
+    }
