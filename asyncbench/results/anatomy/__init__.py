@@ -1,5 +1,6 @@
 """What is wrong with wrong answers, one at a time, and by model and task over a results folder."""
 
+from asyncbench.results.anatomy.alignment import Part as Part, aligned as aligned
 from asyncbench.results.anatomy.carries import (
     GROUP as GROUP,
     MOST_PROBLEMS as MOST_PROBLEMS,
@@ -9,9 +10,11 @@ from asyncbench.results.anatomy.carries import (
 from asyncbench.results.anatomy.counts import (
     ErrorFindings as ErrorFindings,
     WrongExample as WrongExample,
+    error_of as error_of,
     errors_in as errors_in,
     kinds_of as kinds_of,
     most_of_a_group as most_of_a_group,
+    type_of as type_of,
 )
 from asyncbench.results.anatomy.error import Error as Error, anatomy as anatomy
 from asyncbench.results.anatomy.kinds import (
@@ -20,3 +23,4 @@ from asyncbench.results.anatomy.kinds import (
     ORDER as ORDER,
     UNCLASSIFIED as UNCLASSIFIED,
 )
+from asyncbench.results.anatomy.numbers import sign_of as sign_of

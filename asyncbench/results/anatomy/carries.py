@@ -26,7 +26,7 @@ CHAINS: Final = (0, 1, 2, 3, 4, 6, 10)
 class CarryProblem(NamedTuple):
     """What the anatomy needs of a problem."""
 
-    answer_type: str
+    answer_type: str | None  # None: no problem file tells
     operands: tuple[str, ...]
 
 

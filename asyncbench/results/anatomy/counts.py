@@ -6,7 +6,7 @@ the first by trial_id are examined: that is a hash, so it is as good as a draw, 
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -136,10 +136,10 @@ def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
     examined = {row["trial_id"]: row for row in examined_of(views, most_of_a_group(found.values()))}
     problems, carried = problems_of(views, {row["problem_id"] for row in examined.values()})
     for batch in views.of_trials("trials", _TEXTS, list(examined)):
-        rows = batch.drop_columns("reply_text").to_pylist()
-        for row, reply in zip(rows, batch["reply_text"], strict=True):
-            row |= examined[row["trial_id"]]
-            _examine(row, reply.as_py(), problems.get(row["problem_id"]), found[group_of(row)])
+        replies = batch["reply_text"]
+        for place, row in enumerate(batch.drop_columns("reply_text").to_pylist()):
+            whole = {**row, "reply_text": replies[place].as_py(), **examined[row["trial_id"]]}
+            _examine(whole, problems.get(whole["problem_id"]), found[group_of(whole)])
     for group, bins in bins_by_group(views, carried).items():
         found[group].by_carries, found[group].by_chain = bins
     return {group: findings.in_order() for group, findings in found.items()}
@@ -161,31 +161,42 @@ def most_of_a_group(findings: Iterable[ErrorFindings]) -> int:
     return min(MOST_OF_A_GROUP, max(LEAST_OF_A_GROUP, MOST_IN_ALL // max(1, groups)))
 
 
-def _examine(
-    row: Mapping[str, Any], text: str | None, problem: CarryProblem | None, into: ErrorFindings
-) -> None:
-    kind = row["representation"]
-    known = problem or CarryProblem(_ANSWER_TYPES.get(kind, kind), ())
-    reply = text or ""
-    error = anatomy(
-        row["expected"],
-        row["answer"],
-        plain(reply, digits_stored(row["condition_params"])),  # the answer stands in plain digits, too
-        answer_type=known.answer_type,
-        task=row["task"],
-        operands=known.operands,
-    )
+def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFindings) -> None:
+    known = problem or CarryProblem(None, ())
     answer = row["answer"]
     into.add(
-        error,
+        error_of(row, answer_type=known.answer_type, operands=known.operands),
         WrongExample(
             trial_id=row["trial_id"],
             operands=tuple(one[:MOST_TEXT] for one in known.operands),
             expected=row["expected"][:MOST_TEXT],
             answer=None if answer is None else answer[:MOST_TEXT],
-            reply=reply[-MOST_TEXT:],
+            reply=(row["reply_text"] or "")[-MOST_TEXT:],
         ),
     )
+
+
+def error_of(row: Mapping[str, Any], *, answer_type: str | None, operands: Sequence[str]) -> Error:
+    """Return the anatomy of a row of `trials` with a wrong or unread answer.
+
+    Args:
+        row: its task, representation, expected, answer, reply_text and condition_params.
+        answer_type, operands: those of its problem; None: no problem file tells.
+    """
+    return anatomy(
+        row["expected"],
+        row["answer"],
+        # the answer stands in plain digits, too
+        plain(row["reply_text"] or "", digits_stored(row["condition_params"])),
+        answer_type=answer_type or type_of(row["representation"]),
+        task=row["task"],
+        operands=operands,
+    )
+
+
+def type_of(representation: str) -> str:
+    """Return the answer type of a problem that no file tells of."""
+    return _ANSWER_TYPES.get(representation, representation)
 
 
 # ── for tables and the page ──────────────────────────────────────────────────────────────────
