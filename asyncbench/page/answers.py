@@ -4,16 +4,16 @@ Both the file of `report --html` and the server of `asyncbench view` show what i
 stay as they are: the page writes them as text, never as markup.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.results import Entrant
+from asyncbench.results import Asked, asked_in, kind_of
 from asyncbench.results.anatomy import Error, Part, aligned, error_of, sign_of, type_of
 from asyncbench.shown import count, dollars, seconds
 from asyncbench.store import ENTRANT
@@ -41,62 +41,77 @@ _GRADES: Final = (
     *("digits_right", "digits_total", "flags"),
 )
 
-Trial = dict[str, Any]  # Any: whatever JSON can hold
+ShownTrial = dict[str, Any]  # Any: whatever JSON can hold
 Row = dict[str, Any]  # Any: cells of `trials`, `grades` and a problem set
-Kind = tuple[str, ...]  # suite, task, variant, representation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """Where the page's head has what a trial is of; what is not there has None."""
-
-    entrants: Mapping[Entrant, int] = field(default_factory=dict)
-    kinds: Mapping[Kind, int] = field(default_factory=dict)
-
-
-def summaries(views: FolderViews, ids: Sequence[str], places: Places) -> list[Trial]:
+def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
     """Return the lines of a list of trials, in the order of their ids; ids that nobody knows are left out.
 
     Raises:
         StoreError: the folder cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    rows = _rows(views, _LISTED, ids)
-    return [_summary(row, _error(row), places) for row in rows]
+    return _in_order(_shown(views, _LISTED, ids, _summary), ids)
 
 
-def whole_trials(views: FolderViews, ids: Sequence[str], places: Places) -> list[Trial]:
-    """Return trials with all that the page shows of one; order and errors as of `summaries`."""
+def whole_trials(
+    views: FolderViews, ids: Sequence[str], problem_ids: Collection[str] | None = None
+) -> list[ShownTrial]:
+    """Return trials with all that the page shows of one; order and errors as of `summaries`.
+
+    `problem_ids`: those of their problems, where they are known.
+    """
     grades = _grades(views, ids)
-    return [_whole(row, grades.get(row["trial_id"], []), places) for row in _rows(views, _SHOWN, ids)]
+
+    def whole(row: Row, asked: Asked) -> ShownTrial:
+        return _whole(row, asked, grades.get(row["trial_id"], []))
+
+    return _in_order(_shown(views, _SHOWN, ids, whole, problem_ids), ids)
 
 
-def question_of(views: FolderViews, key: str, places: Places) -> list[Trial]:
+def question_of(views: FolderViews, key: str) -> list[ShownTrial]:
     """Return whole trials: the answers of everybody to one question, in the order of entrants and repeats.
 
     `key`: the `question` of a trial. Raises as `summaries` does.
     """
     query = "SELECT trial_id FROM trials WHERE problem_id = $key"
-    ids = [row["trial_id"] for row in views.rows(query, {"key": key})]
-    trials = whole_trials(views, ids, places)
-    return sorted(trials, key=lambda trial: (trial["asked"] or 0, trial["repeat"], trial["id"]))
+    trials = whole_trials(views, [row["trial_id"] for row in views.rows(query, {"key": key})], {key})
+    return sorted(trials, key=itemgetter("asked", "repeat", "id"))
 
 
 # ── what is read ─────────────────────────────────────────────────────────────────────────────
 
 
-def _rows(views: FolderViews, columns: Sequence[str], ids: Sequence[str]) -> list[Row]:
-    """Return rows of trials, each with its problem; where the problem set is gone, that is empty."""
-    found = {row["trial_id"]: row for row in _as_rows(views.of_trials("trials", columns, ids))}
-    rows = [found[trial_id] for trial_id in ids if trial_id in found]
-    wanted = {row["problem_id"] for row in rows}
-    values = pa.array(sorted(wanted), pa.string())
-    batches = views.problems(_PROBLEM, pc.field("problem_id").isin(values)) if wanted else ()
-    problems = {(row.pop("problem_set"), row.pop("problem_id")): row for row in _as_rows(batches)}
-    nothing = {"question": None, "operands": (), "answer_type": None}
-    for row in rows:
-        row |= problems.get((row["problem_set"], row["problem_id"]), nothing)
-    return rows
+def _in_order(found: Iterable[ShownTrial], ids: Sequence[str]) -> list[ShownTrial]:
+    by_id = {trial["id"]: trial for trial in found}
+    return [by_id[trial_id] for trial_id in ids if trial_id in by_id]
+
+
+def _shown(
+    views: FolderViews,
+    columns: Sequence[str],
+    ids: Sequence[str],
+    show: Callable[[Row, Asked], ShownTrial],
+    problem_ids: Collection[str] | None = None,
+) -> Iterator[ShownTrial]:
+    """Yield trials as they are read, so that no more long texts are held than a batch has."""
+    asked = asked_in(views)
+    if problem_ids is None:
+        problem_ids = {row["problem_id"] for row in _as_rows(views.of_trials("trials", ["problem_id"], ids))}
+    problems = _problems(views, problem_ids)
+    for row in _as_rows(views.of_trials("trials", columns, ids)):
+        problem = problems.get((row["problem_set"], row["problem_id"]), _UNKNOWN)
+        yield show(row | problem, asked)
+
+
+_UNKNOWN: Final[Row] = {"question": None, "operands": (), "answer_type": None}
+
+
+def _problems(views: FolderViews, problem_ids: Collection[str]) -> dict[tuple[str, str], Row]:
+    wanted = pc.field("problem_id").isin(pa.array(sorted(problem_ids), pa.string()))
+    found = _as_rows(views.problems(_PROBLEM, wanted)) if problem_ids else ()
+    return {(row.pop("problem_set"), row.pop("problem_id")): row for row in found}
 
 
 def _as_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
@@ -111,26 +126,25 @@ def _grades(views: FolderViews, ids: Sequence[str]) -> dict[str, list[Row]]:
     grades: dict[str, list[Row]] = {}
     for row in _as_rows(views.of_trials("grades", ["trial_id", *_GRADES], ids)):
         of = grades.setdefault(row.pop("trial_id"), [])
+        row["answer"] = row["answer"] and _ends(row["answer"])
         of.insert(0 if row["headline"] else len(of), row)
     return grades
-
-
-def _error(row: Row) -> Error | None:
-    if row["outcome"] not in _EXAMINED:
-        return None
-    return error_of(row, answer_type=row["answer_type"], operands=row["operands"])
 
 
 # ── what is shown ────────────────────────────────────────────────────────────────────────────
 
 
-def _summary(row: Row, error: Error | None, places: Places) -> Trial:
+def _summary(row: Row, asked: Asked) -> ShownTrial:
+    return _line(row, asked, _error(row))
+
+
+def _line(row: Row, asked: Asked, error: Error | None) -> ShownTrial:
     run, model, condition = (row[name] for name in ENTRANT)
     at: datetime = row["finished_at"]
     return {
         "id": row["trial_id"],
-        "asked": places.entrants.get((run, model, condition)),
-        "kind": places.kinds.get(tuple(row[name] for name in _KIND)),
+        "asked": asked.entrant_places[run, model, condition],
+        "kind": asked.kind_places[kind_of(row)],
         "length": row["length"],
         "repeat": row["repeat"],
         "outcome": row["outcome"],
@@ -138,9 +152,15 @@ def _summary(row: Row, error: Error | None, places: Places) -> Trial:
         "operands": _cut(operands_text(row["task"], row["operands"], row["question"])),
         "expected": _cut(row["expected"]),
         "answer": _cut(row["answer"]),
-        "question": row["problem_id"],  # a hash of suite, task and question: the same in all problem sets
+        "question": row["problem_id"],  # a hash of suite, task and question: one in all problem sets
         "at": round(1000 * at.timestamp()),
     }
+
+
+def _error(row: Row) -> Error | None:
+    if row["outcome"] not in _EXAMINED:
+        return None
+    return error_of(row, answer_type=row["answer_type"], operands=row["operands"])
 
 
 def operands_text(task: str, operands: Sequence[str], question: str | None) -> str | None:
@@ -154,7 +174,7 @@ def operands_text(task: str, operands: Sequence[str], question: str | None) -> s
     return f" {sign} ".join([first, *(f"({other})" if other.startswith("-") else other for other in others)])
 
 
-def _whole(row: Row, grades: Sequence[Row], places: Places) -> Trial:
+def _whole(row: Row, asked: Asked, grades: Sequence[Row]) -> ShownTrial:
     texts = {
         "prompt": row["question"],
         "expected": row["expected"],
@@ -165,12 +185,12 @@ def _whole(row: Row, grades: Sequence[Row], places: Places) -> Trial:
     }
     error = _error(row)
     return {
-        **_summary(row, error, places),
+        **_line(row, asked, error),
         **{name: text and _ends(text) for name, text in texts.items()},
         "aligned": _aligned(row, error),
         "wrong_from_first": error.wrong_from_left if error else (),
         "wrong_from_last": error.wrong_from_right if error else (),
-        "grades": [{**grade, "answer": grade["answer"] and _ends(grade["answer"])} for grade in grades],
+        "grades": grades,
         "facts": [[name, value] for name, value in _facts(row) if value],
         "cut": {name: len(text) for name, text in texts.items() if text and len(text) > LONGEST},
     }

@@ -12,7 +12,6 @@ import orjson
 from asyncbench.charts import CHARTS, THEMES
 from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.sample import Sample, sample_of
-from asyncbench.results import Asked, asked_in, kind_of
 from asyncbench.views import Folders, FolderViews, chosen, counted
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
@@ -41,26 +40,17 @@ def contents_of(folder: Folders) -> Contents:
 
 def _contents(views: FolderViews) -> Contents:
     blocks = {name: make(views) for name, make in BLOCKS.items()}
-    head, asked, sample = blocks["head"], asked_in(views), sample_of(views)
-    trials = [_placed(trial, asked) for trial in sample.trials]
+    head, sample = blocks["head"], sample_of(views)
     return Contents(
         title=head["title"],
         blocks={
             **blocks,
             "specs": specs_block(head["metrics"]),
-            "sample": {"rule": sample.rule, "of": sample.of, "trials": trials},
+            "sample": {"rule": sample.rule, "of": sample.of, "trials": sample.trials},
         },
         sample=sample,
         load_calls=head["load_calls"],
     )
-
-
-def _placed(trial: Mapping[str, Any], asked: Asked) -> Values:
-    """Return a trial with its entrant and kind by their places."""
-    who = trial["run"], trial["model"], trial["condition"]
-    left_out = ("run", "model", "condition", "suite", "task", "variant", "representation")
-    kept = {name: value for name, value in trial.items() if name not in left_out}
-    return {**kept, "asked": asked.entrant_places[who], "kind": asked.kind_places[kind_of(trial)]}
 
 
 def specs_block(metrics: Sequence[str]) -> Values:

@@ -1,11 +1,10 @@
-"""What a page is made of, without a browser: the sample, fewer cells, blocks that cannot be broken out of."""
+"""What a page is made of, without a browser: blocks that cannot be broken out of."""
 
 import base64
 import gzip
 import hashlib
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from runpy import run_path
 from typing import Any, cast
@@ -13,73 +12,12 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from asyncbench import read_trials
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page import writing
 from asyncbench.page.contents import contents_of, ready_made
-from asyncbench.page.sample import LONGEST, sample_of
 from asyncbench.page.writing import LARGE, data_block, element, write_page
-from asyncbench.store import ENTRANT
-from asyncbench.views.counting import counted
 from tests.reports.answered import Asked, folder_of
-
-GROUP = (*ENTRANT, "suite", "task", "outcome")
-
-
-def keys_of(folder):
-    return read_trials(folder, columns=["trial_id", *GROUP])
-
-
-def sample_on(folder, **most):
-    return counted(folder, lambda views: sample_of(views, **most))
-
-
-# ── the sample ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_all_trials_are_there_where_there_is_room(night):
-    keys = keys_of(night)
-    sample = sample_on(night)
-    assert {one["trial_id"] for one in sample.trials} == set(keys["trial_id"].to_pylist())
-    assert sample.rule.startswith("The page has all 504 trials.")
-
-
-def test_else_the_first_of_every_group_then_the_second_of_each(night):
-    keys = keys_of(night)
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for row in sorted(keys.to_pylist(), key=lambda row: row["trial_id"]):
-        groups.setdefault(tuple(row[name] for name in GROUP), []).append(row["trial_id"])
-    most = len(groups) + 7
-
-    sample = sample_on(night, most=most)
-
-    firsts = {ids[0] for ids in groups.values()}
-    seconds = sorted(ids[1] for ids in groups.values() if len(ids) > 1)
-    assert {one["trial_id"] for one in sample.trials} == firsts | set(seconds[:7])
-    assert f"The page has {most} of 504 trials" in sample.rule
-
-
-def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(hostile):
-    keys = keys_of(hostile)
-    assert len(sample_on(hostile, most_text=1).trials) == 1
-    few = sample_on(hostile, most_text=2_000).trials
-    assert 1 < len(few) < len(keys)
-
-
-def test_a_long_text_is_shown_by_its_ends_with_its_length(hostile):
-    longest = next(one for one in sample_on(hostile).trials if one["cut"])
-    assert longest["cut"]["reply_text"] == 1_000_000
-    assert len(longest["reply_text"]) < LONGEST + 60
-    assert "997,000 characters left out" in longest["reply_text"]
-
-
-def test_a_trial_comes_with_its_question_and_every_graders_grade(night):
-    one = next(one for one in sample_on(night).trials if one["suite"] == "llm_arithmetic")
-    assert one["question"].startswith("Compute")
-    assert one["grades"][0]["grader"] == "layered"
-    assert Counter(grade["headline"] for grade in one["grades"]) == {True: 1, False: 2}
-
 
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────
 

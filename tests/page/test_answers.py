@@ -1,0 +1,140 @@
+"""Trials as the page shows them: which ones a file to mail holds, and what it tells of each."""
+
+import shutil
+from collections import Counter
+
+import pytest
+
+from asyncbench import read_trials
+from asyncbench.page.answers import LONGEST, SHORT, operands_text, question_of, summaries, whole_trials
+from asyncbench.page.sample import OF_AN_OUTCOME, sample_of
+from asyncbench.results import asked_in
+from asyncbench.views import counted
+
+COLUMNS = ["trial_id", "model", "condition", "problem_id", "outcome", "answer", "expected"]
+
+
+def sample_on(folder, **most):
+    return counted(folder, lambda views: sample_of(views, **most))
+
+
+def whole_on(folder, ids):
+    return counted(folder, lambda views: whole_trials(views, ids))
+
+
+def rows_of(folder):
+    return read_trials(folder, columns=COLUMNS).to_pylist()
+
+
+# ── the sample ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_all_trials_are_there_where_there_is_room(night):
+    sample = sample_on(night)
+    assert {trial["id"] for trial in sample.trials} == {row["trial_id"] for row in rows_of(night)}
+    assert sample.rule.startswith("The page has all 504 trials.")
+
+
+@pytest.mark.parametrize("most", [60, 61, 200])
+def test_else_all_answers_to_some_questions_equally_many_of_each_kind_and_model(night, most):
+    sample = sample_on(night, most=most)
+
+    shown = Counter(trial["question"] for trial in sample.trials)
+    asked = Counter(row["problem_id"] for row in rows_of(night))
+    assert all(shown[question] == asked[question] for question in shown)
+    assert most - max(asked.values()) < len(sample.trials) <= most
+    assert f"The page has {len(sample.trials)} of 504 trials" in sample.rule
+    questions = {trial["question"]: trial["kind"] for trial in sample.trials}
+    kinds = Counter(questions.values())
+    assert len(kinds) == 12
+    outcomes = {row["outcome"] for row in rows_of(night)}
+    extra = OF_AN_OUTCOME * len(outcomes) * 4  # of questions that show an outcome, there are a few more
+    assert max(kinds.values()) - min(kinds.values()) <= extra
+    assert {trial["outcome"] for trial in sample.trials} == outcomes
+
+
+def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(hostile):
+    assert len(sample_on(hostile, most_text=1).trials) == 1
+    few = sample_on(hostile, most_text=2_000).trials
+    assert 1 < len(few) < len(rows_of(hostile))
+
+
+# ── single trials ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_long_text_is_shown_by_its_ends_with_its_length(hostile):
+    longest = next(trial for trial in sample_on(hostile).trials if trial["cut"])
+    assert longest["cut"]["reply"] == 1_000_000
+    assert len(longest["reply"]) < LONGEST + 60
+    assert "997,000 characters left out" in longest["reply"]
+    assert sum(len(read) for _, _, read in longest["aligned"]) < LONGEST + 100
+
+
+def test_a_trial_comes_with_its_question_and_every_graders_grade(night):
+    trial = next(trial for trial in sample_on(night).trials if trial["prompt"].startswith("Compute"))
+    assert trial["grades"][0]["grader"] == "layered"
+    assert Counter(grade["headline"] for grade in trial["grades"]) == {True: 1, False: 2}
+    assert dict(trial["facts"])["tokens"].startswith("20 in, ")
+    assert all(value for _, value in trial["facts"])
+
+
+def test_a_line_of_a_list_has_what_the_whole_trial_has_but_cut(night):
+    ids = [row["trial_id"] for row in rows_of(night)[:40]][::-1]
+    lines = counted(night, lambda views: summaries(views, ids))
+    trials = whole_on(night, ids)
+    assert [line["id"] for line in lines] == [trial["id"] for trial in trials] == ids
+    for line, trial in zip(lines, trials, strict=True):
+        assert line.items() <= {**trial, "expected": line["expected"], "answer": line["answer"]}.items()
+        assert len(line["operands"]) <= SHORT
+
+
+def test_an_alignment_is_of_the_whole_answer_and_none_where_nothing_was_read(night):
+    rows = {row["trial_id"]: row for row in rows_of(night)}
+    for trial in sample_on(night).trials:
+        row = rows[trial["id"]]
+        if row["answer"] is None:
+            assert trial["aligned"] is None
+            continue
+        assert "".join(true for _, true, _ in trial["aligned"]) == row["expected"]
+        assert "".join(read for _, _, read in trial["aligned"]) == row["answer"]
+        assert {op for op, _, _ in trial["aligned"]} == {"same"} or row["outcome"] != "correct"
+
+
+def test_a_question_shows_the_answers_of_everybody_in_their_order(night):
+    rows = rows_of(night)
+    asked = Counter(row["problem_id"] for row in rows)
+    key = asked.most_common(1)[0][0]
+    trials = counted(night, lambda views: question_of(views, key))
+    entrants = counted(night, asked_in).entrants
+    assert len(trials) == asked[key]
+    assert [trial["asked"] for trial in trials] == sorted(trial["asked"] for trial in trials)
+    shown = {(entrants[trial["asked"]].model, trial["answer"]) for trial in trials}
+    assert shown == {(row["model"], row["answer"]) for row in rows if row["problem_id"] == key}
+    assert counted(night, lambda views: question_of(views, "nobody")) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "operands", "question", "text"),
+    [
+        ("int_add", ["123", "456"], "Compute 123 + 456", "123 + 456"),
+        ("int_sub", ["5", "-3"], "", "5 - (-3)"),
+        ("float_div", ["1.5", "2"], "", "1.5 ÷ 2"),
+        ("add", ["1", "2", "3"], "", "1 + 2 + 3"),
+        ("max", ["12", "7"], "", "12, 7"),
+        ("string_reversal", ["abc"], "", "abc"),
+        ("own", [], "Think well.\n\n What is six times seven? \n", "What is six times seven?"),
+        ("own", [], None, None),
+    ],
+)
+def test_of_a_question_the_operands_are_shown_without_boilerplate(task, operands, question, text):
+    assert operands_text(task, operands, question) == text
+
+
+def test_where_the_problem_set_is_gone_the_answer_is_still_told(night, tmp_path):
+    shutil.copytree(night, tmp_path / "f", ignore=shutil.ignore_patterns("problems"))
+    with_problems = {trial["id"]: trial for trial in sample_on(night).trials}
+    for trial in sample_on(tmp_path / "f").trials:
+        known = with_problems[trial["id"]]
+        assert (trial["prompt"], trial["operands"]) == (None, None)
+        assert (trial["answer"], trial["grades"]) == (known["answer"], known["grades"])
+        assert (trial["error"] is None) == (known["error"] is None)
