@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from asyncbench.page.contents import ready_made
-from asyncbench.page.writing import _APP, write_page
+from asyncbench.page.shell import APP
+from asyncbench.page.writing import write_page
 from asyncbench.store.folder import Store
 from tests.store.made import answered, keep
 
@@ -53,7 +54,7 @@ def test_no_file_of_the_package_is_ignored_for_the_wheel_has_what_git_does_not_i
 
 def test_the_page_is_made_of_every_script_that_is_there():
     there = {path.stem for path in (ROOT / "asyncbench" / "page" / "app").iterdir()}
-    assert there == set(_APP)
+    assert there == set(APP)
 
 
 def bundled() -> set[str]:

@@ -1,20 +1,17 @@
-"""One file that holds a folder's results and all it takes to look at them: no network, nothing to install."""
+"""The file to mail: it holds a folder's results and all it takes to look at them, without a network."""
 
 import base64
 import gzip
-import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
-from asyncbench.page.contents import Contents, contents_of, ready_made
+from asyncbench.page.contents import Contents, contents_of
+from asyncbench.page.shell import app_script, filled, library, policy, style
 from asyncbench.store import encode_json
 from asyncbench.views import Folders, chosen
 
@@ -23,12 +20,6 @@ NAME: Final = "report.html"  # in the results folder, where no other place is na
 LARGE: Final = 64_000  # bytes of JSON; more is compressed
 # What could end the element, or what some parser takes for the end of a line, written as JSON escapes.
 _ESCAPES: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-
-# The page's own script, in the order in which it is read.
-_APP: Final = (
-    *("text", "data", "state", "rows", "placing", "curves", "charts", "filters"),
-    *("overview", "views", "trials", "main"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,24 +86,15 @@ def write_page(
 
 
 def _page(contents: Contents) -> str:
-    library = ready_made("vega.js").decode()
-    modules = "\n".join(_resource(f"app/{name}.js") for name in _APP)
-    own = f'(() => {{\n"use strict";\n{modules}\n}})();'  # a function: the library's names are kept out
-    styles = _resource("style.css")
-    parts = {
-        "policy": escape(policy([library, own], [styles])),
-        "title": escape(f"{contents.title} · asyncbench"),
-        "styles": element("style", styles),
-        "licences": escape(files("asyncbench").joinpath("THIRD_PARTY.md").read_text("utf-8")),
-        "data": "\n".join(data_block(name, value) for name, value in contents.blocks.items()),
-        "scripts": "\n".join(element("script", code) for code in (library, own)),
-    }
-    # At once: a part may hold what looks like a place.
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _resource("template.html"))
-
-
-def _resource(name: str) -> str:
-    return files("asyncbench.page").joinpath(name).read_text("utf-8")
+    own, drawing, look = app_script(), library().decode(), style()
+    return filled(
+        live="",
+        policy=policy([own, drawing], [look]),
+        title=f"{contents.title} · asyncbench",
+        styles=element("style", look),
+        data="\n".join(data_block(f"block-{name}", value) for name, value in contents.blocks.items()),
+        scripts="\n".join(element("script", code) for code in (own, drawing)),
+    )
 
 
 # ── data inside a page ───────────────────────────────────────────────────────────────────────
@@ -143,21 +125,3 @@ def element(kind: str, code: str) -> str:
     if f"</{kind}" in lowered or "<!--" in lowered:
         raise ValueError(f"a {kind} that holds its own end tag, or an open comment, cannot be embedded")
     return f"<{kind}>{code}</{kind}>"
-
-
-def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """Return a Content-Security-Policy: these run, by their hash; nothing else runs or loads."""
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src {_hashes(scripts)}",
-            f"style-src {_hashes(styles)}",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
-    )
-
-
-def _hashes(codes: Sequence[str]) -> str:
-    digests = (hashlib.sha256(code.encode()).digest() for code in codes)
-    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)

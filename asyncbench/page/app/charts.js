@@ -1,87 +1,160 @@
-// Charts: the specifications that the file brings, drawn with the rows of what is chosen.
+// Charts: the specifications that Python made, drawn with the rows of what is chosen. A mark opens its answers.
 
-const drawn = new Set(); // what has to be let go of before the next view
+const drawn = new Map(); // holder of a chart → what has to be let go of before it is drawn anew
+const heights = new Map(); // by chart: pixels it took last, kept free until it is drawn again
 const MOST_PANELS = 12; // at once; a button draws the others
-const MOST_ROWS_TOLD = 500;
+const NARROW = 520; // pixels of a chart in which long names have no room beside it
+let specs = null; // by chart
+let themes = null;
 
-/** Return a figure with its heading, a chart and the same rows as a table; it draws itself once it is shown. */
-function chartCard(name, rows, { title, about, tools } = {}) {
-  const chart = page.charts[name];
+const library = new Promise((resolve) => {
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", resolve);
+  else resolve();
+});
+
+/** Return a figure with its heading, a chart and the same rows as a table; it draws itself once it is shown.
+
+ * `query` gives of a row the query for its answers, or null; `fewest` rows are worth a chart, fewer are told in words.
+ */
+function chartCard(name, given, { title, about, tools, note, query, prepare = named, fewest = 3, bare = false } = {}) {
+  const chart = head.charts[name];
   const heading = title ?? chart.title;
-  const card = element("section", { class: "card", "data-chart": name }, element("h3", {}, heading));
-  if (!rows.length) {
-    card.append(element("p", { class: "muted" }, noted(chart.nothing)));
+  const rows = prepare(given);
+  const card = element("section", { class: bare ? "bare" : "card", "data-chart": name }, element(bare ? "h4" : "h3", {}, heading));
+  const purpose = about ?? chart.purpose;
+  if (purpose) card.append(element("p", { class: "about" }, noted(purpose)));
+  if (note) card.append(element("p", { class: "about limits" }, note));
+  if (tools) card.append(tools);
+  if (!rows.length) card.append(element("p", { class: "muted" }, noted(chart.nothing)));
+  if (rows.length < fewest) {
+    if (rows.length) card.append(inWords(chart, rows, query));
     return card;
   }
-  const holder = element("div", { class: "chart" }); // the library gives it a role of its own
-  const picture = element("div", { class: "picture", role: "img", "aria-label": `${heading}. ${chart.purpose}` }, holder);
-  card.append(element("p", { class: "about" }, about ?? chart.purpose), tools ?? "", picture, rowsTable(heading, chart, rows));
-  const panels = [...new Set(rows.map((row) => row.panel))];
-  const crowded = chart.panels && panels.length > MOST_PANELS;
-  if (crowded) picture.after(morePanels(name, rows, holder, panels.length));
+  const holder = element("div", { class: "chart", "data-keep": `${name}/${heading}` });
+  holder.style.setProperty("min-height", `${heights.get(`${name}/${heading}`) ?? 60}px`);
+  const picture = element("div", { class: "picture", role: "img", "aria-label": `${heading}. ${purpose}` }, holder);
+  card.append(picture, rowsTable(heading, chart, rows, query));
+  const panels = panelsOf(name, rows);
+  const crowded = panels.length > MOST_PANELS;
+  if (crowded) picture.after(morePanels(name, rows, holder, query, panels.length));
   const first = crowded ? new Set(panels.slice(0, MOST_PANELS)) : null;
-  requestAnimationFrame(() => draw(name, first ? rows.filter((row) => first.has(row.panel)) : rows, holder));
+  holder.toDraw = { name, rows: first ? rows.filter((row) => first.has(row[panelOf(name)])) : rows, query };
   return card;
 }
 
+/** Return the column of which each value has a panel; none: the chart is one. */
+function panelOf(name) {
+  return specs[name].facet?.field;
+}
+
+function panelsOf(name, rows) {
+  const field = panelOf(name);
+  return field ? [...new Set(rows.map((row) => row[field]))] : [];
+}
+
+/** Return in one line the few rows that are too few for a chart. */
+function inWords(chart, rows, query) {
+  const told = rows.map((row) => {
+    const who = [row.model, row.value_of, row.task].filter(Boolean).join(", ");
+    const figures = Object.keys(chart.columns).filter((name) => typeof row[name] === "number" && !PLACES.has(name))
+      .map((name) => `${name.replaceAll("_", " ")} ${fact(name, row[name])}`);
+    return `${who ? `${who}: ` : ""}${figures.join(", ")}`;
+  });
+  const links = query ? rows.map((row) => answersLink(query(row), "answers")).filter(Boolean) : [];
+  return element("p", { class: "few" }, "Too few points for a chart. ", foreign(told.join("; ")), ". ", links.flatMap((link) => [link, " "]));
+}
+
 /** Return a word on panels that are not drawn yet, and a button that draws them. */
-function morePanels(name, rows, holder, all) {
+function morePanels(name, rows, holder, query, all) {
   const line = element("p", { class: "more muted" }, `The first ${MOST_PANELS} of ${all} are drawn. `);
-  const button = element("button", { type: "button", onclick: () => { line.remove(); draw(name, rows, holder); } }, `Draw all ${all}`);
-  line.append(button);
+  const drawAll = () => {
+    line.remove();
+    holder.toDraw = { name, rows, query };
+    draw(holder);
+  };
+  line.append(element("button", { type: "button", onclick: drawAll }, `Draw all ${all}`));
   return line;
+}
+
+/** Draw the charts of the page that wait for it, one after the other, those in sight first. */
+async function drawAll() {
+  await library;
+  for (const holder of document.querySelectorAll(".chart")) {
+    if (holder.isConnected && !drawn.has(holder)) await draw(holder);
+  }
+  document.documentElement.dataset.drawn = "yes";
 }
 
 const beside = new Map(); // by chart: pixels of a panel's width that are not the panel itself
 
-/** Draw a chart into an element, as wide as it is; a second time where the names beside it took another room. */
-async function draw(name, rows, holder) {
-  if (!holder.isConnected) return;
-  holder.drawn = { name, rows };
-  const columns = columnsOf(name, rows, holder.clientWidth);
+/** Draw a chart, as wide as its holder is; a second time where the names beside it took another room. */
+async function draw(holder) {
+  if (!holder.isConnected || !holder.clientWidth) return;
+  const { name, rows, query } = holder.toDraw;
+  const whole = holder.clientWidth;
+  const columns = columnsOf(name, rows, whole);
   for (const again of [false, true]) {
-    const room = beside.get(name) ?? Math.min(190, holder.clientWidth * 0.42);
-    const width = Math.max(100, Math.floor(holder.clientWidth / columns - room));
-    const embedded = await vegaEmbed(holder, sized(name, rows, columns, width, holder.clientWidth), OPTIONS(holder));
-    drawn.add(embedded);
-    if (!holder.isConnected) return letGo();
-    const over = (holder.querySelector("svg").getBoundingClientRect().width - holder.clientWidth) / columns;
-    if (again || Math.abs(over) < 4) return;
+    const room = beside.get(name) ?? Math.min(190, whole * 0.42);
+    const width = Math.max(100, Math.floor(whole / columns - room));
+    const fresh = element("div", { class: "drawing" });
+    const embedded = await vegaEmbed(fresh, sized(name, rows, columns, width, whole), { ...OPTIONS, config: themed(whole, query) });
+    if (!holder.isConnected) return embedded.finalize();
+    letGo(holder);
+    drawn.set(holder, embedded);
+    holder.replaceChildren(fresh); // at once: what was drawn before stays until then
+    if (query) embedded.view.addEventListener("click", (_, item) => openMark(item, query));
+    const over = (fresh.querySelector("svg").getBoundingClientRect().width - whole) / columns;
+    if (again || Math.abs(over) < 4) break;
     beside.set(name, room + over);
-    embedded.finalize();
-    drawn.delete(embedded);
   }
+  heights.set(holder.dataset.keep, holder.firstChild.offsetHeight);
+  holder.style.removeProperty("min-height");
 }
 
-const OPTIONS = (holder) => ({
+const OPTIONS = {
   actions: false,
   ast: true, // expressions are interpreted: the page's policy forbids code made of text
-  config: themed(holder.clientWidth),
   defaultStyle: false,
   logLevel: 1,
   mode: "vega-lite",
   renderer: "svg",
   tooltip: showTip,
-});
+};
 
-function themed(width) {
-  const theme = page.themes[document.documentElement.dataset.theme];
-  const config = { ...theme, axisQuantitative: { ...theme.axisQuantitative, labelOverlap: true } };
-  return width < NARROW ? { ...config, axisY: { ...config.axisY, labelLimit: 110 } } : config;
+function themed(whole, query) {
+  const theme = themes[isDark() ? "dark" : "light"];
+  const config = { ...theme, axisQuantitative: { ...theme.axisQuantitative, labelOverlap: true }, mark: { ...theme.mark, ...query ? { cursor: "pointer" } : {} } };
+  return whole < NARROW ? { ...config, axisY: { ...config.axisY, labelLimit: 110 } } : config;
+}
+
+/** Open the answers behind a mark. */
+function openMark(item, query) {
+  const row = item?.datum;
+  const wanted = row && row.asked !== undefined ? query(row) : null;
+  if (wanted) goTo(answersAt(wanted));
 }
 
 /** Return the specification of a chart with its rows, its panels and the whole so many pixels wide. */
 function sized(name, rows, columns, width, whole) {
-  const found = page.charts[name].metric ? page.specs[name][state.metric] : page.specs[name];
-  const scale = { frontier_cost: "log", frontier_reasoning: "sqrt" }[name];
-  const values = scale ? withNames(rows, scale, width) : rows;
-  const copy = fitted(structuredClone(found), rows, columns * width, width); // legends begin where the panels do
-  for (const asked of copy.params ?? []) asked.value = [...new Set(rows.map((row) => row.rate))].sort((a, b) => a - b);
-  const spec = { ...(whole < NARROW ? withNarrowNames(copy) : copy), data: { values } };
-  if (!page.charts[name].panels) return { ...spec, width };
-  const ragged = new Set(rows.map((row) => row.panel)).size % columns; // a shared axis would stand under empty places too
+  const copy = fitted(coloured(structuredClone(specs[name]), rows), rows, columns * width, width);
+  for (const asked of copy.params ?? []) if (!asked.select) asked.value = [...new Set(rows.map((row) => row.rate))].sort((a, b) => a - b);
+  const spec = { ...(whole < NARROW ? withNarrowNames(copy) : copy), data: { values: rows } };
+  if (!panelOf(name)) return { ...spec, width };
+  const ragged = panelsOf(name, rows).length % columns; // a shared axis would stand under empty places too
   const resolve = ragged ? { ...spec.resolve, axis: { x: "independent" } } : spec.resolve;
   return { ...spec, columns, resolve, spec: { ...spec.spec, width } };
+}
+
+/** Return a specification in which models have the colours that they have everywhere. */
+function coloured(node, rows) {
+  if (node === null || typeof node !== "object") return node;
+  const field = node.color?.field;
+  if ((field === "model" || field === "series") && rows.some((row) => row.colour)) {
+    const colours = new Map(rows.map((row) => [row[field], row.colour]));
+    node.color.scale = { domain: [...colours.keys()], range: [...colours.values()] };
+  }
+  for (const part of Object.values(node)) coloured(part, rows);
+  return node;
 }
 
 const LETTER = 6.4; // pixels of a letter of a title or a legend, in the mean
@@ -91,11 +164,11 @@ const SYMBOL = 34; // of what stands around a legend's name
 function fitted(node, rows, whole, width) {
   if (node === null || typeof node !== "object") return node;
   if (node.x?.title) node.x.title = inLines(node.x.title, width);
-  if (node.color) {
+  if (node.color?.type === "nominal" && node.color.legend !== null) {
     const longest = Math.max(1, ...rows.map((row) => String(row[node.color.field] ?? "").length));
     const most = Math.max(1, Math.floor(whole / (LETTER * longest + SYMBOL)));
-    const wanted = node.color.legend?.columns ?? page.themes.light.legend.columns;
-    if (node.color.type === "nominal") node.color.legend = { ...node.color.legend, columns: Math.min(wanted, most) };
+    const wanted = node.color.legend?.columns ?? themes.light.legend.columns;
+    node.color.legend = { ...node.color.legend, columns: Math.min(wanted, most) };
   }
   for (const part of Object.values(node)) fitted(part, rows, whole, width);
   return node;
@@ -112,12 +185,11 @@ function inLines(text, width) {
     if (lines.at(-1) && LETTER * longer.length > width) lines.push(word);
     else lines[lines.length - 1] = longer;
   }
-  const key = keyed(...lines);
+  const key = JSON.stringify(lines);
   if (!folded.has(key)) folded.set(key, lines);
   return folded.get(key);
 }
 
-const NARROW = 520; // pixels of a chart in which long names have no room beside it
 const SHORT_NAME = "length(datum.label) > 17 ? slice(datum.label, 0, 9) + '…' + slice(datum.label, -7) : datum.label";
 
 /** Return a specification whose axes of names show both ends of a long one, for what differs is often at the end. */
@@ -128,34 +200,37 @@ function withNarrowNames(node) {
   return node;
 }
 
+const PANEL_WIDTHS = { curves: 500 }; // pixels at least, where more stand beside it than an axis
+
 function columnsOf(name, rows, width) {
-  if (!page.charts[name].panels) return 1;
-  const panels = new Set(rows.map((row) => row.panel)).size;
-  const columns = Math.max(1, Math.min(panels, Math.floor(width / 400)));
-  return page.charts[name].paired && columns > 1 ? columns - (columns % 2) : columns;
+  const panels = panelsOf(name, rows).length;
+  const columns = Math.max(1, Math.min(panels, Math.floor(width / (PANEL_WIDTHS[name] ?? 400))));
+  return head.charts[name].paired && columns > 1 ? columns - (columns % 2) : columns;
 }
 
-function letGo() {
-  for (const one of drawn) one.finalize();
-  drawn.clear();
+/** Let go of what was drawn: in a holder, or in all that are no longer on the page. */
+function letGo(holder) {
+  for (const one of holder ? [holder] : [...drawn.keys()].filter((old) => !old.isConnected)) {
+    drawn.get(one)?.finalize();
+    drawn.delete(one);
+  }
   hideTip();
 }
 
-/** Draw again what is on the screen: other colours, another width. */
-function redraw() {
-  for (const holder of document.querySelectorAll(".chart")) {
-    if (holder.drawn) draw(holder.drawn.name, holder.drawn.rows, holder);
-  }
+/** Draw again what is on the screen: it has another width. */
+async function redraw() {
+  for (const holder of [...drawn.keys()]) await draw(holder);
 }
 
 // ── what is pointed at ───────────────────────────────────────────────────────────────────────
 
-function showTip(_, event, __, value) {
+function showTip(_, event, item, value) {
   if (value === null || value === undefined || value === "") return hideTip();
   let tip = document.getElementById("tip");
   if (tip === null) document.body.append((tip = element("div", { id: "tip", class: "tip", role: "tooltip" })));
   const facts = typeof value === "object" ? Object.entries(value) : [["", value]];
-  tip.replaceChildren(element("dl", {}, facts.flatMap(([name, fact]) => [element("dt", {}, name), element("dd", {}, plain(fact))])));
+  const more = item?.cursor === "pointer" ? [element("p", { class: "muted" }, "Click for the answers.")] : [];
+  tip.replaceChildren(element("dl", {}, facts.flatMap(([name, fact]) => [element("dt", {}, name), element("dd", {}, plain(fact))])), ...more);
   const [x, y] = [event.clientX ?? 0, event.clientY ?? 0];
   tip.style.setProperty("left", `${Math.min(x + 14, innerWidth - tip.offsetWidth - 8)}px`);
   tip.style.setProperty("top", `${y + 18 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 10 : y + 18}px`);
@@ -163,35 +238,4 @@ function showTip(_, event, __, value) {
 
 function hideTip() {
   document.getElementById("tip")?.remove();
-}
-
-// ── the same as a table ──────────────────────────────────────────────────────────────────────
-
-function rowsTable(title, chart, rows) {
-  const told = rows.slice(0, MOST_ROWS_TOLD);
-  const details = element("details", { class: "facts" }, element("summary", {}, "Figures as a table"));
-  details.addEventListener("toggle", () => {
-    if (details.open && details.children.length === 1) details.append(factTable(title, chart, told, rows.length));
-  });
-  return details;
-}
-
-function factTable(title, chart, rows, all) {
-  const names = Object.keys(chart.columns).filter((name) => name !== "label" && name !== "place");
-  const more = all > rows.length ? ` (the first ${count(rows.length)} of ${count(all)} rows)` : "";
-  const isText = (name) => rows.some((row) => typeof row[name] === "string");
-  const head = names.map((name) => element("th", { scope: "col", class: isText(name) && "text", title: chart.columns[name] }, name.replaceAll("_", " ")));
-  const lines = rows.map((row) => element("tr", {}, names.map((name) => {
-    return element("td", { class: typeof row[name] === "string" && "text" }, fact(name, row[name]));
-  })));
-  const table = element("table", {}, element("caption", {}, `${title}${more}`), element("thead", {}, element("tr", {}, head)), element("tbody", {}, lines));
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, as a table` }, table);
-}
-
-function fact(name, value) {
-  if (value === null || value === undefined) return "–";
-  if (typeof value === "string") return plain(value);
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (name === "at") return moment(value / 1000);
-  return Number.isInteger(value) ? COUNT.format(value) : String(Number(value.toPrecision(6)));
 }

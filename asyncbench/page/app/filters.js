@@ -1,78 +1,90 @@
-// What is chosen: lists of boxes beside the results, and what the address says.
+// What is chosen: a bar of lists with boxes above the results, and what the address says.
 
-const TITLES = { model: "Models", condition: "Conditions", run: "Runs", suite: "Suites", task: "Tasks", representation: "Representations", variant: "Variants", range: "Ranges" };
-const UNNAMED = { variant: "plain", range: "none" };
+const TITLES = { model: "Models", condition: "Conditions", effort: "Effort", style: "Wording", folder: "Folders", run: "Runs", suite: "Suites", task: "Tasks", variant: "Variants", representation: "Numbers", range: "Ranges", outcome: "Outcomes" };
+const BY_WORDS = { condition: "condition", effort: "effort", style: "wording", folder: "folder", run: "run" };
 
-/** Return the values of a choice, in the order in which models were asked, others by name. */
-function valuesOf(key) {
-  const found = new Set(page.cells.map((cell) => String(cell[key] ?? "")));
-  if (key === "model" || key === "condition" || key === "run") {
-    return [...new Set(page.asked.map((one) => one[key]))].filter((one) => found.has(one));
-  }
-  if (key === "range") return ["S", "M", "L", "XL", ""].filter((one) => found.has(one));
-  return [...found].sort(inOrder);
-}
-
-/** Return the choices that there are: those with more than one value; runs only where they tell models apart. */
+/** Return the choices that there are: those with more than one value; of entrants beyond models, those that vary. */
 function offered() {
-  const several = CHOICES.filter((key) => valuesOf(key).length > 1);
-  const named = new Set(page.asked.map((one) => keyed(one.model, one.condition)));
-  return several.filter((key) => key !== "run" || named.size < page.asked.length);
+  const varied = new Set(["model", ...head.varied]);
+  return CHOICES.filter((key) => valuesOf(key).length > 1 && (!OF_ENTRANTS.includes(key) || varied.has(key)));
 }
 
+const NARROW_SCREEN = matchMedia("(max-width: 62rem)"); // the bar is folded there
+NARROW_SCREEN.addEventListener("change", () => { document.getElementById("filter-box").open = !NARROW_SCREEN.matches; });
+
+/** Put the bar of filters together, if what can be chosen is not what it already offers. */
 function buildFilters() {
-  document.getElementById("filters").hidden = onlyLoad(); // there is nothing that it could choose from
-  const form = document.getElementById("filter-form");
+  const bar = document.getElementById("filters");
+  const offer = JSON.stringify([offered().map((key) => [key, valuesOf(key)]), head.varied, head.lengths]);
+  if (bar.offer === offer) return;
+  bar.offer = offer;
+  const count = element("span", { id: "filter-count", class: "muted" });
+  const form = element("form", { id: "filter-form" }, byField(), offered().map(choiceBox), lengthFields(),
+    element("button", { type: "button", id: "reset", class: "link", onclick: reset, "aria-keyshortcuts": "r" }, "Reset (r)"));
   form.addEventListener("submit", (event) => event.preventDefault());
-  const fields = [metricField(), ...offered().map(choiceBox), lengthFields()].filter((field) => field !== null);
-  form.append(...fields, element("button", { type: "button", id: "reset", onclick: reset }, "Show everything"));
-  if (matchMedia("(max-width: 62rem)").matches) document.getElementById("filter-box").open = false;
+  const box = element("details", { id: "filter-box" }, element("summary", {}, "Filter ", count), form);
+  box.open = !NARROW_SCREEN.matches;
+  bar.replaceChildren(box);
 }
 
-function metricField() {
-  const known = Object.entries(page.metrics).filter(([, metric]) => page.cells.some((cell) => measured(metric, cell).value !== null));
-  const options = known.map(([name, metric]) => element("option", { value: name }, metric.title));
-  const select = element("select", { id: "metric", onchange: (event) => go({ metric: event.target.value }) }, options);
-  return element("label", { class: "field" }, "Metric", select);
+function byField() {
+  if (!head.varied.length) return null;
+  const select = element("select", { id: "by", onchange: (event) => go({ by: event.target.value }) },
+    element("option", { value: "" }, "model"), head.varied.map((name) => element("option", { value: name }, BY_WORDS[name])));
+  return element("label", { class: "field" }, "Colours by", select);
 }
 
 function choiceBox(key) {
-  const boxes = valuesOf(key).map((value) => {
+  const lines = valuesOf(key).map((value) => {
+    const words = key === "outcome" ? value.replace("_", " ") : value || UNNAMED[key] || "none";
     const box = element("input", { type: "checkbox", name: key, value, onchange: () => choose(key) });
-    return element("label", {}, box, foreign(value || UNNAMED[key] || "none"));
+    const only = element("button", { type: "button", class: "link only", "aria-label": `only ${plain(words)}`, onclick: () => go({ [key]: new Set([value]) }) }, "only");
+    return element("li", {}, element("label", {}, box, foreign(words)), only);
   });
-  const either = element("div", { class: "either" },
-    element("button", { type: "button", class: "link", onclick: () => go({ [key]: null }) }, "all"),
-    element("button", { type: "button", class: "link", onclick: () => go({ [key]: new Set() }) }, "none"));
-  return element("details", { class: "choice", "data-choice": key },
-    element("summary", {}, TITLES[key], element("span", { class: "muted" })),
-    element("fieldset", {}, element("legend", { class: "visually-hidden" }, TITLES[key]), either, boxes));
+  const all = element("button", { type: "button", class: "link", onclick: () => go({ [key]: null }) }, "all");
+  return element("details", { class: "choice", "data-choice": key, ontoggle: closeOthers, onkeydown: closeAtEscape },
+    element("summary", {}, TITLES[key], " ", element("span", { class: "chosen" })),
+    element("fieldset", {}, element("legend", { class: "visually-hidden" }, TITLES[key]), all, element("ul", {}, lines)));
+}
+
+/** Keep one list open at a time: they lie over one another. */
+function closeOthers(event) {
+  if (!event.target.open) return;
+  for (const box of document.querySelectorAll("details.choice[open]")) if (box !== event.target) box.open = false;
+}
+
+function closeAtEscape(event) {
+  if (event.key !== "Escape" || !event.currentTarget.open) return;
+  event.currentTarget.open = false;
+  event.currentTarget.querySelector("summary").focus();
+}
+
+function closeChoices(event) {
+  for (const box of document.querySelectorAll("details.choice[open]")) if (!box.contains(event.target)) box.open = false;
 }
 
 function lengthFields() {
-  const known = page.cells.map((cell) => cell.length).filter((length) => length !== null);
-  if (!known.length) return null;
-  const [least, most] = [known.reduce((a, b) => Math.min(a, b)), known.reduce((a, b) => Math.max(a, b))];
+  if (head.lengths === null || head.lengths.least === head.lengths.most) return null;
+  const { least, most } = head.lengths;
   const field = (key, title, usual) => element("label", { class: "field" }, title,
     element("input", { type: "number", id: key, min: 0, max: most, placeholder: usual, onchange: (event) => go({ [key]: event.target.value }) }));
-  return element("div", { class: "pair" }, field("from", "Length from", least), field("to", "to", most));
+  return [field("from", "Length from", least), field("to", "to", most)];
 }
 
 function choose(key) {
   const boxes = [...document.querySelectorAll(`input[name="${key}"]`)];
   const on = boxes.filter((box) => box.checked).map((box) => box.value);
-  go({ [key]: on.length === boxes.length ? null : new Set(on) });
+  go({ [key]: on.length === boxes.length ? null : new Set(on), page: "1" });
 }
 
 function reset() {
   const all = Object.fromEntries(CHOICES.map((key) => [key, null]));
-  go({ ...all, from: "", to: "" });
+  go({ ...OF_ANSWERS, ...all, from: "", to: "", by: "" });
 }
 
 /** Put into the controls what the state says. */
 function showChoices() {
-  document.getElementById("metric").value = state.metric;
-  for (const key of ["from", "to"]) {
+  for (const key of ["from", "to", "by"]) {
     const field = document.getElementById(key);
     if (field !== null) field.value = state[key];
   }
@@ -80,21 +92,25 @@ function showChoices() {
     const key = box.dataset.choice;
     const boxes = [...box.querySelectorAll("input")];
     for (const one of boxes) one.checked = state[key] === null || state[key].has(one.value);
-    box.querySelector("summary .muted").textContent = state[key] === null ? "all" : `${state[key].size} of ${boxes.length}`;
+    const on = boxes.filter((one) => one.checked);
+    const words = state[key] === null ? "all" : on.length === 1 ? plain(on[0].value.replace("_", " ") || UNNAMED[key] || "none") : `${on.length} of ${boxes.length}`;
+    box.querySelector("summary .chosen").textContent = words;
+    box.classList.toggle("narrowed", state[key] !== null);
+    box.hidden = key === "outcome" && state.view !== "answers";
   }
-  const trials = page.chosen.reduce((sum, cell) => sum + cell.trials, 0);
-  document.getElementById("filter-count").textContent = `${count(trials)} of ${count(page.trials_in_all)} trials`;
+  const words = filterWords();
+  document.getElementById("filter-count").textContent = words ? `— ${words}` : "";
+  document.getElementById("reset").hidden = words === "" && !state.by && !narrowings().length;
+  document.getElementById("filters").hidden = state.view === "about" || state.view === "load" || !head.entrants.length;
 }
 
-/** Return in words what is shown. */
-function scope() {
-  if (state.view === "load" && page.load_calls) return `${count(page.load_calls)} calls under load`;
+/** Return in words what is chosen; empty: everything. */
+function filterWords() {
   const parts = CHOICES.filter((key) => state[key] !== null).map((key) => {
-    const values = [...state[key]].map((value) => value || UNNAMED[key] || "none");
-    const told = values.length > 4 ? `${values.slice(0, 3).join(", ")} and ${values.length - 3} more` : values.join(", ") || "none";
+    const values = [...state[key]].map((value) => plain(value.replace("_", " ") || UNNAMED[key] || "none"));
+    const told = values.length > 3 ? `${values.length} of ${valuesOf(key).length}` : values.join(", ") || "none";
     return `${TITLES[key].toLowerCase()}: ${told}`;
   });
   if (state.from !== "" || state.to !== "") parts.push(`length ${state.from || "any"} to ${state.to || "any"}`);
-  const trials = page.chosen.reduce((sum, cell) => sum + cell.trials, 0);
-  return `${count(trials)} trials${parts.length ? ` — ${parts.join("; ")}` : ", no filter"}`;
+  return parts.join("; ");
 }

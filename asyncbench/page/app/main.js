@@ -1,62 +1,118 @@
-// How it all comes together: read the data, follow the address, show a view.
+// How it all comes together: read the head, follow the address, show a view.
 
-let page = null; // what the file holds
+let head = null; // the block of that name
 let state = null; // what is looked at
+let showing = 0; // counts up: a view that came too late is not shown
 
 const SHOWN = {
-  overview: ["Overview", overviewView],
-  tasks: ["Tasks", tasksView],
-  length: ["Length", lengthView],
-  cost: ["Cost", costView],
-  time: ["Time", timeView],
-  load: ["Load", loadView],
+  results: ["Results", resultsView],
+  answers: ["Answers", answersView],
   errors: ["Errors", errorsView],
-  trials: ["Trials", trialsView],
+  time: ["Time", timeView],
+  cost: ["Cost", costView],
+  load: ["Load", loadView],
   about: ["About", aboutView],
 };
 
 /** Change what is looked at, and show it. */
 function go(change) {
   remember(change);
-  show();
+  return show();
+}
+
+/** Go to an address of ours, as a link would. */
+function goTo(next) {
+  location.hash = hashOf(next);
 }
 
 /** Change the address and the state, and leave the screen as it is. */
-function remember(change) {
+function remember(change, how = "push") {
   Object.assign(state, change);
   const hash = hashOf(state);
-  if (hash !== location.hash) history.pushState(null, "", hash);
+  if (hash === location.hash || (hash === "#" && !location.hash)) return;
+  history[`${how}State`](null, "", hash);
+  followed = hash;
 }
 
-function show() {
-  page.chosen = bestFirst(page.cells.filter((cell) => chosen(state, cell)));
+/** Show the view of the state. `quietly`: it is the same one with newer figures. */
+async function show({ quietly = false } = {}) {
+  const turn = ++showing;
+  selectRows();
+  buildFilters();
   showChoices();
   showTabs();
+  hideTip();
+  const [title, make] = SHOWN[state.view];
+  document.title = `${title} · ${head.title}${head.mark ? ` (${head.mark})` : ""}`;
+  document.documentElement.removeAttribute("data-drawn");
+  let parts;
+  try {
+    parts = (await make()).filter((part) => part !== null && part !== undefined);
+  } catch (error) {
+    parts = [element("p", { class: "note grave", role: "alert" }, `This view cannot be shown: ${plain(error.message)}`)];
+  }
+  if (turn !== showing) return;
+  const before = standing();
+  document.getElementById("view").replaceChildren(...parts);
+  document.getElementById("loading").hidden = true;
+  standAgain(before, quietly);
   letGo();
-  const [title, view] = SHOWN[state.view];
-  document.title = `${title} · ${page.title}${page.simulated ? " (SIMULATED)" : ""}`;
-  const focused = document.activeElement?.id;
-  document.getElementById("view").replaceChildren(...view().filter((one) => one !== null));
-  if (focused && document.activeElement.id !== focused) document.getElementById(focused)?.focus(); // it was made anew
-  say(`${title}: ${scope()}`);
+  if (!quietly) say([title, filterWords()].filter(Boolean).join(": "));
+  await drawAll();
+}
+
+/** Return where one stands on the page: what is open, scrolled, focused and typed. */
+function standing() {
+  const keyed = [...document.querySelectorAll("#view [data-keep]")];
+  const focused = document.activeElement;
+  return {
+    open: new Set(keyed.filter((one) => one.open).map((one) => one.dataset.keep)),
+    scrolled: new Map(keyed.filter((one) => one.scrollLeft || one.scrollTop).map((one) => [one.dataset.keep, [one.scrollLeft, one.scrollTop]])),
+    drawn: new Map(keyed.filter((one) => one.classList.contains("chart") && one.firstChild).map((one) => [one.dataset.keep, one])),
+    top: scrollY,
+    focus: focused?.id || null,
+    typed: focused?.matches?.("input[type=search]") ? [focused.value, focused.selectionStart] : null,
+  };
+}
+
+function standAgain(before, quietly) {
+  for (const one of document.querySelectorAll("#view [data-keep]")) {
+    const name = one.dataset.keep;
+    if (before.open.has(name)) one.open = true;
+    if (before.scrolled.has(name)) [one.scrollLeft, one.scrollTop] = before.scrolled.get(name);
+    if (quietly && before.drawn.has(name)) keepDrawing(before.drawn.get(name), one);
+  }
+  const focused = before.focus && document.getElementById(before.focus);
+  if (focused && document.activeElement !== focused) focused.focus({ preventScroll: true });
+  if (focused && before.typed) [focused.value, focused.selectionStart, focused.selectionEnd] = [before.typed[0], before.typed[1], before.typed[1]];
+  if (quietly) scrollTo({ top: before.top, behavior: "instant" });
+}
+
+/** Show what was drawn until it is drawn anew; if its rows are the same, it stays. */
+function keepDrawing(old, fresh) {
+  const same = JSON.stringify(old.toDraw.rows) === JSON.stringify(fresh.toDraw.rows);
+  fresh.replaceChildren(...old.childNodes);
+  if (!same || !drawn.has(old)) return;
+  drawn.set(fresh, drawn.get(old));
+  drawn.delete(old);
 }
 
 function buildTabs() {
-  const tabs = VIEWS.map((name) => element("li", {}, element("a", { href: "#", "data-view": name, onclick: openTab }, SHOWN[name][0])));
-  document.getElementById("tabs").append(...tabs);
+  const tabs = viewsShown().map((name) => element("li", {}, element("a", { href: "#", "data-view": name, onclick: openTab }, SHOWN[name][0])));
+  document.getElementById("tabs").replaceChildren(...tabs);
 }
 
 function openTab(event) {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  go({ view: event.currentTarget.dataset.view, page: "1", trial: "" });
-  scrollTo(0, 0);
+  go({ ...OF_ANSWERS, view: event.currentTarget.dataset.view });
+  scrollTo({ top: 0, behavior: "instant" });
 }
 
 function showTabs() {
   for (const tab of document.querySelectorAll("#tabs a")) {
-    const there = tab.dataset.view === state.view;
-    tab.href = hashOf({ ...state, view: tab.dataset.view });
-    if (there) tab.setAttribute("aria-current", "page");
+    tab.href = hashOf({ ...state, ...OF_ANSWERS, view: tab.dataset.view });
+    if (tab.dataset.view === state.view) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
   }
 }
@@ -73,18 +129,18 @@ const PRINT = matchMedia("print");
 let theme = null; // chosen by hand; null: as the system has it
 
 function applyTheme() {
-  const shown = PRINT.matches ? "light" : theme ?? (DARK.matches ? "dark" : "light");
-  if (document.documentElement.dataset.theme === shown) return;
-  document.documentElement.dataset.theme = shown;
+  const wanted = PRINT.matches ? "light" : theme ?? (DARK.matches ? "dark" : "light");
+  if (document.documentElement.dataset.theme === wanted) return;
+  document.documentElement.dataset.theme = wanted;
   const button = document.getElementById("theme");
-  button.textContent = shown === "dark" ? "☀ Light" : "☾ Dark";
-  button.setAttribute("aria-label", shown === "dark" ? "Show in light colours" : "Show in dark colours");
-  if (page !== null) redraw();
+  button.textContent = wanted === "dark" ? "☀ Light" : "☾ Dark";
+  button.setAttribute("aria-label", wanted === "dark" ? "Show in light colours" : "Show in dark colours");
+  if (state !== null) show({ quietly: true });
 }
 
 function buildTheme() {
   document.getElementById("theme").addEventListener("click", () => {
-    theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    theme = isDark() ? "light" : "dark";
     applyTheme();
   });
   for (const query of [DARK, PRINT]) query.addEventListener("change", applyTheme);
@@ -93,27 +149,43 @@ function buildTheme() {
 
 // ── from the start ───────────────────────────────────────────────────────────────────────────
 
+let followed = null; // the address that is shown
+
 function follow() {
+  if (location.hash === followed) return;
+  const [view, trial] = [state?.view, state?.trial];
+  followed = location.hash;
   state = stateFrom(location.hash);
-  if (!(state.metric in page.metrics)) state.metric = DEFAULTS.metric;
   show();
+  if (view !== undefined && (state.view !== view || (state.view === "answers" && !trial))) scrollTo({ top: 0, behavior: "instant" });
+}
+
+async function readHead() {
+  const [read, drawing] = await Promise.all([source.block("head"), specs === null ? source.block("specs") : null]);
+  head = read;
+  if (drawing !== null) [specs, themes] = [drawing.specs, drawing.themes];
+  document.getElementById("title").replaceChildren(foreign(head.title));
+  const mark = document.getElementById("mark");
+  mark.hidden = !head.mark;
+  mark.classList.toggle("simulated", head.mark === "SIMULATED");
+  if (head.mark) mark.replaceChildren(element("b", {}, head.mark), " ", element("span", {}, noted(head.mark_words.replace(/^(SIMULATED|RECORDED)[.:]?\s*/, ""))));
+  buildTabs();
+  const sample = LIVE ? null : await source.block("sample");
+  document.getElementById("foot").replaceChildren(foreign(`Made by asyncbench ${head.version} on ${moment(head.made_at)}. ${sample?.rule ?? ""}`));
 }
 
 async function start() {
   buildTheme();
   try {
-    page = await readAll();
+    if (LIVE) ({ version } = await source.now());
+    await readHead();
   } catch (error) {
     document.getElementById("loading").textContent = `This page cannot be shown: ${error.message}. It needs a browser from 2024 or later.`;
     return;
   }
-  document.getElementById("title").append(foreign(page.title));
-  document.getElementById("simulated").hidden = !page.simulated;
-  document.getElementById("foot").append(foreign(`Made by asyncbench ${page.version} on ${moment(page.made_at)}. ${page.sample_rule}`));
-  if (onlyLoad()) DEFAULTS.view = "load";
-  state = stateFrom(location.hash);
-  buildTabs();
-  buildFilters();
+  document.getElementById("help").addEventListener("click", showKeys);
+  document.addEventListener("keydown", onKey);
+  document.addEventListener("pointerdown", closeChoices);
   addEventListener("popstate", follow);
   addEventListener("hashchange", follow);
   let waiting = 0;
@@ -121,9 +193,12 @@ async function start() {
     clearTimeout(waiting);
     waiting = setTimeout(redraw, 200);
   });
-  document.getElementById("loading").remove();
-  follow();
+  followed = location.hash;
+  state = stateFrom(location.hash);
+  const shown = show();
   document.documentElement.dataset.ready = "yes";
+  await shown;
+  if (LIVE) pollForever();
 }
 
 start();

@@ -1,49 +1,61 @@
 // What is being looked at. All of it stands in the address, so that a view can be linked and gone back to.
 
-const VIEWS = ["overview", "tasks", "length", "cost", "time", "load", "errors", "trials", "about"];
-const CHOICES = ["model", "condition", "run", "suite", "task", "representation", "variant", "range"];
-const DEFAULTS = { view: "overview", metric: "accuracy", by: "suite", from: "", to: "", outcome: "", text: "", disagree: "", page: "1", trial: "" };
+const VIEWS = ["results", "answers", "errors", "time", "cost", "load", "about"];
+const OF_ENTRANTS = ["model", "condition", "effort", "style", "folder", "run"];
+const OF_KINDS = ["suite", "task", "variant", "representation"];
+const CHOICES = [...OF_ENTRANTS, ...OF_KINDS, "range", "outcome"];
+// What a click on a figure narrows the answers to; other views let go of it.
+const NARROWED = { asked: [], kind: [], least: "", most: "", error: "", end: "", position: "", since: "", until: "", question: "" };
+const OF_ANSWERS = { ...NARROWED, outcome: null, text: "", disagree: "", page: "1", trial: "", beside: "" };
+const DEFAULTS = { view: "results", metric: "accuracy", over: "", by: "", lengths: "", from: "", to: "", ...OF_ANSWERS };
+const NUMBERS = ["from", "to", "least", "most", "position", "since", "until"];
+const NOTHING = "\u2205"; // stands for an empty choice, which would not show in an address
 
 /** Return the state that an address tells: DEFAULTS, and for each of CHOICES a set, or null for all. */
 function stateFrom(hash) {
   const said = new URLSearchParams(hash.replace(/^#/, ""));
-  const state = Object.fromEntries(Object.entries(DEFAULTS).map(([key, usual]) => [key, said.get(key) ?? usual]));
-  if (!VIEWS.includes(state.view)) state.view = DEFAULTS.view;
-  for (const key of ["from", "to"]) if (!/^\d+$/.test(state[key])) state[key] = "";
+  const told = ([key, usual]) => [key, Array.isArray(usual) ? said.getAll(key) : said.get(key) ?? usual];
+  const state = Object.fromEntries(Object.entries(DEFAULTS).map(told));
+  for (const key of ["asked", "kind"]) state[key] = state[key].filter((place) => /^\d+$/.test(place)).map(Number);
+  for (const key of NUMBERS) if (!/^\d+(\.\d+)?$/.test(state[key])) state[key] = "";
+  if (!viewsShown().includes(state.view)) state.view = viewsShown()[0];
+  if (!(state.metric in head.metrics)) state.metric = DEFAULTS.metric;
+  if (!head.varied.includes(state.by)) state.by = "";
   for (const key of CHOICES) {
     const chosen = said.getAll(key);
-    state[key] = chosen.length ? new Set(chosen.filter((one) => one !== NOTHING)) : null;
+    state[key] = chosen.length ? new Set(chosen.filter((value) => value !== NOTHING)) : null;
   }
   return state;
 }
 
-/** Return whether all answers are to a load. */
-function onlyLoad() {
-  return !page.cells.length && page.load_calls > 0;
+/** Return the views that there is something for. */
+function viewsShown() {
+  if (!head.load_calls) return VIEWS.filter((view) => view !== "load");
+  return head.trials_in_all ? VIEWS : ["load", "about"];
 }
-
-const NOTHING = "\u2205"; // stands for an empty choice, which would not show in an address
 
 /** Return the address of a state: only what is not as usual. */
 function hashOf(state) {
   const said = new URLSearchParams();
-  for (const [key, usual] of Object.entries(DEFAULTS)) if (state[key] !== usual) said.set(key, state[key]);
+  for (const [key, usual] of Object.entries(DEFAULTS)) {
+    if (CHOICES.includes(key)) continue;
+    if (Array.isArray(usual)) for (const value of state[key]) said.append(key, value);
+    else if (state[key] !== usual) said.set(key, state[key]);
+  }
   for (const key of CHOICES) {
     if (state[key] === null) continue;
-    for (const one of state[key].size ? state[key] : [NOTHING]) said.append(key, one);
+    for (const value of state[key].size ? state[key] : [NOTHING]) said.append(key, value);
   }
   return `#${said}`;
 }
 
-/** Return whether a cell, or a trial, is among what was chosen. */
-function chosen(state, one) {
-  if (state.from !== "" && !(one.length !== null && one.length >= Number(state.from))) return false;
-  if (state.to !== "" && !(one.length !== null && one.length <= Number(state.to))) return false;
-  return CHOICES.every((key) => state[key] === null || state[key].has(one[key]));
-}
-
-/** Return whether a group that tells no length is among what was chosen. */
-function chosenGroup(one) {
-  const known = { ...page.asked[one.asked], ...one };
-  return CHOICES.every((key) => key === "range" || state[key] === null || state[key].has(known[key]));
+/** Return the address of the answers behind a figure: `query` as the server takes it, and the filters as they are. */
+function answersAt(query) {
+  const { from, to, outcome, ...narrowed } = query;
+  const change = { ...narrowed };
+  for (const key of ["asked", "kind"]) if (key in change) change[key] = [change[key]].flat();
+  if (from !== undefined && from !== null) change.least = String(from);
+  if (to !== undefined && to !== null) change.most = String(to);
+  for (const key of ["position", "since", "until"]) if (key in change) change[key] = String(change[key]);
+  return { ...state, ...OF_ANSWERS, view: "answers", ...change, outcome: outcome ? new Set([outcome].flat()) : null };
 }

@@ -1,0 +1,156 @@
+// Answers: a list of those that are asked for, and the chosen one beside it.
+
+const OUTCOME_WORDS = {
+  correct: "The answer equals the expected value exactly.",
+  wrong: "The answer is not the expected value.",
+  no_answer: "The reply has no answer that the grader can read.",
+  truncated: "The provider cut off the reply.",
+  refused: "The provider or the model refused to answer.",
+  failed: "No reply came.",
+};
+let listed = null; // what the list shows: {found, page, pages, rows}
+let asking = 0; // counts up: an answer that came too late is not shown
+
+async function answersView() {
+  if (OF_KINDS.length && state.range !== null) learnRanges((await source.block("heat")).lengths);
+  const list = element("div", { class: "list", id: "trial-list" });
+  const detail = element("div", { class: "detail", id: "trial" });
+  await fillList(list, detail);
+  return [
+    element("h2", { class: "visually-hidden" }, "Answers"),
+    searchTools(), chipsOfAnswers(),
+    element("div", { class: "trials" }, list, detail),
+  ];
+}
+
+function searchTools() {
+  const search = element("input", { type: "search", id: "text", value: state.text, placeholder: "question, reply, answer, error or id", "aria-keyshortcuts": "/" });
+  let waiting = 0;
+  search.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => search.isConnected && browse({ text: search.value }), 200);
+  });
+  const disagree = element("input", { type: "checkbox", id: "disagree", onchange: (event) => browse({ disagree: event.target.checked ? "yes" : "" }) });
+  disagree.checked = state.disagree !== "";
+  return element("div", { class: "tools searching", role: "search" },
+    element("label", { class: "field wide" }, "Search (/)", search),
+    element("label", { class: "tick" }, disagree, "graders disagree"));
+}
+
+/** Return what the answers are narrowed to by a click on a figure: [words, the change that lets go of it]. */
+function narrowings() {
+  const found = [];
+  const several = (places, list, name) => (places.length === 1 ? plain(list[places[0]]?.[name] ?? "?") : `${places.length} ${name === "short" ? "models" : "tasks"}`);
+  if (state.asked.length) found.push([several(state.asked, head.entrants, "short"), { asked: [] }]);
+  if (state.kind.length) found.push([several(state.kind, head.kinds, "called"), { kind: [] }]);
+  if (state.least !== "" || state.most !== "") found.push([state.least === state.most ? `length ${state.least}` : `length ${state.least || "any"} to ${state.most || "any"}`, { least: "", most: "" }]);
+  if (state.error) found.push([errorWords(state.error), { error: "" }]);
+  if (state.position) found.push([`digit ${state.position} from the ${state.end || "first"} is wrong`, { end: "", position: "" }]);
+  if (state.since !== "" || state.until !== "") found.push([`finished ${timeWords(state.since, state.until)}`, { since: "", until: "" }]);
+  if (state.question) found.push(["one question", { question: "" }]);
+  return found;
+}
+
+function timeWords(since, until) {
+  const at = (ms) => moment(Number(ms) / 1000).replace(" UTC", "");
+  return [since && `from ${at(since)}`, until && `until ${at(until)} UTC`].filter(Boolean).join(" ");
+}
+
+function chipsOfAnswers() {
+  const chips = narrowings().map(([words, change]) => element("li", {},
+    element("button", { type: "button", class: "chip", "aria-label": `remove: ${words}`, onclick: () => go({ ...change, page: "1", trial: "", beside: "" }) }, words, element("span", { "aria-hidden": "true" }, " ✕"))));
+  return chips.length ? element("ul", { class: "chips", "aria-label": "Narrowed to" }, chips) : null;
+}
+
+/** Show other answers; the tools stay as they are, so that typing goes on. */
+async function browse(change) {
+  remember({ page: "1", trial: "", beside: "", ...change });
+  showChoices();
+  await fillList(document.getElementById("trial-list"), document.getElementById("trial"));
+}
+
+async function fillList(list, detail) {
+  const turn = ++asking;
+  const query = queryOfAnswers();
+  list.classList.add("waiting");
+  const found = query === null ? { found: 0, page: 1, pages: 1, rows: [] } : await source.trials(query);
+  if (turn !== asking) return;
+  listed = found;
+  const current = listed.rows.find((trial) => trial.id === state.trial) ?? (state.trial ? null : listed.rows[0] ?? null);
+  const items = listed.rows.map((trial) => trialItem(trial, trial.id === (current?.id ?? state.trial)));
+  if (items.length && !items.some((item) => item.tabIndex === 0)) items[0].tabIndex = 0;
+  const rows = element("ol", { role: "listbox", "aria-label": "Answers", "data-keep": "answers", onkeydown: moveInList }, items);
+  list.replaceChildren(pager(), items.length ? rows : element("p", { class: "nothing muted" }, "No answer matches. Remove a filter."), ...noteOfList());
+  list.classList.remove("waiting");
+  await showTrial(detail, current?.id ?? state.trial);
+  say(`${count(listed.found)} answers found`);
+}
+
+function noteOfList() {
+  const odd = boundsOfRange().odd ? ["Ranges differ in their lengths from task to task, so they do not narrow this list."] : [];
+  return [...odd, ...listed.note ? [listed.note] : []].map((words) => noted(words, "p", { class: "list-note muted" }));
+}
+
+function trialItem(trial, on) {
+  const kind = head.kinds[trial.kind];
+  const told = [plain(kind?.called ?? ""), trial.length === null ? "" : `length ${trial.length}`, trial.error ? errorWords(trial.error) : ""].filter(Boolean).join(" · ");
+  const item = element("li", { role: "option", id: `t-${trial.id}`, "aria-selected": String(on), tabindex: on ? "0" : "-1", onclick: () => select(item) },
+    badge(trial.outcome),
+    foreign(oneLine(trial.operands ?? trial.prompt ?? trial.expected ?? trial.id), "span", { class: "what" }),
+    element("span", { class: "whose" }, whoOf(trial.asked), ` · ${told}`));
+  item.trial = trial;
+  return item;
+}
+
+function oneLine(text) {
+  return String(text).replaceAll(/\s+/g, " ").trim().slice(0, 160);
+}
+
+function badge(outcome) {
+  return element("span", { class: `badge ${outcome}` }, outcome.replace("_", " "));
+}
+
+function pager() {
+  const { page, pages, found, of } = listed;
+  const turn = (to, words, id, label) => element("button", { type: "button", id, "aria-label": label, disabled: to < 1 || to > pages, onclick: () => turnTo(to) }, words);
+  const whole = of !== undefined && of !== found ? ` of ${count(of)}` : "";
+  return element("div", { class: "pager" }, turn(page - 1, "‹", "earlier", "Previous page"),
+    element("span", { id: "found" }, `${count(found)}${whole} · page ${count(page)} of ${count(pages)}`), turn(page + 1, "›", "later", "Next page"));
+}
+
+async function turnTo(to, place = 0) {
+  if (to < 1 || to > listed.pages) return;
+  const inList = document.activeElement?.closest("#trial-list") !== null;
+  await browse({ page: String(to) });
+  const items = document.querySelectorAll("#trial-list li");
+  const item = items[place < 0 ? items.length - 1 : place];
+  if (item) select(item, inList);
+}
+
+function moveInList(event) {
+  if (moveTo(event.key)) event.preventDefault();
+}
+
+/** Go on in the list as a key says; return whether it said anything. */
+function moveTo(key) {
+  const items = [...document.querySelectorAll("#trial-list li")];
+  const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
+  const to = { ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, Home: 0, End: items.length - 1 }[key];
+  if (key === "PageDown" || key === "PageUp") turnTo(listed.page + (key === "PageDown" ? 1 : -1));
+  else if (to === undefined || !items.length) return false;
+  else if (to >= items.length && listed.page < listed.pages) turnTo(listed.page + 1);
+  else if (to < 0 && listed.page > 1) turnTo(listed.page - 1, -1);
+  else select(items[Math.min(items.length - 1, Math.max(0, to))], true);
+  return true;
+}
+
+function select(item, focus = false) {
+  for (const other of document.querySelectorAll("#trial-list li")) {
+    other.setAttribute("aria-selected", String(other === item));
+    other.tabIndex = other === item ? 0 : -1;
+  }
+  if (focus) item.focus();
+  remember({ trial: item.trial.id, beside: "" }, "replace");
+  showTrial(document.getElementById("trial"), item.trial.id);
+  if (!focus && NARROW_SCREEN.matches) document.getElementById("trial").scrollIntoView();
+}

@@ -1,0 +1,55 @@
+// What goes wrong: outcomes, kinds of errors, places of wrong digits; each opens its answers.
+
+async function errorsView() {
+  const [errors, standings] = await Promise.all(["errors", "standings"].map(source.block));
+  learnRanks(standings);
+  return [
+    element("h2", {}, "What goes wrong"),
+    outcomesCard(errors), kindsCard(errors), positionsCard(errors),
+  ];
+}
+
+function outcomesCard({ outcomes }) {
+  return chartCard("outcomes", kept(outcomes), {
+    query: (row) => ({ asked: row.asked, outcome: row.outcome }), note: unfollowed({ kinds: false, lengths: false }) || null, fewest: 1,
+  });
+}
+
+/** Return kinds of errors down and models across, as a table whose cells open their answers. */
+function kindsCard(errors) {
+  const only = chosenKinds.size === 1 && head.kinds.length > 1; // of several kinds there is no share of all
+  const shown = kept(only ? errors.kinds_by_kind : errors.kinds);
+  const names = [...Map.groupBy(shown, (row) => row.error)].sort((a, b) => most(b[1]) - most(a[1])).map(([error]) => error);
+  const lines = names.map((error) => ({
+    name: errorWords(error), words: errors.kind_words[error], cells: shown.filter((row) => row.error === error),
+    query: error === "others" ? {} : { error, ...only ? { kind: [...chosenKinds] } : {} },
+  }));
+  const about = `Percent of a model's examined wrong answers. ${errors.examined} Each cell opens its answers.`;
+  return element("section", { class: "card", id: "kinds" }, element("h3", {}, head.charts.kinds.title),
+    element("p", { class: "about" }, about), limits(unfollowed({ kinds: only, lengths: false })),
+    lines.length ? heatTable("Kinds of errors", "kind of error", lines, ERROR_SHARE, (row) => [row.value, null, null, row.wrong], "none") : element("p", { class: "muted" }, noted(head.charts.kinds.nothing)),
+    lines.length ? glossary(lines) : null);
+}
+
+function errorWords(error) {
+  return plain(error).replaceAll("_", " ");
+}
+
+const ERROR_SHARE = { title: "share of wrong answers", share: true, unit: "share", higher_is_better: null };
+
+function most(rows) {
+  return rows.reduce((sum, row) => Math.max(sum, row.wrong), 0);
+}
+
+function glossary(lines) {
+  const told = lines.filter((line) => line.words);
+  return element("details", { class: "facts", "data-keep": "kinds of errors" }, element("summary", {}, "What the kinds mean"),
+    element("dl", { class: "prose" }, told.flatMap((line) => [element("dt", {}, line.name), noted(line.words, "dd")])));
+}
+
+const ENDS = { first: "from the first digit", last: "from the last digit" };
+
+function positionsCard({ places }) {
+  const rows = kept(places).map((row) => ({ ...row, panel: row.panel ?? ENDS[row.end] }));
+  return chartCard("digit_errors", rows, { query: (row) => ({ asked: row.asked, ...row.kind === null || row.kind === undefined ? {} : { kind: row.kind }, end: row.end, position: row.position }), note: unfollowed({ lengths: false }) || null });
+}

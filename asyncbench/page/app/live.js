@@ -1,0 +1,97 @@
+// Of a served page: what runs, and showing anew what has changed.
+
+const POLL_MS = 2000;
+let version = null; // of the folder's state that is shown
+const counting = new Map(); // block → share that is counted
+
+function showCounting(name, share) {
+  if (share === null) counting.delete(name);
+  else counting.set(name, share);
+  const line = document.getElementById("loading");
+  if (line === null) return;
+  const words = [...counting].map(([block, done]) => `${block} ${Math.round(100 * done)} %`).join(", ");
+  line.hidden = !words && head !== null;
+  line.textContent = words ? `Counting: ${words}` : "Reading the results…";
+}
+
+/** Ask every two seconds what is new, as long as the page is open. */
+async function pollForever() {
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    if (document.hidden) continue;
+    try {
+      await look(await source.now());
+    } catch {
+      showBand(null);
+    }
+  }
+}
+
+async function look(now) {
+  showBand(now);
+  if (version !== null && now.version !== version) {
+    source.forget();
+    await readHead();
+    await refresh();
+  }
+  version = now.version;
+}
+
+/** Show the view anew with what has changed; where one looks, types and stands stays as it is. */
+async function refresh() {
+  const typed = document.activeElement;
+  if (typed?.closest("#view") && typed.matches("input, select") && state.view !== "answers") return; // shown next time
+  await show({ quietly: true });
+}
+
+// ── the running sweep ───────────────────────────────────────────────────────────────────────
+
+function showBand(now) {
+  const band = document.getElementById("band");
+  if (now === null) {
+    band.hidden = false;
+    band.replaceChildren(element("p", { class: "lost" }, "The server does not answer. What you see is the last that it told."));
+    return;
+  }
+  band.hidden = !now.running && !now.trouble;
+  const trouble = now.trouble ? [element("p", { class: "trouble" }, foreign(now.trouble))] : [];
+  if (!now.running) return band.replaceChildren(...trouble);
+  const kept = band.querySelector("details")?.open ?? false;
+  const lanes = laneTable(now.lanes ?? []);
+  const more = element("details", { class: "facts" }, element("summary", {}, `${count((now.lanes ?? []).length)} lanes`), lanes);
+  more.open = kept;
+  band.replaceChildren(...trouble, progressOf(now), moneyOf(now.money), ...errorsOf(now.errors ?? []), (now.lanes ?? []).length ? more : "");
+}
+
+function progressOf({ trials }) {
+  const { done, planned } = trials ?? {};
+  const words = planned ? `${count(done)} of ${count(planned)} trials` : `${count(done ?? 0)} trials`;
+  const bar = planned ? element("progress", { max: planned, value: done, "aria-label": words }) : null;
+  return element("p", { class: "progress" }, element("span", { class: "pulse", "aria-hidden": "true" }), element("b", {}, "running"), ` ${words} `, bar);
+}
+
+function moneyOf(money) {
+  if (!money) return "";
+  const { spent_usd: spent, budget_usd: budget } = money;
+  if (spent === null || spent === undefined) return "";
+  return element("p", {}, `${dollars(spent)}${budget ? ` of ${dollars(budget)}` : ""}`);
+}
+
+function errorsOf(errors) {
+  return errors.map((error) => element("p", { class: "trouble" }, foreign(`${error.kind.replaceAll("_", " ")}: ${count(error.calls)}`)));
+}
+
+const LANE = [
+  ["calls a minute", (lane) => lane.calls_per_minute, count],
+  ["in flight", (lane) => lane.in_flight, count],
+  ["of its limits", (lane) => lane.used, percent],
+  ["refused in the last minute", (lane) => lane.refused, count],
+  ["held back by", (lane) => lane.limited_by || null, plain],
+];
+
+function laneTable(lanes) {
+  const told = LANE.filter(([, value]) => lanes.some((lane) => (value(lane) ?? null) !== null));
+  const rows = lanes.map((lane) => element("tr", {}, element("th", { scope: "row", class: "text" }, foreign(lane.lane)),
+    told.map(([, value, shown]) => element("td", {}, (value(lane) ?? null) === null ? "–" : shown(value(lane))))));
+  return tableOf("Lanes", ["lane", ...told.map(([name]) => name)], rows, "lane");
+}

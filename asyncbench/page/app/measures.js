@@ -1,0 +1,75 @@
+// What was measured beside answers: times, costs, and how providers bore a load.
+
+async function timeView() {
+  const time = await source.block("time");
+  const note = unfollowed({ kinds: false, lengths: false }) || null;
+  const minutes = kept(time.minutes);
+  const finishedIn = (row) => ({ asked: row.asked, since: row.at, until: row.at + 1000 * row.seconds });
+  const cards = [
+    ["times", kept(time.times), { query: (row) => ({ asked: row.asked }), fewest: 1 }],
+    ["latency", minutes.filter((row) => row.p50_s !== null), { query: finishedIn }],
+    ["throughput", minutes, { query: finishedIn }],
+    ["failures", kept(time.failures), { query: finishedIn }],
+    ["quota", kept(time.quota), {}],
+  ].filter(([name, rows]) => head.charts[name] && rows.length).map(([name, rows, more]) => chartCard(name, rows, { note, ...more }));
+  const notes = notesOf(time.notes.map((words) => ({ words })));
+  return [element("h2", {}, "Time"), notes, ...cards, cards.length || notes ? null : nothingKnown()];
+}
+
+async function costView() {
+  const cost = await source.block("cost");
+  const query = (row) => ({ asked: row.asked });
+  const note = unfollowed({ kinds: false, lengths: false }) || null;
+  const cards = [["frontier_cost", "cost"], ["frontier_reasoning", "reasoning_tokens"]].map(([name, of]) =>
+    chartCard(name, kept(cost[name]), { query, note, about: [head.charts[name].purpose, cost.compared[of] && `${cost.compared[of]}.`].filter(Boolean).join(" ") }));
+  return [element("h2", {}, "What accuracy costs"), notesOf(cost.notes.map((words) => ({ words }))), ...cards, spentCard(cost.spent, note)];
+}
+
+const SPENT = [
+  ["calls", count, "calls"],
+  ["cost", dollars, "cost_usd"],
+  ["per 1,000 trials", dollars, "per_1000"],
+  ["per correct answer", dollars, "per_correct"],
+  ["input tokens", count, "input_tokens"],
+  ["from a cache", percent, "cached_share"],
+  ["output tokens", count, "output_tokens"],
+  ["of it reasoning", count, "reasoning_tokens"],
+  ["calls of unknown cost", count, "unknown"],
+];
+
+function spentCard(spent, note) {
+  const rows = kept(spent);
+  if (!rows.length) return null;
+  const told = SPENT.filter(([, , name]) => rows.some((row) => row[name]));
+  const lines = rows.map((row) => element("tr", {}, element("th", { scope: "row", class: "text" }, answersLink({ asked: row.asked }, whoOf(row.asked))),
+    told.map(([, shown, name]) => element("td", {}, row[name] === null || row[name] === undefined ? "–" : shown(row[name])))));
+  return element("section", { class: "card", id: "spent" }, element("h3", {}, "What was spent"),
+    element("p", { class: "about" }, "Retries included. Calls of unknown cost are left out; they never count as free."), limits(note),
+    tableOf("What was spent", ["model", ...told.map(([name]) => name)], lines, "model"));
+}
+
+// ── under load ──────────────────────────────────────────────────────────────────────────────
+
+async function loadView() {
+  const loads = await source.block("loads");
+  const names = Object.keys(head.charts).filter((name) => loads.load_rows[name]);
+  return [
+    element("h2", {}, "Load and providers"),
+    element("p", { class: "scope", id: "scope" }, `${count(head.load_calls)} calls under load.`),
+    loads.load_notes.length ? element("div", { class: "notes" }, loads.load_notes.map((words) => noted(words, "p", { class: "note" }))) : null,
+    ...loads.load_tables.map(reportCard),
+    ...names.map((name) => chartCard(name, loads.load_rows[name], { fewest: 1 })),
+  ];
+}
+
+/** Return a report as its tables, with its notes above and below them. */
+function reportCard(report) {
+  const tables = report.sheets.flatMap((sheet) => {
+    const rows = sheet.rows.map((row) => element("tr", {}, row.map((cell, n) => (n === 0
+      ? element("th", { scope: "row", class: "text" }, foreign(cell))
+      : element("td", { class: n < sheet.labels && "text" }, foreign(cell))))));
+    return [element("h4", {}, sheet.title), tableOf(sheet.title, sheet.head, rows, ...sheet.head.slice(0, sheet.labels))];
+  });
+  const told = (notes) => notes.map((words) => noted(words, "p", { class: "about" }));
+  return element("section", { class: "card report" }, element("h3", {}, report.title), told(report.notes), tables, told(report.below));
+}

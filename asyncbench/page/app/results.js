@@ -1,0 +1,178 @@
+// The first look: what was found, who is better on the same problems, where each breaks, and each figure as a number.
+
+async function resultsView() {
+  const [standings, breaks, heat] = await Promise.all(["standings", "breaks", "heat"].map(source.block));
+  learnRanges(heat.lengths);
+  learnRanks(standings);
+  return [
+    finding(),
+    notesOf(head.notes.filter((note) => note.grave), "alert"),
+    standingsCard(standings),
+    breaksCard(breaks),
+    heatCard(heat),
+    lengthsCard(heat),
+    notesOf(head.notes.filter((note) => !note.grave)),
+  ];
+}
+
+function finding() {
+  const [first, ...others] = head.finding;
+  if (!first) return element("h2", { class: "visually-hidden" }, "Results");
+  return element("div", { class: "finding" }, element("h2", {}, foreign(first)),
+    others.length ? element("p", {}, others.flatMap((words) => [foreign(words), " "])) : null);
+}
+
+function notesOf(notes, role = null) {
+  if (!notes.length) return null;
+  return element("div", { class: "notes" }, notes.map(({ words, grave }) => noted(words, "p", { class: grave ? "note grave" : "note", role })));
+}
+
+// ── who is better ───────────────────────────────────────────────────────────────────────────
+
+function keyOf(ranking) {
+  return [ranking.suite ?? "", ranking.kind ?? ""].join("|").replace(/\|$/, "");
+}
+
+/** Return the ranking that is looked at: the one picked, else that of the one suite chosen, else the first. */
+function rankingShown(rankings) {
+  const picked = rankings.find((ranking) => keyOf(ranking) === state.over);
+  if (state.over && picked) return picked;
+  const only = state.suite?.size === 1 ? rankings.find((ranking) => ranking.suite === [...state.suite][0] && (ranking.kind ?? null) === null) : null;
+  return only ?? rankings[0];
+}
+
+function standingsCard({ rankings, rules }) {
+  if (!rankings.length) return null;
+  const ranking = rankingShown(rankings);
+  const lines = kept(ranking.lines);
+  const follows = ranking.suite === null || state.suite === null ? { kinds: false, lengths: false } : { kinds: OF_KINDS.slice(1).every((key) => state[key] === null), lengths: false };
+  const query = (row) => ({ asked: row.asked, ...ofRanking(ranking) });
+  const card = chartCard("dots", lines, {
+    title: "All models on the same problems", about: ranking.words || (rankings.length > 1 ? "" : ranking.title), tools: rankingField(rankings, ranking),
+    note: unfollowed(follows) || null, query, fewest: 1, prepare: byModel,
+  });
+  card.id = "standings";
+  card.append(standingsTable(ranking, lines, query, rules), ...[pairsBox(ranking)].filter(Boolean));
+  return card;
+}
+
+/** Return rows of which those of one model stand in one line, at its best place, if they differ in what was varied. */
+function byModel(lines) {
+  const rows = named(lines);
+  if (!state.by) return rows;
+  const best = new Map([...Map.groupBy(rows, (row) => row.model)].map(([model, those]) => [model, Math.min(...those.map((row) => row.place))]));
+  return rows.map((row) => ({ ...row, place: best.get(row.model) })).sort((a, b) => a.place - b.place);
+}
+
+/** Return what of a query a ranking is over. */
+function ofRanking(ranking) {
+  if ((ranking.kind ?? null) !== null) return { kind: [ranking.kind] };
+  if (ranking.suite === null) return {};
+  return { kind: [...head.kinds.keys()].filter((place) => head.kinds[place].suite === ranking.suite) };
+}
+
+function rankingField(rankings, ranking) {
+  if (rankings.length < 2) return null;
+  const select = element("select", { id: "over", onchange: (event) => go({ over: event.target.value }) },
+    rankings.map((one) => element("option", { value: keyOf(one) }, plain(one.title))));
+  select.value = keyOf(ranking);
+  return element("p", { class: "tools" }, element("label", {}, "Problems of ", select));
+}
+
+/** Return the columns of the standings: the heading and what stands below it. */
+function standingColumns(headings) {
+  return [
+    [headings.accuracy, (line) => [percent(line.value), element("small", { class: "below muted" }, interval(line.low, line.high))]],
+    ["trials", (line) => count(line.trials)],
+    [headings.answered, (line) => percent(line.answered)],
+    [headings.lost, (line) => count(line.lost)],
+    [headings.right_90, (line) => inTwo(line.at_90)],
+    [headings.right_50, (line) => inTwo(line.at_50)],
+    ["cost", (line) => dollars(line.cost_usd)],
+    [headings.per_correct, (line) => (line.cost_usd !== null && line.per_correct === null ? "–" : dollars(line.per_correct))],
+    [headings.format, (line) => percent(line.format)],
+    [headings.median_latency, (line) => seconds(line.p50_s)],
+  ];
+}
+
+/** Return a length with its limits and its task below it: these columns are many. */
+function inTwo(length) {
+  if (!length) return "–";
+  const [figure, more] = [length].flat();
+  return more ? [figure, element("small", { class: "below muted" }, more)] : figure;
+}
+
+function standingsTable(ranking, lines, query, rules) {
+  const said = (cell) => lines.some((line) => !["–", "unknown", "0"].includes(cell(line)));
+  const told = standingColumns(head.headings).filter(([, cell]) => said(cell));
+  const ranked = lines.some((line) => (line.place ?? null) !== null);
+  const names = [...ranked ? ["rank"] : [], "model", ...told.map(([name]) => name)];
+  const rows = lines.map((line, n) => element("tr", { class: n > 0 && ranked && lines[n - 1].place !== line.place && "tie" },
+    ranked ? element("td", { class: "rank" }, line.place === null ? "–" : String(line.place)) : null,
+    element("th", { scope: "row", class: "text" }, answersLink(query(line), whoOf(line.asked))),
+    told.map(([, cell]) => element("td", {}, cell(line)))));
+  return element("details", { class: "facts", "data-keep": "standings as a table" }, element("summary", {}, "Standings as a table"),
+    tableOf(`Standings: ${plain(ranking.title)}`, names, rows, "model"), repeatsTable(ranking, lines),
+    rules.map((words) => noted(words, "p", { class: "about" })));
+}
+
+/** Return the table of what repeats tell, a row for each model and k; none where each problem was asked once. */
+function repeatsTable(ranking, lines) {
+  const rows = lines.flatMap((line) => (line.at_k ?? []).map((at) => [line, at]));
+  if (!rows.length) return null;
+  const names = ["model", "k", "problems", ...["pass_at_k", "majority_at_k", "pass_hat_k"].map((name) => head.headings[name])];
+  const told = rows.map(([line, at]) => element("tr", { class: at.k === 1 && line !== lines[0] && "tie" },
+    element("th", { scope: "row", class: "text" }, whoOf(line.asked)),
+    element("td", {}, count(at.k)),
+    element("td", {}, count(at.problems)),
+    at.figures.map(([share, low, high]) => element("td", {}, `${percent(share)} (${interval(low, high)})`))));
+  return element("div", {}, noted(head.repeated, "p", { class: "about" }), tableOf(`${plain(ranking.title)}: repeats`, names, told, "model"));
+}
+
+/** Return the differences to the leader, each with its interval, folded. */
+function pairsBox(ranking) {
+  const rows = (ranking.pairs ?? []).filter((pair) => chosenEntrants.has(pair.a) && chosenEntrants.has(pair.b));
+  if (!rows.length) return null;
+  const lines = rows.map((pair) => element("tr", {},
+    element("th", { scope: "row", class: "text" }, whoOf(pair.b)),
+    element("td", {}, points(pair.difference)),
+    element("td", {}, `${points(pair.low)} to ${points(pair.high)}`),
+    element("td", {}, pair.p === null ? "–" : THREE.format(pair.p)),
+    element("td", { class: "text" }, pair.tied ? "tied" : "apart"),
+    element("td", {}, count(pair.problems))));
+  return element("details", { class: "facts", "data-keep": "pairs" }, element("summary", {}, "Differences to the leader, paired by problem"),
+    element("p", { class: "about" }, "Percentage points that ", whoOf(rows[0].a), " is ahead, with the 95 % interval; p is adjusted for all pairs (Holm)."),
+    tableOf("Differences to the leader", ["model", "ahead by", "95 % CI", "p", "verdict", "problems"], lines, "model", "verdict"));
+}
+
+function points(share) {
+  if (share === null) return "–";
+  const written = Math.abs(100 * share).toFixed(1);
+  return written === "0.0" ? "0" : `${share < 0 ? "−" : "+"}${written}`;
+}
+
+// ── where each breaks ───────────────────────────────────────────────────────────────────────
+
+const FEWEST_LENGTHS = 3;
+
+function breaksCard({ rows, halves }) {
+  const curves = curveRows(kept(rows));
+  const sparse = sparsePanels(curves);
+  const drawable = curves.filter((row) => !sparse.has(row.task));
+  const query = (row) => ({ asked: row.asked, kind: row.kind, from: row.from, to: row.to });
+  const faint = drawable.some((row) => !row.lit) ? ` The best ${MOST_LIT} models are in colour; filter the models to see others.` : "";
+  const card = chartCard("curves", drawable, { query, bare: true, title: "Accuracy against length", about: head.charts.curves.purpose + faint, prepare: (given) => given });
+  if (sparse.size) card.append(element("p", { class: "few muted" }, `Fewer than ${FEWEST_LENGTHS} lengths, so no curve: ${[...sparse].join("; ")}. Their figures stand in the tables below.`));
+  const at = chartCard("halves", kept(halves), { query: (row) => ({ asked: row.asked, kind: row.kind }), bare: true, fewest: 1, note: unfollowed({ lengths: false }) || null });
+  return element("section", { class: "card hero", id: "breaks" }, element("h3", {}, "Where each breaks"), card, at);
+}
+
+/** Return rows of curves; by what was varied, a panel is of one kind and model, and a line of a value. */
+function curveRows(rows) {
+  return named(rows).map((row) => (state.by ? { ...row, task: `${row.task} · ${row.model}`, model: row.value_of } : row));
+}
+
+function sparsePanels(rows) {
+  const lengths = (those) => new Set(those.filter((row) => row.sort === "point").map((row) => row.length)).size;
+  return new Set([...Map.groupBy(rows, (row) => row.task)].filter(([, those]) => lengths(those) < FEWEST_LENGTHS).map(([panel]) => panel));
+}

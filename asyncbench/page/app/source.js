@@ -1,0 +1,128 @@
+// Where results come from: the blocks inside a static file, or the server of `asyncbench view`. Both answer alike.
+
+const LIVE = document.documentElement.hasAttribute("data-live");
+const ROWS_A_PAGE = 50;
+const ASK_AGAIN_MS = 400; // a block that is still being counted
+
+const source = LIVE ? served() : embedded();
+
+/** Return a value in which tables sent column by column are lists of rows. */
+function unpacked(value) {
+  if (value === null || typeof value !== "object") return value;
+  if (Array.isArray(value)) return value.map(unpacked);
+  const names = Object.keys(value);
+  if (names.length === 1 && names[0] === "columns") return rowsOf(value.columns);
+  return Object.fromEntries(names.map((name) => [name, unpacked(value[name])]));
+}
+
+function rowsOf(columns) {
+  const [names, lists] = [Object.keys(columns), Object.values(columns)];
+  return Array.from({ length: lists[0]?.length ?? 0 }, (_, row) => Object.fromEntries(names.map((name, n) => [name, lists[n][row]])));
+}
+
+// ── inside this file ────────────────────────────────────────────────────────────────────────
+
+function embedded() {
+  const blocks = new Map();
+  const block = (name) => {
+    if (!blocks.has(name)) blocks.set(name, readBlock(name));
+    return blocks.get(name);
+  };
+  const all = async () => (await block("sample"))?.trials ?? [];
+  return {
+    block,
+    trials: async (query) => {
+      const sample = await block("sample");
+      const found = (sample?.trials ?? []).filter((trial) => answersTo(query, trial));
+      const pages = Math.max(1, Math.ceil(found.length / ROWS_A_PAGE));
+      const page = Math.min(pages, Math.max(1, Number(query.page) || 1));
+      const rows = found.slice((page - 1) * ROWS_A_PAGE, page * ROWS_A_PAGE);
+      return { found: found.length, of: sample?.of ?? 0, page, pages, rows, note: sample?.rule };
+    },
+    trial: async (id) => (await all()).find((trial) => trial.id === id) ?? null,
+    question: async (key) => (await all()).filter((trial) => trial.question === key),
+    forget: () => {},
+  };
+}
+
+/** Return the value of an embedded block; null where the file has none of that name. */
+async function readBlock(name) {
+  const holder = document.getElementById(`block-${name}`);
+  if (holder === null) return null;
+  const text = holder.type === "application/gzip" ? await unzipped(holder.textContent) : holder.textContent;
+  holder.remove();
+  return unpacked(JSON.parse(text));
+}
+
+async function unzipped(base64) {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text();
+}
+
+const SEARCHED = ["operands", "prompt", "expected", "answer", "reply", "reasoning", "message", "id"];
+
+/** Return whether a trial is one of those that a query asks for, as the server has it in SQL. */
+function answersTo(query, trial) {
+  const among = (name, value) => query[name].length === 0 || query[name].includes(value);
+  const within = (value, low, high) => (low === "" || (value !== null && value >= Number(low))) && (high === "" || (value !== null && value <= Number(high)));
+  return among("asked", trial.asked) && among("kind", trial.kind) && among("outcome", trial.outcome)
+    && within(trial.length, query.from, query.to)
+    && (query.error === "" || trial.error === query.error)
+    && (query.question === "" || trial.question === query.question)
+    && within(trial.at, query.since, query.until)
+    && (query.position === "" || trial[`wrong_from_${query.end || "first"}`].includes(Number(query.position)))
+    && (query.disagree === "" || new Set(trial.grades.map((grade) => grade.outcome)).size > 1)
+    && (query.text === "" || holds(trial, query.text.toLowerCase()));
+}
+
+function holds(trial, text) {
+  return SEARCHED.some((name) => String(trial[name] ?? "").toLowerCase().includes(text));
+}
+
+// ── from a server ───────────────────────────────────────────────────────────────────────────
+
+function served() {
+  const blocks = new Map();
+  return {
+    block: (name) => {
+      if (!blocks.has(name)) blocks.set(name, whenCounted(name));
+      return blocks.get(name);
+    },
+    trials: (query) => asked(`/trials?${addressOf(query)}`),
+    trial: (id) => asked(`/trial/${encodeURIComponent(id)}`),
+    question: (key) => asked(`/question/${encodeURIComponent(key)}`),
+    now: () => asked("/now"),
+    forget: () => blocks.clear(),
+  };
+}
+
+/** Return a query as it stands in an address: only what it asks for. */
+function addressOf(query) {
+  const said = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== "") said.append(name, each);
+  }
+  return said;
+}
+
+async function asked(path) {
+  const response = await fetch(path);
+  if (response.status === 404) return null;
+  if (!response.ok) throw new Error((await response.text()) || `the server said ${response.status}`);
+  return unpacked(await response.json());
+}
+
+/** Return a block; while the server counts it, say which share is done and ask again. */
+async function whenCounted(name) {
+  for (;;) {
+    const response = await fetch(`/blocks/${encodeURIComponent(name)}`);
+    if (response.status === 202) {
+      showCounting(name, (await response.json()).counting);
+      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+    } else if (response.ok) {
+      showCounting(name, null);
+      return unpacked(await response.json());
+    } else throw new Error((await response.text()) || `the server said ${response.status}`);
+  }
+}

@@ -1,0 +1,122 @@
+// One answer in whole: what was asked, what came, what was read of it and why it was graded so; or all answers to a question.
+
+const REASONS = {
+  empty: "The reply had no text.",
+  no_number: "The grader found no number where it looks for one.",
+  grader_error: "The grader failed on this reply. The reply is kept; grade it again with `asyncbench regrade`.",
+};
+let telling = 0; // counts up: a trial that came too late is not shown
+
+async function showTrial(detail, id) {
+  const turn = ++telling;
+  if (!id) return detail.replaceChildren();
+  const trial = await source.trial(id);
+  const all = trial !== null && state.beside ? await source.question(trial.question) : null;
+  if (turn !== telling) return;
+  if (trial === null) return detail.replaceChildren(element("p", { class: "card muted" }, LIVE ? "This answer is not in the folder." : "This answer is not among those that the file holds."));
+  detail.replaceChildren(all ? besideCard(trial, all) : trialCard(trial));
+}
+
+function trialCard(trial) {
+  const kind = head.kinds[trial.kind];
+  const about = [plain(kind?.suite ?? ""), plain(kind?.called ?? ""), trial.length === null ? "" : `length ${trial.length}`, trial.repeat ? `repeat ${trial.repeat}` : ""];
+  return element("article", { class: "card", "aria-label": "The answer" },
+    element("h3", {}, badge(trial.outcome), whoOf(trial.asked)),
+    foreign(about.filter(Boolean).join(" · "), "p", { class: "about" }),
+    trial.operands ? foreign(trial.operands, "p", { class: "operands" }) : null,
+    comparison(trial), because(trial), besideLink(trial),
+    passage("Reply", trial, "reply"), passage("Reasoning", trial, "reasoning"), passage("Error", trial, "message"),
+    promptOf(trial), gradesTable(trial.grades), factsOf(trial));
+}
+
+/** Return the answer under the expected value. */
+function comparison(trial) {
+  const { expected, answer, aligned } = trial;
+  if (aligned && aligned.some(([op]) => op !== "same")) return element("div", { class: "compared" }, alignedPair(aligned), editLegend([aligned]));
+  const line = (name, shown) => [element("dt", {}, name), element("dd", { class: "number" }, shown)];
+  if (answer !== null && answer === expected) return element("dl", { class: "versus" }, line("Answer", foreign(answer)));
+  return element("dl", { class: "versus" }, line("Expected", expected === null ? "–" : foreign(expected)),
+    line("Answer", answer === null ? element("span", { class: "muted" }, "none") : foreign(answer)));
+}
+
+function because(trial) {
+  const headline = trial.grades.find((grade) => grade.headline);
+  const why = headline?.reason ? (REASONS[headline.reason] ?? `Reason of the grader: ${headline.reason}.`) : "";
+  const sort = trial.error && trial.error !== trial.outcome ? `Kind of error: ${errorWords(trial.error)}.` : "";
+  return noted(`${OUTCOME_WORDS[trial.outcome] ?? ""} ${why} ${sort}`.trim(), "p", { class: "because" });
+}
+
+function passage(title, trial, name) {
+  const text = trial[name];
+  if (text === null || text === undefined || text === "") return name === "reply" && text === "" ? element("p", { class: "muted" }, "The reply was empty.") : null;
+  return element("section", { class: "passage" }, element("h4", {}, title, cutNote(trial, name)), foreign(text, "pre", { tabindex: "0", "aria-label": title }));
+}
+
+function cutNote(trial, name) {
+  return trial.cut[name] ? element("span", { class: "muted" }, ` (${count(trial.cut[name])} characters; the middle is left out)`) : null;
+}
+
+function promptOf(trial) {
+  if (trial.prompt === null || trial.prompt === undefined) return element("p", { class: "muted" }, "The folder lacks the problem set, so the question is unknown.");
+  return element("details", { class: "facts", "data-keep": "prompt" }, element("summary", {}, "Question as it was asked", cutNote(trial, "prompt")),
+    foreign(trial.prompt, "pre", { tabindex: "0", "aria-label": "Question" }));
+}
+
+/** Return what every grader said; only rows and columns that hold something. */
+function gradesTable(grades) {
+  if (!grades.length) return null;
+  const text = (words) => (words ? foreign(words) : null);
+  const columns = [
+    ["answer", (grade) => text(grade.answer && (grade.answer.length > 80 ? `${grade.answer.slice(0, 79)}…` : grade.answer))],
+    ["outcome", (grade) => badge(grade.outcome)],
+    ["class", (grade) => text(grade.classification)],
+    ["reason", (grade) => text([grade.reason, ...grade.flags ?? []].filter(Boolean).join(", "))],
+    ["follows format", (grade) => ({ true: "yes", false: "no" }[grade.format_ok] ?? null)],
+    ["digits", (grade) => (grade.digits_total ? `${grade.digits_right} of ${grade.digits_total}` : null)],
+  ].filter(([, cell]) => grades.some((grade) => cell(grade) !== null));
+  const rows = grades.map((grade) => element("tr", {},
+    element("th", { scope: "row", class: "text" }, foreign(`${grade.grader} v${grade.grader_version}`), grade.headline ? " (headline)" : ""),
+    columns.map(([, cell]) => element("td", { class: "text" }, cell(grade) ?? "–"))));
+  const names = ["grader", ...columns.map(([name]) => name)];
+  return element("section", { class: "passage" }, element("h4", {}, "Grades"), tableOf("Grades", names, rows, ...names));
+}
+
+function factsOf(trial) {
+  const facts = [...trial.facts, ...trial.at ? [["finished", moment(trial.at / 1000)]] : [], ["trial", trial.id]];
+  return element("details", { class: "facts", "data-keep": "facts" }, element("summary", {}, "Tokens, cost, times, ids"),
+    element("dl", { class: "versus" }, facts.flatMap(([name, value]) => [foreign(name, "dt"), foreign(value, "dd")])));
+}
+
+// ── one question, all models ────────────────────────────────────────────────────────────────
+
+function besideLink(trial) {
+  if (!trial.question || head.entrants.length < 2) return null;
+  return element("p", {}, element("a", { class: "button", id: "beside", href: hashOf({ ...state, trial: trial.id, beside: "yes" }) }, "All models’ answers to this question"));
+}
+
+const WRONG_FIRST = ["wrong", "no_answer", "truncated", "refused", "failed", "correct"];
+
+/** Return all answers to a question under one another: the wrong ones first, then as models were asked. */
+function besideCard(trial, all) {
+  const shown = [...all].sort((a, b) => WRONG_FIRST.indexOf(a.outcome) - WRONG_FIRST.indexOf(b.outcome) || a.asked - b.asked || a.repeat - b.repeat);
+  const laid = underOneAnother(trial.expected ?? "", shown.map((one) => one.aligned));
+  const rows = shown.map((one, n) => element("tr", { class: one.id === trial.id && "current" },
+    element("th", { scope: "row", class: "text" }, element("a", { href: hashOf({ ...state, trial: one.id, beside: "" }) }, whoOf(one.asked)), one.repeat ? ` (repeat ${one.repeat})` : ""),
+    element("td", { class: "text" }, badge(one.outcome)),
+    element("td", { class: "text laid-cell" }, laid.answers[n] ?? answerAlone(one),
+      one.aligned && one.outcome === "wrong" ? element("span", { class: "visually-hidden" }, ` ${inSentence(one.aligned)}`) : null)));
+  const top = element("tr", { class: "expected" }, element("th", { scope: "row", class: "text" }, "expected"), element("td", {}), element("td", { class: "text laid-cell" }, laid.expected));
+  const table = element("table", { class: "beside" }, element("thead", {}, element("tr", {}, ["model", "outcome", "answer"].map((name) => element("th", { scope: "col", class: "text" }, name)))), element("tbody", {}, top, rows));
+  const back = element("a", { class: "button", href: hashOf({ ...state, beside: "" }) }, "‹ Back to the one answer");
+  return element("article", { class: "card", "aria-label": "All answers to the question" },
+    element("h3", {}, `${count(new Set(shown.map((one) => one.asked)).size)} models, one question`),
+    trial.operands ? foreign(trial.operands, "p", { class: "operands" }) : null,
+    editLegend(shown.map((one) => one.aligned)), scrolled("All answers to the question", table),
+    promptOf(trial), element("p", {}, back));
+}
+
+function answerAlone(trial) {
+  if (trial.answer !== null) return foreign(trial.answer.length > 200 ? `${trial.answer.slice(0, 199)}…` : trial.answer, "span", { class: "signs" });
+  const told = oneLine(trial.message || trial.reply || "");
+  return element("span", { class: "muted" }, told ? foreign(told.slice(-120)) : "no answer");
+}
