@@ -10,8 +10,8 @@ from asyncbench.charts.breaks import (
     kind_curves as kind_curves,
 )
 from asyncbench.charts.catalogue import CHARTS as CHARTS, Chart as Chart
-from asyncbench.charts.colours import CARDS as CARDS, colours_of as colours_of
 from asyncbench.charts.drawing import drawn as drawn, spec_of as spec_of, titled as titled
+from asyncbench.charts.dressing import MOST_LIT as MOST_LIT, dressed as dressed
 from asyncbench.charts.heat import (
     heat_rows as heat_rows,
     length_rows as length_rows,
@@ -19,8 +19,12 @@ from asyncbench.charts.heat import (
 )
 from asyncbench.charts.load_rows import rows_of_loads as rows_of_loads, uncounted_note as uncounted_note
 from asyncbench.charts.pictures import write_figures as write_figures
-from asyncbench.charts.rows import pair_rows as pair_rows
-from asyncbench.charts.themes import OUTCOME_COLOURS as OUTCOME_COLOURS, THEMES as THEMES
+from asyncbench.charts.standing_rows import dot_rows as dot_rows, pair_rows as pair_rows
+from asyncbench.charts.themes import (
+    OUTCOME_COLOURS as OUTCOME_COLOURS,
+    THEMES as THEMES,
+    colours_of as colours_of,
+)
 from asyncbench.charts.time_rows import (
     latency_rows as latency_rows,
     quota_rows as quota_rows,

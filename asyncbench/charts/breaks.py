@@ -24,6 +24,7 @@ _EVEN_STEPS: Final = 12
 _SHARES: Final = (0.99, 0.97, 0.93, 0.85, 0.75, 0.6, 0.5, 0.4, 0.25, 0.15, 0.07, 0.03, 0.01)
 MOST_STEPS: Final = _EVEN_STEPS + 1 + len(_SHARES)  # of a line: even ones, and more where it is steep
 HALF: Final = 0.5
+NO_REPLY: Final = "no reply"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +33,23 @@ class KindCurve:
 
     kind: int
     asked: int
-    curve: Curve
+    curve: Curve | None  # None: no call had a reply
     repeats: float  # times that each problem was asked: in intervals of points it counts once
+
+    shortest: float  # length that was asked
+    longest: float
 
     @property
     def half(self) -> Length:
         """Up to which length half of the answers are right."""
+        if self.curve is None:
+            return Length(shortest=self.shortest, longest=self.longest, why=NO_REPLY)
         return self.curve.length_at(HALF)
+
+    @property
+    def trials(self) -> int:
+        """Trials with a reply."""
+        return _trials(self.curve.points) if self.curve else 0
 
 
 def kind_curves(views: FolderViews) -> tuple[KindCurve, ...]:
@@ -53,12 +64,17 @@ def _kind_curves(cells: Iterable[Sums], asked: Asked) -> tuple[KindCurve, ...]:
         who = cell["run"], cell["model"], cell["condition"]
         if cell["length"] is not None and who in entrants:
             groups[kinds[kind_of(cell)], entrants[who]].append(cell)
-    found = []
-    for (kind, who_place), those in sorted(groups.items()):
-        points = ((cell["length"], cell["correct"], cell["trials"] - cell["failed"]) for cell in those)
-        if curve := fit(points):
-            found.append(KindCurve(kind=kind, asked=who_place, curve=curve, repeats=repeats_of(those)))
-    return tuple(found)
+    return tuple(
+        KindCurve(
+            kind=kind,
+            asked=place,
+            curve=fit((cell["length"], cell["correct"], cell["trials"] - cell["failed"]) for cell in those),
+            repeats=repeats_of(those),
+            shortest=min(cell["length"] for cell in those),
+            longest=max(cell["length"] for cell in those),
+        )
+        for (kind, place), those in sorted(groups.items())
+    )
 
 
 # ── points and lines ─────────────────────────────────────────────────────────────────────────
@@ -66,11 +82,16 @@ def _kind_curves(cells: Iterable[Sums], asked: Asked) -> tuple[KindCurve, ...]:
 
 def break_rows(curves: Iterable[KindCurve]) -> list[Row]:
     """Return the points, line and crossing of each curve."""
-    return [row for each in curves for row in (*_points(each), *_line(each), *_crossing(each))]
+    return [
+        row
+        for each in curves
+        if each.curve
+        for row in (*_points(each, each.curve), *_line(each, each.curve), *_crossing(each))
+    ]
 
 
-def _points(each: KindCurve) -> Iterator[Row]:
-    for bin_ in _bins(each.curve.points):
+def _points(each: KindCurve, curve: Curve) -> Iterator[Row]:
+    for bin_ in _bins(curve.points):
         right, trials = sum(right for _, right, _ in bin_), sum(n for _, _, n in bin_)
         low, high = wilson(right / trials, trials / each.repeats)
         length = sum(length * n for length, _, n in bin_) / trials
@@ -99,10 +120,9 @@ def _trials(points: Iterable[tuple[float, int, int]]) -> int:
     return sum(trials for _, _, trials in points)
 
 
-def _line(each: KindCurve) -> Iterator[Row]:
+def _line(each: KindCurve, curve: Curve) -> Iterator[Row]:
     """Yield the fitted line; where there is none, what is known of the step: all right, then all wrong."""
-    curve = each.curve
-    if curve.shortest == curve.longest or _trials(curve.points) < LEAST_TRIALS:
+    if curve.shortest == curve.longest or each.trials < LEAST_TRIALS:
         return
     if curve.line is not None:
         line = curve.line._replace(  # as sure as one repeat of its problems is
@@ -191,7 +211,7 @@ def _half(each: KindCurve) -> Row:
         "shortest": half.shortest,
         "longest": half.longest,
         "label": half.why or str(half).partition(" (")[0],
-        "trials": _trials(each.curve.points),
+        "trials": each.trials,
     }
 
 

@@ -13,13 +13,15 @@ class Chart:
     purpose: str
     nothing: str = "Your selection has no data for this chart."  # where it has no rows
     columns: Mapping[str, str]  # of its rows → what they hold, with the unit; unknown is None
-    panels: bool = False  # small multiples, one for each value of `panel`; else one view
+    panels: str = ""  # small multiples, one for each value of this column; empty: one view
     paired: bool = False  # each panel and the next stand side by side
     metric: bool = False  # it shows whichever of METRICS is chosen
     load: bool = False  # it shows the steps of a load
 
 
 _MODEL: Final = "the model as it is called, with run and condition where it has several"
+_WHO: Final = {"asked": "place of the entrant", "model": "its short name", "colour": "its colour"}
+_KIND: Final = {"kind": "place of the kind of question", "task": "what it is called"}
 _LOW, _HIGH = "lower end of the 95 % interval, unit of value", "its upper end"
 _AT: Final = "milliseconds since 1970, UTC"
 _PART: Final = "counts up where nothing was asked for a while: lines end there"
@@ -46,32 +48,31 @@ _PERCENTILE: Final = {
     "low": _LOW,
     "high": f"{_HIGH}; unknown where it falls on a call without an answer",
 }
-_LENGTHS: Final = {"panel": _MODEL, "task": "task", "length": "digits, depth or characters", **_MAP}
 
 CHARTS: Final[Mapping[str, Chart]] = {
-    "bars": Chart(
+    "dots": Chart(
         title="How the models compare",
-        purpose="Which model is better, by how much, and how certain that is.",
+        purpose="Which model is better on the problems that all were asked, and how certain that is. Models "
+        "with the same rank are statistically tied with its best.",
+        nothing="No models of your selection were ranked together.",
         columns={
-            "panel": "suite or task; empty: all together",
-            "model": _MODEL,
-            "value": "the metric, its unit",
+            **_WHO,
+            "place": "rank; shared by models that are tied with its best",
+            "value": "accuracy on the problems of the ranking, [0, 1]",
             "low": _LOW,
             "high": _HIGH,
-            "trials": "what it was divided by: trials, answers or digits",
-            "label": "the value as text",
+            "trials": "on these problems",
         },
-        panels=True,
-        metric=True,
     ),
     "pairs": Chart(
-        title="Paired differences",
+        title="Lead of the best model",
         purpose="Whether the best model is really better, on the problems that both models were asked.",
         nothing="No two models of your selection were ranked on the same problems.",
         columns={
+            **_WHO,
             "pair": "first − second",
-            "model": "the first",
-            "other": "the second",
+            "model": "the first: the best",
+            "other": "the second, whose place and colour these are",
             "difference": "accuracy of the first less that of the second, [-1, 1]",
             "low": _LOW,
             "high": _HIGH,
@@ -80,43 +81,64 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "problems": "that both were asked",
         },
     ),
+    "curves": Chart(
+        title="Where each model breaks",
+        purpose="Accuracy against length, of the trials with a reply. The dashed line is at 50 %.",
+        nothing="Your selection has no problems with a known length.",
+        columns={
+            **_WHO,
+            **_KIND,
+            "lit": "whether it has its colour; else its line is grey and has no name",
+            "sort": "point (counted), line (fitted) or half (where the line crosses 50 %)",
+            "length": "digits, depth or characters; of a point the mean",
+            "value": "accuracy, [0, 1]",
+            "low": _LOW,
+            "high": _HIGH,
+            "trials": "of a point, 8 or more; else 0",
+            "label": "of a half: its length as text",
+            "from": "of a point: its shortest length",
+            "to": "of a point: its longest length",
+        },
+        panels="task",
+    ),
+    "halves": Chart(
+        title="How far each model gets",
+        purpose="The length up to which half of the answers are right, with 95 % CI. A triangle points "
+        "beyond the lengths that were asked.",
+        nothing="Your selection has no problems with a known length.",
+        columns={
+            **_WHO,
+            **_KIND,
+            "at": "the length; a bound at the end of what was asked, a step in its middle",
+            "low": "lower end of its 95 % interval; unknown: below what was asked",
+            "high": "upper end; unknown: beyond what was asked",
+            "bound": "within, between two lengths, above or below all that were asked; unknown: see label",
+            "shortest": "length that was asked",
+            "longest": "length that was asked",
+            "label": "the length as text",
+            "trials": "with a reply",
+        },
+        panels="task",
+    ),
     "task_map": Chart(
-        title="Model by task",
-        purpose="What each model can do.",
-        columns={"model": _MODEL, "task": "task", **_MAP},
+        title="Task by model",
+        purpose="What each model can do. Colours differ most above 80 %.",
+        columns={**_WHO, **_KIND, **_MAP},
         metric=True,
     ),
     "length_map": Chart(
         title="Task by length",
-        purpose="At which length a model breaks down.",
-        nothing="Your selection has no problems with a known length.",
-        columns=_LENGTHS,
-        panels=True,
-        metric=True,
-    ),
-    "depth_map": Chart(
-        title="llm_arithmetic: variant by depth",
-        purpose="The heatmap that the benchmark publishes.",
-        nothing="Your selection has no problems with a known length.",
-        columns=_LENGTHS,
-        panels=True,
-        metric=True,
-    ),
-    "curves": Chart(
-        title="Accuracy against length",
-        purpose="How many digits a model can do. The dashed line marks where accuracy drops to 50 %.",
+        purpose="Accuracy of each task by length, in percent.",
         nothing="Your selection has no problems with a known length.",
         columns={
-            **_PLACE,
-            "kind": "point (counted), line (fitted) or half (where the line crosses 50 %)",
-            "length": "digits, depth or characters; of a point the mean of up to a twentieth of the lengths",
-            "value": "accuracy of the trials with a reply, [0, 1]",
-            "low": _LOW,
-            "high": _HIGH,
-            "trials": "with a reply; 0 but for points",
-            "label": "of a half: its length as text",
+            **_WHO,
+            **_KIND,
+            "length": "digits, depth or characters: the longest of its bin",
+            "from": "the shortest of its bin",
+            "to": "the longest of its bin",
+            **_MAP,
         },
-        panels=True,
+        panels="model",
     ),
     "frontier_cost": Chart(
         title="Accuracy against cost",
@@ -168,7 +190,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "low": _LOW,
             "high": _HIGH,
         },
-        panels=True,
+        panels="panel",
     ),
     "kinds": Chart(
         title="Kinds of errors",
@@ -193,7 +215,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "p95_s": "seconds",
             "calls": "count",
         },
-        panels=True,
+        panels="panel",
     ),
     "throughput": Chart(
         title="Throughput over time",
@@ -206,7 +228,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "calls_per_minute": "answered calls a minute",
             "tokens_per_minute": "output tokens a minute",
         },
-        panels=True,
+        panels="panel",
     ),
     "quota": Chart(
         title="Use of rate limits over time",
@@ -220,14 +242,14 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "used": "share of the limit, 1 is all",
             "refused": "calls refused",
         },
-        panels=True,
+        panels="panel",
     ),
     "load_times": Chart(
         title="Times over rate",
         purpose="Up to which rate calls are answered in time. Lines end where too many calls have no answer.",
         nothing=_NO_STEPS,
         columns=_PERCENTILE,
-        panels=True,
+        panels="panel",
         paired=True,
         load=True,
     ),
@@ -241,7 +263,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "value": "a second",
             "kind": "measured, or all: an end of the dashed line",
         },
-        panels=True,
+        panels="panel",
         load=True,
     ),
     "load_knee": Chart(
@@ -249,7 +271,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
         purpose="How many answers a second can be had, and at which latency.",
         nothing=_NO_STEPS,
         columns=_PERCENTILE,
-        panels=True,
+        panels="panel",
         load=True,
     ),
     "load_cdf": Chart(
@@ -262,7 +284,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "seconds": "from when they were due",
             "value": "share of all calls, [0, 1]",
         },
-        panels=True,
+        panels="panel",
         paired=True,
         load=True,
     ),

@@ -33,7 +33,7 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
             raise ConfigError(f"no {kind} {given!r}. Choose one of: {', '.join(known)}")
     with _altair():
         from asyncbench.charts.load_specs import load_spec
-        from asyncbench.charts.specs import spec
+        from asyncbench.charts.spec_table import spec
     with _taken_as_valid():
         return load_spec(name) if CHARTS[name].load else spec(name, metric)
 
@@ -93,7 +93,8 @@ def standing_alone(
 ) -> Spec:
     """Return a specification with its rows, its theme, and its panels side by side where it has any."""
     if "facet" in spec:
-        panels = len({row["panel"] for row in rows})
+        by = spec["facet"]["field"]
+        panels = len({row[by] for row in rows})
         columns = next(columns for most, columns in COLUMNS if panels <= most)
         spec["columns"] = columns = columns - columns % 2 * paired
         if panels % columns:  # a shared axis would stand at the foot of empty places too

@@ -13,8 +13,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from asyncbench.charts import frontier, rows as charted
+from asyncbench.charts.breaks import KindCurve, break_rows, half_rows, kind_curves
 from asyncbench.charts.drawing import INSTALL, drawn, published_drawn
+from asyncbench.charts.dressing import MOST_LIT, dressed
+from asyncbench.charts.heat import heat_rows, length_rows
 from asyncbench.charts.load_rows import rows_of_loads, uncounted_note
+from asyncbench.charts.standing_rows import dot_rows, pair_rows
 from asyncbench.charts.themes import OUTCOME_COLOURS
 from asyncbench.charts.time_rows import latency_rows, quota_rows, throughput_rows
 from asyncbench.errors import ConfigError
@@ -29,6 +33,7 @@ from asyncbench.reports import (
     anatomy_on,
     cost_report_on,
     load_report_on,
+    over,
     providers_on,
     quota_report_on,
     report,
@@ -37,11 +42,13 @@ from asyncbench.reports import (
 )
 from asyncbench.results import (
     METRICS,
+    Asked,
     Entrant,
     Minute,
     Nothing,
     ReportOfChosen,
     answers_by_step,
+    asked_in,
     in_order,
     lost_notes,
     minutes_of,
@@ -88,6 +95,10 @@ class Material:
     standings: Standings
     anatomy: AnatomyReport
     quota: QuotaReport
+    asked: Asked
+    curves: Sequence[KindCurve]
+    heat: Sequence[Mapping[str, Any]]  # Any: likewise, as `lengths`
+    lengths: Sequence[Mapping[str, Any]]
 
 
 def write_figures(
@@ -157,18 +168,21 @@ def _has_trials(of: Chosen) -> bool:
     return bool(counted(of, lambda views: views.rows("SELECT 1 FROM cells LIMIT 1")))
 
 
-def _counts(views: FolderViews) -> tuple[pa.Table, dict[Entrant, str], tuple[Minute, ...]]:
-    """Return cells, names and minutes; of one moment."""
+def _counts(
+    views: FolderViews,
+) -> tuple[pa.Table, dict[Entrant, str], dict[str, Any]]:  # Any: parts of `Material`
+    """Return cells, names and what charts are made of; of one moment."""
     cells = views.table("FROM cells")
     if not len(cells):
         raise ConfigError(f"{views.chosen} has no trials yet. Run its sweep first.")
     asked = {(cell["run"], cell["model"], cell["condition"]) for cell in cells.to_pylist()}
     names = names_of(in_order(asked, views.manifest))
-    return cells, names, minutes_of(views, names)
+    parts = {"minutes": minutes_of(views, names), "asked": asked_in(views), "curves": kind_curves(views)}
+    return cells, names, parts | {"heat": heat_rows(views), "lengths": length_rows(views)}
 
 
 def _material(folder: Folders) -> Material:
-    cells, names, minutes = counted(folder, _counts)
+    cells, names, parts = counted(folder, _counts)
     rows, standings = charted.named(cells, names), standings_on(folder)
     groups = summed(rows, ("model",))
     outcomes = {
@@ -178,13 +192,13 @@ def _material(folder: Folders) -> Material:
         chosen=chosen(folder),
         simulated_note=standings.simulated_note,
         cells=rows,
-        minutes=minutes,
         names=names,
         shown=told_apart(names.values()),
         lost=lost_notes(outcomes),
         standings=standings,
         anatomy=anatomy_on(folder),
         quota=quota_report_on(folder),
+        **parts,
     )
 
 
@@ -232,23 +246,42 @@ def _pictures(found: Material) -> Iterator[Picture]:
 def _of_cells(found: Material) -> Iterator[Picture]:
     cells = found.cells
     for name, metric in METRICS.items():
-        note = f"{metric.title} by suite{', with 95 % CI' if metric.interval else ''}"
-        rows = charted.bars(cells, name)
-        notes = [note, *found.lost]
-        yield Picture(name=f"bars-{_slug(name)}", chart="bars", rows=rows, metric=name, notes=notes)
-    notes = ["Accuracy by task, with 95 % CI", *found.lost]
-    yield Picture(name="bars-by-task", chart="bars", rows=charted.bars(cells, by="task"), notes=notes)
+        rows = [
+            {**row, **dict(zip(("value", "low", "high", "trials"), row["values"][name], strict=True))}
+            for row in found.heat
+            if name in row["values"]
+        ]
+        slug = "task-map" if name == "accuracy" else f"task-map-{_slug(name)}"
+        notes = [metric.title, *found.lost]
+        yield Picture(name=slug, chart="task_map", rows=dressed(rows, found.asked), metric=name, notes=notes)
+    yield Picture(name="length-map", chart="length_map", rows=dressed(found.lengths, found.asked))
+    rows = dressed(break_rows(found.curves), found.asked, lit=_lit(found))
+    yield Picture(name="curves", chart="curves", rows=rows, notes=[*_NOTES["curves"], *_grey(found)])
+    rows = dressed(half_rows(found.curves), found.asked)
+    yield Picture(name="halves", chart="halves", rows=rows, notes=_NOTES["halves"])
     for chart, rows_of in _SIMPLE.items():
-        rows = rows_of(cells)
-        if chart != "length_map" or rows != charted.depth_map(cells):
-            yield Picture(name=_slug(chart), chart=chart, rows=rows, notes=list(_notes(chart, found)))
+        yield Picture(name=_slug(chart), chart=chart, rows=rows_of(cells), notes=list(_notes(chart, found)))
+
+
+def _lit(found: Material) -> set[int] | None:
+    """Return the places of those whose lines keep their colours: the best, where they are many."""
+    if len(found.asked.entrants) <= MOST_LIT:
+        return None
+    places = found.asked.entrant_places
+    lines = [line for ranking in found.standings.rankings for line in ranking.lines]
+    best = dict.fromkeys(places[line.run, line.model, line.condition] for line in lines)
+    return set([*best][:MOST_LIT])
+
+
+def _grey(found: Material) -> list[str]:
+    several = len(found.asked.entrants)
+    return [f"The {MOST_LIT} best of {several:,} models have colours; others are grey"] * (several > MOST_LIT)
 
 
 def _notes(chart: str, found: Material) -> Iterator[str]:
     """Yield what is told under the title of a chart of cells."""
     yield from _NOTES.get(chart, ())
     more = {
-        "curves": lambda: charted.curves_note(found.cells),
         "frontier_cost": lambda: frontier.frontier_note(found.cells, "cost"),
         "frontier_reasoning": lambda: frontier.frontier_note(found.cells, "reasoning_tokens"),
     }
@@ -259,16 +292,13 @@ def _notes(chart: str, found: Material) -> Iterator[str]:
 
 
 _SIMPLE: Final[Mapping[str, Callable[[charted.Cells], list[charted.Row]]]] = {
-    "task_map": charted.task_map,
-    "length_map": charted.length_map,
-    "depth_map": charted.depth_map,
-    "curves": charted.curves,
     "frontier_cost": frontier.frontier_cost,
     "frontier_reasoning": frontier.frontier_reasoning,
     "outcomes": charted.outcomes,
 }
 _NOTES: Final = {
-    "curves": ["Trials with a reply. Logistic fits with 95 % CI; dashed: where accuracy drops to 50 %"],
+    "curves": ["Trials with a reply, 8 or more a point. Lines: logistic fits; dashed: 50 %"],
+    "halves": ["Trials with a reply; 95 % CI. A triangle points beyond the lengths that were asked"],
     "frontier_cost": [
         "With 95 % CI. The line joins the models that no other model beats; free models are at the left"
     ],
@@ -277,24 +307,25 @@ _NOTES: Final = {
 
 
 def _of_rankings(found: Material) -> Iterator[Picture]:
-    """Yield the paired differences of each suite, and of all together where there are several."""
-    taken = Counter[str]()
+    """Yield each ranking as dots, of several suites together first, and the lead of its best."""
+    taken, places = Counter[str](), found.asked.entrant_places
     for ranking in found.standings.rankings:
-        if not ranking.pairs:
+        if ranking.alone:
             continue
-        name = f"pairs-{_slug(ranking.suite or 'all')}"
-        taken[name] += 1
-        leader = found.shown[ranking.lines[0].name]
+        slug = _slug(ranking.suite or "all")
+        taken[slug] += 1
+        name = f"{slug}-{taken[slug]}" if taken[slug] > 1 else slug
+        rows = dressed(dot_rows(ranking, places), found.asked)
+        notes = [f"{over(ranking)}. 95 % CI; models with the same rank are statistically tied", *found.lost]
+        yield Picture(name=f"dots-{name}", chart="dots", rows=rows, notes=notes)
+        leader = found.asked.entrants[rows[0]["asked"]].short
         note = (
             f"{leader} is ahead; each line compares it with another model. {ranking.problems:,} problems "
             "that all models were asked; 95 % CI; tied: no significant difference"
         )
-        yield Picture(
-            name=f"{name}-{taken[name]}" if taken[name] > 1 else name,
-            chart="pairs",
-            rows=charted.pair_rows(ranking, found.shown),
-            notes=[f"{ranking.suite or 'All suites'}. {note}"],
-        )
+        rows = dressed(pair_rows(ranking, places), found.asked)
+        notes = [f"{ranking.suite or 'All suites'}. {note}"]
+        yield Picture(name=f"pairs-{name}", chart="pairs", rows=rows, notes=notes)
 
 
 def _of_errors(found: Material) -> Iterator[Picture]:

@@ -4,7 +4,6 @@ They hold no title, no data and no theme, so that the page and pictures can shar
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
 from itertools import product
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ import altair as alt
 
 from asyncbench.charts.frontier import ASIDE, BELOW, HEIGHT as HIGH, MARGIN, PADDING
 from asyncbench.charts.themes import OUTCOME_COLOURS, STRONG
-from asyncbench.results import METRICS, Metric
+from asyncbench.results import Metric
 
 Spec = dict[str, Any]  # Any: a specification of Vega-Lite
 Options = dict[str, Any]  # Any: of a part of one
@@ -29,34 +28,7 @@ MOST_TEXTS: Final = 14  # columns of a heatmap whose cells still have room for a
 MOST_FIGURES: Final = 4  # curves of a panel whose lengths at 50 % are written beside them
 
 
-def spec(name: str, metric: str) -> Spec:
-    """Return the specification of a chart; `metric` counts for those that show one of several."""
-    wanted = METRICS[metric]
-    alike = Metric(title=_TITLE, unit=wanted.unit.partition(" ")[0], over=(), under=(), share=wanted.share)
-    title = f"{wanted.title}, {wanted.unit}" if wanted.unit == "seconds" else wanted.title
-    found: Spec = _titled(_built(name, alike), title)
-    return found
-
-
-_TITLE: Final = "{title}"
-
-
-@cache
-def _built(name: str, metric: Metric) -> Spec:
-    """Return a chart of metrics that differ in nothing but their title: altair takes its time for each."""
-    found: Spec = _DRAWN[name](metric).to_dict()
-    found.pop("config", None)  # altair's own theme
-    return found
-
-
-def _titled(node: Any, title: str) -> Any:  # Any: a part of a specification
-    """Return a copy with the title in its place."""
-    if isinstance(node, dict):
-        return {name: _titled(value, title) for name, value in node.items()}
-    if isinstance(node, list):
-        return [_titled(value, title) for value in node]
-    return title if node == _TITLE else node
-
+TITLE: Final = "{title}"  # where the title of a metric stands
 
 ROWS: Final = alt.NamedData(name="rows")  # one object: facets are of layers over the same data
 
@@ -71,11 +43,11 @@ def once() -> alt.Chart:
     return line
 
 
-def panels(layers: Drawn, *, columns: int) -> Drawn:
-    """Return small multiples, one for each value of `panel`, in the order of the rows."""
+def panels(layers: Drawn, *, columns: int, field: str = "panel") -> Drawn:
+    """Return small multiples, one for each value of a field, in the order of the rows."""
     by_row = alt.EncodingSortField(field="row", op="min")
     return layers.facet(
-        facet=alt.Facet("panel:N", sort=by_row, title=None, header=alt.Header(title=None)),
+        facet=alt.Facet(f"{field}:N", sort=by_row, title=None, header=alt.Header(title=None)),
         columns=columns,
         spacing={"row": 28, "column": 36},
     ).transform_window(row="row_number()")
@@ -132,22 +104,6 @@ _SHARE_TIPS: Final = ("value:Q|.1%|accuracy", "low:Q|.1%", "high:Q|.1%", "trials
 # ── one metric, compared ─────────────────────────────────────────────────────────────────────
 
 
-def _bars(metric: Metric) -> Drawn:
-    base = chart().encode(y=_names())
-    tips = pointed_at(
-        "model:N", f"value:Q|{metric.format}|{_TITLE}", *(_SHARE_TIPS[1:] if metric.share else ["trials:Q|,"])
-    )
-    bars = base.mark_bar(height={"band": 0.72}, cornerRadiusEnd=2).encode(x=_measure(metric), tooltip=tips)
-    intervals = (
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(style="interval")
-        .encode(x=_measure(metric, "low"), x2="high:Q", tooltip=tips)
-    )
-    labels = base.mark_text(align="left", dx=6).encode(x=alt.value("width"), text="label:N")
-    layers = alt.layer(bars, intervals, labels).properties(width=PANEL_WIDTH, height=alt.Step(ROW))
-    return panels(layers, columns=2)
-
-
 def _heat(
     metric: Metric, *, x: alt.X, y: str, tips: list[alt.Tooltip], field: str, within: Sequence[str] = ()
 ) -> Drawn:
@@ -176,25 +132,10 @@ def _heat(
     return alt.layer(cells, weak.encode(text=texts), strong.encode(text=texts))
 
 
-def _lengths(metric: Metric, *, title: str) -> Drawn:
-    x = alt.X("length:O", title=title, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
-    tips = pointed_at(
-        "panel:N||model", "task:N", "length:Q", f"value:Q|{metric.format}|{_TITLE}", "trials:Q|,"
-    )
-    layers = _heat(metric, x=x, y="task", tips=tips, field="length", within=["panel"])
-    return panels(layers.properties(width=PANEL_WIDTH, height=alt.Step(CELL)), columns=2)
-
-
 def _across(field: str, **axis: Any) -> alt.X:  # Any: of alt.Axis
     """Return an axis of names above a heatmap."""
     drawn = alt.Axis(orient="top", labelAngle=-60, labelAlign="left", labelLimit=140, grid=False, **axis)
     return alt.X(f"{field}:N", sort=None, title=None, axis=drawn)
-
-
-def _task_map(metric: Metric) -> Drawn:
-    tips = pointed_at("model:N", "task:N", f"value:Q|{metric.format}|{_TITLE}", "trials:Q|,")
-    layers = _heat(metric, x=_across("task"), y="model", tips=tips, field="task")
-    return layers.properties(width=WIDTH, height=alt.Step(CELL))
 
 
 def _kinds(_: Metric) -> Drawn:
@@ -228,43 +169,6 @@ def _outcomes(_: Metric) -> Drawn:
 
 def series_colour() -> alt.Color:
     return alt.Color("series:N", sort=None)
-
-
-def _curves(_: Metric) -> Drawn:
-    base = chart().encode(color=series_colour())
-    axis = alt.Axis(format=",~r", tickMinStep=1, tickCount=8)
-    x = alt.X("length:Q", title="length", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
-    lines = base.transform_filter("datum.kind == 'line'")
-    band = lines.mark_area(opacity=0.14).encode(x=x, y=accuracy_axis("low"), y2="high:Q")
-    fitted = lines.mark_line(strokeWidth=2).encode(x=x, y=accuracy_axis())
-    points = base.transform_filter("datum.kind == 'point'")
-    tips = pointed_at("series:N", "length:Q", *_SHARE_TIPS)
-    intervals = points.mark_rule(opacity=0.55).encode(x=x, y=accuracy_axis("low"), y2="high:Q")
-    dots = points.mark_point(filled=True, size=42, opacity=1).encode(x=x, y=accuracy_axis(), tooltip=tips)
-    # points first: colours and their legend follow the first layer, and every curve has points
-    layers = alt.layer(intervals, band, fitted, dots, *_halves(base, x))
-    small = panels(layers.properties(width=PANEL_WIDTH, height=HEIGHT), columns=2)
-    apart: Drawn = small.resolve_scale(x="independent")  # one task has 8 lengths, another 600
-    return apart
-
-
-def _halves(base: alt.Chart, x: alt.X) -> Iterator[alt.Chart]:
-    """Yield the marks where curves cross 50 %: a line down to the axis, and the length beside it."""
-    by_length: list[alt.SortField | dict[str, str]] = [alt.SortField("length")]
-    halves = (
-        base.transform_filter("datum.kind == 'half'")
-        .transform_window(sort=by_length, place="row_number()", groupby=["panel"], ignorePeers=True)
-        .transform_joinaggregate(halves="count()", groupby=["panel"])
-        .transform_calculate(at="0.04 + 0.07 * (datum.place - 1)", foot="0")
-        .encode(x=x)
-    )
-    yield halves.mark_rule(strokeDash=[3, 3], opacity=0.8).encode(y=accuracy_axis("foot"), y2="value:Q")
-    # twice: first a border in the colour of the ground, so that lines do not run through the figures
-    figures = halves.transform_filter(f"datum.halves <= {MOST_FIGURES}").encode(
-        y=accuracy_axis("at"), text="label:N"
-    )
-    yield figures.mark_text(align="left", dx=4, style="halo").encode(color=alt.Undefined)
-    yield figures.mark_text(align="left", dx=4)
 
 
 def _frontier(x: alt.X, tips: list[alt.Tooltip]) -> Drawn:
@@ -329,37 +233,6 @@ def _digit_errors(_: Metric) -> Drawn:
     return panels(layers, columns=2)
 
 
-def _pairs(_: Metric) -> Drawn:
-    points = "datum.value ? format(100 * datum.value, '+.3~r') : '0'"
-    axis = alt.Axis(labelExpr=points, tickCount=5)
-    title = "lead of the best model in accuracy, percentage points (same problems)"
-    base = chart()
-    line, under = (_names("other").bandPosition(place) for place in (0.3, 0.72))
-    x = alt.X("difference:Q", title=title, axis=axis, scale=alt.Scale(zero=True, nice=True))
-    tips = pointed_at(
-        *("pair:N", "difference:Q|+.2%", "low:Q|+.2%", "high:Q|+.2%"), "p:Q|.2~g", "tied:N", "problems:Q|,"
-    )
-    zero = once().encode(x=alt.datum(0))
-    tied, apart = base.transform_filter("datum.tied"), base.transform_filter("!datum.tied")
-    layers = [
-        mark
-        for which, style in ((tied, "plain"), (apart, "accent"))
-        for mark in (
-            which.mark_rule(style=style, strokeWidth=2).encode(
-                x=alt.X("low:Q", title=title), x2="high:Q", y=line
-            ),
-            which.mark_point(filled=True, size=70, opacity=1, style=style).encode(x=x, y=line, tooltip=tips),
-        )
-    ]
-    said = base.transform_calculate(
-        text="format(100 * datum.difference, '+.1f') + (datum.tied ? ' points, tied' : ' points')"
-    )
-    # under the line and from the left: beside it there is no room where names are long
-    placed = said.encode(x=alt.value(0), y=under, text="text:N")
-    labels = (placed.mark_text(align="left", dx=4, style="halo"), placed.mark_text(align="left", dx=4))
-    return alt.layer(zero, *layers, *labels).properties(width=WIDTH, height=alt.Step(2 * ROW))
-
-
 # ── over time ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -415,12 +288,7 @@ def _quota(_: Metric) -> Drawn:
     return panels(layers.properties(width=PANEL_WIDTH, height=180), columns=2)
 
 
-_DRAWN: Final[Mapping[str, Callable[[Metric], Drawn]]] = {
-    "bars": _bars,
-    "length_map": partial(_lengths, title="length"),
-    "task_map": _task_map,
-    "depth_map": partial(_lengths, title="depth (digits of each operand)"),
-    "curves": _curves,
+OTHER_CHARTS: Final[Mapping[str, Callable[[Metric], Drawn]]] = {
     "frontier_cost": _frontier_cost,
     "frontier_reasoning": _frontier_reasoning,
     "latency": _latency,
@@ -429,5 +297,4 @@ _DRAWN: Final[Mapping[str, Callable[[Metric], Drawn]]] = {
     "outcomes": _outcomes,
     "digit_errors": _digit_errors,
     "kinds": _kinds,
-    "pairs": _pairs,
 }

@@ -52,6 +52,7 @@ def _config(
     ink: str,
     muted: str,
     grid: str,
+    faint: str,
     bar: str,
     series: list[str],
     shades: list[str],
@@ -84,6 +85,8 @@ def _config(
             "strong": {"color": on_strong, "fontSize": 11},
             "halo": {"color": ground, "stroke": ground, "strokeWidth": 4, "fontSize": 11},
             "plain": {"color": muted},
+            "faint": {"color": faint, "strokeWidth": 1},
+            "stripe": {"color": grid, "opacity": 0.45},
             "accent": {"color": series[0]},
         },
     }
@@ -95,6 +98,7 @@ THEMES: Final[Mapping[str, dict[str, Any]]] = {
         ink="#1b1f24",
         muted="#59616b",
         grid="#e6e9ed",
+        faint="#c3c9d0",
         bar="#5fa8d6",
         series=["#0072b2", "#d55e00", "#009e73", "#b8558f", "#e69f00", "#56b4e9", "#6f4e9b", "#666666"],
         shades=["#e2ecf6", "#bdd5ea", "#84b4d8", "#3d84bb", "#0b5590", "#06305c"],
@@ -106,6 +110,7 @@ THEMES: Final[Mapping[str, dict[str, Any]]] = {
         ink="#e8eaed",
         muted="#a3abb5",
         grid="#2b3138",
+        faint="#454d57",
         bar="#2c78ad",
         series=["#56aee8", "#f58b4c", "#2fc49a", "#e3a0c6", "#f2be4a", "#a5dcf8", "#b49be0", "#b5b5b5"],
         shades=["#232f3c", "#1f415f", "#23618f", "#3d8ec7", "#82bfec", "#d3ebfc"],
@@ -123,3 +128,27 @@ OUTCOME_COLOURS: Final[Mapping[str, str]] = {
     "refused": "#9a77c7",
     "failed": "#6b7178",
 }
+
+# Of entrants: the same in every chart, a lighter or darker one on the other ground. Twelve that people with
+# any colour vision tell apart as far as twelve can be, then others between them; a contrast of 3 : 1 or more.
+LIGHT: Final = (
+    *("#0b63ce", "#d55e00", "#079f86", "#a8409b", "#5a12a0", "#7b3801"),
+    *("#1f93f5", "#64041c", "#857000", "#0d196e", "#3f6b47", "#4a4a4a"),
+    *("#7f8eb5", "#bf7b67", "#1a8279", "#743b7b", "#372544", "#a63c08"),
+    *("#153b68", "#c13361", "#a08f3c", "#6a6fe8", "#2b984a", "#80747a"),
+    *("#4f6191", "#351e07", "#133b2f", "#c372db", "#6c48b8", "#795d46"),
+    *("#1c3ea5", "#e96491", "#484402", "#4a80bd", "#487c17", "#938f85"),
+)
+DARK: Final = (
+    *("#3fb8ff", "#ff9a2e", "#12cb8b", "#e66fbb", "#9a80ff", "#b58c14"),
+    *("#aee9ff", "#dd4a48", "#ffdf33", "#4f7fe8", "#9af5a0", "#8a8f96"),
+    *("#3978a0", "#a25f13", "#269669", "#daafc8", "#7457d1", "#fac36f"),
+    *("#4ad2eb", "#ce6e77", "#c6ab6a", "#879cd7", "#b6d9b7", "#717171"),
+    *("#2c9dc1", "#fedec3", "#17772d", "#a14580", "#c99cfb", "#877f44"),
+    *("#86b4bb", "#e89081", "#c0c823", "#b2c6fc", "#72ac26", "#cdd1db"),
+)
+
+
+def colours_of(place: int) -> tuple[str, str]:
+    """Return an entrant's colours on light and on dark ground; the 37th has those of the first."""
+    return LIGHT[place % len(LIGHT)], DARK[place % len(DARK)]

@@ -1,8 +1,10 @@
 """The block `standings`: who is better, by how much, and is that real."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
+from asyncbench.charts import dot_rows, pair_rows
 from asyncbench.reports import ALONE, SKIPPED, Ranking, Standing, Standings, over, standings_of, unranked
 from asyncbench.results import Entrant, asked_in
 from asyncbench.results.curves import Hardest
@@ -25,20 +27,19 @@ def standings_block(views: FolderViews) -> Values:
     ranked = [_ranking(ranking, places) for ranking in standings.rankings if not ranking.alone]
     why = ALONE if standings.asked > 1 else ONE_MODEL
     others = [
-        {
-            "suite": suite and safe(suite),
-            "kind": None,
-            "problems": None,
-            "paired": True,
-            "alone": True,
-            "title": safe(f"{suite or 'All suites'}: {why}"),
-            "lines": [_line(line, places) for line in lines],
-            "pairs": [],
-        }
-        for suite, lines in unranked(standings.rankings).items()
+        _ranking(ranking, places) | {"alone": True, "problems": None, "title": safe(f"{over_what}: {why}")}
+        for ranking in _alone(standings)
+        for over_what in (ranking.suite or "All suites",)
     ]
     skipped = [f"{standings.skipped:,} {SKIPPED}"] * bool(standings.skipped)
     return {"rankings": ranked + others, "rules": [*skipped, *standings.rules]}
+
+
+def _alone(standings: Standings) -> Iterator[Ranking]:
+    """Yield those who stand alone as one ranking for each suite."""
+    for suite, lines in unranked(standings.rankings).items():
+        first = next(ranking for ranking in standings.rankings if ranking.alone and ranking.suite == suite)
+        yield replace(first, lines=tuple(lines))
 
 
 def _ranking(ranking: Ranking, places: Mapping[Entrant, int]) -> Values:
@@ -49,20 +50,16 @@ def _ranking(ranking: Ranking, places: Mapping[Entrant, int]) -> Values:
         "paired": ranking.paired,
         "alone": False,
         "title": safe(over(ranking)),
-        "lines": [_line(line, places) for line in ranking.lines],
-        "pairs": list(_to_the_leader(ranking, places)),
+        "lines": [
+            row | _figures(line) for row, line in zip(dot_rows(ranking, places), ranking.lines, strict=True)
+        ],
+        "pairs": pair_rows(ranking, places),
     }
 
 
-def _line(line: Standing, places: Mapping[Entrant, int]) -> Values:
+def _figures(line: Standing) -> Values:
     accuracy = line.accuracy
     return {
-        "asked": places[line.run, line.model, line.condition],
-        "place": line.place,
-        "value": line.share,
-        "low": line.interval[0],
-        "high": line.interval[1],
-        "trials": accuracy.trials,
         "answered": accuracy.over_answered.share,
         "lost": accuracy.lost,
         "best_case": accuracy.highest,
@@ -88,22 +85,3 @@ def _in_two(found: Hardest) -> tuple[str, str]:
     whole = str(found.length)
     figure, bracket, limits = whole.partition(" (")
     return figure, safe(f"{bracket.strip()}{limits}{str(found).removeprefix(whole)}".strip())
-
-
-def _to_the_leader(ranking: Ranking, places: Mapping[Entrant, int]) -> list[Values]:
-    """Return how far ahead the leader of a ranking is of each other, on the problems in common."""
-    place_of = {line.name: places[line.run, line.model, line.condition] for line in ranking.lines}
-    return [
-        {
-            "a": place_of[pair.a],
-            "b": place_of[pair.b],
-            "difference": pair.found.difference,
-            "low": pair.interval[0],
-            "high": pair.interval[1],
-            "p": pair.p_holm,
-            "tied": pair.b in ranking.ties[0],
-            "problems": pair.found.problems,
-        }
-        for pair in ranking.pairs
-        if pair.a == ranking.lines[0].name
-    ]

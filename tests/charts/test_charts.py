@@ -5,7 +5,6 @@ import json
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,12 +13,10 @@ from altair.vegalite.v6.schema.core import Root
 from asyncbench.charts import CHARTS, METRICS, THEMES, drawn, frontier, rows, spec_of, time_rows
 from asyncbench.errors import ConfigError
 from asyncbench.reports.quota import LimitUse
-from asyncbench.reports.rankings import PairLine, Ranking
 from asyncbench.results.anatomy.counts import ErrorFindings
 from asyncbench.results.cells import summed
 from asyncbench.results.minutes import Minute
 from asyncbench.results.names import told_apart
-from asyncbench.results.pairing import ModelPair
 from asyncbench.stats import Proportion
 from tests.results.made_cells import cell, marked
 
@@ -105,41 +102,10 @@ def test_equals_stand_as_planned():
     assert [row["series"] for row in found] == ["b", "c", "a"]
 
 
-def test_names_that_begin_end_and_measure_alike_stay_two_models():
-    aliases = [f"{'a' * 40}{middle}{'z' * 40}" for middle in ("1", "2", "3" * 9)]
-    made = [marked(alias, correct=n, trials=4) for n, alias in enumerate(aliases)]
-    names = {("night", alias, "plain"): alias for alias in aliases}
-    found = rows.bars(rows.named(pa.Table.from_pylist(made), names))
-    cut = "a" * 20 + "…" + "z" * 19
-    assert {row["model"]: row["value"] for row in found} == {f"{cut} (3)": 0.5, f"{cut} (2)": 0.25, cut: 0.0}
-
-
 def test_a_number_never_makes_a_name_that_is_another():
     shown = told_apart(["x\x1b", "x\\x1b", "x\\x1b (2)"])
     assert len(set(shown.values())) == 3
     assert shown == told_apart(["x\\x1b (2)", "x\\x1b", "x\x1b"])
-
-
-def test_a_task_that_two_suites_have_goes_by_both_and_is_two():
-    made = [marked(correct=1, trials=2, task="add", suite=suite) for suite in ("a", "b")]
-    made.append(marked(correct=1, trials=2, task="sub", suite="a"))
-    cells = rows.named(pa.Table.from_pylist(made), {("night", "m", "plain"): "m"})
-    assert [row["task"] for row in rows.task_map(cells)] == ["a/add", "b/add", "sub"]
-    assert [row["panel"] for row in rows.bars(cells, by="task")] == ["a/add", "b/add", "sub"]
-    assert {row["panel"] for row in rows.curves(cells)} == {"a/add", "b/add", "sub"}
-
-
-def test_a_curve_is_of_one_variant_and_one_representation():
-    made = [
-        marked(correct=20, trials=20, task="add", suite="nupa", representation="integer"),
-        marked(correct=0, trials=20, task="add", suite="nupa", representation="float"),
-        marked(correct=5, trials=20, task="mul", suite="nupa", variant="easy", representation="float"),
-    ]
-    assert {row["panel"]: row["value"] for row in rows.curves(made)} == {
-        "add float": 0.0,
-        "add integer": 1.0,
-        "mul": 0.25,
-    }
 
 
 REPEATED = [(length, 3 * right, 60) for length, right in enumerate([20, 18, 10, 2, 0], 1)]
@@ -148,7 +114,7 @@ REPEATED = [(length, 3 * right, 60) for length, right in enumerate([20, 18, 10, 
 def test_three_repeats_make_no_interval_narrower_than_one():
     once = falling(suite="s")
     often = [marked(correct=r, trials=n, independent=n / 3, length=x, suite="s") for x, r, n in REPEATED]
-    for draw in (rows.bars, rows.curves, lambda cells: frontier.frontier_reasoning(told(cells))):
+    for draw in (lambda cells: frontier.frontier_reasoning(told(cells)),):
         for one, other in zip(draw(once), draw(often), strict=True):
             ends = ("value", "low", "high")
             assert [one[end] for end in ends] == pytest.approx([other[end] for end in ends]), draw
@@ -165,55 +131,6 @@ def test_where_repeats_differ_each_trial_counts_by_its_own():
     assert (found.low, found.high) == Proportion(successes=10, trials=20).interval
 
 
-def test_bars_stand_by_suite_or_task_or_all_together():
-    made = [
-        marked("a", correct=1, trials=2, task="int_add"),
-        marked("a", correct=3, trials=4, task="int_sub"),
-        marked("b", correct=0, trials=2, task="int_add", suite="nupa"),
-    ]
-    by_task = [(row["panel"], row["model"], row["value"]) for row in rows.bars(made, by="task")]
-    assert by_task == [("int_add", "a", 0.5), ("int_add", "b", 0.0), ("int_sub", "a", 0.75)]
-    by_suite = [(row["panel"], row["model"], row["value"]) for row in rows.bars(made)]
-    assert by_suite == [("llm_arithmetic", "a", pytest.approx(2 / 3)), ("nupa", "b", 0.0)]
-    together = rows.bars(made, by=None)
-    assert [(row["panel"], row["trials"], row["label"]) for row in together] == [
-        ("", 6, "66.7%"),
-        ("", 2, "0.0%"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("metric", "value", "text"),
-    [
-        ("accuracy", None, "-"),
-        ("accuracy", 0.12345, "12.3%"),
-        ("cost", 0.01234, "$0.0123"),
-        ("cost", 12345.6, "$12,346"),
-        ("cost", 0.00000123456, "$0.00000123"),
-        ("cost", 0, "$0"),
-        ("output_tokens", 12.345, "12.3"),
-        ("latency", 123.4, "123"),
-    ],
-)
-def test_figures_beside_bars_have_three_digits(metric, value, text):
-    assert rows.written(value, METRICS[metric]) == text
-
-
-def test_heatmaps_have_a_row_for_each_cell_that_was_asked():
-    made = [
-        marked("b", correct=1, trials=2, length=2),
-        marked("a", correct=2, trials=2, length=1, suite="nupa"),
-        marked("a", correct=0, trials=2, length=None),
-    ]
-    found = [(row["panel"], row["task"], row["length"], row["value"]) for row in rows.length_map(made)]
-    assert found == [("b", "int_add", 2, 0.5), ("a", "int_add", 1, 1.0)]
-    assert [row["panel"] for row in rows.depth_map(made)] == ["b"]
-    assert [(row["model"], row["value"], row["trials"]) for row in rows.task_map(made)] == [
-        ("b", 0.5, 2),
-        ("a", 0.5, 4),
-    ]
-
-
 def test_outcomes_add_up_to_all_trials():
     made = [cell(trials=10, correct=5, wrong=2, truncated=3)]
     assert [(row["outcome"], row["place"], row["share"]) for row in rows.outcomes(made)] == [
@@ -228,56 +145,6 @@ FALLING = [(1, 20), (2, 18), (3, 10), (4, 2), (5, 0)]
 
 def falling(model="m", **about):
     return [marked(model, correct=right, trials=20, length=length, **about) for length, right in FALLING]
-
-
-def test_a_curve_has_its_points_a_line_within_them_and_a_mark_at_a_half():
-    found = rows.curves(falling())
-    kinds = {kind: [row for row in found if row["kind"] == kind] for kind in ("point", "line", "half")}
-    assert [(row["length"], row["value"], row["trials"]) for row in kinds["point"]] == [
-        (length, right / 20, 20) for length, right in FALLING
-    ]
-    assert (kinds["line"][0]["length"], kinds["line"][-1]["length"]) == (1, 5)
-    assert all(row["low"] <= row["value"] <= row["high"] for row in kinds["line"])
-    assert [(row["label"], row["value"]) for row in kinds["half"]] == [("3.0", 0.5)]
-
-
-def test_neighbouring_lengths_share_a_point_where_there_are_many():
-    made = [marked(correct=n % 2, trials=n % 2 + 1, length=n) for n in range(1, 41)]
-    points = [row for row in rows.curves(made) if row["kind"] == "point"]
-    assert len(points) == 20
-    assert [points[0][name] for name in ("length", "value", "trials")] == [pytest.approx(4 / 3), 1 / 3, 3]
-
-
-def test_calls_without_a_reply_are_no_part_of_a_curve():
-    (point,) = rows.curves([cell(trials=10, correct=4, failed=2)])
-    assert (point["value"], point["trials"]) == (0.5, 8)
-
-
-def test_a_curve_without_a_best_line_is_points_alone():
-    found = rows.curves([marked(correct=right, trials=5, length=n) for n, right in enumerate([5, 5, 0], 1)])
-    assert {row["kind"] for row in found} == {"point"}
-
-
-@pytest.mark.parametrize(
-    ("models", "tasks", "panels", "series"),
-    [(3, 10, 10, 3), (9, 8, 9, 8), (9, 9, 9, 8)],
-)
-def test_no_panel_has_more_curves_than_colours(models, tasks, panels, series):
-    made = [marked(m, correct=1, trials=2, task=f"t{t}") for m in MODELS[:models] for t in range(tasks)]
-    found = rows.curves(made)
-    assert (len({row["panel"] for row in found}), len({row["series"] for row in found})) == (panels, series)
-    crowded = "The 8 most accurate of 9 models"
-    assert rows.curves_note(made) == (crowded if (models, tasks) == (9, 9) else None)
-
-
-def test_curves_and_their_legend_have_their_colours_in_the_order_of_the_rows():
-    first = spec_of("curves")["spec"]["layer"][0]
-    assert "point" in str(first["transform"])
-    assert first["encoding"]["color"]["field"] == "series"
-
-
-def test_lengths_of_one_panel_do_not_squeeze_those_of_another():
-    assert spec_of("curves")["resolve"] == {"scale": {"x": "independent"}}
 
 
 def test_the_frontier_is_whom_nobody_beats():
@@ -454,34 +321,6 @@ def test_quota_tells_each_limit_that_a_lane_has():
     assert row == told | {"used": 0.5, "refused": 2}
 
 
-def pair_line(a, b, only_a, only_b, p_holm=0.5):
-    by_problem = {(1, 1): only_a, (-1, 1): only_b, (0, 1): 100 - only_a - only_b}
-    found = ModelPair(problems=100, trials=100, both=30, only_a=only_a, only_b=only_b, by_problem=by_problem)
-    return PairLine(a=a, b=b, found=found, p=p_holm, p_holm=p_holm)
-
-
-class Named:
-    def __init__(self, name):
-        self.name = name
-
-
-def test_the_leader_is_held_against_each_other():
-    ranking = Ranking(
-        suite=None,
-        suites=("s",),
-        problems=100,
-        lines=tuple(cast("Any", Named(name)) for name in "abc"),
-        ties=(("a", "b"), ("c",)),
-        pairs=(pair_line("a", "b", 6, 4), pair_line("a", "c", 20, 0, 0.01), pair_line("b", "c", 18, 0)),
-    )
-    found = rows.pair_rows(ranking)
-    assert [(row["pair"], row["difference"], row["tied"], row["p"]) for row in found] == [
-        ("a − b", 0.02, True, 0.5),
-        ("a − c", 0.2, False, 0.01),
-    ]
-    assert all(row["low"] < row["difference"] < row["high"] for row in found)
-
-
 def findings(model, *, places, reach, kinds=()):
     found = ErrorFindings(group=("night", model, "plain", "s", "t", "", "integer"))
     found.reach.update(reach)
@@ -539,7 +378,7 @@ def test_kinds_that_are_as_common_come_by_name():
 
 def made_rows(chart):
     """One row with all columns of a chart."""
-    return [dict.fromkeys(CHARTS[chart].columns, 1) | {"panel": "p"}]
+    return [dict.fromkeys(CHARTS[chart].columns, 1) | {"panel": "p", "task": "t", "model": "m"}]
 
 
 @pytest.mark.parametrize("chart", CHARTS)
@@ -553,7 +392,7 @@ def test_a_specification_is_valid_and_names_only_columns_of_its_rows(chart):
     assert _fields(spec) <= known
 
 
-@pytest.mark.parametrize(("chart", "metric"), [*(("bars", name) for name in METRICS), ("task_map", "cost")])
+@pytest.mark.parametrize(("chart", "metric"), [("task_map", name) for name in METRICS])
 def test_charts_of_a_metric_name_it(chart, metric):
     assert METRICS[metric].title in json.dumps(spec_of(chart, metric))
 
@@ -570,14 +409,14 @@ def test_a_chart_that_stands_alone_has_title_notes_rows_and_theme(chart):
     ("panels", "columns", "width"), [(1, 2, 640), (4, 2, 300), (5, 3, 300), (13, 4, 300)]
 )
 def test_panels_stand_side_by_side(panels, columns, width):
-    made = [{"panel": f"p{n}"} for n in range(panels)]
-    spec = drawn("bars", made)
+    made = [{"task": f"p{n}"} for n in range(panels)]
+    spec = drawn("curves", made)
     assert (spec["columns"], spec["spec"]["width"]) == (columns, width)
 
 
 @pytest.mark.parametrize(("panels", "own"), [(8, True), (6, False)])
 def test_no_axis_stands_at_the_foot_of_an_empty_place(panels, own):
-    spec = drawn("length_map", [{"panel": f"p{n}"} for n in range(panels)])
+    spec = drawn("length_map", [{"model": f"p{n}"} for n in range(panels)])
     assert (spec.get("resolve", {}).get("axis") == {"x": "independent"}) == own
 
 
@@ -594,29 +433,19 @@ def test_names_on_a_frontier_are_not_struck_through_by_intervals(chart):
         assert theme["style"]["halo"]["stroke"] == theme["background"]
 
 
-def test_paired_differences_are_in_points_on_the_axis_as_in_words():
-    layers = spec_of("pairs")["layer"]
-    (axis,) = [
-        layer["encoding"]["x"]["axis"] for layer in layers if "axis" in layer["encoding"].get("x", {})
-    ][:1]
-    assert axis["labelExpr"].startswith("datum.value ? format(100 * datum.value")
-    assert "points" in next(
-        layer["encoding"]["x"]["title"] for layer in layers if "title" in layer["encoding"].get("x", {})
-    )
-
-
 def test_an_unknown_chart_or_metric_is_told_with_the_known():
-    with pytest.raises(ConfigError, match=r"no chart 'pie'\. Choose one of: bars"):
+    with pytest.raises(ConfigError, match=r"no chart 'pie'\. Choose one of: dots"):
         spec_of("pie")
     with pytest.raises(ConfigError, match=r"no metric 'luck'\. Choose one of: accuracy"):
-        spec_of("bars", "luck")
+        spec_of("dots", "luck")
 
 
 def test_without_altair_the_way_out_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
-    monkeypatch.delitem(sys.modules, "asyncbench.charts.specs", raising=False)
+    for name in ("spec_table", "accuracy_specs", "specs"):
+        monkeypatch.delitem(sys.modules, f"asyncbench.charts.{name}", raising=False)
     with pytest.raises(ConfigError, match=r"charts need the report extra: .*pip install '\.\[report\]'"):
-        spec_of("bars")
+        spec_of("dots")
 
 
 def _fields(node):

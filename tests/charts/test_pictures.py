@@ -24,17 +24,10 @@ from tests.store.made import AT, minute
 
 HOSTILE = "<script>alert(1)</script>\\input{x}$ & \x1b[31m\u202e"
 PICTURES = (
-    *("bars-accuracy", "bars-of-answered", "bars-format", "bars-output-tokens", "bars-reasoning-tokens"),
-    *(
-        "bars-cost",
-        "bars-cost-per-correct",
-        "bars-latency",
-        "bars-by-task",
-        "task-map",
-        "depth-map",
-        "curves",
-    ),
-    *("frontier-cost", "frontier-reasoning", "outcomes", "pairs-llm-arithmetic", "digit-errors", "kinds"),
+    *("dots-llm-arithmetic", "pairs-llm-arithmetic", "curves", "halves", "length-map", "task-map"),
+    *(f"task-map-{name}" for name in ("of-answered", "format", "output-tokens", "reasoning-tokens")),
+    *("task-map-cost", "task-map-cost-per-correct", "task-map-latency"),
+    *("frontier-cost", "frontier-reasoning", "outcomes", "digit-errors", "kinds"),
     *("latency", "throughput", "quota"),
 )
 TABLES = ("report", "standings", "anatomy", "cost", "heatmap", "quota")
@@ -140,8 +133,8 @@ def test_every_chart_is_an_svg_and_a_png_and_every_report_markdown_and_latex(wri
 def test_every_chart_there_is_has_its_picture():
     shown = {name.split("-llm")[0].replace("-", "_") for name in PICTURES}
     lacking = {name for name in CHARTS if not any(one.startswith(name) for one in shown)}
-    # task × length of llm_arithmetic alone is its depth map; those of loads have a test of their own
-    assert lacking == {"length_map", *(name for name, chart in CHARTS.items() if chart.load)}
+    # those of loads have a test of their own
+    assert lacking == {*(name for name, chart in CHARTS.items() if chart.load)}
 
 
 def test_every_picture_of_simulated_results_says_so(written):
@@ -153,10 +146,10 @@ def test_every_picture_of_simulated_results_says_so(written):
 
 
 def test_text_in_an_svg_stays_text_in_a_family_that_is_named(written):
-    texts = _texts(written / "bars-accuracy.svg")
-    assert "How the models compare" in texts
+    texts = _texts(written / "task-map.svg")
+    assert "Task by model" in texts
     assert "able" in texts
-    svg = (written / "bars-accuracy.svg").read_text("utf-8")
+    svg = (written / "task-map.svg").read_text("utf-8")
     assert set(re.findall(r'font-family="([^"]+)"', svg)) == {
         "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif"
     }
@@ -201,7 +194,7 @@ def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_p
     found = figures._material(folder_of(tmp_path / "f", asked))
     notes = {one.name: " ".join(one.notes) for one in figures._of_cells(found)}
     lost = "LOST TRIALS: for 2 of 3 models, over 1 % of the trials failed or were"
-    for name in ("bars-accuracy", "bars-by-task", "frontier-cost", "outcomes"):
+    for name in ("task-map", "frontier-cost", "outcomes"):
         assert lost in notes[name], name
     assert "On the 1 of 2 tasks that all models were asked (nupa: add)" in notes["frontier-cost"]
     for table in (found.standings, found.anatomy, report_on(tmp_path / "f")):

@@ -372,7 +372,7 @@ def test_a_page_is_of_several_folders_and_filtered(nights):
 
 def test_pictures_and_their_tables_are_of_several_folders_and_filtered(nights):
     found = _material(of := chosen(nights[1:], suite="nupa"))
-    (bars,) = (picture for picture in _pictures(found) if picture.name == "bars-accuracy")
-    assert {row["model"]: row["trials"] for row in bars.rows} == {"big": 60, "mini": 60}
+    (drawn,) = (picture for picture in _pictures(found) if picture.name == "task-map")
+    assert {row["model"]: row["trials"] for row in drawn.rows} == {"big": 60, "mini": 60}
     for name, text in _table_files(of, found):
         assert "--suite nupa" in text.decode().replace("-{}", "-").replace("{-}", "-"), name
