@@ -47,6 +47,15 @@ class KindCurve:
         return self.curve.length_at(HALF)
 
     @property
+    def bins(self) -> list[tuple[float, float, float]]:
+        """The points of the curve: shortest and longest length, share right."""
+        points = _bins(self.curve.points) if self.curve else []
+        return [
+            (those[0][0], those[-1][0], sum(right for _, right, _ in those) / _trials(those))
+            for those in points
+        ]
+
+    @property
     def trials(self) -> int:
         """Trials with a reply."""
         return _trials(self.curve.points) if self.curve else 0

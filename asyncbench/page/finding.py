@@ -1,12 +1,289 @@
-"""What was found, in sentences written from the statistics."""
+"""What was found, in sentences written from the statistics: who leads, what nobody can do, what was lost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import hypot
+from typing import Final
 
 from asyncbench.charts import KindCurve
-from asyncbench.reports import Standings
-from asyncbench.results import Asked
+from asyncbench.reports import Ranking, Standing, Standings
+from asyncbench.results import Asked, Entrant, NamedKind
+
+LOW: Final = 0.1  # below this share somebody cannot do a thing
+HIGH: Final = 0.9  # from this one on it can
+MOST_NAMED: Final = 3  # models, or tasks, of a sentence
+MOST_SENTENCES: Final = 4
+_WORDS: Final = (
+    *("no", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
+_IN_DIGITS: Final = ("llm_arithmetic", "integer_addition", "nupa")  # suites whose length counts digits
 
 
-def finding_of(standings: Standings, asked: Asked, curves: Sequence[KindCurve]) -> list[str]:  # noqa: ARG001  to come
-    """Return at most four sentences: who leads, who is tied, what is hardest, what was lost."""
-    return []
+def finding_of(standings: Standings, asked: Asked, curves: Sequence[KindCurve]) -> list[str]:
+    """Return at most four sentences: who leads or is tied, who follows, what is hardest, what was lost.
+
+    Nobody leads who is tied. Models are pooled with nobody, and tasks only as far as the standings do it.
+    """
+    names = {entrant.key: entrant.short for entrant in asked.entrants}
+    ranked = [ranking for ranking in standings.rankings if not ranking.alone]
+    curves = [each for each in curves if each.bins]
+    if not ranked:
+        first = _alone(standings, names, curves, asked)
+        return [*first, *_hardest(curves, asked)][:MOST_SENTENCES]
+    ranking = max(ranked, key=lambda ranking: (ranking.suite is None, len(ranking.lines)))
+    told = _Told(ranking=ranking, names=names, left_out=standings.asked - len(ranking.lines))
+    return [*told.first(), *told.others(), *_hardest(curves, asked), *told.lost()][:MOST_SENTENCES]
+
+
+# ── who leads ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """A ranking, in sentences."""
+
+    ranking: Ranking
+    names: dict[Entrant, str]
+    left_out: int  # entrants that are not in it
+
+    def first(self) -> Iterator[str]:
+        """Yield who leads and by how much, or who shares the first place."""
+        lines, best = self.ranking.lines, self._of_place(1)
+        if len(best) == 1:
+            low, high = self._lead()
+            ahead = 100 * (lines[0].share - lines[1].share)
+            yield (
+                f"{self._name(lines[0])} leads by {ahead:.1f} points ({100 * low:.1f} to {100 * high:.1f})"
+                f"{self._where()}."
+            )
+        elif len(best) == len(lines):
+            who = "Both models" if len(best) == 2 else f"All {_number(len(best))} models"
+            problems = f"{self.ranking.problems:,} problems"
+            where = f" on the same {problems}" if self.ranking.paired else f", each on {problems} of its own"
+            yield f"{who} are statistically tied ({self._shares(best)} right){where}."
+        else:
+            yield (
+                f"{_listed([self._name(line) for line in best])} are statistically tied for first "
+                f"({self._shares(best)} right){self._where()}."
+            )
+
+    def others(self) -> Iterator[str]:
+        """Yield who comes next, and how many are not ranked."""
+        said, best, second = [], self._of_place(1), self._of_place(2)
+        if len(best) == 1 and len(second) > 1:
+            said.append(f"the next {_number(len(second))} are statistically tied")
+        elif len(best) > 1 and second:
+            follow = "follows" if len(second) == 1 else "follow"
+            said.append(
+                f"{_listed([self._name(line) for line in second])} {follow} with {self._shares(second)}"
+            )
+        if self.left_out:
+            models, share = ("model", "shares") if self.left_out == 1 else ("models", "share")
+            said.append(
+                f"{_number(self.left_out)} {models} {share} too few problems with the others to be ranked"
+            )
+        if said:
+            yield _sentence("; ".join(said))
+
+    def lost(self) -> Iterator[str]:
+        """Yield whose rank would be another if the trials that it lost had been right."""
+        least = {line.place: line.share for line in self.ranking.lines}
+        changed = [
+            line
+            for line in self.ranking.lines
+            if line.accuracy.loud and line.place > 1 and _best_case(line) >= least[line.place - 1]
+        ]
+        if not changed:
+            return
+        worst = max(changed, key=lambda line: line.accuracy.lost_share or 0)
+        others = _number(len(changed) - 1)
+        more = f" The ranks of {others} more hang on lost trials, too." * (len(changed) > 1)
+        yield (
+            f"{self._name(worst)} lost {100 * (worst.accuracy.lost_share or 0):.0f} % of its trials: counted "
+            f"right, they would lift it from {_percent(worst.share)} to {_percent(_best_case(worst))}.{more}"
+        )
+
+    def _lead(self) -> tuple[float, float]:
+        """Return the interval of the lead over the second: paired where problems are the same."""
+        first, second = self.ranking.lines[:2]
+        for pair in self.ranking.pairs:
+            if (pair.a, pair.b) == (first.name, second.name):
+                return pair.interval
+        return _unpaired(first, second)
+
+    def _where(self) -> str:
+        models, problems = len(self.ranking.lines), f"{self.ranking.problems:,} problems"
+        if not self.ranking.paired:
+            return f", each of {_number(models)} models on {problems} of its own"
+        return (
+            f" on the {problems} that {'both' if models == 2 else f'all {_number(models)}'} models were asked"
+        )
+
+    def _of_place(self, place: int) -> list[Standing]:
+        return [line for line in self.ranking.lines if line.place == place]
+
+    def _name(self, line: Standing) -> str:
+        return self.names[line.run, line.model, line.condition]
+
+    def _shares(self, lines: Sequence[Standing]) -> str:
+        if len(lines) > 2:
+            return f"{_percent(lines[-1].share)} to {_percent(lines[0].share)}"
+        return " and ".join(_percent(line.share) for line in lines)
+
+
+def _best_case(line: Standing) -> float:
+    return line.accuracy.highest or 0.0
+
+
+def _unpaired(first: Standing, second: Standing) -> tuple[float, float]:
+    """Return the 95 % interval of the difference of two shares on different problems (Newcombe 1998, 10)."""
+    (low_a, high_a), (low_b, high_b) = first.interval, second.interval
+    ahead = first.share - second.share
+    return (
+        ahead - hypot(first.share - low_a, high_b - second.share),
+        ahead + hypot(high_a - first.share, second.share - low_b),
+    )
+
+
+# ── where nobody is ranked ───────────────────────────────────────────────────────────────────
+
+
+def _alone(
+    standings: Standings, names: dict[Entrant, str], curves: Sequence[KindCurve], asked: Asked
+) -> Iterator[str]:
+    """Yield what the only model can do and where it breaks, or that no models can be compared."""
+    if standings.asked > 1:
+        yield f"The {_number(standings.asked)} models share too few problems to be ranked."
+        return
+    for name in names.values():
+        yield from _reach(name, curves, asked)
+    if not curves:
+        for ranking in standings.rankings[:1]:
+            line = ranking.lines[0]
+            low, high = (100 * end for end in line.interval)
+            right = f"{names[line.run, line.model, line.condition]} gets {_percent(line.share)}"
+            yield f"{right} ({low:.1f} to {high:.1f}) of {ranking.problems:,} problems right."
+
+
+def _reach(name: str, curves: Sequence[KindCurve], asked: Asked) -> Iterator[str]:
+    """Yield in which tasks one stays right at all lengths, and where half is right first."""
+    far = [each for each in curves if min(share for _, _, share in each.bins) >= HIGH]
+    if far:
+        tasks = _listed([asked.kinds[each.kind].called for each in far])
+        yield f"{name} gets {HIGH:.0%} or more right at every length asked in {tasks}.".replace("%", " %")
+    halves = [(each.half, each) for each in curves if each.half.value is not None or each.half.between]
+    below = [each for each in curves if each.half.bound == "below"]
+    if below:
+        tasks = _listed([asked.kinds[each.kind].called for each in below])
+        yield f"It gets less than half right at every length asked in {tasks}."
+    elif halves:
+        half, each = min(halves, key=lambda found: found[0].value or (found[0].between or (0,))[0])
+        kind, (figure, _, limits) = asked.kinds[each.kind], str(half).partition(" (")
+        reach = _length(kind, f"{half.between[0]:g}" if half.between else figure)
+        yield f"It breaks first in {kind.called}: half is right up to {reach} ({limits}."
+
+
+# ── what is hardest ──────────────────────────────────────────────────────────────────────────
+
+
+def _hardest(curves: Sequence[KindCurve], asked: Asked) -> Iterator[str]:
+    """Yield from which length on nobody does a task; else where most fail, and what the best does there."""
+    kinds = {kind: [each for each in curves if each.kind == kind] for kind in {each.kind for each in curves}}
+    nobody = {kind: found for kind, those in kinds.items() if (found := _nobody_from(those)) is not None}
+    if nobody:
+        kind = min(nobody, key=lambda kind: (*nobody[kind], kind))
+        length, models = nobody[kind][0], -nobody[kind][1]
+        about, of_all = asked.kinds[kind], f"0 of {models} models above 10 %"
+        yield (
+            f"Nobody does {about.called} from {_length(about, f'{length:g}')} on ({of_all})."
+            if models > 1
+            else f"From {_length(about, f'{length:g}')} on, {about.called} is right in less than 10 %."
+        )
+    elif len({each.asked for each in curves}) > 1:
+        yield from _most_fail(kinds, asked)
+
+
+def _nobody_from(those: Sequence[KindCurve]) -> tuple[float, int] | None:
+    """Return the shortest length from which on nobody reaches 10 %, and how many were asked there, negative.
+
+    None: somebody does at the longest, or hardly anybody was asked there.
+    """
+    starts = []
+    for each in those:
+        low = 0
+        for _, _, share in reversed(each.bins):
+            if share >= LOW:
+                break
+            low += 1
+        if not low:
+            return None
+        starts.append(each.bins[-low][0])
+    there = [each for each in those if each.bins[-1][1] >= max(starts)]
+    return (max(starts), -len(there)) if 2 * len(there) >= len(those) else None
+
+
+def _most_fail(kinds: dict[int, list[KindCurve]], asked: Asked) -> Iterator[str]:
+    """Yield at which task and length most models fail, and what the best does there."""
+    at_the_end = {
+        kind: [each for each in those if each.longest == max(other.longest for other in those)]
+        for kind, those in kinds.items()
+    }
+    several = {kind: those for kind, those in at_the_end.items() if len(those) > 1}
+    if not several:
+        return
+
+    def difficulty(kind: int) -> tuple[float, float, int]:
+        shares = [_last(each) for each in several[kind]]
+        return -sum(share < LOW for share in shares) / len(shares), sum(shares) / len(shares), kind
+
+    kind = min(several, key=difficulty)
+    about, those = asked.kinds[kind], several[kind]
+    best = max(those, key=_last)
+    failing = sum(_last(each) < LOW for each in those)
+    first, last = best.bins[-1][:2]
+    where = _length(about, f"{first:g}" if first == last else f"{first:g} to {last:g}")
+    at_the_top = [each for each in those if _last(each) == _last(best)]
+    if failing:
+        few = f"{failing} of {len(those)} models are below 10 %" if failing > 1 else "one model is below 10 %"
+        one, several_of = asked.entrants[best.asked].short, f"{_number(len(at_the_top))} models"
+        who = f"{several_of} get" if len(at_the_top) > 1 else f"{one} gets"
+        yield f"Hardest is {about.called} at {where}: {few}, and {who} {_percent(_last(best))}."
+    elif min(map(_last, those)) >= HIGH:
+        yield f"Nobody falls below 90 % even in {about.called} at {where}: harder problems would tell more."
+    else:
+        least = min(map(_last, those))
+        right = f"from {_percent(least)} to {_percent(_last(best))} right"
+        yield f"Hardest is {about.called} at {where}: {right}."
+
+
+def _last(each: KindCurve) -> float:
+    """Return the share that is right at the longest lengths."""
+    return each.bins[-1][2]
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _length(kind: NamedKind, length: str) -> str:
+    return f"{length} digits" if kind.suite in _IN_DIGITS else f"length {length}"
+
+
+def _number(count: int) -> str:
+    return _WORDS[count] if count < len(_WORDS) else f"{count:,}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMED + 1:
+        return f"{', '.join(names[:MOST_NAMED])} and {_number(len(names) - MOST_NAMED)} others"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _sentence(words: str) -> str:
+    """Return words as a sentence; a name that begins it stays as it is."""
+    begins = words.split(" ", 1)[0]
+    return f"{words[0].upper() if begins in {'the', *_WORDS} else words[0]}{words[1:]}."
