@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
         import_files,
         import_problems,
     )
+    from asyncbench.live import serve_view
     from asyncbench.merging import merge_folders
     from asyncbench.page import write_page
     from asyncbench.planning import plan
@@ -93,6 +94,7 @@ _HOMES = {
     "resume_run": ("asyncbench.control", "resume_run"),
     "run_load": ("asyncbench.run", "run_load"),
     "run_sweep": ("asyncbench.run", "run_sweep"),
+    "serve_view": ("asyncbench.live", "serve_view"),
     "set_limits": ("asyncbench.control", "set_limits"),
     "sql": ("asyncbench.queries", "sql"),
     "status": ("asyncbench.reports", "status_of"),
@@ -135,6 +137,7 @@ __all__ = [
     "resume_run",
     "run_load",
     "run_sweep",
+    "serve_view",
     "set_limits",
     "sql",
     "status",

@@ -40,6 +40,7 @@ from asyncbench.commands import (
     sql,
     status,
     suites,
+    view,
     withheld,
 )
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
@@ -49,7 +50,7 @@ from asyncbench.files import NO_ROOM, unwritten
 _COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Start": {"init": init, "doctor": doctor, "plan": plan, "run": run, "load": load, "cancel": cancel},
     "Control": {"pause": pause, "resume": resume, "set": set_limits},
-    "Look": {"status": status, "report": report, "compare": compare_two, "sql": sql},
+    "Look": {"status": status, "view": view, "report": report, "compare": compare_two, "sql": sql},
     "Data": {
         "generate": generate,
         "problems": problems,

@@ -20,7 +20,7 @@ HOUSE = ROOT / "asyncbench"
 FLOORS = """
 lazy_imports | errors | records, files, shown | plugins | suites, pricing, stats | prompting | problems |
 providers | store | views | config | engine | sweeps, batches, load, control | simulator, servers | planning |
-run | regrading, merging | results | queries, exchange, published | reports | charts | page |
+run | regrading, merging | results | queries, exchange, published | reports | charts | page | live |
 reconciliation, checkup | commands | cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it

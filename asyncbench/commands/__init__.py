@@ -29,6 +29,7 @@ from asyncbench.commands.reading import (
     reconcile as reconcile,
     report as report,
     sql as sql,
+    view as view,
 )
 from asyncbench.commands.running import (
     cancel as cancel,

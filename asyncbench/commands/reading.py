@@ -1,4 +1,4 @@
-"""Results read: report, compare, sql, reconcile."""
+"""Results read: view, report, compare, sql, reconcile."""
 
 import sys
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, show
+from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, awaited, show
 from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -75,6 +75,45 @@ Where = Annotated[
         metavar="SQL", help="Count only trials that meet this condition over columns of trials: length > 5."
     ),
 ]
+
+ViewPort = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Listen on this port.")]
+
+
+def view(
+    folders: Folders,
+    suite: OfSuite = None,
+    task: OfTask = None,
+    models: OfModels = None,
+    where: Where = None,
+    port: ViewPort = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, but do not open it.")
+    ] = False,
+) -> None:
+    """Look at results in your browser, while a sweep runs, too.
+
+    asyncbench view results/overnight
+
+    asyncbench view results/monday results/tuesday --models gpt-5-mini,sonnet
+
+    The page has every trial. It follows a running sweep by itself, with its lanes, money and errors. Only you
+    can open it: the address holds a secret, and only this machine can reach it. Ctrl-C ends it.
+
+    To send results to somebody, write one file: asyncbench report FOLDER --html.
+    """
+    from asyncbench.live import serve_view
+
+    awaited(
+        serve_view(
+            folders,
+            port=port,
+            open_browser=not no_browser,
+            suite=suite,
+            task=task,
+            models=aliases_typed(models),
+            where=where,
+        )
+    )
 
 
 def report(

@@ -32,6 +32,6 @@ from asyncbench.reports.standings import (
     standings_on as standings_on,
     unranked as unranked,
 )
-from asyncbench.reports.status import status_of as status_of
+from asyncbench.reports.status import Status as Status, status_of as status_of
 from asyncbench.reports.styles import PUBLISHED as PUBLISHED, report as report
 from asyncbench.reports.verifying import health_of as health_of

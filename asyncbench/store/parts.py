@@ -203,19 +203,21 @@ def read_checked(
     *,
     columns: Sequence[str],
     filters: pc.Expression | None = None,
+    places: Sequence[int] | None = None,
     rows: int = ROW_GROUP,
     coded: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one part whose bytes were checked, as `scanned` does.
 
     What the filter looks at is read first, for many rows at once; of the other columns, which may be long,
-    only row groups in which a row is wanted.
+    only row groups in which a row is wanted. With `places`, ascending, it is these rows, whatever is in them.
     """
     schema = with_codes(pa.schema([SCHEMAS[table].field(name) for name in columns]), coded)
     held = pq.read_metadata(file)
     read_coded = [name for name in column_names(held) if name in coded and name in columns]
     with pq.ParquetFile(file, metadata=held, pre_buffer=False, read_dictionary=read_coded) as part:
-        for groups, wanted in _wanted(table, file, part, filters):
+        runs = _wanted(table, file, part, filters) if places is None else _placed(part, places)
+        for groups, wanted in runs:
             # Page by page: a dataset holds row groups, which may be gigabytes of replies.
             start = 0
             for batch in part.iter_batches(rows, row_groups=groups, columns=schema.names):
@@ -249,6 +251,18 @@ def _wanted(table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression
             yield run, None
         elif pc.any(wanted).as_py():
             yield run, wanted
+
+
+def _placed(part: pq.ParquetFile, places: Sequence[int]) -> Iterator[_Wanted]:
+    """Yield the row groups that hold some rows, and which of their rows these are."""
+    left, start = list(places), 0
+    for group in range(part.num_row_groups):
+        size = part.metadata.row_group(group).num_rows
+        here = [place - start for place in left if place < start + size]
+        left, start = left[len(here) :], start + size
+        if here:
+            wanted = pc.is_in(pa.array(range(size)), value_set=pa.array(here))
+            yield [group], pa.chunked_array([wanted])
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

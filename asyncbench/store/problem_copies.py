@@ -1,15 +1,16 @@
 """The copies of problem sets in a results folder: the questions behind its trials, as they stand now."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems import PROBLEM_FIELDS, ROWS_AT_ONCE, open_set
+from asyncbench.problems import PROBLEM_FIELDS, ROWS_AT_ONCE, ProblemSet, open_set
 from asyncbench.store.frames import in_frames
 from asyncbench.store.manifest import IMPORTED, read_manifest
 from asyncbench.store.snapshot import Columns, Filters, chosen_columns, expression
@@ -66,11 +67,12 @@ def iter_problems(
     """
     chosen = chosen_columns("problems", columns, COPY_SCHEMA)
     wanted = expression("problems", filters, COPY_SCHEMA)
-    found = copies(Path(folder))
+    found, said = copies(Path(folder)), str(wanted)  # an expression does not tell its columns otherwise
+    names = [name for name in COPY_SCHEMA.names[1:] if name in (*chosen, "problem_id") or name in said]
     return (
         batch
         for copy in found
-        for rows in _rows(copy, batch_rows)
+        for rows in _rows(copy, names, batch_rows)
         for batch in rows.filter(wanted).select(chosen).to_batches()
     )
 
@@ -95,13 +97,26 @@ def read_problems(folder: Path | str, columns: Columns = None, filters: Filters 
     return pa.Table.from_batches(batches, pa.schema([COPY_SCHEMA.field(name) for name in chosen]))
 
 
-def _rows(copy: Copy, rows: int) -> Iterator[pa.Table]:
+def _rows(copy: Copy, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
+    """Yield columns of a copy, `problem_id` among them."""
     later: list[pa.ChunkedArray[pa.StringScalar]] = []  # the ids of the problems in each later copy
     for path in copy.replaces:
-        columns = [batch.column("problem_id") for batch in open_set(path).batches(ROWS_AT_ONCE)]
+        columns = [batch.column("problem_id") for batch in _opened(path).batches(ROWS_AT_ONCE)]
         later.append(pa.chunked_array(columns, pa.string()))
-    for batch in open_set(copy.path).batches(rows):
-        table = pa.table([pa.repeat(copy.problem_set, len(batch)), *batch.columns], schema=COPY_SCHEMA)
+    schema = pa.schema([COPY_SCHEMA.field(name) for name in ("problem_set", *names)])
+    for batch in _opened(copy.path).batches(rows, columns=names):
+        table = pa.table([pa.repeat(copy.problem_set, len(batch)), *batch.columns], schema=schema)
         for ids in later:
             table = table.filter(pc.invert(pc.is_in(table["problem_id"], value_set=ids)))
         yield table
+
+
+def _opened(path: Path) -> ProblemSet:
+    """Return a copy that was checked; one that is still the same is not checked again."""
+    stat = path.stat()
+    return _checked(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+@lru_cache(64)
+def _checked(path: Path, *_: int) -> ProblemSet:
+    return open_set(path)

@@ -59,7 +59,7 @@ class Snapshot:
         wanted = expression(name, filters, SCHEMAS[name])
         found = [self.journalled[name].filter(wanted).select(names)]
         if files := self.files[name]:
-            with _reading(name):
+            with reading(name):
                 standing = self._standing(name, wanted)
                 check_parts(name, files, columns=names, filters=standing)
                 found.insert(0, dataset(name, files).to_table(names, filter=standing))
@@ -88,7 +88,7 @@ class Snapshot:
         def found() -> Iterator[pa.RecordBatch]:
             if self.files[name]:
                 standing = self._standing(name, limits)
-                with _reading(name):
+                with reading(name):
                     yield from scanned(
                         name, self.files[name], columns=names, filters=standing, rows=rows, coded=coded
                     )
@@ -106,6 +106,13 @@ class Snapshot:
         found = self.batches(name, columns, filters, rows=MANY_ROWS, coded=coded)
         return pa.Table.from_batches(found, schema).unify_dictionaries()
 
+    def read_part(self, name: str, part: Path, columns: Sequence[str], *, coded: Collection[str]) -> pa.Table:
+        """Return columns of one of a table's parts, with rows that do not count; raises as `read` does."""
+        schema = with_codes(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
+        with reading(name):
+            found = scanned(name, [part], columns=columns, rows=MANY_ROWS, coded=coded)
+            return pa.Table.from_batches(found, schema).unify_dictionaries()
+
     def with_journal(self, name: str, rows: pa.Table) -> pa.Table:
         """Return rows of a table's parts, of some columns, as they count now; then those of the journal."""
         standing = self._standing(name, None)
@@ -114,11 +121,15 @@ class Snapshot:
 
     def _standing(self, name: str, wanted: pc.Expression | None) -> pc.Expression | None:
         """Return which rows of the parts are wanted, None: all; what was answered again does not count."""
-        ids = joined(self.journalled[table]["trial_id"] for table in overruled_by(name))
+        ids = self.answered_again(name)
         if not len(ids):
             return wanted
         first = ~pc.field("trial_id").isin(ids)
         return first if wanted is None else wanted & first
+
+    def answered_again(self, name: str) -> "pa.Array[pa.StringScalar]":
+        """Return the ids of trials whose rows in parts do not count: the journal has later ones."""
+        return joined(self.journalled[table]["trial_id"] for table in overruled_by(name))
 
 
 def overruled_by(name: str) -> tuple[str, ...]:
@@ -159,8 +170,8 @@ def expression(name: str, filters: Filters | None, schema: pa.Schema) -> pc.Expr
 
 
 @contextmanager
-def _reading(name: str) -> Iterator[None]:
-    """Turn what a spoiled part raises into a StoreError that says what to do."""
+def reading(name: str) -> Iterator[None]:
+    """Turn what a spoiled part of a table raises into a StoreError that says what to do."""
     try:
         yield
     except FileNotFoundError as error:

@@ -4,7 +4,12 @@ In: one folder or several, and which of their trials count. Out: rows and tables
 offers users the same views.
 """
 
-from asyncbench.views.choosing import Chosen as Chosen, Folders as Folders, chosen as chosen
+from asyncbench.views.choosing import (
+    Chosen as Chosen,
+    Folders as Folders,
+    Names as Names,
+    chosen as chosen,
+)
 from asyncbench.views.contained import check_select as check_select, line_of as line_of
 from asyncbench.views.counting import (
     FolderViews as FolderViews,

@@ -109,11 +109,11 @@ def raw(table: str, n: int) -> str:
     return f"raw_{table}_{n}"
 
 
-def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen) -> Names:
+def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen, known: Names | None = None) -> Names:
     """Make the views of chosen trials, given all tables of each folder; return what models are called.
 
     In views of several folders the column `folder` comes first, and a trial_id begins with it: two folders
-    may hold the same trial. A model or lane that several have is named with its folder.
+    may hold the same trial. A model or lane that several have is named with its folder, or as is `known`.
 
     Raises:
         ConfigError: a filter is wrong, or leaves nothing.
@@ -123,6 +123,7 @@ def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen) -> Names:
         for column, tables in (("model", _MODELS), ("lane", ("lanes",)))
     )
     names = _told_apart({label: here[label] | lanes[label] for label in here}) if of.several else {}
+    names = names if known is None else known
     models = set[str]().union(*here.values())
     _check_names(connection, of, models)
     wanted = _wanted(of, models)

@@ -215,8 +215,11 @@ def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
 
 
 @contextmanager
-def open_views(folder: Folders, *snapshots: Snapshot) -> Iterator[FolderViews]:
-    """Open the views of folders as snapshots have them; from then on DuckDB gets no file and no setting."""
+def open_views(folder: Folders, *snapshots: Snapshot, known: Names | None = None) -> Iterator[FolderViews]:
+    """Open the views of folders as snapshots have them; from then on DuckDB gets no file and no setting.
+
+    `known`: what models are called, where the snapshots do not hold enough to tell.
+    """
     import duckdb  # 0.2 s, which commands without figures need not wait for
 
     of, names = chosen(folder), dict[tuple[str, str], str]()
@@ -234,7 +237,7 @@ def open_views(folder: Folders, *snapshots: Snapshot) -> Iterator[FolderViews]:
         connection.execute(_THEN)
         if not of.plain:
             with sources.telling():
-                names = {**add_chosen(connection, of)}
+                names = {**add_chosen(connection, of, known)}
         yield FolderViews(connection=connection, sources=sources, snapshots=snapshots, chosen=of, names=names)
 
 

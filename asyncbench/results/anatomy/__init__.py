@@ -9,6 +9,7 @@ from asyncbench.results.anatomy.carries import (
 )
 from asyncbench.results.anatomy.counts import (
     ErrorFindings as ErrorFindings,
+    ExaminedAnswer as ExaminedAnswer,
     WrongExample as WrongExample,
     error_of as error_of,
     errors_in as errors_in,

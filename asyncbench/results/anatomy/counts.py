@@ -61,6 +61,15 @@ class WrongExample(NamedTuple):
     reply: str
 
 
+class ExaminedAnswer(NamedTuple):
+    """One wrong answer, and what is wrong with it."""
+
+    trial_id: str
+    kind: str
+    wrong_from_left: tuple[int, ...]  # digits of the truth: 1 is the first,
+    wrong_from_right: tuple[int, ...]  # and 1 the last
+
+
 def _place(kind: str) -> tuple[int, str]:
     return ORDER.get(kind, len(ORDER)), kind
 
@@ -85,10 +94,13 @@ class ErrorFindings:
     by_chain: tuple[CarryBin, ...] = ()
     # of each kind the first by trial_id
     examples: dict[str, list[WrongExample]] = field(default_factory=dict)
+    answers: list[ExaminedAnswer] = field(default_factory=list)  # all that were examined
 
     def add(self, error: Error, example: WrongExample) -> None:
         """Count one examined answer."""
         self.examined += 1
+        places = error.wrong_from_left, error.wrong_from_right
+        self.answers.append(ExaminedAnswer(example.trial_id, error.kind, *places))
         self.kinds[error.kind] += 1
         self.flags.update(error.flags)
         most = MOST_UNCLASSIFIED if error.kind == UNCLASSIFIED else MOST_EXAMPLES
@@ -128,6 +140,10 @@ def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
+    return views.once("errors", lambda: _found_in(views))
+
+
+def _found_in(views: FolderViews) -> dict[Group, ErrorFindings]:
     views.keep("errors", OUTCOMES)
     found = {
         group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["unread"])

@@ -1,0 +1,215 @@
+"""The blocks of the page, counted behind the scenes: once for each look, the first screen first."""
+
+import gzip
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+import pyarrow as pa
+
+from asyncbench.errors import AsyncbenchError
+from asyncbench.live.looks import Holding, LiveLook, state_of, take_look
+from asyncbench.live.running import Now, RunFigures, is_running, now_in, run_figures
+from asyncbench.page import BLOCKS
+from asyncbench.results import asked_in
+from asyncbench.results.anatomy import errors_in
+from asyncbench.store import LOOKS, MovedError, encode_json
+from asyncbench.views import Chosen, FolderViews
+
+FIRST_SCREEN: Final = ("head", "standings", "breaks", "heat")
+EVERY_S: Final = 2.0  # between two glances at the folders
+LESS_OFTEN: Final = 4  # a look waits this many times as long as the last one took to count
+PATIENCE_S: Final = 10.0  # for what is being counted when the server ends
+
+Values = dict[str, Any]  # Any: whatever JSON can hold
+
+
+@dataclass(frozen=True, slots=True)
+class CountedBlock:
+    """A block as it is sent."""
+
+    content: bytes  # JSON, compressed with gzip
+    tag: str  # differs where the content does
+
+
+@dataclass(slots=True)
+class LiveCounts:
+    """What a server knows, and the thread that counts it."""
+
+    of: Chosen
+    blocks: dict[str, CountedBlock | AsyncbenchError] = field(default_factory=dict)
+    version: int = 0  # grows when blocks are new
+    look: LiveLook | None = None  # the last one whose trials can be asked for
+    now: Now = field(default_factory=Now)
+    trouble: str = ""  # why the folders cannot be read any more
+    _looks: int = 0
+    _figures: RunFigures = field(default_factory=RunFigures)
+    _next_glance: float = 0.0
+    _asked_for: list[str] = field(default_factory=list)  # blocks that somebody waits for, the last one first
+    _counted: int = 0  # blocks of the look that is being counted
+    _views: FolderViews | None = None
+    _change: threading.Condition = field(default_factory=threading.Condition)
+    _ending: bool = False
+    _thread: threading.Thread | None = None
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Count for as long as the block lasts.
+
+        Raises:
+            ConfigError: a folder is not a results folder; a filter is wrong, or leaves nothing.
+            StoreError: one cannot be read.
+        """
+        holding = Holding(self.of)
+        look = take_look(holding)
+        with look.views():  # what is wrong with a folder or a filter is told at once
+            pass
+        self._thread = threading.Thread(target=self._count_on, args=(holding, look), name="counting")
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._end()
+
+    def block(self, name: str, within_s: float) -> CountedBlock | AsyncbenchError | float:
+        """Return a block; as long as it is not counted, the share of the work that is done.
+
+        Args:
+            name: one of `BLOCKS`.
+            within_s: how long to wait for it.
+        """
+        end = time.monotonic() + within_s
+        with self._change:
+            if name not in self.blocks:
+                self._asked_for.insert(0, name)
+            while name not in self.blocks and (left := end - time.monotonic()) > 0 and not self._ending:
+                self._change.wait(left)
+            return self.blocks.get(name, self._counted / len(BLOCKS))
+
+    def shares(self) -> dict[str, float]:
+        """Return the share of the work that is done, of each block that is not counted yet."""
+        return {name: self._counted / len(BLOCKS) for name in BLOCKS if name not in self.blocks}
+
+    def ready(self) -> LiveLook:
+        """Return the last look, once its trials can be asked for."""
+        with self._change:
+            while self.look is None and not self._ending:
+                self._change.wait()
+            if self.look is None:
+                raise AsyncbenchError("the server is ending")
+            return self.look
+
+    def _end(self) -> None:
+        with self._change:
+            self._ending = True
+            self._change.notify_all()
+        with suppress(AttributeError):  # between two looks there are none
+            self._views.connection.interrupt()  # type: ignore[union-attr]
+        if self._thread is not None:
+            self._thread.join(PATIENCE_S)
+
+    # ── in its own thread ────────────────────────────────────────────────────────────────────
+
+    def _count_on(self, holding: Holding, look: LiveLook) -> None:
+        """Count, and again whenever the folders change, but never most of the time."""
+        state, began = state_of(self.of.labels), time.monotonic()
+        self._tried(holding, look)
+        next_look = time.monotonic() + LESS_OFTEN * (time.monotonic() - began)
+        while not self._ending:
+            self._wait(EVERY_S)
+            self._glance(is_running(self.of))
+            if time.monotonic() >= next_look and (state_now := state_of(self.of.labels)) != state:
+                state, began = state_now, time.monotonic()
+                self._tried(holding, None)
+                next_look = time.monotonic() + LESS_OFTEN * (time.monotonic() - began)
+
+    def _tried(self, holding: Holding, look: LiveLook | None) -> None:
+        """Count what the folders hold now; keep what was known where they cannot be read."""
+        try:
+            for looks_left in reversed(range(LOOKS)):
+                try:
+                    return self._count(look or take_look(holding))
+                except MovedError:
+                    if not looks_left:
+                        raise
+                    look = None
+        except AsyncbenchError as error:
+            self._say(str(error))
+        except Exception:
+            if not self._ending:  # a query that was interrupted
+                traceback.print_exc(file=sys.stderr)
+                self._say("The results could not be counted. The terminal of the server says why.")
+
+    def _count(self, look: LiveLook) -> None:
+        self._looks += 1
+        with look.views() as views:
+            self._views, self._counted = views, 0
+            try:
+                asked = asked_in(views)
+                self._make(views, [*FIRST_SCREEN])
+                self._figures = run_figures(views)
+                look.read_index(views, asked)
+                self._show(look)
+                self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN])
+                findings = errors_in(views).values()
+                look.examined = [answer for group in findings for answer in group.answers]
+                look.compare_graders(views)
+            finally:
+                self._views = None
+        pa.default_memory_pool().release_unused()
+        self._glance(needed=True)
+        self._show(look)
+
+    def _make(self, views: FolderViews, names: list[str]) -> None:
+        """Count some blocks, first those that somebody waits for."""
+        while names and not self._ending:
+            name = next((name for name in self._asked_for if name in names), names[0])
+            names.remove(name)
+            self._asked_for = [other for other in self._asked_for if other != name]
+            made = self._made(views, name)
+            with self._change:
+                self.blocks[name] = made
+                self._counted += 1
+                self._change.notify_all()
+
+    def _made(self, views: FolderViews, name: str) -> CountedBlock | AsyncbenchError:
+        try:
+            value = BLOCKS[name](views)
+        except MovedError:
+            raise
+        except AsyncbenchError as error:
+            return error
+        if name == "head":
+            value |= {"live": True}
+        text = encode_json(value)
+        return CountedBlock(gzip.compress(text, 5, mtime=0), blake2b(text, digest_size=12).hexdigest())
+
+    def _show(self, look: LiveLook) -> None:
+        """Let pages have what is new; those of the first look wait for each block anyway."""
+        with self._change:
+            self.look, self.trouble = look, ""
+            self.version += self._looks > 1
+            self._change.notify_all()
+
+    def _say(self, trouble: str) -> None:
+        with self._change:
+            self.trouble = trouble
+            self._change.notify_all()
+
+    def _glance(self, needed: bool) -> None:
+        """See how far a run is, and once more when it has ended."""
+        began = time.monotonic()
+        if (needed or self.now.running) and began >= self._next_glance:
+            with suppress(AsyncbenchError, OSError):
+                self.now = now_in(self.of, self._figures)
+            self._next_glance = time.monotonic() + LESS_OFTEN * (time.monotonic() - began)
+
+    def _wait(self, seconds: float) -> None:
+        with self._change:
+            self._change.wait_for(lambda: self._ending, seconds)

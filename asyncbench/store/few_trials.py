@@ -1,0 +1,92 @@
+"""A few trials of a results folder, read from where they stand: a click does not read the rest."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.store.parts import check_parts, read_checked, with_codes
+from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.snapshot import (
+    BATCH_ROWS,
+    Columns,
+    Filters,
+    Snapshot,
+    chosen_columns,
+    expression,
+    reading,
+)
+
+OF_TRIALS = ("trials", "grades")  # the tables that are read a few trials at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FewTrials(Snapshot):
+    """A snapshot whose trials and grades are those of a few trials."""
+
+    ids: "pa.Array[pa.StringScalar]"
+    places: Mapping[Path, Sequence[int]] = field(default_factory=dict)  # by part of `trials`, ascending
+
+    def batches(
+        self,
+        name: str,
+        columns: Columns = None,
+        filters: Filters | None = None,
+        *,
+        rows: int = BATCH_ROWS,
+        coded: Collection[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows as `Snapshot.batches` does, those of the few trials."""
+        if name not in OF_TRIALS:
+            return Snapshot.batches(self, name, columns, filters, rows=rows, coded=coded)
+        wanted = pc.field("trial_id").isin(self.ids)
+        if filters is not None:
+            wanted &= expression(name, filters, SCHEMAS[name])
+        if name != "trials":
+            return Snapshot.batches(self, name, columns, wanted, rows=rows, coded=coded)
+        return self._placed(chosen_columns(name, columns, SCHEMAS[name]), wanted, coded)
+
+    def _placed(
+        self, columns: Sequence[str], wanted: pc.Expression, coded: Collection[str]
+    ) -> Iterator[pa.RecordBatch]:
+        said = str(wanted)  # an expression does not tell its columns otherwise
+        read = [name for name in SCHEMAS["trials"].names if name in columns or name in said]
+        found = [self.journalled["trials"].select(read)]
+        for part, places in self.places.items():
+            with reading("trials"):
+                check_parts("trials", [part], columns=read)
+                batches = read_checked("trials", part, columns=read, places=places)
+                found.append(pa.Table.from_batches(batches, found[0].schema))
+        rows = pa.concat_tables(found).filter(wanted).select(columns)
+        yield from rows.cast(with_codes(rows.schema, coded)).to_batches()
+
+
+def narrowed(seen: Snapshot, ids: Sequence[str], places: Mapping[Path, Sequence[int]]) -> FewTrials:
+    """Return a snapshot of these trials alone.
+
+    Args:
+        seen: the folder.
+        ids: of the trials; those that no part holds stand in the journal.
+        places: the rows of each part of `trials` in which they stand, ascending.
+    """
+    own = {_partition(part) for part in places}
+    files = {
+        **seen.files,
+        "trials": tuple(places),
+        "grades": [part for part in seen.files["grades"] if _partition(part) in own],
+    }
+    return FewTrials(
+        files=files,
+        journalled=seen.journalled,
+        unfinished=seen.unfinished,
+        damaged=seen.damaged,
+        ids=pa.array(ids, pa.string()),
+        places=places,
+    )
+
+
+def _partition(part: Path) -> tuple[str, str]:
+    """Return the folders of suite and model that a part stands in."""
+    return part.parent.parent.name, part.parent.name
