@@ -1,10 +1,11 @@
-"""What a page is made of, without a browser: blocks that cannot be broken out of."""
+"""What a page is made of, without a browser: figures that SQL gives, in blocks that hold what they hold."""
 
 import base64
 import gzip
 import hashlib
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from runpy import run_path
 from typing import Any, cast
@@ -12,11 +13,19 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
+from asyncbench import sql
+from asyncbench.charts.breaks import LEAST_TRIALS
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page import writing
+from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.contents import contents_of, ready_made
+from asyncbench.page.head import head_block
 from asyncbench.page.writing import LARGE, data_block, element, write_page
+from asyncbench.reports.standings import standings_on
+from asyncbench.results.curves import GROUP, digits_at
+from asyncbench.store import ENTRANT, encode_json
+from asyncbench.views.counting import counted
 from tests.reports.answered import Asked, folder_of
 
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────
@@ -62,6 +71,130 @@ def test_our_own_script_never_makes_markup_of_text():
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|DOMParser", own
     )
+
+
+# ── figures ──────────────────────────────────────────────────────────────────────────────────
+
+KIND = ("suite", "task", "variant", "representation")
+IN_SQL = """
+SELECT run, model, condition, suite, task, variant, representation, count(*) AS trials,
+    count(*) FILTER (outcome = 'correct') / count(*) AS accuracy,
+    1000 * sum(cost_usd) / count(cost_usd) AS cost
+FROM trials GROUP BY ALL
+"""
+
+
+@pytest.fixture(scope="module", params=["night", "recorded"])
+def folder(request):
+    if request.param == "night":
+        return request.getfixturevalue("night")
+    return request.getfixturevalue("recorded_runs") / "results"
+
+
+@pytest.fixture(scope="module")
+def blocks(folder):
+    return counted(folder, lambda views: {name: make(views) for name, make in BLOCKS.items()})
+
+
+def named(blocks, row):
+    """Return of whom and of what a row is."""
+    who, what = blocks["head"]["entrants"][row["asked"]], blocks["head"]["kinds"][row["kind"]]
+    kind = (what[name] for name in ("suite", "task", "variant", "representation"))
+    return (*(who[name] for name in ENTRANT), *kind)
+
+
+def rows_of(table):
+    return [
+        dict(zip(table["columns"], row, strict=True)) for row in zip(*table["columns"].values(), strict=True)
+    ]
+
+
+def test_what_each_can_do_is_what_sql_counts(folder, blocks):
+    found = {named(blocks, row): row for row in blocks["heat"]["rows"]}
+    counted_in_sql = sql(folder, IN_SQL).to_pylist()
+    assert len(found) == len(counted_in_sql)
+    for row in counted_in_sql:
+        key = (*(row[name] for name in ENTRANT), *(row[name] or "" for name in KIND))
+        assert found[key]["trials"] == row["trials"]
+        assert found[key]["values"]["accuracy"][0] == pytest.approx(row["accuracy"])
+        if row["cost"] is not None:
+            assert found[key]["values"]["cost"][0] == pytest.approx(row["cost"])
+    by_length = Counter[tuple[int, int]]()
+    for row in rows_of(blocks["heat"]["lengths"]):
+        by_length[row["asked"], row["kind"]] += row["trials"]
+    assert by_length == {(row["asked"], row["kind"]): row["trials"] for row in found.values()}
+
+
+def test_the_standings_are_those_of_the_report(folder, blocks):
+    rankings = [ranking for ranking in standings_on(folder).rankings if not ranking.alone]
+    shown = [ranking for ranking in blocks["standings"]["rankings"] if not ranking["alone"]]
+    assert len(rankings) == len(shown) > 0
+    for ranking, block in zip(rankings, shown, strict=True):
+        assert block["problems"] == ranking.problems
+        for line, row in zip(ranking.lines, block["lines"], strict=True):
+            who = blocks["head"]["entrants"][row["asked"]]
+            assert tuple(who[name] for name in ENTRANT) == (line.run, line.model, line.condition)
+            assert (row["place"], row["value"], (row["low"], row["high"])) == (
+                *(line.place, line.share),
+                line.interval,
+            )
+            assert (row["lost"], row["cost_usd"]) == (line.accuracy.lost, line.cost_usd)
+        leads = [pair for pair in ranking.pairs if pair.a == ranking.lines[0].name]
+        assert [pair["difference"] for pair in block["pairs"]] == [pair.found.difference for pair in leads]
+
+
+def test_every_entrant_has_its_length_at_a_half_of_every_kind_it_was_asked(folder, blocks):
+    at_50 = {
+        tuple(curve.of.values()): curve.at_50 for curve in digits_at(sql(folder, "FROM accuracy"), by=GROUP)
+    }
+    found = {named(blocks, row): row for row in blocks["breaks"]["halves"]}
+    assert {*found} == {named(blocks, row) for row in rows_of(blocks["heat"]["lengths"])}
+    assert {*at_50} <= {*found}
+    for key, half in at_50.items():
+        row = found[key]
+        assert (row["low"], row["high"], row["longest"]) == (half.low, half.high, half.longest)
+        assert row["label"] == (half.why or str(half).partition(" (")[0])
+        if half.value is not None:
+            assert row["at"] == half.value
+    assert {found[key]["label"] for key in {*found} - {*at_50}} <= {"no reply"}
+
+
+def test_points_of_curves_hold_all_trials_with_a_reply(folder, blocks):
+    replied = {
+        named(blocks, row): row["trials"]
+        for row in blocks["breaks"]["halves"]
+        if row["trials"] >= LEAST_TRIALS
+    }
+    found = Counter[tuple[str, ...]]()
+    for row in rows_of(blocks["breaks"]["rows"]):
+        found[named(blocks, row)] += row["trials"]
+        assert row["sort"] != "point" or row["trials"] >= LEAST_TRIALS
+    assert found == replied
+
+
+def test_every_row_of_a_block_is_of_somebody_and_all_is_json(blocks):
+    head = blocks["head"]
+    assert json.loads(encode_json(blocks)) is not None
+    assert "NaN" not in encode_json(blocks).decode()
+    for row in [*rows_of(blocks["breaks"]["rows"]), *blocks["heat"]["rows"]]:
+        assert row["asked"] < len(head["entrants"])
+        assert row["kind"] < len(head["kinds"])
+    assert sum(entrant["trials"] for entrant in head["entrants"]) == head["trials_in_all"]
+    assert len({entrant["short"] for entrant in head["entrants"]}) == len(head["entrants"])
+
+
+def test_a_head_says_what_was_varied_and_whether_anybody_was_asked(night, simulated, tmp_path):
+    head = counted(night, head_block)
+    assert (head["mark"], head["varied"], len(head["entrants"])) == ("", ["condition"], 4)
+    assert [entrant["short"] for entrant in head["entrants"]] == [
+        entrant["name"] for entrant in head["entrants"]
+    ]
+    rehearsal = counted(simulated, head_block)
+    assert rehearsal["mark"] == "SIMULATED"
+    assert rehearsal["mark_words"].startswith("SIMULATED: these replies came from")
+    asked = [Asked(model="m", outcomes="+-", effort=effort, condition=effort) for effort in ("low", "high")]
+    efforts = counted(folder_of(tmp_path / "f", asked), head_block)
+    assert efforts["varied"] == ["condition", "effort"]
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────
