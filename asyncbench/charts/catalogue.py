@@ -24,12 +24,24 @@ _WHO: Final = {"asked": "place of the entrant", "model": "its short name", "colo
 _KIND: Final = {"kind": "place of the kind of question", "task": "what it is called"}
 _LOW, _HIGH = "lower end of the 95 % interval, unit of value", "its upper end"
 _AT: Final = "milliseconds since 1970, UTC"
-_PART: Final = "counts up where nothing was asked for a while: lines end there"
 _SHARE: Final = {"value": "accuracy over all trials, [0, 1]", "low": _LOW, "high": _HIGH, "trials": "count"}
 _MAP: Final = {"value": "the metric, its unit", "trials": "what it was divided by: trials, answers or digits"}
 _PLACE: Final = {"panel": "one of several pictures", "series": "one of its colours"}
 _NO_CALLS: Final = "Your selection has no calls with a known latency. Runs record it; imported files do not."
-_NAME_AT: Final = "side of the point that has room for its name, right or left; empty: neither"
+_NO_COURSE: Final = f"{_NO_CALLS} A chart over time takes three points."
+_BIN: Final = "how long a point is, seconds"
+_PART: Final = "counts up where nothing was asked for a while: lines end there"
+_LINE: Final = {
+    **_WHO,
+    "panel": "empty, or the model where they are many",
+    "at": _AT,
+    "seconds": _BIN,
+    "part": _PART,
+}
+_NAMES_AT: Final = {
+    "name_at": "side of the point that has room for its name, right or left; empty: neither",
+    "name_at_narrow": "the same in a narrow drawing",
+}
 _NO_STEPS: Final = "No step of a load counts here. `asyncbench load` measures them."
 _STEP: Final = {
     "step": "the rate with its pattern",
@@ -145,12 +157,12 @@ CHARTS: Final[Mapping[str, Chart]] = {
         purpose="What accuracy costs. The line joins the models that no other model beats at their price.",
         nothing="Your selection has no known price. Set `price` in the sweep, or select other models.",
         columns={
-            "model": _MODEL,
+            **_WHO,
             "x": "USD per 1,000 trials; what is free stands at a third of the least",
             "cost": "USD per 1,000 trials",
             **_SHARE,
             "front": "whether nobody is as good for less, or better for as little",
-            "name_at": _NAME_AT,
+            **_NAMES_AT,
         },
     ),
     "frontier_reasoning": Chart(
@@ -158,18 +170,18 @@ CHARTS: Final[Mapping[str, Chart]] = {
         purpose="Accuracy by reasoning tokens. The line joins the models that no other model beats.",
         nothing="No model of your selection reported reasoning tokens.",
         columns={
-            "model": _MODEL,
+            **_WHO,
             "x": "mean reasoning tokens a trial",
             **_SHARE,
             "front": "whether nobody is as good with less, or better with as little",
-            "name_at": _NAME_AT,
+            **_NAMES_AT,
         },
     ),
     "outcomes": Chart(
         title="Outcomes of the trials",
         purpose="How many trials are right, how many are wrong, and how many were lost.",
         columns={
-            "model": _MODEL,
+            **_WHO,
             "outcome": "correct, wrong, no_answer, truncated, refused or failed",
             "place": "its place in the stack, from 0",
             "trials": "count",
@@ -178,11 +190,13 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "digit_errors": Chart(
         title="Errors by digit position",
-        purpose="Which digits are wrong: the first, the last, or those in the middle.",
-        nothing="Your selection has no wrong answer that can be compared digit by digit.",
+        purpose="Of the wrong answers, how many percent have a wrong digit at each place, from either end.",
+        nothing="Your selection has too few wrong answers that can be compared digit by digit.",
         columns={
-            "panel": "from the first digit, or from the last; with many models the model",
-            "series": "the model; with many of them the end",
+            "panel": "the kind of question, and from which end digits are counted",
+            **_WHO,
+            **_KIND,
+            "end": "first or last",
             "position": "place of the digit, 1 is the outermost",
             "errors": "wrong answers whose digit here is wrong",
             "answers": "wrong answers that have a digit here",
@@ -191,42 +205,72 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "high": _HIGH,
         },
         panels="panel",
+        paired=True,
     ),
     "kinds": Chart(
         title="Kinds of errors",
-        purpose="What goes wrong in wrong answers. Each row sums to 100 %.",
+        purpose="What goes wrong, in percent of each model's wrong answers. Their number stands in brackets.",
         nothing="Your selection has no wrong answer that was examined.",
         columns={
-            "model": _MODEL,
-            "kind": "kind of error; with many of them the rarer ones together, as others",
+            **_WHO,
+            "error": "kind of error; of many the rarer ones together, as others",
+            "nth": "place of the kind of error, the commonest first",
             "wrong": "examined wrong answers of this kind",
             "value": "share of the model's examined wrong answers, [0, 1]",
         },
     ),
+    "times": Chart(
+        title="How long calls took",
+        purpose="The median (dot), p95 and p99 (ticks) of each model's answered calls.",
+        nothing=_NO_CALLS,
+        columns={
+            "panel": "TTFT, latency or queued (before it was sent)",
+            **_WHO,
+            **{
+                f"p{share}": f"seconds that {share} % of the calls did not exceed"
+                for share in (50, 90, 95, 99)
+            },
+            "calls": "answered calls whose time is known",
+            "answered": "answered calls",
+        },
+        panels="panel",
+        paired=True,
+    ),
     "latency": Chart(
         title="Latency over time",
         purpose="Whether answers slowed down. Line: the median; shaded: up to the 95th percentile.",
-        nothing=_NO_CALLS,
+        nothing=_NO_COURSE,
         columns={
-            **_PLACE,
-            "at": _AT,
-            "part": _PART,
+            **_LINE,
             "p50_s": "seconds, of the calls that began then",
             "p95_s": "seconds",
-            "calls": "count",
+            "calls": "answered calls",
         },
         panels="panel",
     ),
     "throughput": Chart(
         title="Throughput over time",
         purpose="How fast answers came, by the time at which their calls began.",
-        nothing=_NO_CALLS,
+        nothing=_NO_COURSE,
+        columns={**_LINE, "calls_per_minute": "answered calls a minute", "calls": "answered calls"},
+        panels="panel",
+    ),
+    "tokens": Chart(
+        title="Output tokens over time",
+        purpose="How many output tokens came, by the time at which their calls began.",
+        nothing=_NO_COURSE,
+        columns={**_LINE, "tokens_per_minute": "output tokens a minute", "calls": "answered calls"},
+        panels="panel",
+    ),
+    "failures": Chart(
+        title="Failed calls over time",
+        purpose="When calls ended without an answer, and how. Calls that were tried again are among them.",
+        nothing="Your selection has too few failed calls for a chart.",
         columns={
-            **_PLACE,
-            "at": _AT,
-            "part": _PART,
-            "calls_per_minute": "answered calls a minute",
-            "tokens_per_minute": "output tokens a minute",
+            **_LINE,
+            "status": "how they ended",
+            "calls": "count",
+            "calls_per_minute": "calls a minute",
         },
         panels="panel",
     ),
@@ -236,10 +280,12 @@ CHARTS: Final[Mapping[str, Chart]] = {
         nothing="No rate limits are known: the sweep sets none, and the provider reported none.",
         columns={
             "panel": "lane",
-            "series": "requests, tokens, input_tokens or output_tokens a minute",
-            "at": _AT,
             "part": _PART,
+            "limit": "requests, tokens, input_tokens or output_tokens a minute",
+            "at": _AT,
+            "seconds": _BIN,
             "used": "share of the limit, 1 is all",
+            "per_minute": "the limit, a minute",
             "refused": "calls refused",
         },
         panels="panel",

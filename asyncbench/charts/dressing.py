@@ -41,7 +41,9 @@ def _names(row: Mapping[str, Any], asked: Asked, theme: str, lit: Collection[int
             "colour": _colour(row["b"], theme),
             "asked": row["b"],
         }
-    place: int = row["asked"]
+    place: int | None = row["asked"]
+    if place is None:
+        return {}
     named: Row = {
         "model": asked.entrants[place].short,
         "colour": _colour(place, theme),
@@ -54,3 +56,10 @@ def _names(row: Mapping[str, Any], asked: Asked, theme: str, lit: Collection[int
 
 def _colour(place: int, theme: str) -> str:
     return colours_of(place)[theme == "dark"]
+
+
+def columnar(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:  # Any: likewise; JSON
+    """Return rows column by column, which is shorter; all of them have the columns of the first."""
+    found = list(rows)
+    names = [*found[0]] if found else []
+    return {"columns": {name: [row[name] for row in found] for name in names}}

@@ -27,7 +27,7 @@ def heat_rows(views: FolderViews) -> list[Row]:
     """Return each entrant and kind with [value, low, high, trials] of every metric that is known of it."""
     return [
         {"kind": kind, "asked": asked, "trials": sums["trials"], "values": _values(sums)}
-        for (kind, asked), sums in sorted(summed(_placed(views), ("kind", "asked")).items())
+        for (kind, asked), sums in sorted(summed(placed_cells(views), ("kind", "asked")).items())
     ]
 
 
@@ -42,7 +42,7 @@ def _values(sums: Sums) -> dict[str, list[float | int | None]]:
 
 def length_rows(views: FolderViews) -> list[Row]:
     """Return the accuracy of each entrant and kind by length, in bins where these are many."""
-    cells = [cell for cell in _placed(views) if cell["length"] is not None]
+    cells = [cell for cell in placed_cells(views) if cell["length"] is not None]
     bins = length_bins(cell["length"] for cell in cells)
     kinds = asked_in(views).kinds
     for cell in cells:
@@ -66,7 +66,7 @@ def length_rows(views: FolderViews) -> list[Row]:
     return rows
 
 
-def _placed(views: FolderViews) -> list[dict[str, Any]]:
+def placed_cells(views: FolderViews) -> list[dict[str, Any]]:
     """Return the cells of a folder with the places of their entrant and kind."""
     return views.once("placed_cells", lambda: _with_places(views.rows("FROM cells"), asked_in(views)))
 

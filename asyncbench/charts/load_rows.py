@@ -9,7 +9,7 @@ from itertools import groupby
 from math import isinf
 from typing import Final
 
-from asyncbench.charts.rows import MOST_SERIES, Row
+from asyncbench.charts.dressing import Row
 from asyncbench.config import CLOSED
 from asyncbench.load import CLIENT_BOUND, INCOMPLETE, base_in
 from asyncbench.results import PERCENTILES, StepAnswers, StepFigures, shortened, told_apart
@@ -19,6 +19,7 @@ QUANTITIES: Final = {"ttft": "TTFT", "latency": "latency"}
 ANSWERS: Final = "answers per second"
 GOODPUT: Final = "calls per second that kept the SLO"
 TOKENS: Final = "output tokens per second"
+MOST_SERIES: Final = 8  # colours that people tell apart
 MOST_POINTS: Final = 120  # of the curve of one step
 BEYOND: Final = 1.15  # times the slowest call of a panel, or below the fastest: so far go its curves
 ASIDE: Final = 1.03  # times a rate: so far apart stand models, whose intervals would hide each other

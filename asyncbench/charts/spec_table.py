@@ -5,10 +5,12 @@ from functools import cache
 from typing import Any, Final
 
 from asyncbench.charts.accuracy_specs import ACCURACY_CHARTS
-from asyncbench.charts.specs import OTHER_CHARTS, TITLE, Spec
+from asyncbench.charts.error_specs import ERROR_CHARTS
+from asyncbench.charts.specs import TITLE, Spec
+from asyncbench.charts.time_specs import TIME_CHARTS
 from asyncbench.results import METRICS, Metric
 
-_CHARTS: Final[Mapping[str, Callable[[Metric], Any]]] = {**ACCURACY_CHARTS, **OTHER_CHARTS}
+_CHARTS: Final[Mapping[str, Callable[[], Any]]] = {**ERROR_CHARTS, **TIME_CHARTS}  # Any: a chart of altair
 
 
 def spec(name: str, metric: str) -> Spec:
@@ -23,7 +25,8 @@ def spec(name: str, metric: str) -> Spec:
 @cache
 def _built(name: str, metric: Metric) -> Spec:
     """Return a chart of metrics that differ in nothing but their title: altair takes its time for each."""
-    found: Spec = _CHARTS[name](metric).to_dict()
+    drawn = _CHARTS[name]() if name in _CHARTS else ACCURACY_CHARTS[name](metric)
+    found: Spec = drawn.to_dict()
     found.pop("config", None)  # altair's own theme
     return found
 

@@ -3,15 +3,13 @@
 The file to mail holds all of them; the server of `asyncbench view` makes each when it is asked for.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from asyncbench.charts import break_rows, half_rows, heat_rows, kind_curves, length_rows
-from asyncbench.page.costs import cost_block
-from asyncbench.page.errors import errors_block
+from asyncbench.charts import break_rows, columnar, half_rows, heat_rows, kind_curves, length_rows
 from asyncbench.page.head import head_block
 from asyncbench.page.loads import loads_block
-from asyncbench.page.over_time import time_block
+from asyncbench.page.measures import cost_block, errors_block, time_block
 from asyncbench.page.ranked import standings_block
 from asyncbench.views import FolderViews
 
@@ -39,10 +37,3 @@ BLOCKS: Final[Mapping[str, Callable[[FolderViews], Values]]] = {
     "errors": errors_block,
     "loads": loads_block,
 }
-
-
-def columnar(rows: Iterable[Mapping[str, Any]]) -> Values:  # Any: text, number, bool or None, by column
-    """Return rows column by column, which is shorter; all of them have the columns of the first."""
-    found = list(rows)
-    names = [*found[0]] if found else []
-    return {"columns": {name: [row[name] for row in found] for name in names}}

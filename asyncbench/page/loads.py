@@ -3,27 +3,33 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from asyncbench.charts import rows_of_loads, uncounted_note
-from asyncbench.reports import load_report_on, providers_on
+from asyncbench.reports import load_report_of, providers_of
 from asyncbench.results import NothingToShowError, answers_by_step, note_of_simulated, steps_in
 from asyncbench.shown import Report, Sheet, safe, safe_note
-from asyncbench.views import Chosen, FolderViews, counted
+from asyncbench.views import FolderViews, open_views
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
+_LOADED: Final = "SELECT 1 FROM attempts WHERE load IS NOT NULL LIMIT 1"
+
 
 def loads_block(views: FolderViews) -> Values:
-    """Return the tables of providers and the charts of loads."""
-    return loads_of(views.chosen)
+    """Return the tables of providers and the charts of loads; each empty where there is nothing to show.
+
+    Answers to a load, which other blocks leave out, are in views of their own, of the same moment.
+    """
+    if views.chosen.loaded or not views.rows(_LOADED):
+        return _loads(views)
+    with open_views(replace(views.chosen, loaded=True), *views.snapshots) as loaded:
+        return _loads(loaded)
 
 
-def loads_of(folder: Chosen) -> Values:
-    """Return the tables of providers and the charts of loads; each empty where there is nothing to show."""
-    of = replace(folder, loaded=True)
-    charts = counted(of, _charts)
-    tables = [] if of.partly else list(_tables(of, said=charts["simulated_load"]))
+def _loads(views: FolderViews) -> Values:
+    charts = _charts(views)
+    tables = [] if views.chosen.partly else list(_tables(views, said=charts["simulated_load"]))
     return charts | {"load_tables": tables}
 
 
@@ -40,10 +46,10 @@ def _charts(views: FolderViews) -> Values:
     }
 
 
-def _tables(folder: Chosen, *, said: str) -> Iterator[Values]:
-    for title, report_on in (("Models as providers", providers_on), ("Rates", load_report_on)):
+def _tables(views: FolderViews, *, said: str) -> Iterator[Values]:
+    for title, report_of in (("Models as providers", providers_of), ("Rates", load_report_of)):
         with suppress(NothingToShowError):
-            yield {"title": title, **_as_values(report_on(folder), said)}
+            yield {"title": title, **_as_values(report_of(views), said)}
 
 
 def _as_values(report: Report, said: str) -> Values:

@@ -211,7 +211,7 @@ def cost_report_on(folder: Folders) -> CostReport:
         ConfigError: it is not a results folder, or its sweep.yaml cannot be read.
         StoreError: what it holds cannot be read.
     """
-    return counted(folder, _cost_report)
+    return counted(folder, cost_report_of)
 
 
 # Right answers that were asked for here: those taken over from another sweep cost nothing here.
@@ -224,7 +224,8 @@ FROM trials GROUP BY GROUPING SETS ((), (model), (suite, task))
 """
 
 
-def _cost_report(views: FolderViews) -> CostReport:
+def cost_report_of(views: FolderViews) -> CostReport:
+    """Return the same of a folder's views."""
     manifest, calls = views.manifest, keep_calls(views)
     costs = call_costs(views)
     trials = {

@@ -225,10 +225,11 @@ def load_report_on(folder: Folders) -> LoadReport:
     of = chosen(folder, loaded=True)
     if of.partly:
         raise ConfigError("--style load measures whole steps. Filter by --models alone.")
-    return counted(of, _load_report)
+    return counted(of, load_report_of)
 
 
-def _load_report(views: FolderViews) -> LoadReport:
+def load_report_of(views: FolderViews) -> LoadReport:
+    """Return the same of views with the answers to a load; raises NothingToShowError likewise."""
     steps, of = steps_in(views), views.chosen
     if not steps:
         raise NothingToShowError(of, f"{of} has no steps of a load. `asyncbench load` measures them.")

@@ -175,10 +175,16 @@ def providers_on(folder: Folders) -> Providers:
         ConfigError: it is not a results folder.
         StoreError: it cannot be read.
     """
-    return counted(replace(chosen(folder), loaded=True), _providers)
+    return counted(replace(chosen(folder), loaded=True), providers_of)
 
 
-def _providers(views: FolderViews) -> Providers:
+def providers_of(views: FolderViews) -> Providers:
+    """Return the same of views with the answers to a load.
+
+    Raises:
+        ConfigError: a filter takes parts of steps.
+        NothingToShowError: there are no calls in real time.
+    """
     if (steps := steps_in(views)) and views.chosen.partly:
         raise ConfigError("--style providers measures whole steps of a load. Filter by --models alone.")
     figures = endpoints_in(views, steps)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from asyncbench.results import BatchUse, FolderReport, batch_notes, batch_uses, note_of_simulated
 from asyncbench.shown import BOUND_BY, Sheet
 from asyncbench.store import LIMITS, WAITS
-from asyncbench.views import Folders, FolderViews, chosen, counted
+from asyncbench.views import BIN_OF_MINUTES, Folders, FolderViews, counted
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
 WORTH_SHOWING: Final = 0.005  # of the time
@@ -107,8 +107,8 @@ class QuotaReport(FolderReport):
 
 
 # Sums of lanes' minutes: of the time in which there was a limit alone, and of what it allows in that time.
-_USES = f"""
-SELECT lane, minute, hour, min(started_at) AS started_at, sum(seconds) AS seconds,
+_SUMS = f"""
+min(started_at) AS started_at, sum(seconds) AS seconds,
     {", ".join(f"sum({name})::BIGINT AS {name}" for name in LIMITS)},
     {
     ", ".join(
@@ -120,8 +120,18 @@ SELECT lane, minute, hour, min(started_at) AS started_at, sum(seconds) AS second
     sum(refused)::BIGINT AS refused, max(most_in_flight) AS most_in_flight,
     arg_max(share, started_at) AS share,
     {", ".join(f"coalesce(sum(waited_for_{name}_s), 0) AS {name}_s" for name in WAITS)}
+"""
+_USES = f"""
+SELECT lane, minute, hour, {_SUMS}
 FROM (SELECT *, row_number() OVER () AS minute, date_trunc('hour', started_at) AS hour FROM lanes)
 GROUP BY GROUPING SETS ((lane), (lane, hour), (lane, minute)) ORDER BY lane, started_at
+"""  # noqa: S608  made of our own words alone
+_OVER_TIME = f"""
+WITH bins AS (SELECT {BIN_OF_MINUTES} AS bin_s FROM (
+    SELECT epoch_ms(max(started_at)) - epoch_ms(min(started_at)) AS span_ms FROM lanes
+))
+SELECT lane, bin_s, epoch_ms(started_at) // (1000 * bin_s) AS bin, {_SUMS}
+FROM lanes, bins GROUP BY ALL ORDER BY lane, bin
 """  # noqa: S608  made of our own words alone
 
 
@@ -132,22 +142,26 @@ def quota_report_on(folder: Folders) -> QuotaReport:
         ConfigError: the folder is not a results folder.
         StoreError: it cannot be read.
     """
+    return counted(folder, quota_of)
 
-    def look(
-        views: FolderViews,
-    ) -> tuple[list[dict[str, Any]], tuple[BatchUse, ...], str]:  # Any: sums of `lanes`
-        note = note_of_simulated(views, known=bool(views.manifest.get("simulated")))
-        return views.table(_USES).to_pylist(), batch_uses(views), note
 
-    rows, batches, note = counted(folder, look)
+def quota_of(views: FolderViews) -> QuotaReport:
+    """Return the same of a folder's views."""
+    rows = views.table(_USES).to_pylist()
     return QuotaReport(
-        batches=batches,
-        folder=str(chosen(folder)),
-        simulated_note=note,
+        batches=batch_uses(views),
+        folder=str(views.chosen),
+        simulated_note=note_of_simulated(views, known=bool(views.manifest.get("simulated"))),
         lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),
         hours=tuple(_use(row) for row in rows if row["hour"] is not None),
         minutes=tuple(_use(row) for row in rows if row["minute"] is not None),
     )
+
+
+def limits_over_time(views: FolderViews) -> Iterator[tuple[int, float, LimitUse]]:
+    """Yield what each lane did in bins that fit the span: when one begins (ms since 1970), its seconds."""
+    for row in views.table(_OVER_TIME).to_pylist():
+        yield 1000 * row["bin_s"] * row["bin"], float(row["bin_s"]), _use(row)
 
 
 def _use(row: Mapping[str, Any]) -> LimitUse:  # Any: sums of `lanes`

@@ -55,16 +55,23 @@ from asyncbench.results.load_steps import (
     steps_in as steps_in,
 )
 from asyncbench.results.minutes import (
+    SHARES as SHARES,
+    TIMED as TIMED,
     CallLoad as CallLoad,
+    FailedCalls as FailedCalls,
     Minute as Minute,
+    TimesOfCalls as TimesOfCalls,
     call_load as call_load,
+    failed_calls as failed_calls,
     minutes_of as minutes_of,
+    times_of_calls as times_of_calls,
 )
 from asyncbench.results.names import (
     Entrant as Entrant,
     finest as finest,
     in_order as in_order,
     names_of as names_of,
+    short_names as short_names,
     shortened as shortened,
     tasks_shown as tasks_shown,
     told_apart as told_apart,
@@ -112,6 +119,10 @@ from asyncbench.results.repricing import (
     TRIAL_COLUMNS as TRIAL_COLUMNS,
     Unpriced as Unpriced,
     repriced as repriced,
+)
+from asyncbench.results.spent import (
+    EntrantSpending as EntrantSpending,
+    spending_by_entrant as spending_by_entrant,
 )
 from asyncbench.results.stopped_cells import (
     STOPPED_MARK as STOPPED_MARK,

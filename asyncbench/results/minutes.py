@@ -1,25 +1,50 @@
-"""A folder's calls over time: latency and throughput by minute, how many at once, how many refused."""
+"""A folder's calls and how long they took: by who was asked, over time, how many at once, how many failed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from asyncbench.errors import ErrorKind
 from asyncbench.records import BATCH
 from asyncbench.results.names import Entrant
-from asyncbench.views import CALLS_IN_REAL_TIME, FolderViews
+from asyncbench.views import BEGAN, CALLS_IN_BINS, CALLS_IN_REAL_TIME, FolderViews
+
+TIMED: Final = {"TTFT": "ttft_s", "latency": "latency_s", "queued": "queued_s"}  # by what it is called
+SHARES: Final = (0.5, 0.9, 0.95, 0.99)  # of the calls, that took no longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minute:
     """The answered calls of one that was asked, which began within some time."""
 
-    name: str  # of the model, with condition and run where it has several, as tables have it
+    entrant: Entrant  # of open trials with an empty run and condition, where the model has several
     at: int  # milliseconds since 1970, UTC: when the time begins
     seconds: float  # how long it is
     calls: int
     p50_s: float | None  # latency, from request sent to last byte
     p95_s: float | None
     output_tokens: int | None  # None: of no call are they known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCalls:
+    """Calls of one that was asked which ended alike, without an answer, and began within some time."""
+
+    entrant: Entrant
+    at: int
+    seconds: float
+    status: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimesOfCalls:
+    """How long the answered calls of one that was asked took, those in batches left out."""
+
+    entrant: Entrant
+    answered: int
+    known: Mapping[str, int]  # of them, by `TIMED`: those whose time is known
+    percentiles: Mapping[str, Sequence[float]]  # seconds at each of `SHARES`; of the known times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +79,14 @@ def call_load(views: FolderViews) -> CallLoad:
     return CallLoad(**counts, most_at_once=int(found["most"]))
 
 
-def minutes_of(views: FolderViews, names: Mapping[Entrant, str]) -> tuple[Minute, ...]:
-    """Return latency and throughput over time, by name and then by time: the view `minutes`.
+def minutes_of(views: FolderViews) -> tuple[Minute, ...]:
+    """Return latency and throughput over time, by entrant and then by time: the view `minutes`.
 
-    Calls of trials that are still open have no condition or run yet: where a model has several, they go by
-    the model's name alone.
+    Bins are of seconds in a short run, of minutes in a night.
     """
-    found = views.rows("SELECT * REPLACE (epoch_ms(began) AS began) FROM minutes")
-    minutes = (
+    return tuple(
         Minute(
-            name=names.get((row["run"], row["model"], row["condition"]), row["model"]),
+            entrant=_entrant(row),
             at=row["began"],
             seconds=60.0 * row["minutes"],
             calls=row["calls"],
@@ -71,6 +94,56 @@ def minutes_of(views: FolderViews, names: Mapping[Entrant, str]) -> tuple[Minute
             p95_s=row["latency_p95_s"],
             output_tokens=row["output_tokens"],
         )
-        for row in found
+        for row in views.rows("SELECT * REPLACE (epoch_ms(began) AS began) FROM minutes")
     )
-    return tuple(sorted(minutes, key=lambda minute: (minute.name, minute.at)))
+
+
+_FAILED = f"""
+{CALLS_IN_BINS}
+SELECT run, model, condition, epoch_ms({BEGAN}) AS at, seconds, status, count(*) AS calls
+FROM calls, bins WHERE status <> 'ok' GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+def failed_calls(views: FolderViews) -> tuple[FailedCalls, ...]:
+    """Return the calls without an answer over time, in the bins of `minutes_of`."""
+    return tuple(
+        FailedCalls(
+            entrant=_entrant(row),
+            at=row["at"],
+            seconds=float(row["seconds"]),
+            status=row["status"],
+            calls=row["calls"],
+        )
+        for row in views.rows(_FAILED)
+    )
+
+
+_TIMES = f"""
+{CALLS_IN_BINS}
+SELECT run, model, condition, count(*) AS answered,
+    {
+    ", ".join(
+        f"count({column}) AS known_{column}, quantile_cont({column}, {list(SHARES)}) AS {column}"
+        for column in TIMED.values()
+    )
+}
+FROM calls WHERE status = 'ok' GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+def times_of_calls(views: FolderViews) -> tuple[TimesOfCalls, ...]:
+    """Return how long answered calls took, by entrant."""
+    return tuple(
+        TimesOfCalls(
+            entrant=_entrant(row),
+            answered=row["answered"],
+            known={name: row[f"known_{column}"] for name, column in TIMED.items()},
+            percentiles={name: row[column] for name, column in TIMED.items() if row[column] is not None},
+        )
+        for row in views.rows(_TIMES)
+    )
+
+
+def _entrant(row: Mapping[str, Any]) -> Entrant:  # Any: of a query
+    return row["run"] or "", row["model"], row["condition"] or ""

@@ -18,7 +18,11 @@ from asyncbench.views.counting import (
     open_views as open_views,
 )
 from asyncbench.views.views import (
+    BEGAN as BEGAN,
+    BIN_OF_MINUTES as BIN_OF_MINUTES,
+    CALLS_IN_BINS as CALLS_IN_BINS,
     CALLS_IN_REAL_TIME as CALLS_IN_REAL_TIME,
+    CALLS_OF_ENTRANTS as CALLS_OF_ENTRANTS,
     USD_STEPS as USD_STEPS,
     VIEWS as VIEWS,
     Sources as Sources,

@@ -81,6 +81,7 @@ class FolderViews:
     chosen: Chosen
     names: Names = field(default_factory=dict)  # of models, where there are several folders
     made: dict[str, Any] = field(default_factory=dict)  # what `once` made, by its name
+    kept: set[str] = field(default_factory=set)  # the tables of `keep`
 
     @property
     def folders(self) -> Iterable[tuple[str, Path]]:
@@ -177,7 +178,9 @@ class FolderViews:
         """Read rows once that several queries count: later queries have them as the table `name`."""
         with self.sources.telling():
             self.add_sums(query)
+            self.connection.unregister(name)
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}", values)
+            self.kept.add(name)
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """Return what is made of these views only once, however many ask for it."""
@@ -189,7 +192,10 @@ class FolderViews:
     def put(self, name: str, rows: pa.Table) -> None:
         """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""
         self.connection.unregister(name)
-        if not self.chosen.plain:
+        if name in self.kept:
+            self.connection.execute(f"DROP TABLE {name}")
+            self.kept.remove(name)
+        elif not self.chosen.plain:
             self.connection.execute(f"DROP VIEW IF EXISTS {name}")
         self.connection.register(name, rows)
 

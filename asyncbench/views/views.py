@@ -105,7 +105,7 @@ CALLS_IN_REAL_TIME = f"(FROM attempts WHERE mode IS DISTINCT FROM '{BATCH}')"
 def _quantiles(column: str) -> str:
     return ", ".join(
         f"quantile_cont({column}, {share}) AS {column.removesuffix('_s')}_p{round(100 * share)}_s"
-        for share in (0.5, 0.95, 0.99)
+        for share in (0.5, 0.9, 0.95, 0.99)
     )
 
 
@@ -118,33 +118,53 @@ SELECT model, provider, count(*) AS answered, count(ttft_s) AS streamed,
 FROM {CALLS_IN_REAL_TIME} WHERE status = 'ok' GROUP BY ALL
 """  # noqa: S608  made of our own words alone
 
-# Latency and throughput over time, by when calls began. A call whose trial is still open has the run and
-# condition of its model where that has one only, else NULL. Trial ids are joined just for the others.
-BINS = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440)  # minutes
-MOST_BINS = 240  # from the first call to the last; longer nights have longer bins
-_FITTING = f"list_filter({list(BINS)}::BIGINT[], lambda bin: span_ms < {MOST_BINS * 60_000} * bin)"
-_LONGEST_BIN = f"{BINS[-1]} * ceil(span_ms / {MOST_BINS * BINS[-1] * 60_000})::BIGINT"
-_MINUTES = f"""
-WITH entrants AS (
+# Every call with the run and condition of its trial. That of a trial that is still open has those of its
+# model where there is one only, else NULL. Trial ids are joined just for models that have several.
+CALLS_OF_ENTRANTS = """
+entrants AS (
     SELECT model, any_value(run) AS run, any_value(condition) AS condition, count(*) AS entrants
     FROM (SELECT DISTINCT run, model, condition FROM trials) GROUP BY model
 ), asked AS (
     SELECT trial_id, run, condition
     FROM trials SEMI JOIN (SELECT model FROM entrants WHERE entrants > 1) USING (model)
-), calls AS MATERIALIZED (
+), entrant_calls AS (
     SELECT coalesce(asked.run, alone.run) AS run, attempts.model,
-        coalesce(asked.condition, alone.condition) AS condition,
-        epoch_ms(started_at) AS began_ms, latency_s, output_tokens
-    FROM {CALLS_IN_REAL_TIME} AS attempts LEFT JOIN asked USING (trial_id)
+        coalesce(asked.condition, alone.condition) AS condition, attempts.* EXCLUDE (model)
+    FROM attempts LEFT JOIN asked USING (trial_id)
         LEFT JOIN (FROM entrants WHERE entrants = 1) AS alone ON alone.model = attempts.model
-    WHERE status = 'ok'
-), span AS (SELECT max(began_ms) - min(began_ms) AS span_ms FROM calls), bins AS (
-    SELECT coalesce(list_min({_FITTING}), {_LONGEST_BIN}) AS minutes FROM span
 )
-SELECT run, model, condition, make_timestamptz(1000 * (began_ms - began_ms % (60_000 * minutes))) AS began,
-    minutes, count(*) AS calls, quantile_cont(latency_s, 0.5) AS latency_p50_s,
+"""
+
+# Latency and throughput over time, by when calls began.
+SHORT_BINS = (1, 2, 5, 10, 15, 30)  # seconds
+BINS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400)  # seconds
+MOST_SHORT_BINS = 60  # from the first call to the last; longer runs have bins of minutes
+MOST_BINS = 240  # likewise; longer nights have longer bins
+
+
+def _fitting(bins: Sequence[int], most: int) -> str:
+    return f"list_min(list_filter({list(bins)}::BIGINT[], lambda bin: span_ms < {1000 * most} * bin))"
+
+
+# seconds, of `span_ms`: as a sum over minutes takes it, and where calls may stand in finer bins
+BIN_OF_MINUTES = f"""coalesce({_fitting(BINS, MOST_BINS)},
+    {BINS[-1]} * ceil(span_ms / {MOST_BINS * BINS[-1] * 1000})::BIGINT)"""
+_BIN = f"coalesce({_fitting(SHORT_BINS, MOST_SHORT_BINS)}, {BIN_OF_MINUTES})"
+CALLS_IN_BINS = f"""
+WITH {CALLS_OF_ENTRANTS}, calls AS MATERIALIZED (
+    SELECT run, model, condition, status, epoch_ms(started_at) AS began_ms,
+        ttft_s, latency_s, queued_s, output_tokens
+    FROM entrant_calls WHERE mode IS DISTINCT FROM '{BATCH}'
+), span AS (SELECT max(began_ms) - min(began_ms) AS span_ms FROM calls),
+bins AS (SELECT {_BIN} AS seconds FROM span)
+"""  # noqa: S608  made of our own words alone
+BEGAN = "make_timestamptz(1000 * (began_ms - began_ms % (1000 * seconds)))"
+_MINUTES = f"""
+{CALLS_IN_BINS}
+SELECT run, model, condition, {BEGAN} AS began, seconds / 60 AS minutes, count(*) AS calls,
+    quantile_cont(latency_s, 0.5) AS latency_p50_s,
     quantile_cont(latency_s, 0.95) AS latency_p95_s, sum(output_tokens)::BIGINT AS output_tokens
-FROM calls, bins GROUP BY ALL ORDER BY ALL
+FROM calls, bins WHERE status = 'ok' GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 SUMS: Mapping[str, str] = {

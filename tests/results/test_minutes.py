@@ -7,7 +7,6 @@ import pytest
 
 from asyncbench.records import Reply
 from asyncbench.results.minutes import minutes_of
-from asyncbench.results.names import names_of
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import ATTEMPTS
 from asyncbench.views.counting import counted
@@ -31,12 +30,13 @@ def minutes(tmp_path):
         ]
         with Store.open(tmp_path / "f", sweep="s"):
             pass
-        names = ("trial_id", "model", "status", "started_at", "latency_s", "output_tokens", "mode")
+        names = ("trial_id", "model", "status", "started_at", "ttft_s", "latency_s", "queued_s")
+        names = (*names, "output_tokens", "mode")
         table = pa.Table.from_pylist(told, pa.schema([ATTEMPTS.field(name) for name in names]))
 
         def count(views):
             views.put("attempts", table)
-            return minutes_of(views, {})
+            return minutes_of(views)
 
         return counted(tmp_path / "f", count)
 
@@ -44,22 +44,26 @@ def minutes(tmp_path):
 
 
 def minutes_on(folder):
-    def found(views):
-        asked = views.rows("SELECT DISTINCT run, model, condition FROM trials")
-        return minutes_of(views, names_of([(row["run"], row["model"], row["condition"]) for row in asked]))
-
-    return counted(folder, found)
+    return counted(folder, minutes_of)
 
 
 def test_calls_are_counted_in_the_minute_in_which_they_began(minutes):
-    first, second = minutes({"after_s": 0}, {"after_s": 59}, {"after_s": 60})
+    first, second, last = minutes({"after_s": 0}, {"after_s": 59}, {"after_s": 60}, {"after_s": 3600})
     assert (first.at, first.calls, first.seconds) == (AT_MS, 2, 60.0)
     assert (second.at, second.calls) == (AT_MS + 60_000, 1)
+    assert last.at == AT_MS + 3_600_000
+
+
+@pytest.mark.parametrize(("span_s", "bin_s"), [(0, 1), (40, 1), (90, 2), (599, 10), (3599, 60), (14_399, 60)])
+def test_a_short_run_has_bins_of_seconds(span_s, bin_s, minutes):
+    found = minutes({"after_s": 0}, {"after_s": span_s})
+    assert {one.seconds for one in found} == {bin_s}
+    assert found[-1].at == AT_MS + 1000 * (span_s - span_s % bin_s)
 
 
 def test_quantiles_are_exact_and_unknown_latencies_left_out(minutes):
     rows = [{"after_s": 0, "latency_s": float(n)} for n in range(1, 6)] + [{"after_s": 1, "latency_s": None}]
-    (minute,) = minutes(*rows)
+    (minute,) = minutes(*(row | {"after_s": 0} for row in rows))
     assert (minute.calls, minute.p50_s) == (6, 3.0)
     assert minute.p95_s == pytest.approx(4.8)
 
@@ -71,10 +75,12 @@ def test_what_nobody_told_is_unknown(minutes):
 
 def test_models_stand_apart_and_each_in_the_order_of_time(minutes):
     rows = [{"model": "b", "after_s": 60}, {"model": "b", "after_s": 0}, {"model": "a", "after_s": 90}]
-    assert [(one.name, one.at - AT_MS) for one in minutes(*rows)] == [
+    rows.append({"model": "c", "after_s": 3600})
+    assert [(one.entrant[1], one.at - AT_MS) for one in minutes(*rows)] == [
         ("a", 60_000),
         ("b", 0),
         ("b", 60_000),
+        ("c", 3_600_000),
     ]
 
 
@@ -91,7 +97,7 @@ def test_no_calls_are_no_minutes(minutes):
     assert minutes() == ()
 
 
-def test_conditions_and_runs_of_a_model_stand_apart_under_the_names_that_tables_have(tmp_path):
+def test_conditions_and_runs_of_a_model_stand_apart(tmp_path):
     asked = [
         Asked(model="a", outcomes="++-"),
         Asked(model="b", outcomes="++-"),
@@ -100,19 +106,23 @@ def test_conditions_and_runs_of_a_model_stand_apart_under_the_names_that_tables_
         Asked(model="c", outcomes="++", run="again"),
     ]
     found = minutes_on(folder_of(tmp_path / "f", asked))
-    assert {one.name: one.calls for one in found} == {
-        "a": 3,
-        "b (plain)": 3,
-        "b (shots)": 1,
-        "c, run again": 2,
-        "c, run night": 1,
+    assert {one.entrant: one.calls for one in found} == {
+        ("night", "a", "plain"): 3,
+        ("night", "b", "plain"): 3,
+        ("night", "b", "shots"): 1,
+        ("again", "c", "plain"): 2,
+        ("night", "c", "plain"): 1,
     }
 
 
-def test_calls_of_trials_that_are_open_go_by_the_models_name(tmp_path):
+def test_calls_of_trials_that_are_open_have_no_run(tmp_path):
     asked = [Asked(model="b", outcomes="+", condition=name) for name in ("plain", "shots")]
     folder = folder_of(tmp_path / "f", asked)
     with Store.open(folder, sweep="s") as store:
         open_one = made.trial(99, alias="b")
         store.keep(made.ended(open_one, Reply(text="1")))
-    assert {one.name for one in minutes_on(folder)} == {"b", "b (plain)", "b (shots)"}
+    assert {one.entrant for one in minutes_on(folder)} == {
+        ("", "b", ""),
+        ("night", "b", "plain"),
+        ("night", "b", "shots"),
+    }

@@ -1,0 +1,131 @@
+"""The blocks `time`, `cost` and `errors`: what was measured beside accuracy."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from asyncbench.charts import (
+    columnar,
+    error_kind_rows,
+    examined_note,
+    failure_rows,
+    frontier_cost,
+    frontier_note,
+    frontier_reasoning,
+    limit_rows,
+    minute_rows,
+    outcome_rows,
+    place_rows,
+    spent_rows,
+    times_rows,
+)
+from asyncbench.results import (
+    OTHER_LATENCY,
+    Asked,
+    EntrantSpending,
+    asked_in,
+    batch_notes,
+    batch_uses,
+    spending_by_entrant,
+)
+from asyncbench.results.anatomy import KINDS, errors_in
+from asyncbench.shown import safe
+from asyncbench.views import FolderViews
+
+Values = dict[str, Any]  # Any: whatever JSON can hold
+Rows = Sequence[Values]
+
+LEFT_OUT: Final = "Throughput and the use of limits leave batches out, too."
+NO_KIND: Final = "none of these"
+
+
+def time_block(views: FolderViews) -> Values:
+    """Return how fast calls were answered, in all and over time; lists without enough points are empty."""
+    asked = asked_in(views)
+    times, minutes = times_rows(views, asked), minute_rows(views, asked)
+    return {
+        "times": times,
+        "minutes": columnar(minutes),
+        "failures": columnar(failure_rows(views, asked)),
+        "quota": columnar(limit_rows(views, asked)),
+        "span": _span(minutes),
+        "notes": [safe(note, most=len(note)) for note in _notes_on_times(times, minutes, asked, views)],
+    }
+
+
+def _span(minutes: Rows) -> Values | None:
+    """Return when the calls of the charts began, and how long a bin is."""
+    if not minutes:
+        return None
+    last = max(minutes, key=lambda row: row["at"])
+    end = last["at"] + round(1000 * last["seconds"])
+    return {"from": min(row["at"] for row in minutes), "to": end, "bin_s": last["seconds"]}
+
+
+def _notes_on_times(times: Rows, minutes: Rows, asked: Asked, views: FolderViews) -> Iterator[str]:
+    if not times:
+        yield "No times of calls are known. Runs record them; imported files do not."
+    elif not minutes:
+        yield "The calls were made within too short a time to show a course."
+    yield from _not_streamed(times, asked)
+    yield from batch_notes(batch_uses(views), f"{OTHER_LATENCY} {LEFT_OUT}")
+
+
+def _not_streamed(times: Rows, asked: Asked) -> Iterator[str]:
+    """Yield of how many calls no first token is known."""
+    streamed = {row["asked"]: row["calls"] for row in times if row["quantity"] == "TTFT"}
+    answered = {row["asked"]: row["answered"] for row in times}
+    lacking = {place: calls - streamed.get(place, 0) for place, calls in answered.items()}
+    calls, whole = sum(lacking.values()), sum(answered.values())
+    if calls == whole and calls:
+        yield "No reply was streamed, so TTFT is unknown."
+    elif calls:
+        models = sum(1 for of_it in lacking.values() if of_it)
+        yield (
+            f"TTFT is of streamed replies: {calls:,} of {whole:,} answered calls were not streamed "
+            f"({models:,} of {len(asked.entrants):,} models)."
+        )
+
+
+def cost_block(views: FolderViews) -> Values:
+    """Return what was spent, and who is as good for less."""
+    spent = spending_by_entrant(views)
+    noted = {name: frontier_note(views, name) for name in ("cost", "reasoning_tokens")}
+    return {
+        "frontier_cost": frontier_cost(views),
+        "frontier_reasoning": frontier_reasoning(views),
+        "compared": {name: note and safe(note, most=len(note)) for name, note in noted.items()},
+        "spent": spent_rows(spent, asked_in(views)),
+        "notes": list(_notes_on_costs(spent)),
+    }
+
+
+def _notes_on_costs(spent: Iterable[EntrantSpending]) -> Iterator[str]:
+    """Yield how many costs are unknown, and why."""
+    found = list(spent)
+    calls, unknown, failed, untold = (
+        sum(getattr(of_it, name) for of_it in found)
+        for name in ("calls", "unknown", "unknown_failed", "unknown_tokens")
+    )
+    if not unknown:
+        return
+    why = {
+        "no price is known": unknown - failed - untold,
+        "the provider told no tokens": untold,
+        "the call failed and may have been billed": failed,
+    }
+    said = "; ".join(f"{count:,}: {cause}" for cause, count in why.items() if count)
+    yield f"The cost of {unknown:,} of {calls:,} calls is unknown, and no sum includes it ({said})."
+
+
+def errors_block(views: FolderViews) -> Values:
+    """Return outcomes, kinds of errors and places of wrong digits."""
+    asked, found = asked_in(views), [*errors_in(views).values()]
+    by_entrant, by_kind = error_kind_rows(found, asked)
+    return {
+        "examined": examined_note(found),
+        "kind_words": {**KINDS, "unclassified": NO_KIND, "others": "the rarer kinds together"},
+        "kinds": by_entrant,
+        "kinds_by_kind": columnar(by_kind),
+        "places": columnar(place_rows(found, asked)),
+        "outcomes": outcome_rows(views, asked),
+    }
