@@ -11,7 +11,6 @@ async function aboutView() {
     ["Filters", "Nothing unlike is added up, so a filter only leaves figures out. A figure that cannot follow a filter says so."],
     ["Cost", "USD, retries included. Trials of unknown cost are left out of means; they never count as free."],
     ["Alignment", "An answer is laid on the expected value by the shortest edit that explains it. Marks tell the edit by colour and by the line under a digit."],
-    ...Object.entries(head.meanings ?? {}),
     ["This page", LIVE
       ? "It comes from `asyncbench view` on this computer, and speaks to nobody else. Each figure is of all trials."
       : `${sample?.rule ?? ""} Everything is inside this file. It loads nothing and sends nothing; its security policy forbids both, whatever a model replied.`],
@@ -23,5 +22,7 @@ async function aboutView() {
     notes.length ? element("section", { class: "card" }, element("h3", {}, "This folder"), element("div", { class: "prose" }, notes.map((words) => noted(words, "p")))) : null,
     element("section", { class: "card" }, element("dl", { class: "prose" }, items.flatMap(([name, words]) => [element("dt", {}, name), noted(words, "dd")]))),
     element("section", { class: "card" }, element("h3", {}, "Keys"), keysList()),
+    element("section", { class: "card" }, element("details", { class: "facts", "data-keep": "meanings" }, element("summary", {}, "What the columns of tables mean"),
+      element("dl", { class: "prose" }, Object.entries(head.meanings).flatMap(([name, words]) => [foreign(name, "dt"), noted(words, "dd")])))),
   ].filter(Boolean);
 }

@@ -99,6 +99,7 @@ const WRONG_FIRST = ["wrong", "no_answer", "truncated", "refused", "failed", "co
 /** Return all answers to a question under one another: the wrong ones first, then as models were asked. */
 function besideCard(trial, all) {
   const shown = [...all].sort((a, b) => WRONG_FIRST.indexOf(a.outcome) - WRONG_FIRST.indexOf(b.outcome) || a.asked - b.asked || a.repeat - b.repeat);
+  const models = new Set(shown.map((one) => one.asked)).size;
   const laid = underOneAnother(trial.expected ?? "", shown.map((one) => one.aligned));
   const rows = shown.map((one, n) => element("tr", { class: one.id === trial.id && "current" },
     element("th", { scope: "row", class: "text" }, element("a", { href: hashOf({ ...state, trial: one.id, beside: "" }) }, whoOf(one.asked)), one.repeat ? ` (repeat ${one.repeat})` : ""),
@@ -109,7 +110,7 @@ function besideCard(trial, all) {
   const table = element("table", { class: "beside" }, element("thead", {}, element("tr", {}, ["model", "outcome", "answer"].map((name) => element("th", { scope: "col", class: "text" }, name)))), element("tbody", {}, top, rows));
   const back = element("a", { class: "button", href: hashOf({ ...state, beside: "" }) }, "‹ Back to the one answer");
   return element("article", { class: "card", "aria-label": "All answers to the question" },
-    element("h3", {}, `${count(new Set(shown.map((one) => one.asked)).size)} models, one question`),
+    element("h3", {}, models === 1 ? "No other model was asked this" : `${count(models)} models, one question`),
     trial.operands ? foreign(trial.operands, "p", { class: "operands" }) : null,
     editLegend(shown.map((one) => one.aligned)), scrolled("All answers to the question", table),
     promptOf(trial), element("p", {}, back));
