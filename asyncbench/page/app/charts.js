@@ -140,9 +140,19 @@ function sized(name, rows, columns, width, whole) {
   for (const asked of copy.params ?? []) if (!asked.select) asked.value = [...new Set(rows.map((row) => row.rate))].sort((a, b) => a - b);
   const spec = { ...(whole < NARROW ? withNarrowNames(copy) : copy), data: { values: rows } };
   if (!panelOf(name)) return { ...spec, width };
+  if (spec.resolve?.scale?.y === "independent") return apart(spec, rows, columns, width);
   const ragged = panelsOf(name, rows).length % columns; // a shared axis would stand under empty places too
   const resolve = ragged ? { ...spec.resolve, axis: { x: "independent" } } : spec.resolve;
   return { ...spec, columns, resolve, spec: { ...spec.spec, width } };
+}
+
+/** Return panels whose names differ as drawings of their own: a facet would take each to have the names of all. */
+function apart({ facet, spec, transform, data, resolve, ...whole }, rows, columns, width) {
+  const { labelFontSize: fontSize, labelFontWeight: fontWeight, labelAnchor: anchor, labelColor: color } = themes[isDark() ? "dark" : "light"].header;
+  const panels = [...Map.groupBy(rows, (row) => row[facet.field])].map(([text, values]) => ({
+    ...spec, title: { text, fontSize, fontWeight, anchor, color, frame: "group", offset: 6 }, data: { values }, transform: [...transform ?? [], ...spec.transform ?? []], width,
+  }));
+  return { ...whole, columns, concat: panels };
 }
 
 /** Return a specification in which models have the colours that they have everywhere. */
