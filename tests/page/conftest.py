@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from asyncbench.page.writing import write_page
+from asyncbench.page import BLOCKS, write_page
+from asyncbench.views import counted
 from tests.page.hostile import make_hostile
 from tests.page.made import make_night
 
@@ -16,6 +17,8 @@ ARGUMENTS = (
     *("--disable-background-networking", "--disable-component-update"),
 )
 DESK = {"width": 1280, "height": 900}
+PHONE: Any = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+AXE = Path(__file__).with_name("axe.min.js").read_text("utf-8")
 
 
 @pytest.fixture(
@@ -39,6 +42,23 @@ def browser() -> Iterator[Any]:
 def night(tmp_path_factory) -> Path:
     """A results folder with its page."""
     return _with_page(make_night(tmp_path_factory.mktemp("page") / "night"))
+
+
+@pytest.fixture(scope="session")
+def blocks(night) -> dict[str, Any]:
+    """The blocks of the night, as Python makes them; rows that are sent by column as rows."""
+    return counted(night, lambda views: {name: unpacked(make(views)) for name, make in BLOCKS.items()})
+
+
+def unpacked(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [unpacked(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if [*value] == ["columns"]:
+        names, columns = [*value["columns"]], value["columns"].values()
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return {name: unpacked(one) for name, one in value.items()}
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +103,11 @@ class Opened:
 
     def open(self, folder: Path, hash_: str = "") -> "Opened":
         self.page.goto(f"{(folder / 'report.html').as_uri()}{hash_}")
-        self.page.wait_for_selector("html[data-ready]")
+        return self.settled()
+
+    def settled(self) -> "Opened":
+        """Wait until what is looked at is shown and drawn."""
+        self.page.wait_for_selector("html[data-ready][data-drawn]", state="attached")
         return self
 
     def again(self, hash_: str = "") -> "Opened":
@@ -91,29 +115,67 @@ class Opened:
         self.told.clear()
         self.page.evaluate(
             """hash => {
-                for (const box of document.querySelectorAll("details.choice[open]")) box.open = false;
+                for (const box of document.querySelectorAll("details[open]:not(#filter-box)")) box.open = false;
                 document.activeElement.blur();
                 history.replaceState(null, "", hash || location.pathname);
                 dispatchEvent(new PopStateEvent("popstate"));
             }""",
             hash_,
         )
-        return self
+        return self.settled()
 
-    def view(self, name: str) -> None:
+    def view(self, name: str) -> "Opened":
         self.page.click(f"#tabs a[data-view={name}]")
+        return self.settled()
 
-    def rows(self, chart: str, nth: int = 0) -> list[dict[str, Any]]:
+    def rows(self, chart: str) -> list[dict[str, Any]]:
         """Return the rows that a chart was drawn from, once it is drawn."""
-        card = self.page.locator(f"[data-chart={chart}]").nth(nth)
-        card.locator("svg").first.wait_for(state="attached")
-        found: list[dict[str, Any]] = card.locator(".chart").evaluate("holder => holder.drawn.rows")
+        self.settled()
+        card = self.page.locator(f"[data-chart={chart}]")
+        assert card.locator("svg").count() == 1
+        found: list[dict[str, Any]] = card.locator(".chart").evaluate("holder => holder.toDraw.rows")
         return found
 
-    def tile(self, name: str) -> str:
-        return str(
-            self.page.locator(".tile", has=self.page.get_by_text(name, exact=True)).locator("dd").inner_text()
+    def heat(self, card: str) -> dict[tuple[str, str], str]:
+        """Return a table of tasks and models: the figure of each cell, "" where there is none."""
+        table = self.page.locator(f"#{card} table")
+        models = table.locator("thead th:not(:first-child)").all_inner_texts()
+        return {
+            (line.locator("th").inner_text(), model): cell
+            for line in table.locator("tbody tr").all()
+            for model, cell in zip(
+                models,
+                line.locator("td").evaluate_all(
+                    "all => all.map((cell) => cell.querySelector('a')?.textContent ?? '')"
+                ),
+                strict=True,
+            )
+        }
+
+    def found(self) -> int:
+        """Return how many answers the list has."""
+        return int(self.page.inner_text("#found").partition(" ")[0].replace(",", ""))
+
+    def only(self, choice: str, value: str) -> "Opened":
+        """Press "only" beside a value of a filter."""
+        self.page.click(f"[data-choice={choice}] > summary")
+        self.page.click(f'[data-choice={choice}] li:has(input[value="{value}"]) .only')
+        self.settled()
+        self.page.keyboard.press("Escape")
+        return self
+
+    def axe(self) -> list[str]:
+        """Return what axe-core finds that is serious, as its rule and the elements."""
+        if not self.page.evaluate("typeof axe === 'object'"):
+            self.page.evaluate(AXE)  # not a script element: the policy refuses those
+        found = self.page.evaluate(
+            "axe.run(document, {resultTypes: ['violations']}).then((result) => result.violations)"
         )
+        return [
+            f"{rule['id']}: {[node['target'] for node in rule['nodes'][:3]]}"
+            for rule in found
+            if rule["impact"] in ("serious", "critical")
+        ]
 
 
 @pytest.fixture

@@ -168,10 +168,16 @@ async function readHead() {
   const mark = document.getElementById("mark");
   mark.hidden = !head.mark;
   mark.classList.toggle("simulated", head.mark === "SIMULATED");
-  if (head.mark) mark.replaceChildren(element("b", {}, head.mark), " ", element("span", {}, noted(head.mark_words.replace(/^(SIMULATED|RECORDED)[.:]?\s*/, ""))));
+  if (head.mark) mark.replaceChildren(element("b", {}, head.mark), " ", noted(markWords()));
   buildTabs();
   const sample = LIVE ? null : await source.block("sample");
   document.getElementById("foot").replaceChildren(foreign(`Made by asyncbench ${head.version} on ${moment(head.made_at)}. ${sample?.rule ?? ""}`));
+}
+
+/** Return what the mark means, without the word itself. */
+function markWords() {
+  const words = head.mark_words.replace(/^(SIMULATED|RECORDED)[.:]?\s*/, "");
+  return words.slice(0, 1).toUpperCase() + words.slice(1);
 }
 
 async function start() {

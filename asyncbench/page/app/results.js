@@ -48,7 +48,7 @@ function standingsCard({ rankings, rules }) {
   const follows = ranking.suite === null || state.suite === null ? { kinds: false, lengths: false } : { kinds: OF_KINDS.slice(1).every((key) => state[key] === null), lengths: false };
   const query = (row) => ({ asked: row.asked, ...ofRanking(ranking) });
   const card = chartCard("dots", lines, {
-    title: "All models on the same problems", about: ranking.words || (rankings.length > 1 ? "" : ranking.title), tools: rankingField(rankings, ranking),
+    title: "All models on the same problems", about: ranking.words || (rankings.length > 1 ? "" : ranking.title), tools: element("div", {}, rankingField(rankings, ranking) ?? "", coloursOfBy() ?? ""),
     note: unfollowed(follows) || null, query, fewest: 1, prepare: byModel,
   });
   card.id = "standings";
@@ -62,6 +62,16 @@ function byModel(lines) {
   if (!state.by) return rows;
   const best = new Map([...Map.groupBy(rows, (row) => row.model)].map(([model, those]) => [model, Math.min(...those.map((row) => row.place))]));
   return rows.map((row) => ({ ...row, place: best.get(row.model) })).sort((a, b) => a.place - b.place);
+}
+
+/** Return which value of what was varied has which colour; models have theirs beside their names. */
+function coloursOfBy() {
+  if (!state.by) return null;
+  return element("ul", { class: "legend", "aria-label": `Colours: ${BY_WORDS[state.by]}` }, valuesOf(state.by).map((value, n) => {
+    const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
+    swatch.style.setProperty("background", paletteAt(n));
+    return element("li", {}, swatch, foreign(value || UNNAMED[state.by] || "none"));
+  }));
 }
 
 /** Return what of a query a ranking is over. */
@@ -167,9 +177,11 @@ function breaksCard({ rows, halves }) {
   return element("section", { class: "card hero", id: "breaks" }, element("h3", {}, "Where each breaks"), card, at);
 }
 
-/** Return rows of curves; by what was varied, a panel is of one kind and model, and a line of a value. */
+/** Return rows of curves; by what was varied, a panel is of one kind and model in which it varies, a line of a value. */
 function curveRows(rows) {
-  return named(rows).map((row) => (state.by ? { ...row, task: `${row.task} · ${row.model}`, model: row.value_of } : row));
+  if (!state.by) return named(rows);
+  const varied = new Set([...Map.groupBy(head.entrants, (one) => one.model)].filter(([, those]) => new Set(those.map((one) => valueOf(one, state.by))).size > 1).map(([model]) => model));
+  return named(rows.filter((row) => varied.has(head.entrants[row.asked].model))).map((row) => ({ ...row, task: `${row.task} · ${row.model}`, model: row.value_of }));
 }
 
 function sparsePanels(rows) {

@@ -1,0 +1,109 @@
+"""For everybody: by keyboard alone, on a phone, in the dark, on paper, and as axe-core judges it."""
+
+import pytest
+
+from tests.page.conftest import PHONE
+
+VIEWS = ("results", "answers", "errors", "time", "cost", "about")
+GROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+def test_everything_is_reached_by_keyboard_and_shows_where_it_is(night, opened):
+    page = opened(night)
+    reached = []
+    for _ in range(24):
+        page.page.keyboard.press("Tab")
+        reached.append(
+            page.page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()")
+        )
+        assert page.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", (
+            reached[-1]
+        )
+    assert reached[:4] == ["Skip to the results", "help", "theme", "Results"]
+    assert "About" in reached
+    assert {"by", "over", "from", "to"} <= set(reached)
+    page.page.focus("[data-choice=model] > summary")
+    page.page.keyboard.press("Enter")
+    page.page.keyboard.press("Tab")  # all
+    page.page.keyboard.press("Tab")  # the first box
+    page.page.keyboard.press("Space")
+    page.settled()
+    assert page.page.inner_text("[data-choice=model] .chosen") == "2 of 3"
+    page.page.keyboard.press("Tab")  # only
+    page.page.keyboard.press("Enter")
+    page.settled()
+    assert page.page.inner_text("[data-choice=model] .chosen") == "large"
+    page.page.keyboard.press("Escape")
+    assert not page.page.is_visible("[data-choice=model] fieldset")
+    page.page.focus("#tabs a[data-view=answers]")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("#trial-list li")
+    assert page.told == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(night, opened, scheme):
+    page = opened(night, color_scheme=scheme)
+    for view in VIEWS:
+        page.view(view)
+        assert page.axe() == [], view
+    page.again("#view=answers&outcome=wrong&suite=nupa&beside=yes")
+    assert page.axe() == []
+    assert page.told == []
+
+
+def test_on_a_phone_no_view_is_wider_than_the_screen_and_tables_keep_their_names(simulated, opened):
+    page = opened(simulated, **PHONE)
+    table = page.page.locator("#heat .scroll")
+    table.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
+    for shown in ("tbody th", "tbody td:last-child"):
+        box = table.locator(shown).first.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    assert table.evaluate("one => one.scrollWidth - one.clientWidth") <= 0  # four models fit
+    for view in VIEWS:
+        page.view(view)
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= 390, view
+        assert page.page.locator("#mark").is_visible()
+        for drawing in page.page.locator("[data-chart] svg").all():
+            box = drawing.bounding_box()
+            assert box["x"] + box["width"] <= 395, view
+    assert page.told == []
+
+
+def test_colours_follow_the_system_until_they_are_chosen(night, opened):
+    page = opened(night, color_scheme="dark")
+    grounds = [page.page.evaluate(GROUND)]
+    dark = {row["colour"] for row in page.rows("dots")}
+    page.page.emulate_media(color_scheme="light")
+    page.page.wait_for_selector("html[data-theme=light]")
+    page.settled()
+    assert {row["colour"] for row in page.rows("dots")}.isdisjoint(dark)
+    grounds.append(page.page.evaluate(GROUND))
+    page.page.click("#theme")
+    assert page.page.get_attribute("html", "data-theme") == "dark"
+    page.page.emulate_media(color_scheme="dark")
+    page.page.click("#theme")
+    assert page.page.get_attribute("html", "data-theme") == "light"
+    page.settled()
+    assert page.page.evaluate(GROUND) == grounds[1] != grounds[0]
+    assert page.told == []
+
+
+def test_on_paper_there_are_results_and_no_controls(simulated, opened):
+    page = opened(simulated, color_scheme="dark")
+    page.page.emulate_media(media="print")
+    page.page.wait_for_selector("html[data-theme=light]")
+    page.settled()
+    for hidden in ("#filters", "#tabs", "#theme", "#help", "#metric"):
+        assert not page.page.is_visible(hidden)
+    for shown in ("#mark", "#view .finding", "#heat table", "[data-chart=dots] svg"):
+        assert page.page.is_visible(shown)
+    assert len(page.page.pdf()) > 10_000
+    assert page.told == []
+
+
+def test_who_wants_no_motion_has_none(night, opened):
+    page = opened(night, reduced_motion="reduce")
+    moving = "[...document.querySelectorAll('*')].filter((one) => parseFloat(getComputedStyle(one).transitionDuration) > 0)"
+    assert page.page.evaluate(f"{moving}.length") == 0
