@@ -115,7 +115,8 @@ class Opened:
         self.told.clear()
         self.page.evaluate(
             """hash => {
-                for (const box of document.querySelectorAll("details[open]:not(#filter-box)")) box.open = false;
+                const open = document.querySelectorAll("details[open]:not(#filter-box)");
+                for (const box of open) box.open = false;
                 document.activeElement.blur();
                 history.replaceState(null, "", hash || location.pathname);
                 dispatchEvent(new PopStateEvent("popstate"));

@@ -1,4 +1,4 @@
-"""Answers: found by what is asked, walked by keys, laid on the expected value, and side by side by question."""
+"""Answers: found by what is asked, walked by keys, laid on the expected value, side by side by question."""
 
 from asyncbench import sql
 from asyncbench.page import write_page
@@ -100,7 +100,7 @@ def test_a_question_shows_all_answers_under_one_another_the_wrong_ones_first(at_
     assert page.told == []
 
 
-def test_a_kind_of_error_and_a_place_of_a_digit_open_their_answers(at_night, blocks):
+def test_a_kind_of_error_and_a_place_of_a_digit_open_their_answers(at_night):
     page = at_night("#view=errors")
     drawn = page.heat("kinds")
     assert drawn

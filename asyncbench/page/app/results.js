@@ -30,7 +30,7 @@ function notesOf(notes, role = null) {
 // ── who is better ───────────────────────────────────────────────────────────────────────────
 
 function keyOf(ranking) {
-  return [ranking.suite ?? "", ranking.kind ?? ""].join("|").replace(/\|$/, "");
+  return [ranking.suite ?? "", ranking.kind ?? "", ranking.alone ? "alone" : ""].join("|").replace(/\|+$/, "");
 }
 
 /** Return the ranking that is looked at: the one picked, else that of the one suite chosen, else the first. */
@@ -49,7 +49,7 @@ function standingsCard({ rankings, rules }) {
   const query = (row) => ({ asked: row.asked, ...ofRanking(ranking) });
   const card = chartCard("dots", lines, {
     title: "All models on the same problems", about: ranking.words || (rankings.length > 1 ? "" : ranking.title), tools: element("div", {}, rankingField(rankings, ranking) ?? "", coloursOfBy() ?? ""),
-    note: unfollowed(follows) || null, query, fewest: 1, prepare: byModel,
+    note: unfollowed(follows) || null, query, fewest: ranking.alone ? 3 : 1, prepare: ranking.alone ? unranked : byModel,
   });
   card.id = "standings";
   card.append(standingsTable(ranking, lines, query, rules), ...[pairsBox(ranking)].filter(Boolean));
@@ -62,6 +62,11 @@ function byModel(lines) {
   if (!state.by) return rows;
   const best = new Map([...Map.groupBy(rows, (row) => row.model)].map(([model, those]) => [model, Math.min(...those.map((row) => row.place))]));
   return rows.map((row) => ({ ...row, place: best.get(row.model) })).sort((a, b) => a.place - b.place);
+}
+
+/** Return rows of those who are not compared with one another: without a rank. */
+function unranked(lines) {
+  return named(lines).map((row) => ({ ...row, place: " " }));
 }
 
 /** Return which value of what was varied has which colour; models have theirs beside their names. */
@@ -115,10 +120,10 @@ function inTwo(length) {
 function standingsTable(ranking, lines, query, rules) {
   const said = (cell) => lines.some((line) => !["–", "unknown", "0"].includes(cell(line)));
   const told = standingColumns(head.headings).filter(([, cell]) => said(cell));
-  const ranked = lines.some((line) => (line.place ?? null) !== null);
+  const ranked = !ranking.alone;
   const names = [...ranked ? ["rank"] : [], "model", ...told.map(([name]) => name)];
   const rows = lines.map((line, n) => element("tr", { class: n > 0 && ranked && lines[n - 1].place !== line.place && "tie" },
-    ranked ? element("td", { class: "rank" }, line.place === null ? "–" : String(line.place)) : null,
+    ranked ? element("td", { class: "rank" }, String(line.place)) : null,
     element("th", { scope: "row", class: "text" }, answersLink(query(line), whoOf(line.asked))),
     told.map(([, cell]) => element("td", {}, cell(line)))));
   return element("details", { class: "facts", "data-keep": "standings as a table" }, element("summary", {}, "Standings as a table"),
