@@ -24,7 +24,7 @@ from asyncbench.results import (
     note_of_simulated,
     steps_in,
 )
-from asyncbench.results.anatomy import errors_in
+from asyncbench.results.anatomy import examined_in
 from asyncbench.views import Folders, FolderViews, chosen, counted
 
 LONGEST_NAME: Final = 60  # characters of a file's name
@@ -139,7 +139,7 @@ def _frontiers(found: _Material) -> Iterator[Picture]:
 
 
 def _errors(found: _Material) -> Iterator[Picture]:
-    groups = [group for group in errors_in(found.views).values() if group.wrong or group.unread]
+    groups = [group for group in examined_in(found.views).values() if group.wrong or group.unread]
     note = examined_note(groups)
     by_entrant, _ = error_kind_rows(groups, found.asked)
     yield Picture(

@@ -18,7 +18,7 @@ from asyncbench.live.looks import Holding, LiveLook, state_of, take_look
 from asyncbench.live.running import Now, RunFigures, is_running, now_in, run_figures
 from asyncbench.page import BLOCKS
 from asyncbench.results import asked_in
-from asyncbench.results.anatomy import errors_in
+from asyncbench.results.anatomy import examined_in
 from asyncbench.store import LOOKS, MovedError, encode_json
 from asyncbench.views import Chosen, FolderViews
 
@@ -157,7 +157,7 @@ class LiveCounts:
                 look.read_index(views, asked)
                 self._show(look)
                 self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN])
-                findings = errors_in(views).values()
+                findings = examined_in(views).values()
                 look.examined = [answer for group in findings for answer in group.answers]
                 look.compare_graders(views)
             finally:

@@ -27,7 +27,7 @@ from asyncbench.results import (
     batch_uses,
     spending_by_entrant,
 )
-from asyncbench.results.anatomy import KINDS, errors_in
+from asyncbench.results.anatomy import KINDS, examined_in
 from asyncbench.shown import safe
 from asyncbench.views import FolderViews
 
@@ -119,7 +119,7 @@ def _notes_on_costs(spent: Iterable[EntrantSpending]) -> Iterator[str]:
 
 def errors_block(views: FolderViews) -> Values:
     """Return outcomes, kinds of errors and places of wrong digits."""
-    asked, found = asked_in(views), [*errors_in(views).values()]
+    asked, found = asked_in(views), [*examined_in(views).values()]
     by_entrant, by_kind = error_kind_rows(found, asked)
     return {
         "examined": examined_note(found),

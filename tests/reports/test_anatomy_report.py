@@ -21,7 +21,7 @@ from asyncbench.reports.cost_of_right_answers import Worth, best, frontier, wort
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings import standings_on
-from asyncbench.results.anatomy import KINDS, Error, counts as rule
+from asyncbench.results.anatomy import KINDS, counts as rule
 from asyncbench.results.anatomy.carries import CARRIES, GROUP, carries_of
 from asyncbench.results.anatomy.counts import (
     MOST_TEXT,
@@ -249,7 +249,7 @@ def test_replies_are_not_held_together(problems, tmp_path):
 def test_examples_are_the_first_by_trial_id_in_whatever_order_they_are_read():
     found = ErrorFindings(group=("r",) * len(GROUP))
     for n in (5, 3, 1, 4, 2):
-        found.add(Error(kind="empty"), WrongExample(f"{n}", (), "1", None, ""))
+        found.keep("empty", WrongExample(f"{n}", (), "1", None, ""))
     assert [one.trial_id for one in found.examples["empty"]] == ["1", "2", "3"]
 
 

@@ -13,6 +13,7 @@ from asyncbench.results.anatomy.counts import (
     WrongExample as WrongExample,
     error_of as error_of,
     errors_in as errors_in,
+    examined_in as examined_in,
     kinds_of as kinds_of,
     most_of_a_group as most_of_a_group,
     type_of as type_of,

@@ -74,7 +74,8 @@ def _by_operands(pair: NumberPair) -> Iterator[str]:
     left, right = pair.operands
     if pair.read and pair.read in (left, right, -left, -right):
         yield "operand_echoed"
-    if abs(pair.read) in _other_results(pair, left, right):
+    read = abs(pair.read)
+    if read and read != abs(pair.true) and read in _other_results(pair, abs(left), abs(right)):
         yield "other_operation"
     if pair.sign in ("+", "-"):
         second = right if pair.sign == "+" else -right
@@ -86,16 +87,17 @@ def _by_operands(pair: NumberPair) -> Iterator[str]:
         yield "operand_miscopied"
 
 
-def _other_results(pair: NumberPair, left: int, right: int) -> set[int]:
-    """Return the sizes of what the other operations make of the operands, in units, 0 left out."""
+def _other_results(pair: NumberPair, left: int, right: int) -> Iterator[int]:
+    """Yield the sizes of what the operations make of operands of these sizes, in units."""
+    yield left + right
+    yield abs(left - right)
     unit = 10 ** abs(pair.places)
-    product = abs(left * right)
-    found = {abs(left + right), abs(left - right)}
-    found.add(product // unit if pair.places >= 0 else product * unit)
+    yield left * right // unit if pair.places >= 0 else left * right * unit
     for over, under in ((left, right), (right, left)):
         if under and pair.places >= 0:
-            found |= {abs(over * unit) // abs(under), abs(over) // abs(under) * unit, abs(over) % abs(under)}
-    return found - {0, abs(pair.true)}
+            yield over * unit // under
+            yield over // under * unit
+            yield over % under
 
 
 def _is_misaligned(read: int, left: int, second: int) -> bool:
@@ -131,7 +133,7 @@ def _by_digits(pair: NumberPair) -> Iterator[str]:
     true, read = pair.true_digits, pair.read_digits
     if _is_reversed(true, read):
         yield "reversed"
-    if one := slip(true, read) or slip(*_pointed(pair)):
+    if one := slip(true, read) or (slip(*_pointed(pair)) if pair.places > 0 else None):
         yield one
     if end := missing_end(true, read):
         yield end
@@ -154,8 +156,6 @@ def _is_reversed(true: str, read: str) -> bool:
 
 def _pointed(pair: NumberPair) -> tuple[str, str]:
     """Return both with their points and without zeros at the end: 12.34 and 12.4 differ by one digit."""
-    if pair.places <= 0:
-        return pair.true_digits, pair.read_digits
     cut = -pair.places
     return (
         f"{pair.true_digits[:cut]}.{pair.true_digits[cut:].rstrip('0')}",

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from asyncbench.results.anatomy.numbers import carries_and_chain, sign_of, whole_operands
 from asyncbench.stats import Proportion
@@ -39,25 +40,30 @@ class CarryBin:
     right: Proportion  # of the trials with a reply
 
 
-def problems_of(views: FolderViews, wanted: set[str]) -> tuple[dict[str, CarryProblem], pa.Table]:
-    """Return the problems of these ids, and carries and longest chain of sums by problem_id.
+def problems_of(views: FolderViews, wanted: set[str]) -> dict[str, CarryProblem]:
+    """Return the problems of these ids.
 
     Raises:
         ProblemSetError: one of the folders' copies of the problems is damaged.
     """
-    problems: dict[str, CarryProblem] = {}
+    columns = ["problem_id", "answer_type", "operands"]
+    batches = views.problems(columns, pc.field("problem_id").isin(pa.array(wanted, pa.string())))
+    return {
+        problem_id: CarryProblem(answer_type, tuple(operands))
+        for batch in batches
+        for problem_id, answer_type, operands in zip(*map(pa.Array.to_pylist, batch.columns), strict=True)
+    }
+
+
+def carried_in(views: FolderViews) -> pa.Table:
+    """Return carries and longest chain of sums by problem_id; raises as `problems_of` does."""
     carried: dict[str, tuple[int, int]] = {}
-    columns = ["problem_id", "task", "answer_type", "operands"]
-    for batch in views.problems(columns):
-        for problem_id, task, answer_type, operands in zip(
-            *(column.to_pylist() for column in batch.columns), strict=True
-        ):
-            if problem_id in wanted:
-                problems[problem_id] = CarryProblem(answer_type, tuple(operands))
+    for batch in views.problems(["problem_id", "task", "operands"]):
+        for problem_id, task, operands in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
             if len(carried) < MOST_PROBLEMS and (found := carries_of(task, operands)):
                 carried[problem_id] = found
     numbers = list(zip(*carried.values(), strict=True)) or [(), ()]
-    return problems, pa.table(
+    return pa.table(
         {
             "problem_id": pa.array(list(carried), pa.string()),
             "carries": pa.array(numbers[0], pa.int32()),

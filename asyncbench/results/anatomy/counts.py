@@ -19,6 +19,7 @@ from asyncbench.results.anatomy.carries import (
     CarryProblem,
     Group,
     bins_by_group,
+    carried_in,
     problems_of,
 )
 from asyncbench.results.anatomy.error import MOST_PLACES, Error, anatomy
@@ -67,7 +68,11 @@ class ExaminedAnswer(NamedTuple):
     trial_id: str
     kind: str
     wrong_from_left: tuple[int, ...]  # digits of the truth: 1 is the first,
-    wrong_from_right: tuple[int, ...]  # and 1 the last
+    wrong_from_right: tuple[int, ...]  # and 1 the last; none where no answer was read
+
+
+def _most_of(kind: str) -> int:
+    return MOST_UNCLASSIFIED if kind == UNCLASSIFIED else MOST_EXAMPLES
 
 
 def _place(kind: str) -> tuple[int, str]:
@@ -96,17 +101,25 @@ class ErrorFindings:
     examples: dict[str, list[WrongExample]] = field(default_factory=dict)
     answers: list[ExaminedAnswer] = field(default_factory=list)  # all that were examined
 
-    def add(self, error: Error, example: WrongExample) -> None:
+    def wants(self, kind: str, trial_id: str) -> bool:
+        """Return whether an answer of this kind is one of the first by trial_id, which are the examples."""
+        kept = self.examples.get(kind, [])
+        return len(kept) < _most_of(kind) or trial_id < kept[-1].trial_id
+
+    def keep(self, kind: str, example: WrongExample) -> None:
+        """Take an example, and let go of those that it is before."""
+        kept = self.examples.setdefault(kind, [])
+        insort(kept, example, key=attrgetter("trial_id"))
+        del kept[_most_of(kind) :]
+
+    def add(self, trial_id: str, error: Error) -> None:
         """Count one examined answer."""
         self.examined += 1
-        places = error.wrong_from_left, error.wrong_from_right
-        self.answers.append(ExaminedAnswer(example.trial_id, error.kind, *places))
+        self.answers.append(
+            ExaminedAnswer(trial_id, error.kind, error.wrong_from_left, error.wrong_from_right)
+        )
         self.kinds[error.kind] += 1
         self.flags.update(error.flags)
-        most = MOST_UNCLASSIFIED if error.kind == UNCLASSIFIED else MOST_EXAMPLES
-        kept = self.examples.setdefault(error.kind, [])
-        insort(kept, example, key=attrgetter("trial_id"))
-        del kept[most:]
         if error.length_error is None:
             return
         self.compared += 1
@@ -134,30 +147,41 @@ class ErrorFindings:
 def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
     """Return what was found out about a folder's trials, by group.
 
-    Replies are read a few at a time, and no more of them is kept than the examples show.
-
     Raises:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    return views.once("errors", lambda: _found_in(views))
+    return views.once("errors", lambda: _with_carries(views))
 
 
-def _found_in(views: FolderViews) -> dict[Group, ErrorFindings]:
+def _with_carries(views: FolderViews) -> dict[Group, ErrorFindings]:
+    found = dict(examined_in(views))
+    for group, (by_carries, by_chain) in bins_by_group(views, carried_in(views)).items():
+        found[group] = replace(found[group], by_carries=by_carries, by_chain=by_chain)
+    return found
+
+
+def examined_in(views: FolderViews) -> Mapping[Group, ErrorFindings]:
+    """Return the same without bins by carries, for which all trials are read once more.
+
+    Replies are read a few at a time, and no more of them is kept than the examples show.
+    """
+    return views.once("examined", lambda: _examined(views))
+
+
+def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:
     views.keep("errors", OUTCOMES)
     found = {
         group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["unread"])
         for row in views.rows(f"SELECT {_GROUP}, wrong, unread FROM errors ORDER BY ALL")  # noqa: S608  our words
     }
     examined = {row["trial_id"]: row for row in examined_of(views, most_of_a_group(found.values()))}
-    problems, carried = problems_of(views, {row["problem_id"] for row in examined.values()})
+    problems = problems_of(views, {row["problem_id"] for row in examined.values()})
     for batch in views.of_trials("trials", _TEXTS, list(examined)):
         replies = batch["reply_text"]
         for place, row in enumerate(batch.drop_columns("reply_text").to_pylist()):
             whole = {**row, "reply_text": replies[place].as_py(), **examined[row["trial_id"]]}
             _examine(whole, problems.get(whole["problem_id"]), found[group_of(whole)])
-    for group, bins in bins_by_group(views, carried).items():
-        found[group].by_carries, found[group].by_chain = bins
     return {group: findings.in_order() for group, findings in found.items()}
 
 
@@ -179,16 +203,20 @@ def most_of_a_group(findings: Iterable[ErrorFindings]) -> int:
 
 def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFindings) -> None:
     known = problem or CarryProblem(None, ())
+    error = error_of(row, answer_type=known.answer_type, operands=known.operands)
+    into.add(row["trial_id"], error)
+    if into.wants(error.kind, row["trial_id"]):
+        into.keep(error.kind, _example(row, known.operands))
+
+
+def _example(row: Mapping[str, Any], operands: Sequence[str]) -> WrongExample:
     answer = row["answer"]
-    into.add(
-        error_of(row, answer_type=known.answer_type, operands=known.operands),
-        WrongExample(
-            trial_id=row["trial_id"],
-            operands=tuple(one[:MOST_TEXT] for one in known.operands),
-            expected=row["expected"][:MOST_TEXT],
-            answer=None if answer is None else answer[:MOST_TEXT],
-            reply=(row["reply_text"] or "")[-MOST_TEXT:],
-        ),
+    return WrongExample(
+        trial_id=row["trial_id"],
+        operands=tuple(one[:MOST_TEXT] for one in operands),
+        expected=row["expected"][:MOST_TEXT],
+        answer=None if answer is None else answer[:MOST_TEXT],
+        reply=(row["reply_text"] or "")[-MOST_TEXT:],
     )
 
 

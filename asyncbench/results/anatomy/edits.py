@@ -1,5 +1,7 @@
 """How one text became another: by one slip of the pen, or by which of its ends are right."""
 
+from operator import ne
+
 
 def same_at_start(one: str, other: str) -> int:
     """Return how many characters both begin with."""
@@ -66,7 +68,7 @@ def wrong_run(true: str, read: str) -> str | None:
     if len(true) != len(read):
         half = 2 * (front + back) >= max(len(true), len(read)) and front and back
         return ("digits_extra" if len(read) > len(true) else "digits_missing") if half else None
-    wrong = sum(one != other for one, other in zip(true, read, strict=True))
+    wrong = sum(map(ne, true, read))
     if not wrong or 2 * wrong > len(true):
         return None
     if front + back + wrong < len(true):

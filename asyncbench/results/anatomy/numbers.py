@@ -4,13 +4,14 @@ Sums are done as by hand: digits stand with the units first, as one writes them 
 smaller number from the larger; its borrows are counted as carries are.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from asyncbench.suites import EXACT, exact
+from asyncbench.suites import exact
 
 MOST_DIGITS: Final = 2000  # of numbers that are compared
 _MORE_PLACES: Final = 20  # in operands than in the truth
@@ -23,15 +24,7 @@ class Columns:
     upper: tuple[int, ...]  # digits, units first; of a subtraction the larger number
     lower: tuple[int, ...]  # as many
     borrows: bool  # a subtraction
-
-    @property
-    def carried(self) -> tuple[bool, ...]:
-        """Whether a carry or borrow leaves each column."""
-        found, carry = [], False
-        for upper, lower in zip(self.upper, self.lower, strict=True):
-            carry = upper - lower - carry < 0 if self.borrows else upper + lower + carry > 9
-            found.append(carry)
-        return tuple(found)
+    carried: tuple[bool, ...]  # whether a carry or borrow leaves each column
 
     def alone(self) -> list[int]:
         """Return what each column makes by itself: a sum, or the distance of its digits."""
@@ -61,8 +54,13 @@ class Columns:
 def columns_of(left: int, right: int) -> Columns:
     """Return left + right under each other; where their signs differ, it is a subtraction."""
     upper, lower, borrows = _under_each_other(left, right)
-    above, below = str(upper)[::-1], str(lower)[::-1].ljust(len(str(upper)), "0")
-    return Columns(tuple(map(int, above)), tuple(map(int, below)), borrows)
+    written = str(upper)
+    above, below = (tuple(map(int, text[::-1])) for text in (written, str(lower).rjust(len(written), "0")))
+    carried, carry = [], False
+    for one, other in zip(above, below, strict=True):
+        carry = one - other - carry < 0 if borrows else one + other + carry > 9
+        carried.append(carry)
+    return Columns(above, below, borrows, tuple(carried))
 
 
 def carries_and_chain(left: int, right: int) -> tuple[int, int]:
@@ -118,8 +116,7 @@ def sign_of(task: str) -> Sign | None:
     return None if "digit" in words else next((_SIGNS[word] for word in words if word in _SIGNS), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberPair:
+class NumberPair(NamedTuple):
     """Truth and answer as whole numbers of 10**-places, and their digits as text."""
 
     true: int
@@ -144,24 +141,23 @@ class NumberPair:
 
 def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence[str]) -> NumberPair | None:
     """Return the two side by side; None: one is no number, or is longer than `MOST_DIGITS`."""
-    true, read = number(expected), number(answer)
+    true, read = _term(expected), _term(answer)
     if true is None or read is None:
         return None
-    terms = [number(operand) for operand in operands]
-    own = _places(true)
-    places = max(own, _places(read.normalize(EXACT)))  # graders write 12.5 as 12.5000
+    terms = list(map(_term, operands))
+    places = max(true.places, read.needed)  # graders write 12.5 as 12.5000
     if sign in ("+", "-"):
-        places = max(places, _places_of(terms, most=own + _MORE_PLACES))
+        places = max(places, _places_of(terms, most=true.places + _MORE_PLACES))
     # Of two numbers like 1e-30000000 the digits are few, but the zeros before or behind them are not.
-    if abs(places) > MOST_DIGITS or max(true.adjusted(), read.adjusted()) + places > MOST_DIGITS:
+    if abs(places) > MOST_DIGITS or max(true.adjusted, read.adjusted) + places > MOST_DIGITS:
         return None
-    true_units, read_units = _units(true, places), _units(read, places)
+    true_units, read_units = true.in_units(places), read.in_units(places)
     true_digits, read_digits = _digits(true_units, places), _digits(read_units, places)
     return NumberPair(
         true=true_units,
         read=read_units,
         places=places,
-        last_place=10 ** (places - own),
+        last_place=10 ** (places - true.places),
         true_digits=true_digits,
         read_digits=read_digits,
         true_point=len(true_digits) - max(places, 0),
@@ -169,6 +165,51 @@ def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence
         sign=sign,
         operands=_in_units(terms, places),
     )
+
+
+class Term(NamedTuple):
+    """A number as it is written: so many units of 10**-places. Of 1.2e5 the places are -4."""
+
+    units: int
+    places: int
+
+    @property
+    def needed(self) -> int:
+        """The places without zeros at the end: 12.5000 needs one."""
+        if not self.units:
+            return 0
+        written = str(self.units)
+        return self.places - len(written) + len(written.rstrip("0"))
+
+    @property
+    def adjusted(self) -> int:
+        """The power of ten of the first digit."""
+        return len(str(abs(self.units))) - 1 - self.places
+
+    def in_units(self, places: int) -> int:
+        """Return it in units of 10**-places, of which it is whole."""
+        more = places - self.places
+        if not self.units:
+            return 0  # however many places it has
+        unit: int = 10 ** abs(more)
+        return self.units * unit if more >= 0 else self.units // unit
+
+
+_PLAIN: Final = re.compile(r"(-?[0-9]+)(?:\.([0-9]+))?")
+
+
+def _term(text: str) -> Term | None:
+    if len(text) > MOST_DIGITS:
+        return None
+    if plain := _PLAIN.fullmatch(text):  # nearly all are, and Decimal takes its time
+        whole, decimals = plain[1], plain[2] or ""
+        return Term(int(whole + decimals), len(decimals))
+    value = exact(text)
+    if value is None:
+        return None
+    sign, digits, exponent = value.as_tuple()
+    units = int("".join(map(str, digits)))
+    return Term(-units if sign else units, -int(exponent))
 
 
 def number(text: str) -> Decimal | None:
@@ -180,34 +221,25 @@ def whole_operands(operands: Sequence[str]) -> tuple[int, int] | None:
     """Return two operands in common units; None where they are not two numbers, or too long."""
     if len(operands) == 2 and all(text.isdecimal() and len(text) <= MOST_DIGITS for text in operands):
         return int(operands[0]), int(operands[1])
-    numbers = [number(operand) for operand in operands]
-    return _in_units(numbers, max((_places(one) for one in numbers if one is not None), default=0))
+    terms = list(map(_term, operands))
+    return _in_units(terms, max((term.places for term in terms if term is not None), default=0))
 
 
-def _places_of(terms: Sequence[Decimal | None], *, most: int) -> int:
+def _places_of(terms: Sequence[Term | None], *, most: int) -> int:
     """Return how many decimals the terms of a sum have, which may be more than its own: 1.25 + 1.75 = 3.0."""
-    found = [places for term in terms if term is not None and (places := _places(term)) <= most]
+    found = [term.places for term in terms if term is not None and term.places <= most]
     return max(found, default=most - _MORE_PLACES)
 
 
-def _in_units(numbers: Sequence[Decimal | None], places: int) -> tuple[int, int] | None:
+def _in_units(terms: Sequence[Term | None], places: int) -> tuple[int, int] | None:
     """Return two operands as whole numbers of 10**-places; None: there are not two, or not all are whole."""
-    if len(numbers) != 2 or (left := numbers[0]) is None or (right := numbers[1]) is None:
+    if len(terms) != 2 or (left := terms[0]) is None or (right := terms[1]) is None:
         return None
-    if max(_places(left), _places(right)) > places:
+    if max(left.places, right.places) > places:
         return None
-    if max(left.adjusted(), right.adjusted()) + places > MOST_DIGITS:
+    if max(left.adjusted, right.adjusted) + places > MOST_DIGITS:
         return None
-    return _units(left, places), _units(right, places)
-
-
-def _places(value: Decimal) -> int:
-    """Return how many decimals a number is written with; of 1.2e5 it is -4."""
-    return -int(value.as_tuple().exponent)
-
-
-def _units(value: Decimal, places: int) -> int:
-    return int(value.scaleb(places, EXACT))
+    return left.in_units(places), right.in_units(places)
 
 
 def _digits(units: int, places: int) -> str:
