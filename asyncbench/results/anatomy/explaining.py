@@ -142,7 +142,7 @@ def _one_column(digits: Digits) -> Edits:
 
 def _by_carries(digits: Digits) -> Edits:
     """Return digits off by carries; of columns written one by one, the tens are too many."""
-    if len(digits.read) <= len(digits.true) + 1:
+    if len(digits.read) <= len(digits.true):
         return by_place(digits, off="carry")
     return [(op if op == "same" else "carry", i, j) for op, i, j in fewest_edits(digits.true, digits.read)]
 
@@ -174,12 +174,15 @@ def _reversed(digits: Digits) -> Edits | None:
 
 
 def _zeros_around(digits: Digits, missing: str, extra: str, inside: str) -> Edits:
+    """Return what is within zeros, and those: at the end of decimals they mean nothing."""
     i, j = (len(text) - len(text.lstrip("0")) for text in (digits.true, digits.read))
-    length = len(digits.true.strip("0"))
+    last, end = (len(text.rstrip("0")) for text in (digits.true, digits.read))
+    whole, given = max(last, digits.true_point), max(end, digits.read_point)
     return [
         *_zeros(0, i, 0, j, missing, extra),
-        *((inside, i + step, j + step) for step in range(length)),
-        *_zeros(i + length, len(digits.true), j + length, len(digits.read), missing, extra),
+        *((inside, i + step, j + step) for step in range(last - i)),
+        *_zeros(last, whole, end, given, missing, extra),
+        *_zeros(whole, len(digits.true), given, len(digits.read), "same", "same"),
     ]
 
 
