@@ -29,9 +29,9 @@ from asyncbench.results import Metric
 DOT_ROW: Final = 24  # pixels of height of a model's dot
 HALF_ROW: Final = 19  # of one of a panel
 CELL_ROW, CELL_WIDTH = 26, 40  # of a heatmap
-MOST_BANDS: Final = 3  # lines of a panel that have room for their intervals
+MOST_INTERVALS: Final = 3  # models of a panel that have room for intervals
 LABEL_GAP: Final = 13 / HEIGHT  # of the axis of accuracy: the height of a label
-ROOM_FOR_NAME: Final = "child_width < 240 ? 96 : 170"  # pixels beside a panel
+ROOM_FOR_NAME: Final = "child_width < 170 ? 110 : 190"  # pixels beside a panel
 MOST_TEXTS: Final = 26  # columns of a map by length whose cells have room for a figure
 
 _COLOUR: Final = alt.Color("colour:N", scale=None, legend=None)
@@ -103,13 +103,7 @@ def _curves(_: Metric) -> Drawn:
     base = chart().encode(x=alt.X("length:Q", title="length", axis=axis, scale=scale))
     lines = base.transform_filter("datum.sort == 'line'")
     lit = lines.transform_filter("datum.lit")
-    few = lit.transform_joinaggregate(series="distinct(asked)", groupby=["task"]).transform_filter(
-        f"datum.series <= {MOST_BANDS}"
-    )
     shade: Options = {"detail": "asked:N", "color": _COLOUR}
-    band = few.mark_area(opacity=0.13, interpolate="monotone").encode(
-        y=accuracy_axis("low"), y2="high:Q", **shade
-    )
     faint = lines.transform_filter("!datum.lit").mark_line(
         style="faint", interpolate="monotone", strokeWidth=1
     )
@@ -117,10 +111,9 @@ def _curves(_: Metric) -> Drawn:
     half = once().encode(y=alt.datum(0.5))
     layers = (
         half,
-        band,
         faint.encode(y=accuracy_axis(), detail="asked:N"),
         strong.encode(y=accuracy_axis(), **shade),
-        _points(base),
+        *_points(base),
         *_end_labels(lit),
     )
     small = panels(alt.layer(*layers).properties(width=PANEL_WIDTH, height=HEIGHT), columns=2, field="task")
@@ -128,15 +121,17 @@ def _curves(_: Metric) -> Drawn:
     return apart
 
 
-def _points(base: alt.Chart) -> alt.Chart:
-    sizes = alt.Size("trials:Q", legend=None, scale=alt.Scale(type="sqrt", range=[14, 90]))
-    tips = pointed_at("model:N", "length:Q|,.4~r", *_SHARE_TIPS)
-    points: alt.Chart = (
-        base.transform_filter("datum.sort == 'point' && datum.lit")
-        .mark_point(filled=True, opacity=0.85, shape="circle", cursor="pointer")
-        .encode(y=accuracy_axis(), size=sizes, color=_COLOUR, tooltip=tips)
+def _points(base: alt.Chart) -> Iterator[alt.Chart]:
+    """Yield what was counted, larger where it was more; with intervals where few lines are told apart."""
+    points = base.transform_filter("datum.sort == 'point' && datum.lit").encode(color=_COLOUR)
+    few = points.transform_joinaggregate(series="distinct(asked)", groupby=["task"]).transform_filter(
+        f"datum.series <= {MOST_INTERVALS}"
     )
-    return points
+    yield few.mark_rule(strokeWidth=1, opacity=0.5).encode(y=accuracy_axis("low"), y2="high:Q")
+    sizes = alt.Size("trials:Q", legend=None, scale=alt.Scale(type="sqrt", range=[14, 90]))
+    tips = pointed_at("model:N", "task:N", "length:Q|,.4~r", *_SHARE_TIPS)
+    marks = points.mark_point(filled=True, opacity=0.85, shape="circle", cursor="pointer")
+    yield marks.encode(y=accuracy_axis(), size=sizes, tooltip=tips)
 
 
 def _end_labels(lit: alt.Chart) -> Iterator[alt.Chart]:
@@ -178,44 +173,49 @@ def _end_labels(lit: alt.Chart) -> Iterator[alt.Chart]:
     yield names.encode(x=alt.value("width"), text="model:N", **beside)
 
 
+_SHAPES: Final = {
+    "within": "circle",
+    "between": "circle",
+    "above": "triangle-right",
+    "below": "triangle-left",
+}
+
+
 def _halves(_: Metric) -> Drawn:
-    """Return the lengths at which half is right, with arrows where these lie beyond what was asked."""
+    """Return the lengths at which half is right, with arrows where these lie beyond what was asked.
+
+    In each panel the best stands first: its names are text of the drawing, as an axis would be of all panels.
+    """
     title = "length up to which half of the answers are right"
-    base = (
-        chart()
-        .transform_calculate(
-            start="isValid(datum.low) ? datum.low : datum.shortest",
-            end="isValid(datum.high) ? datum.high : datum.longest",
-        )
-        .encode(y=alt.Y("model:N", sort=None, title=None, axis=alt.Axis(grid=False, minExtent=30)))
-    )
+    base = chart().encode(y=alt.Y("place:O", axis=None))
 
     def along(field: str) -> alt.X:
         axis = alt.Axis(format=",~r", tickMinStep=1, tickCount=6)
         return alt.X(f"{field}:Q", title=title, axis=axis, scale=alt.Scale(zero=True, nice=False, padding=8))
 
-    tips = pointed_at("model:N", "label:N||length at 50 %", "low:Q|.1f", "high:Q|.1f", "trials:Q|,")
-    known = base.transform_filter("isValid(datum.at)")
-    intervals = known.mark_rule(strokeWidth=2, opacity=0.45).encode(
-        x=along("start"), x2="end:Q", color=_COLOUR
+    known = base.transform_filter("isValid(datum.at)").encode(color=_COLOUR)
+    tips = pointed_at("model:N", "task:N", "label:N||length at 50 %", "low:Q|.1f", "high:Q|.1f", "trials:Q|,")
+    shapes = alt.Scale(domain=[*_SHAPES], range=[*_SHAPES.values()])
+    marks = known.mark_point(filled=True, opacity=1, size=80, cursor="pointer").encode(
+        x=along("at"), shape=alt.Shape("bound:N", scale=shapes, legend=None), tooltip=tips
     )
-    layers = [intervals]
-    for shape, size, which in (
-        ("circle", 70, "datum.bound == 'within' || datum.bound == 'between'"),
-        ("triangle-right", 110, "datum.bound == 'above'"),
-        ("triangle-left", 110, "datum.bound == 'below'"),
-    ):
-        marks = known.transform_filter(which).mark_point(
-            filled=True, size=size, opacity=1, shape=shape, cursor="pointer"
+    names = base.mark_text(align="right", dx=-8, fontSize=12, limit=alt.ExprRef(expr=ROOM_FOR_NAME))
+    layers = (
+        known.mark_rule(strokeWidth=2, opacity=0.45).encode(x=along("start"), x2="end:Q"),
+        marks,
+        names.encode(x=alt.value(0), text="model:N"),
+        base.mark_text(align="left", dx=8).encode(x=alt.value("width"), text="label:N"),
+    )
+    drawn = alt.layer(*layers).properties(width=PANEL_WIDTH, height=alt.Step(HALF_ROW))
+    small = (
+        panels(drawn, columns=2, field="task")
+        .transform_window(place="row_number()", groupby=["task"])
+        .transform_calculate(
+            start="isValid(datum.low) ? datum.low : datum.shortest",
+            end="isValid(datum.high) ? datum.high : datum.longest",
         )
-        layers.append(marks.encode(x=along("at"), color=_COLOUR, tooltip=tips))
-    layers.append(base.mark_text(align="left", dx=8).encode(x=alt.value("width"), text="label:N"))
-    small = panels(
-        alt.layer(*layers).properties(width=PANEL_WIDTH, height=alt.Step(HALF_ROW)), columns=2, field="task"
     )
-    apart: Drawn = small.resolve_scale(
-        x="independent", y="independent"
-    )  # in each panel the best stands first
+    apart: Drawn = small.resolve_scale(x="independent")
     return apart
 
 
@@ -244,6 +244,7 @@ def _map(metric: Metric, *, x: alt.X, across: str, tips: list[alt.Tooltip]) -> D
     )
     base = (
         chart()
+        .transform_joinaggregate(mean="mean(value)", groupby=["model"])
         .transform_joinaggregate(most="max(value)", columns=f"distinct({across})", groupby=[])
         .transform_filter("isValid(datum.value)")
         .transform_calculate(strength=_strength(metric), text=form)
@@ -262,7 +263,7 @@ def _map(metric: Metric, *, x: alt.X, across: str, tips: list[alt.Tooltip]) -> D
 
 def _task_map(metric: Metric) -> Drawn:
     axis = alt.Axis(orient="top", labelAngle=-50, labelAlign="left", labelLimit=150, grid=False)
-    best_first = alt.EncodingSortField(field="value", op="mean", order="descending")
+    best_first = alt.EncodingSortField(field="mean", op="max", order="descending")
     x = alt.X("model:N", sort=best_first, title=None, axis=axis)
     tips = pointed_at("model:N", "task:N", f"value:Q|{metric.format}|{TITLE}", "trials:Q|,")
     drawn: Drawn = _map(metric, x=x, across="model", tips=tips).properties(

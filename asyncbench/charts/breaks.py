@@ -208,6 +208,10 @@ def _rank(row: Row) -> int:
     return _BOUNDS.get(row["bound"], 0)
 
 
+# Why there is no length, in the room beside a dot.
+_BRIEFLY: Final = {"only one length was asked": "one length", "accuracy rises with length": "rises"}
+
+
 def _half(each: KindCurve) -> Row:
     half = each.half
     return {
@@ -219,7 +223,7 @@ def _half(each: KindCurve) -> Row:
         "bound": _bound(half),
         "shortest": half.shortest,
         "longest": half.longest,
-        "label": half.why or str(half).partition(" (")[0],
+        "label": _BRIEFLY.get(half.why, half.why) if half.why else str(half).partition(" (")[0],
         "trials": each.trials,
     }
 
