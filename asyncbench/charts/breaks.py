@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Final
 
-from asyncbench.results import Asked, asked_in, kind_of, repeats_of
+from asyncbench.results import Asked, asked_in, cells_in, kind_of, repeats_of
 from asyncbench.results.curves import Curve, Length, fit
 from asyncbench.stats import wilson
 from asyncbench.views import FolderViews
 
 Row = dict[str, Any]  # Any: text, number, bool or None, by column
-Sums = Mapping[str, Any]  # Any: a row of the view `accuracy`
+Sums = Mapping[str, Any]  # Any: a row of the view `cells`
 
 LEAST_TRIALS: Final = 8  # of a point: fewer say too little to be drawn
 MOST_POINTS: Final = 20  # of a curve
@@ -63,7 +63,7 @@ class KindCurve:
 
 def kind_curves(views: FolderViews) -> tuple[KindCurve, ...]:
     """Return a curve for each entrant and kind of which a length is known, by kind and then by entrant."""
-    return views.once("kind_curves", lambda: _kind_curves(views.rows("FROM accuracy"), asked_in(views)))
+    return views.once("kind_curves", lambda: _kind_curves(cells_in(views), asked_in(views)))
 
 
 def _kind_curves(cells: Iterable[Sums], asked: Asked) -> tuple[KindCurve, ...]:

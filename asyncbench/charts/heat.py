@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from asyncbench.results import METRICS, Asked, asked_in, kind_of, summed
+from asyncbench.results import METRICS, Asked, asked_in, cells_in, kind_of, summed
 from asyncbench.suites.nupa import TASKS, range_of
 from asyncbench.views import FolderViews
 
@@ -68,7 +68,7 @@ def length_rows(views: FolderViews) -> list[Row]:
 
 def placed_cells(views: FolderViews) -> list[dict[str, Any]]:
     """Return the cells of a folder with the places of their entrant and kind."""
-    return views.once("placed_cells", lambda: _with_places(views.rows("FROM cells"), asked_in(views)))
+    return views.once("placed_cells", lambda: _with_places(cells_in(views), asked_in(views)))
 
 
 def _with_places(cells: Iterable[Sums], asked: Asked) -> list[dict[str, Any]]:

@@ -173,6 +173,7 @@ class LiveCounts:
             names.remove(name)
             self._asked_for = [other for other in self._asked_for if other != name]
             made = self._made(views, name)
+            pa.default_memory_pool().release_unused()  # to the system
             with self._change:
                 self.blocks[name] = made
                 self._counted += 1

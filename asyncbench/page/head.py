@@ -11,12 +11,14 @@ from asyncbench.page.finding import finding_of
 from asyncbench.page.ranked import standings_in
 from asyncbench.reports import REPEATED, outcomes_of
 from asyncbench.results import (
+    COUNTS,
     METRICS,
     OTHER_LATENCY,
     Asked,
     NamedEntrant,
     asked_in,
     batch_notes,
+    cells_in,
     graded_by,
     headline_graders,
     lost_notes,
@@ -56,25 +58,14 @@ _HEADINGS: Final = {
     "majority_at_k": MAJORITY_AT_K,
     "pass_hat_k": PASS_HAT_K,
 }
-_KNOWN: Final = """
-SELECT count(output_tokens) AS known_tokens, count(reasoning_tokens) AS reasoning_known,
-    count(cost_usd) AS priced, count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
-    count(latency_s) AS latencies, count(*) FILTER (outcome = 'correct') AS correct,
-    count(*) FILTER (outcome = 'wrong') AS wrong, count(*) AS trials
-FROM trials
-"""
-_KNOWN_GRADES: Final = """
-SELECT count(format_ok) AS format_known, count(*) FILTER (digits_total > 0) AS digits_total
-FROM grades WHERE headline
-"""
-_LENGTHS: Final = "SELECT min(length) AS least, max(length) AS most FROM trials"
 _OFFERED: Final = "SELECT coalesce(sum(offered), 0)::BIGINT AS calls FROM steps"
 
 
 def head_block(views: FolderViews) -> Values:
     """Return what a page shows first; its other blocks name entrants and kinds by their places here."""
+    cells_in(views)  # of which standings take sums, too
     asked, standings = asked_in(views), standings_in(views)
-    (lengths,) = views.rows(_LENGTHS)
+    lengths = [cell["length"] for cell in cells_in(views) if cell["length"] is not None]
     simulated = note_of_simulated(views)
     return {
         "title": safe(", ".join(views.chosen.labels)),
@@ -93,7 +84,7 @@ def head_block(views: FolderViews) -> Values:
             | {"called": kind.called}
             for kind in asked.kinds
         ],
-        "lengths": None if lengths["least"] is None else lengths,
+        "lengths": {"least": min(lengths), "most": max(lengths)} if lengths else None,
         "varied": _varied(asked),
         "metrics": _metrics(views),
         "outcomes": list(OUTCOME_COLOURS),
@@ -144,7 +135,7 @@ def _varied(asked: Asked) -> list[str]:
 
 def _metrics(views: FolderViews) -> Values:
     """Return the metrics of which anything is known."""
-    counts = {**views.rows(_KNOWN)[0], **views.rows(_KNOWN_GRADES)[0]}
+    counts = {name: sum(cell[name] for cell in cells_in(views)) for name in COUNTS}
     return {
         name: {
             "title": metric.title,

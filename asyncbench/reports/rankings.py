@@ -5,12 +5,12 @@ kind, as often.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import combinations
 from operator import and_, or_
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from asyncbench.results import (
     Marked,
     Marks,
     ModelPair,
+    cells_in,
     difference_interval,
     in_order,
     keep_votes,
@@ -29,6 +30,7 @@ from asyncbench.results import (
     names_of,
     pair,
     skipped_problems,
+    summed,
     votes_on,
 )
 from asyncbench.results.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest, tasks_named
@@ -289,17 +291,8 @@ def _pairs(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairL
 # ── one line ─────────────────────────────────────────────────────────────────────────────────
 
 COUNTED: Final = (
-    *(
-        "provider",
-        "upstream",
-        "variant",
-        "representation",
-        "length",
-        "cost_usd",
-        "latency_s",
-        "output_tokens",
-        "reasoning_tokens",
-    ),
+    *("provider", "upstream", "variant", "representation", "length"),
+    *("cost_usd", "latency_s", "output_tokens", "reasoning_tokens"),
 )
 _SUMS: Final = f"""
 SELECT run, model, condition, suite, count(*) AS trials,
@@ -338,13 +331,11 @@ class _Counts:
     def __init__(self, names: Mapping[Entrant, str], views: FolderViews, *, formats: bool) -> None:
         self.names = names
         self._views = views
-        by = _BY_TRIAL if len({entrant[:2] for entrant in names}) < len(names) else _BY_MODEL
         self._sums, self._formats = (
             {tuple(row.pop(name) for name in (*ENTRANT, "suite")): row for row in rows}
-            for rows in (views.rows(_SUMS), views.rows(_FORMATS.format(by)) if formats else [])
+            for rows in (views.rows(_SUMS), _formats(views, names) if formats else [])
         )
         self._digits = _digits(views.table(_CELLS))
-        self._views = views
 
     @cached_property
     def _kinds(self) -> pa.Table:
@@ -404,6 +395,19 @@ class _Counts:
             **sums,
             **self._formats.get(key, {"format_ok": 0, "format_known": 0}),
         )
+
+
+def _formats(views: FolderViews, entrants: Collection[Entrant]) -> Iterable[dict[str, Any]]:
+    """Return how many replies kept the format, by entrant and suite, and over all suites (None)."""
+    by = _BY_TRIAL if len({entrant[:2] for entrant in entrants}) < len(entrants) else _BY_MODEL
+    if "cells" not in views.made:
+        return views.rows(_FORMATS.format(by))
+    keys, cells = (*ENTRANT, "suite"), cells_in(views)  # counted already, which takes longer
+    found = summed([*cells, *(cell | {"suite": None} for cell in cells)], keys)
+    names = ("format_ok", "format_known")
+    return [
+        dict(zip((*keys, *names), (*key, *map(sums.get, names)), strict=True)) for key, sums in found.items()
+    ]
 
 
 def _repeated(marks: Marks) -> tuple[int, float | None, float | None]:

@@ -179,9 +179,11 @@ def standings_of(views: FolderViews, *, formats: bool = True) -> Standings:
     """Return the same of views that are open."""
     skips = keep_skips(views)
     rankings, entrants = rankings_of(views, views.manifest, formats=formats)
+    simulated = note_of_simulated(views, table="answers")
+    views.drop("answers")
     return Standings(
         folder=str(views.chosen),
-        simulated_note=note_of_simulated(views, table="answers"),
+        simulated_note=simulated,
         asked=entrants,
         skipped=skips.trials,
         lapsed=skips.lapsed,

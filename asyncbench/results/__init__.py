@@ -27,6 +27,7 @@ from asyncbench.results.cells import (
     METRICS as METRICS,
     SUMS as SUMS,
     Metric as Metric,
+    cells_in as cells_in,
     repeats_of as repeats_of,
     summed as summed,
 )

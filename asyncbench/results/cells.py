@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from asyncbench.records import Outcome
 from asyncbench.stats import wilson
+from asyncbench.views import FolderViews
 
 # Columns of the view `cells`.
 COUNTS: Final = (
@@ -137,6 +138,11 @@ METRICS: Final[Mapping[str, Metric]] = {
         higher_is_better=False,
     ),
 }
+
+
+def cells_in(views: FolderViews) -> list[dict[str, Any]]:
+    """Return the view `cells` as rows, counted once for all who ask."""
+    return views.once("cells", lambda: views.rows("FROM cells"))
 
 
 def repeats_of(cells: Sequence[Sums]) -> float:

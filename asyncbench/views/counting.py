@@ -189,6 +189,10 @@ class FolderViews:
         found: T = self.made[name]
         return found
 
+    def drop(self, name: str) -> None:
+        """Let go of rows that were put: they take memory, and no later query counts them."""
+        self.connection.unregister(name)
+
     def put(self, name: str, rows: pa.Table) -> None:
         """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""
         self.connection.unregister(name)

@@ -38,26 +38,50 @@ if TYPE_CHECKING:
     import duckdb
 
 _CELL = ", ".join(CELL)
+_JUDGED = ("format_ok", "format_known", "digits_right", "digits_total")  # counts and sums of grades
 
 # Counts are of trials: `known_tokens` with a count of output tokens, `priced` with a cost, and so on. Sums
 # are of the trials whose amount is known; NULL: of none it is. `independent`: how many independent trials the
 # cell is worth at least, as a problem that was asked again tells little more.
+# Grades have no condition: it is that of their run and model where there is but one, else that of their
+# trial, and only of such grades the trials are looked up.
+_SAME_CELL = " AND ".join(f"counted.{name} IS NOT DISTINCT FROM graded.{name}" for name in CELL)
+_OF_GRADES = ", ".join(name for name in CELL if name != "condition")
 _CELLS = f"""
+WITH entrants AS (
+    SELECT run, model, any_value(condition) AS condition, count(DISTINCT condition) AS conditions
+    FROM trials WHERE load IS NULL GROUP BY run, model
+), judged AS (
+    SELECT {_OF_GRADES}, condition, format_ok, digits_right, digits_total
+    FROM grades JOIN (FROM entrants WHERE conditions = 1) AS entrants USING (run, model)
+    WHERE headline AND load IS NULL
+    UNION ALL
+    SELECT {_OF_GRADES}, asked.condition, format_ok, digits_right, digits_total
+    FROM grades JOIN (
+        SELECT trial_id, condition
+        FROM trials SEMI JOIN (FROM entrants WHERE conditions > 1) AS entrants USING (run, model)
+    ) AS asked USING (trial_id)
+    WHERE headline AND load IS NULL
+), graded AS (
+    SELECT {_CELL}, count(*) FILTER (format_ok) AS format_ok, count(format_ok) AS format_known,
+        sum(digits_right)::BIGINT AS digits_right, sum(digits_total)::BIGINT AS digits_total
+    FROM judged GROUP BY ALL
+), counted AS (
 SELECT {_CELL}, count(*) AS trials,
     {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
     count(output_tokens) AS known_tokens, count(reasoning_tokens) AS reasoning_known,
     count(cost_usd) AS priced, count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
     count(latency_s) AS latencies,
-    count(*) FILTER (format_ok) AS format_ok, count(format_ok) AS format_known,
-    coalesce(sum(digits_right), 0)::BIGINT AS digits_right,
-    coalesce(sum(digits_total), 0)::BIGINT AS digits_total,
     sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,
     sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
     sum_usd(cost_usd) AS cost_usd, fsum(latency_s) AS latency_s,
     count(*) / (max(repeat) + 1) AS independent
-FROM (FROM trials WHERE load IS NULL) AS trials LEFT JOIN
-    (SELECT trial_id, format_ok, digits_right, digits_total FROM grades WHERE headline) USING (trial_id)
-GROUP BY ALL ORDER BY {_CELL}
+FROM trials WHERE load IS NULL GROUP BY ALL
+)
+SELECT counted.* EXCLUDE (input_tokens, output_tokens, reasoning_tokens, cost_usd, latency_s, independent),
+    {", ".join(f"coalesce(graded.{name}, 0) AS {name}" for name in _JUDGED)},
+    input_tokens, output_tokens, reasoning_tokens, cost_usd, latency_s, independent
+FROM counted LEFT JOIN graded ON {_SAME_CELL} ORDER BY {", ".join(f"counted.{name}" for name in CELL)}
 """  # noqa: S608  made of our own words alone
 
 # The Wilson score interval of `stats.Proportion`: p, n and z as there; NULL without trials. A problem counts

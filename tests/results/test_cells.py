@@ -7,7 +7,7 @@ import pytest
 from asyncbench import sql
 from asyncbench.results.cells import COUNTS, SUMS
 from asyncbench.store import CELL
-from asyncbench.store.schema import GRADES, TRIALS
+from asyncbench.store.schema import GRADES, OF_THE_TRIAL, TRIALS
 from tests.reports.test_report import folder
 from tests.views.made import views_of
 
@@ -37,7 +37,9 @@ def trials(*rows):
 
 
 def grades(*rows):
-    return table(GRADES, [{"trial_id": str(n), "headline": True, **row} for n, row in enumerate(rows)])
+    """Rows as grades repeat them of their trials, the n-th of the n-th trial."""
+    of = {name: ASKED[name] for name in OF_THE_TRIAL if name in ASKED}
+    return table(GRADES, [{**of, "trial_id": str(n), "headline": True, **row} for n, row in enumerate(rows)])
 
 
 def cells_of(asked, graded=None):
@@ -57,8 +59,17 @@ def test_cells_differ_in_any_of_their_columns():
     assert [cell["trials"] for cell in cells_of(trials(*rows))] == [1] * (1 + len(CELL))
 
 
+def test_grades_count_by_the_condition_of_their_trial_where_a_model_has_several():
+    graded = grades({"format_ok": True}, {"format_ok": False}, {"format_ok": True})
+    cells = cells_of(trials({"condition": "a"}, {"condition": "b"}, {"condition": "b"}), graded)
+    assert [(cell["condition"], cell["format_ok"], cell["format_known"]) for cell in cells] == [
+        ("a", 1, 1),
+        ("b", 1, 2),
+    ]
+
+
 def test_an_unknown_length_is_a_cell_of_its_own():
-    graded = grades({"format_ok": True}, {"format_ok": True})
+    graded = grades({"length": None, "format_ok": True}, {"format_ok": True})
     cells = cells_of(trials({"length": None}, {}), graded)
     assert [(cell["length"], cell["trials"], cell["format_ok"]) for cell in cells] == [
         (3, 1, 1),
