@@ -4,16 +4,15 @@ Both the file of `report --html` and the server of `asyncbench view` show what i
 stay as they are: the page writes them as text, never as markup.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime
-from operator import itemgetter
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.results import Asked, asked_in, kind_of
+from asyncbench.results import Entrant, KindKey, entrants_in, kind_of, kinds_in
 from asyncbench.results.anatomy import Error, Part, aligned, error_of, sign_of, type_of
 from asyncbench.shown import count, dollars, seconds
 from asyncbench.store import ENTRANT
@@ -21,6 +20,7 @@ from asyncbench.views import FolderViews
 
 LONGEST: Final = 3_000  # characters of one text of a whole trial; of a longer one its ends are kept
 SHORT: Final = 120  # characters of a text in a list
+ROWS_AT_ONCE: Final = 2048  # whose texts are in memory together
 _LAST_LINE: Final = 400  # characters of a question in which its last line is looked for
 _KIND: Final = ("suite", "task", "variant", "representation")
 _EXAMINED: Final = (Outcome.WRONG, Outcome.NO_ANSWER)
@@ -45,6 +45,13 @@ ShownTrial = dict[str, Any]  # Any: whatever JSON can hold
 Row = dict[str, Any]  # Any: cells of `trials`, `grades` and a problem set
 
 
+class Places(NamedTuple):
+    """Where the page's head has who was asked, and what."""
+
+    entrants: Mapping[Entrant, int]
+    kinds: Mapping[KindKey, int]
+
+
 def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
     """Return the lines of a list of trials, in the order of their ids; ids that nobody knows are left out.
 
@@ -52,57 +59,64 @@ def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
         StoreError: the folder cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    return _in_order(_shown(views, _LISTED, ids, _summary), ids)
+    rows = _rows(views, _LISTED, "trial_id", ids, _problem_ids(views, ids))
+    places = Places(entrants_in(views), kinds_in(views))
+    return _in_order({row["trial_id"]: _line(row, places, _error(row)) for row in rows}, ids)
 
 
-def whole_trials(
-    views: FolderViews, ids: Sequence[str], problem_ids: Collection[str] | None = None
-) -> list[ShownTrial]:
-    """Return trials with all that the page shows of one; order and errors as of `summaries`.
+def whole_trials(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
+    """Return trials with all that the page shows of one; order and errors as of `summaries`."""
+    return _in_order(_whole_by_id(views, "trial_id", ids, _problem_ids(views, ids)), ids)
 
-    `problem_ids`: those of their problems, where they are known.
+
+def answers_to(views: FolderViews, problem_ids: Sequence[str]) -> list[ShownTrial]:
+    """Return whole trials: the answers of everybody to questions, in the order of these.
+
+    Answers to one question stand in the order of entrants and repeats. Raises as `summaries` does.
+
+    Args:
+        views: of the results folders.
+        problem_ids: what trials have as their `question`.
     """
-    grades = _grades(views, ids)
-
-    def whole(row: Row, asked: Asked) -> ShownTrial:
-        return _whole(row, asked, grades.get(row["trial_id"], []))
-
-    return _in_order(_shown(views, _SHOWN, ids, whole, problem_ids), ids)
-
-
-def question_of(views: FolderViews, key: str) -> list[ShownTrial]:
-    """Return whole trials: the answers of everybody to one question, in the order of entrants and repeats.
-
-    `key`: the `question` of a trial. Raises as `summaries` does.
-    """
-    query = "SELECT trial_id FROM trials WHERE problem_id = $key"
-    trials = whole_trials(views, [row["trial_id"] for row in views.rows(query, {"key": key})], {key})
-    return sorted(trials, key=itemgetter("asked", "repeat", "id"))
+    order = {problem_id: place for place, problem_id in enumerate(problem_ids)}
+    trials = _whole_by_id(views, "problem_id", problem_ids, problem_ids).values()
+    return sorted(
+        trials, key=lambda trial: (order[trial["question"]], trial["asked"], trial["repeat"], trial["id"])
+    )
 
 
 # ── what is read ─────────────────────────────────────────────────────────────────────────────
 
 
-def _in_order(found: Iterable[ShownTrial], ids: Sequence[str]) -> list[ShownTrial]:
-    by_id = {trial["id"]: trial for trial in found}
-    return [by_id[trial_id] for trial_id in ids if trial_id in by_id]
+def _in_order(found: Mapping[str, ShownTrial], ids: Sequence[str]) -> list[ShownTrial]:
+    return [found[trial_id] for trial_id in ids if trial_id in found]
 
 
-def _shown(
-    views: FolderViews,
-    columns: Sequence[str],
-    ids: Sequence[str],
-    show: Callable[[Row, Asked], ShownTrial],
-    problem_ids: Collection[str] | None = None,
-) -> Iterator[ShownTrial]:
-    """Yield trials as they are read, so that no more long texts are held than a batch has."""
-    asked = asked_in(views)
-    if problem_ids is None:
-        problem_ids = {row["problem_id"] for row in _as_rows(views.of_trials("trials", ["problem_id"], ids))}
+def _whole_by_id(
+    views: FolderViews, by: str, wanted: Sequence[str], problem_ids: Collection[str]
+) -> dict[str, ShownTrial]:
+    """Return whole trials by id, each made as it is read, so that few long replies are held together."""
+    places = Places(entrants_in(views), kinds_in(views))
+    rows = _rows(views, _SHOWN, by, wanted, problem_ids)
+    found = {row["trial_id"]: _whole(row, places) for row in rows}
+    for grade in _as_rows(views.of_trials("grades", ["trial_id", *_GRADES], list(found))):
+        grades = found[grade.pop("trial_id")]["grades"]
+        grade["answer"] = grade["answer"] and _ends(grade["answer"])
+        grades.insert(0 if grade["headline"] else len(grades), grade)
+    return found
+
+
+def _rows(
+    views: FolderViews, columns: Sequence[str], by: str, wanted: Sequence[str], problem_ids: Collection[str]
+) -> Iterator[Row]:
+    """Yield the rows of trials that have one of the wanted values, each with its problem."""
     problems = _problems(views, problem_ids)
-    for row in _as_rows(views.of_trials("trials", columns, ids)):
-        problem = problems.get((row["problem_set"], row["problem_id"]), _UNKNOWN)
-        yield show(row | problem, asked)
+    for row in _as_rows(views.of_trials("trials", columns, wanted, by=by)):
+        yield row | problems.get((row["problem_set"], row["problem_id"]), _UNKNOWN)
+
+
+def _problem_ids(views: FolderViews, ids: Sequence[str]) -> set[str]:
+    return {row["problem_id"] for row in _as_rows(views.of_trials("trials", ["problem_id"], ids))}
 
 
 _UNKNOWN: Final[Row] = {"question": None, "operands": (), "answer_type": None}
@@ -115,36 +129,40 @@ def _problems(views: FolderViews, problem_ids: Collection[str]) -> dict[tuple[st
 
 
 def _as_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    for batch in batches:
-        names = batch.schema.names
-        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield dict(zip(names, values, strict=True))
+    """Yield rows, of so many batches at a time as make up a good one: few rows of each are wanted."""
+    waiting = list[pa.RecordBatch]()
+    for batch in chain(batches, [None]):
+        if batch is not None:
+            waiting.append(batch)
+        if waiting and (batch is None or sum(map(len, waiting)) >= ROWS_AT_ONCE):
+            table = pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks()
+            waiting.clear()
+            columns = map(_values, table.to_batches()[0].columns if len(table) else ())
+            yield from (
+                dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)
+            )
 
 
-def _grades(views: FolderViews, ids: Sequence[str]) -> dict[str, list[Row]]:
-    """Return what every grader said of each trial, headline first."""
-    grades: dict[str, list[Row]] = {}
-    for row in _as_rows(views.of_trials("grades", ["trial_id", *_GRADES], ids)):
-        of = grades.setdefault(row.pop("trial_id"), [])
-        row["answer"] = row["answer"] and _ends(row["answer"])
-        of.insert(0 if row["headline"] else len(of), row)
-    return grades
+def _values(column: "pa.Array[Any]") -> list[Any]:  # Any: cells of a table
+    """Return a column as Python values, times as microseconds; for texts, much faster than `to_pylist`."""
+    if isinstance(column, pa.DictionaryArray):
+        known = [*column.dictionary.to_pylist(), None]
+        return [known[code] for code in column.indices.fill_null(-1).to_numpy().tolist()]
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    if pa.types.is_string(column.type) or (not column.null_count and pa.types.is_primitive(column.type)):
+        return list(column.to_numpy(zero_copy_only=False).tolist())
+    return column.to_pylist()
 
 
 # ── what is shown ────────────────────────────────────────────────────────────────────────────
 
 
-def _summary(row: Row, asked: Asked) -> ShownTrial:
-    return _line(row, asked, _error(row))
-
-
-def _line(row: Row, asked: Asked, error: Error | None) -> ShownTrial:
-    run, model, condition = (row[name] for name in ENTRANT)
-    at: datetime = row["finished_at"]
+def _line(row: Row, places: Places, error: Error | None) -> ShownTrial:
     return {
         "id": row["trial_id"],
-        "asked": asked.entrant_places[run, model, condition],
-        "kind": asked.kind_places[kind_of(row)],
+        "asked": places.entrants[row["run"], row["model"], row["condition"]],
+        "kind": places.kinds[kind_of(row)],
         "length": row["length"],
         "repeat": row["repeat"],
         "outcome": row["outcome"],
@@ -153,7 +171,7 @@ def _line(row: Row, asked: Asked, error: Error | None) -> ShownTrial:
         "expected": _cut(row["expected"]),
         "answer": _cut(row["answer"]),
         "question": row["problem_id"],  # a hash of suite, task and question: one in all problem sets
-        "at": round(1000 * at.timestamp()),
+        "at": row["finished_at"] // 1000,
     }
 
 
@@ -174,7 +192,7 @@ def operands_text(task: str, operands: Sequence[str], question: str | None) -> s
     return f" {sign} ".join([first, *(f"({other})" if other.startswith("-") else other for other in others)])
 
 
-def _whole(row: Row, asked: Asked, grades: Sequence[Row]) -> ShownTrial:
+def _whole(row: Row, places: Places) -> ShownTrial:
     texts = {
         "prompt": row["question"],
         "expected": row["expected"],
@@ -185,12 +203,12 @@ def _whole(row: Row, asked: Asked, grades: Sequence[Row]) -> ShownTrial:
     }
     error = _error(row)
     return {
-        **_line(row, asked, error),
+        **_line(row, places, error),
         **{name: text and _ends(text) for name, text in texts.items()},
         "aligned": _aligned(row, error),
         "wrong_from_first": error.wrong_from_left if error else (),
         "wrong_from_last": error.wrong_from_right if error else (),
-        "grades": grades,
+        "grades": [],  # of every grader, the headline first
         "facts": [[name, value] for name, value in _facts(row) if value],
         "cut": {name: len(text) for name, text in texts.items() if text and len(text) > LONGEST},
     }

@@ -120,15 +120,17 @@ class FolderViews:
             return self.snapshots[0].read_coded(name, columns, self._counted(name), coded=CODED)
         return self.table(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608  names of ours
 
-    def of_trials(self, name: str, columns: Sequence[str], ids: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield columns of a table, of trials with these ids alone."""
+    def of_trials(
+        self, name: str, columns: Sequence[str], ids: Sequence[str], *, by: str = "trial_id"
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield columns of a table, of rows alone that have one of these ids in the column `by`."""
         if self.chosen.plain:
-            wanted = pc.field("trial_id").isin(pa.array(ids, pa.string()))
+            wanted = pc.field(by).isin(pa.array(ids, pa.string()))
             found, rows = self._counted(name, wanted), ROWS_OF_TEXTS if "reply_text" in columns else MANY_ROWS
             yield from self.snapshots[0].batches(name, columns, found, rows=rows, coded=CODED)
             return
-        self.put("wanted_ids", pa.table({"trial_id": pa.array(ids, pa.string())}))
-        query = f"SELECT {', '.join(columns)} FROM {name} SEMI JOIN wanted_ids USING (trial_id)"  # noqa: S608  our words
+        self.put("wanted_ids", pa.table({by: pa.array(ids, pa.string())}))
+        query = f"SELECT {', '.join(columns)} FROM {name} SEMI JOIN wanted_ids USING ({by})"  # noqa: S608  our words
         yield from self.batches(query, rows=ROWS_OF_TEXTS)
 
     def _counted(self, name: str, wanted: pc.Expression | None = None) -> pc.Expression | None:

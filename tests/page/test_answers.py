@@ -6,10 +6,11 @@ from collections import Counter
 import pytest
 
 from asyncbench import read_trials
-from asyncbench.page.answers import LONGEST, SHORT, operands_text, question_of, summaries, whole_trials
-from asyncbench.page.sample import OF_AN_OUTCOME, sample_of
+from asyncbench.page.answers import LONGEST, SHORT, answers_to, operands_text, summaries, whole_trials
+from asyncbench.page.sample import sample_of
 from asyncbench.results import asked_in
 from asyncbench.views import counted
+from tests.reports.answered import Asked as AskedModel, folder_of
 
 COLUMNS = ["trial_id", "model", "condition", "problem_id", "outcome", "answer", "expected"]
 
@@ -35,22 +36,38 @@ def test_all_trials_are_there_where_there_is_room(night):
     assert sample.rule.startswith("The page has all 504 trials.")
 
 
-@pytest.mark.parametrize("most", [60, 61, 200])
+@pytest.mark.parametrize("most", [100, 103, 300])
 def test_else_all_answers_to_some_questions_equally_many_of_each_kind_and_model(night, most):
-    sample = sample_on(night, most=most)
+    rows, sample = rows_of(night), sample_on(night, most=most, most_of_more=most)
 
     shown = Counter(trial["question"] for trial in sample.trials)
-    asked = Counter(row["problem_id"] for row in rows_of(night))
+    asked = Counter(row["problem_id"] for row in rows)
     assert all(shown[question] == asked[question] for question in shown)
     assert most - max(asked.values()) < len(sample.trials) <= most
     assert f"The page has {len(sample.trials)} of 504 trials" in sample.rule
-    questions = {trial["question"]: trial["kind"] for trial in sample.trials}
-    kinds = Counter(questions.values())
+    outcomes = {(row["model"], row["condition"], row["outcome"]) for row in rows}
+    entrants = counted(night, asked_in).entrants
+    assert {
+        (entrants[trial["asked"]].model, entrants[trial["asked"]].condition, trial["outcome"])
+        for trial in sample.trials
+    } == outcomes
+    kinds = Counter({trial["question"]: trial["kind"] for trial in sample.trials}.values())
     assert len(kinds) == 12
-    outcomes = {row["outcome"] for row in rows_of(night)}
-    extra = OF_AN_OUTCOME * len(outcomes) * 4  # of questions that show an outcome, there are a few more
-    assert max(kinds.values()) - min(kinds.values()) <= extra
-    assert {trial["outcome"] for trial in sample.trials} == outcomes
+    assert max(kinds.values()) - min(kinds.values()) <= 1 + len(outcomes)  # a question may show an outcome
+
+
+def test_where_models_were_asked_different_problems_there_are_equally_many_of_each(tmp_path):
+    asked = [
+        AskedModel(model=name, outcomes="+-" * 20, first=first)
+        for name, first in (("a", 0), ("b", 40), ("c", 80))
+    ]
+    trials = sample_on(folder_of(tmp_path / "f", asked), most=30, most_of_more=30).trials
+    of = Counter((trial["asked"], trial["outcome"]) for trial in trials)
+    assert sum(of.values()) == 30
+    assert all(
+        abs(sum(n for (place, _), n in of.items() if place == entrant) - 10) <= 2 for entrant in range(3)
+    )
+    assert all(of[entrant, outcome] for entrant in range(3) for outcome in ("correct", "wrong"))
 
 
 def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(hostile):
@@ -104,13 +121,13 @@ def test_a_question_shows_the_answers_of_everybody_in_their_order(night):
     rows = rows_of(night)
     asked = Counter(row["problem_id"] for row in rows)
     key = asked.most_common(1)[0][0]
-    trials = counted(night, lambda views: question_of(views, key))
+    trials = counted(night, lambda views: answers_to(views, [key]))
     entrants = counted(night, asked_in).entrants
     assert len(trials) == asked[key]
     assert [trial["asked"] for trial in trials] == sorted(trial["asked"] for trial in trials)
     shown = {(entrants[trial["asked"]].model, trial["answer"]) for trial in trials}
     assert shown == {(row["model"], row["answer"]) for row in rows if row["problem_id"] == key}
-    assert counted(night, lambda views: question_of(views, "nobody")) == []
+    assert counted(night, lambda views: answers_to(views, ["nobody"])) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from operator import ne
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from asyncbench.results.anatomy import UNCLASSIFIED, aligned, anatomy, distance as distances
+from asyncbench.results.anatomy import UNCLASSIFIED, Part, aligned, anatomy, distance as distances
 from asyncbench.results.anatomy.distance import MOST_PAIRS, fewest_edits
 from asyncbench.results.anatomy.kinds import OF_ANSWERS
 from tests.recorded import rows
@@ -182,11 +182,13 @@ def test_where_no_kind_tells_the_edits_are_the_fewest_there_are(true, read):
 @pytest.mark.parametrize("answer_type", ["integer", "decimal", "scientific", "fraction", "text"])
 @pytest.mark.parametrize("size", [400, 4_000, 1_000_000])
 def test_of_long_texts_no_more_pairs_are_compared_than_fit(answer_type, size, monkeypatch):
-    compared = [0]
-    costs = distances._costs
-    monkeypatch.setattr(
-        distances, "_costs", lambda one, other: compared.append(len(one) * len(other)) or costs(one, other)
-    )
+    compared, costs = [0], distances._costs
+
+    def counting(one, other):
+        compared.append(len(one) * len(other))
+        return costs(one, other)
+
+    monkeypatch.setattr(distances, "_costs", counting)
     rng, half = random.Random(size), size // 2
     expected, other = ("".join(rng.choices("123456789", k=size)) for _ in range(2))
     dropped, added = expected[:half] + expected[half + 1 :], expected[:half] + "0" + expected[half:]
@@ -206,7 +208,7 @@ def test_of_long_texts_no_more_pairs_are_compared_than_fit(answer_type, size, mo
 class Seen:
     """The parts of an alignment without its sign, as one looks at them."""
 
-    def __init__(self, expected, answer, parts):
+    def __init__(self, expected: str, answer: str, parts: list[Part]) -> None:
         self.expected, self.answer = Decimal(expected), Decimal(answer)
         self.sign = [part for part in parts if part[0] != "same" and not (part[1] + part[2]).strip("+-")]
         self.parts = [part for part in parts if part not in self.sign]
@@ -391,7 +393,7 @@ def agreeing(recorded, align):
         (kind, shown(parts))
         for kind, texts, about in of_kinds
         for parts in (align(*texts, **about),)
-        if not AGREES[kind](Seen(*texts, parts))
+        if not AGREES[kind](Seen(texts[0], texts[1], parts))
     ]
     return len(of_kinds) - len(wrong), wrong
 

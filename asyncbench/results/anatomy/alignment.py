@@ -62,6 +62,8 @@ def _parts(true: str, read: str, answer_type: str, error: Error) -> Iterator[Par
 
 def _of_right(true: str, read: str) -> list[Part]:
     """Return what is written alike, and zeros that one of both has; else all of it as one."""
+    if "." in true and read.startswith(true) and not read[len(true) :].strip("0"):
+        return [("same", true, true), ("same", "", read[len(true) :])]  # as graders write decimals
     right, given = _written(true), _written(read)
     parts = list(_of_numbers(right, given, _NO_ERROR)) if right and given else []
     return parts if parts and all(op == "same" for op, _, _ in parts) else [("same", true, read)]
