@@ -42,9 +42,13 @@ class KindCurve:
     @property
     def half(self) -> Length:
         """Up to which length half of the answers are right."""
+        return self.length_at(HALF)
+
+    def length_at(self, share: float) -> Length:
+        """Return up to which length a share of the answers is right."""
         if self.curve is None:
             return Length(shortest=self.shortest, longest=self.longest, why=NO_REPLY)
-        return self.curve.length_at(HALF)
+        return self.curve.length_at(share)
 
     @property
     def bins(self) -> list[tuple[float, float, float]]:

@@ -1,14 +1,25 @@
-"""The block `standings`: who is better, by how much, and is that real."""
+"""The block `standings`: who is better, by how much, and is that real; over suites, and kind by kind."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from asyncbench.charts import dot_rows, pair_rows
-from asyncbench.reports import ALONE, SKIPPED, Ranking, Standing, Standings, over, standings_of, unranked
+from asyncbench.charts import KindCurve, dot_rows, kind_curves, pair_rows
+from asyncbench.reports import (
+    ALONE,
+    SKIPPED,
+    KindStanding,
+    Ranking,
+    Standing,
+    Standings,
+    kind_rankings,
+    over,
+    standings_of,
+    unranked,
+)
 from asyncbench.results import Entrant, asked_in
 from asyncbench.results.curves import Hardest
-from asyncbench.shown import safe
+from asyncbench.shown import number_of, safe
 from asyncbench.views import FolderViews
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
@@ -18,7 +29,7 @@ ONE_MODEL: Final = "one model"
 
 def standings_in(views: FolderViews) -> Standings:
     """Return the standings of a folder, which several blocks read."""
-    return views.once("standings", lambda: standings_of(views))
+    return views.once("standings", lambda: standings_of(views, by_kind=True))
 
 
 def standings_block(views: FolderViews) -> Values:
@@ -31,8 +42,51 @@ def standings_block(views: FolderViews) -> Values:
         for ranking in _alone(standings)
         for over_what in (ranking.suite or "All suites",)
     ]
+    by_kind = sorted(_by_kind(views, standings), key=lambda ranking: ranking["kind"])
     skipped = [f"{standings.skipped:,} {SKIPPED}"] * bool(standings.skipped)
-    return {"rankings": ranked + others, "rules": [*skipped, *standings.rules]}
+    return {"rankings": [*ranked, *by_kind, *others], "rules": [*skipped, *standings.rules]}
+
+
+def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
+    """Yield the rankings of each kind, of the entrants of its suite's ranking."""
+    asked = asked_in(views)
+    places, kinds = asked.entrant_places, asked.kind_places
+    curves = {(each.kind, each.asked): each for each in kind_curves(views)}
+    for ranking in kind_rankings(views, standings.rankings):
+        kind = kinds[ranking.kind]
+        models, problems = f"{len(ranking.lines):,} models", number_of(ranking.problems, "problem")
+        where = f" on the same {problems}" if ranking.paired else f", each on {problems} of its own"
+        yield {
+            "suite": safe(ranking.kind[0]),
+            "kind": kind,
+            "problems": ranking.problems,
+            "paired": ranking.paired,
+            "alone": False,
+            "title": f"{asked.kinds[kind].called}: {models}{where}",
+            "lines": [
+                _kind_line(line, place := places[line.entrant], curves.get((kind, place)))
+                for line in ranking.lines
+            ],
+            "pairs": [],  # each has a bootstrap: too many
+        }
+
+
+def _kind_line(line: KindStanding, place: int, curve: KindCurve | None) -> Values:
+    return {
+        "asked": place,
+        "place": line.place,
+        "value": line.share,
+        "low": line.interval[0],
+        "high": line.interval[1],
+        "trials": line.accuracy.trials,
+        "answered": line.accuracy.over_answered.share,
+        "lost": line.accuracy.lost,
+        "best_case": line.accuracy.highest,
+        "at_90": curve and _on_two_lines(str(curve.length_at(0.9))),
+        "at_50": curve and _on_two_lines(str(curve.half)),
+        **dict.fromkeys(("cost_usd", "per_correct", "format", "p50_s")),
+        "at_k": [],
+    }
 
 
 def _alone(standings: Standings) -> Iterator[Ranking]:
@@ -82,6 +136,10 @@ def _figures(line: Standing) -> Values:
 
 def _in_two(found: Hardest) -> tuple[str, str]:
     """Return a length, and its limits with the task that it is of: two lines of a narrow column."""
-    whole = str(found.length)
-    figure, bracket, limits = whole.partition(" (")
-    return figure, safe(f"{bracket.strip()}{limits}{str(found).removeprefix(whole)}".strip())
+    figure, limits = _on_two_lines(str(found.length))
+    return figure, safe(f"{limits}{str(found).removeprefix(str(found.length))}".strip())
+
+
+def _on_two_lines(length: str) -> tuple[str, str]:
+    figure, bracket, limits = length.partition(" (")
+    return figure, f"{bracket.strip()}{limits}"

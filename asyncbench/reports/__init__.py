@@ -13,6 +13,11 @@ from asyncbench.reports.cost import (
 )
 from asyncbench.reports.following import follow_status as follow_status
 from asyncbench.reports.heatmap import accuracy_maps_on as accuracy_maps_on
+from asyncbench.reports.kind_rankings import (
+    KindRanking as KindRanking,
+    KindStanding as KindStanding,
+    kind_rankings as kind_rankings,
+)
 from asyncbench.reports.load import load_report_of as load_report_of, load_report_on as load_report_on
 from asyncbench.reports.morning import morning_on as morning_on
 from asyncbench.reports.overview import report_on as report_on

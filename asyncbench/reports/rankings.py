@@ -134,7 +134,7 @@ def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tup
         manifest: of the folder.
         formats: read the grades, too, for `format_ok`.
     """
-    found = marked(views, COUNTED)
+    found = marks_in(views)
     if any(len(marks.asked) > 1 for marks in found.marks.values()):
         keep_votes(views)
     suites = sorted({suite for suite, _ in found.tasks})
@@ -148,6 +148,11 @@ def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tup
         for groups in _by_kinds(list(_groups(entrants, found, done, suite)), found, done, counts, suite)
     )
     return rankings, len(entrants)
+
+
+def marks_in(views: FolderViews) -> Marked:
+    """Return the marks of which rankings are made; later queries have the table `answers`."""
+    return views.once("marks", lambda: marked(views, COUNTED))
 
 
 # ── who can be compared with whom ────────────────────────────────────────────────────────────
@@ -243,7 +248,7 @@ def _ranking(suite: str | None, groups: Sequence[_Group], found: Marked, counts:
     }
     best_first = sorted(names, key=lambda name: -marks[name].correct)
     paired = len(groups) == 1
-    pairs = _pairs(best_first, marks) if paired else ()
+    pairs = paired_lines(best_first, marks) if paired else ()
     chances = {(line.a, line.b): line.p_holm for line in pairs}
     p_of = chances if paired else _unpaired(best_first, names, counts, suite)
     ties = tied(best_first, lambda a, b: p_of[a, b])
@@ -279,7 +284,8 @@ def _unpaired(
     return dict(zip(both, holm(chances), strict=True))
 
 
-def _pairs(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairLine, ...]:
+def paired_lines(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairLine, ...]:
+    """Return each two of a ranking on the problems in common."""
     found = {(a, b): pair(marks[a], marks[b]) for a, b in combinations(best_first, 2)}
     chances = [sign_flip(both.differences) for both in found.values()]
     return tuple(

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from asyncbench.reports.kind_rankings import kind_bits
 from asyncbench.reports.rankings import Ranking, Standing, rankings_of
 from asyncbench.results import (
     OTHER_LATENCY,
@@ -175,10 +176,12 @@ def standings_on(folder: Folders, *, formats: bool = True) -> Standings:
     return counted(folder, lambda views: standings_of(views, formats=formats))
 
 
-def standings_of(views: FolderViews, *, formats: bool = True) -> Standings:
-    """Return the same of views that are open."""
+def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = False) -> Standings:
+    """Return the same of views that are open; `by_kind`: `kind_rankings` can be asked of them then."""
     skips = keep_skips(views)
     rankings, entrants = rankings_of(views, views.manifest, formats=formats)
+    if by_kind:
+        kind_bits(views)
     simulated = note_of_simulated(views, table="answers")
     views.drop("answers")
     return Standings(

@@ -108,6 +108,7 @@ from asyncbench.results.pairing import (
     Marked as Marked,
     Marks as Marks,
     ModelPair as ModelPair,
+    bits_by_kind as bits_by_kind,
     difference_interval as difference_interval,
     marked as marked,
     pair as pair,

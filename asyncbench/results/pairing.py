@@ -3,7 +3,7 @@
 A bit stands for a problem. So twenty models on fifty thousand problems are some milliseconds a pair.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
+from asyncbench.results.asked import KindKey
 from asyncbench.results.names import Entrant
 from asyncbench.stats import bootstrap_difference
 from asyncbench.store import ENTRANT, Snapshot, steady
@@ -260,6 +261,15 @@ def skipped_problems(views: FolderViews, found: Marked) -> dict[Entrant, Bits]:
     """
     rows = _bits_by(views, ENTRANT, _PLACED.replace("answers", "held_skips"), len(found.problem_ids))
     return {(run, model, condition): bits for run, model, condition, bits in rows}
+
+
+def bits_by_kind(views: FolderViews, found: Marked) -> dict[KindKey, dict[int | None, Bits]]:
+    """Return the problems of each kind by length, as `found` has them; its table needs these columns."""
+    kinds = defaultdict[KindKey, dict[int | None, Bits]](dict)
+    keys = ("suite", "task", "variant", "representation", "length")
+    for suite, task, variant, form, length, bits in _bits_by(views, keys, _PLACED, len(found.problem_ids)):
+        kinds[suite, task, variant or "", form or ""][length] = bits
+    return dict(kinds)
 
 
 def _bits_by(

@@ -25,6 +25,7 @@ from asyncbench.page.writing import LARGE, data_block, element, write_page
 from asyncbench.reports.standings import standings_on
 from asyncbench.results.curves import GROUP, digits_at
 from asyncbench.store import ENTRANT, encode_json
+from asyncbench.views.choosing import chosen
 from asyncbench.views.counting import counted
 from tests.reports.answered import Asked, folder_of
 
@@ -127,7 +128,11 @@ def test_what_each_can_do_is_what_sql_counts(folder, blocks):
 
 def test_the_standings_are_those_of_the_report(folder, blocks):
     rankings = [ranking for ranking in standings_on(folder).rankings if not ranking.alone]
-    shown = [ranking for ranking in blocks["standings"]["rankings"] if not ranking["alone"]]
+    shown = [
+        ranking
+        for ranking in blocks["standings"]["rankings"]
+        if not ranking["alone"] and ranking["kind"] is None
+    ]
     assert len(rankings) == len(shown) > 0
     for ranking, block in zip(rankings, shown, strict=True):
         assert block["problems"] == ranking.problems
@@ -141,6 +146,40 @@ def test_the_standings_are_those_of_the_report(folder, blocks):
             assert (row["lost"], row["cost_usd"]) == (line.accuracy.lost, line.cost_usd)
         leads = [pair for pair in ranking.pairs if pair.a == ranking.lines[0].name]
         assert [pair["difference"] for pair in block["pairs"]] == [pair.found.difference for pair in leads]
+
+
+def test_the_ranking_of_a_kind_is_that_of_the_report_on_its_task_alone(night, tmp_path):
+    asked = [
+        Asked(model=model, outcomes=outcomes, first=first, task=task)
+        for model, first in (("a", 0), ("b", 5))
+        for task, outcomes in (("add", "+++++"), ("sub", "+-+--" if model == "a" else "-----"))
+    ]
+    unpaired = folder_of(tmp_path / "unpaired", asked)
+    for folder, suite in ((night, "llm_arithmetic"), (unpaired, "nupa")):
+        head, standings = (counted(folder, BLOCKS[name]) for name in ("head", "standings"))
+        kinds = {head["kinds"][ranking["kind"]]["task"]: ranking for ranking in of_kinds(standings, suite)}
+        assert len(kinds) == (8 if suite == "llm_arithmetic" else 2)
+        for task, block in kinds.items():
+            (ranking,) = standings_on(chosen(folder, suite=suite, task=task)).rankings
+            assert (block["problems"], block["paired"]) == (ranking.problems, ranking.paired)
+            lines = {(line.model, line.place, line.share, line.interval) for line in ranking.lines}
+            assert lines == {
+                (
+                    head["entrants"][row["asked"]]["model"],
+                    row["place"],
+                    row["value"],
+                    (row["low"], row["high"]),
+                )
+                for row in block["lines"]
+            }
+
+
+def of_kinds(standings, suite):
+    return [
+        ranking
+        for ranking in standings["rankings"]
+        if ranking["kind"] is not None and ranking["suite"] == suite
+    ]
 
 
 def test_every_entrant_has_its_length_at_a_half_of_every_kind_it_was_asked(folder, blocks):
