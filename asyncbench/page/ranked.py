@@ -12,8 +12,8 @@ from asyncbench.reports import (
     Ranking,
     Standing,
     Standings,
-    kind_rankings,
     over,
+    rankings_by_kind,
     standings_of,
     unranked,
 )
@@ -52,7 +52,7 @@ def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
     asked = asked_in(views)
     places, kinds = asked.entrant_places, asked.kind_places
     curves = {(each.kind, each.asked): each for each in kind_curves(views)}
-    for ranking in kind_rankings(views, standings.rankings):
+    for ranking in rankings_by_kind(views, standings.rankings):
         kind = kinds[ranking.kind]
         models, problems = f"{len(ranking.lines):,} models", number_of(ranking.problems, "problem")
         where = f" on the same {problems}" if ranking.paired else f", each on {problems} of its own"

@@ -16,7 +16,7 @@ from asyncbench.reports.heatmap import accuracy_maps_on as accuracy_maps_on
 from asyncbench.reports.kind_rankings import (
     KindRanking as KindRanking,
     KindStanding as KindStanding,
-    kind_rankings as kind_rankings,
+    rankings_by_kind as rankings_by_kind,
 )
 from asyncbench.reports.load import load_report_of as load_report_of, load_report_on as load_report_on
 from asyncbench.reports.morning import morning_on as morning_on

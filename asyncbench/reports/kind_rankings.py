@@ -41,7 +41,7 @@ def kind_bits(views: FolderViews) -> Mapping[KindKey, Lengths]:
     return views.once("kind_bits", lambda: bits_by_kind(views, marks_in(views)))
 
 
-def kind_rankings(views: FolderViews, rankings: Sequence[Ranking]) -> Iterator[KindRanking]:
+def rankings_by_kind(views: FolderViews, rankings: Sequence[Ranking]) -> Iterator[KindRanking]:
     """Yield the rankings of the kinds of each ranking of one suite, where it has several.
 
     Args:

@@ -297,8 +297,8 @@ def paired_lines(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple
 # ── one line ─────────────────────────────────────────────────────────────────────────────────
 
 COUNTED: Final = (
-    *("provider", "upstream", "variant", "representation", "length"),
-    *("cost_usd", "latency_s", "output_tokens", "reasoning_tokens"),
+    *("provider", "upstream", "variant", "representation", "length", "cost_usd", "latency_s"),
+    *("output_tokens", "reasoning_tokens"),
 )
 _SUMS: Final = f"""
 SELECT run, model, condition, suite, count(*) AS trials,

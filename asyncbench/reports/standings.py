@@ -177,7 +177,7 @@ def standings_on(folder: Folders, *, formats: bool = True) -> Standings:
 
 
 def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = False) -> Standings:
-    """Return the same of views that are open; `by_kind`: `kind_rankings` can be asked of them then."""
+    """Return the same of views that are open; `by_kind`: `rankings_by_kind` can be asked of them then."""
     skips = keep_skips(views)
     rankings, entrants = rankings_of(views, views.manifest, formats=formats)
     if by_kind:
