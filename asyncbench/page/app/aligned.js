@@ -16,7 +16,7 @@ const GAP = "·"; // stands where the other has a sign
 function alignedPair(aligned) {
   const columns = aligned.flatMap(([op, right, read]) => {
     const [expected, answer] = [[...right ?? ""], [...read ?? ""]];
-    if (op !== "same") return [columnOf(op, expected, answer)];
+    if (op !== "same" || expected.length !== answer.length) return [columnOf(op, expected, answer)]; // 12.5 is 12.5000
     return Array.from({ length: Math.ceil(expected.length / CHUNK) }, (_, n) => {
       const part = expected.slice(n * CHUNK, (n + 1) * CHUNK);
       return columnOf(op, part, part);
@@ -69,7 +69,7 @@ function slotsOf(aligned) {
       cells.push([op, answer[n] ?? GAP]);
       before.push([]);
     });
-    before.at(-1).push(...answer.slice(expected.length).map((sign) => [op === "same" ? "extra" : op, sign]));
+    before.at(-1).push(...answer.slice(expected.length).map((sign) => [op, sign]));
   }
   return { cells, before };
 }
