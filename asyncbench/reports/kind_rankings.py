@@ -7,8 +7,8 @@ from itertools import combinations
 from operator import and_
 
 from asyncbench.records import Outcome
-from asyncbench.reports.rankings import Ranking, marks_in, paired_lines, share_of
-from asyncbench.results import Bits, Entrant, KindKey, Marked, Marks, bits_by_kind
+from asyncbench.reports.rankings import Ranking, paired_lines, share_of
+from asyncbench.results import Bits, Entrant, KindKey, Marked, Marks, bits_by_kind, marks_in
 from asyncbench.stats import Accuracy, holm, stratified, tied
 from asyncbench.views import FolderViews
 

@@ -26,7 +26,7 @@ from asyncbench.results import (
     difference_interval,
     in_order,
     keep_votes,
-    marked,
+    marks_in,
     names_of,
     pair,
     skipped_problems,
@@ -148,11 +148,6 @@ def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tup
         for groups in _by_kinds(list(_groups(entrants, found, done, suite)), found, done, counts, suite)
     )
     return rankings, len(entrants)
-
-
-def marks_in(views: FolderViews) -> Marked:
-    """Return the marks of which rankings are made; later queries have the table `answers`."""
-    return views.once("marks", lambda: marked(views, COUNTED))
 
 
 # ── who can be compared with whom ────────────────────────────────────────────────────────────
@@ -296,10 +291,6 @@ def paired_lines(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple
 
 # ── one line ─────────────────────────────────────────────────────────────────────────────────
 
-COUNTED: Final = (
-    *("provider", "upstream", "variant", "representation", "length", "cost_usd", "latency_s"),
-    *("output_tokens", "reasoning_tokens"),
-)
 _SUMS: Final = f"""
 SELECT run, model, condition, suite, count(*) AS trials,
     {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},

@@ -111,6 +111,7 @@ from asyncbench.results.pairing import (
     bits_by_kind as bits_by_kind,
     difference_interval as difference_interval,
     marked as marked,
+    marks_in as marks_in,
     pair as pair,
     places as places,
     read_model as read_model,

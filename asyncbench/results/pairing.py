@@ -251,6 +251,17 @@ def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | s
     )
 
 
+RANKED: Final = (  # columns of the answers that rankings count
+    *("provider", "upstream", "variant", "representation", "length", "cost_usd", "latency_s"),
+    *("output_tokens", "reasoning_tokens"),
+)
+
+
+def marks_in(views: FolderViews) -> Marked:
+    """Return the marks of which rankings are made; later queries have the table `answers`."""
+    return views.once("marks", lambda: marked(views, RANKED))
+
+
 _PLACED: Final = "answers JOIN (SELECT DISTINCT problem_id, place FROM places) USING (problem_id)"
 
 
