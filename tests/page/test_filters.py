@@ -71,7 +71,7 @@ def test_one_key_resets_but_not_while_something_is_typed(at_night):
     page.page.keyboard.press("/")
     page.page.keyboard.type("r/?jk")
     assert page.page.input_value("#text") == "r/?jk"
-    page.page.wait_for_function("location.hash.includes('text=')")
+    page.until("location.hash.includes('text=')")
     page.settled()
     assert page.page.locator("dialog").count() == 0
     assert page.page.evaluate("document.activeElement.id") == "text"

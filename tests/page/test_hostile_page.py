@@ -22,7 +22,7 @@ def test_whatever_a_model_wrote_is_text_and_does_nothing(hostile, opened):
     assert page.page.evaluate("window.hacked") is None
     for tag in ("iframe", "img", "object", "embed", "base", "[onclick]", "[onerror]", "[onload]"):
         assert page.page.locator(tag).count() == 0
-    assert page.page.locator("script").count() == 2
+    assert page.page.locator("script:not([type])").count() == 2  # others hold blocks
     assert page.page.locator("style").count() == 1
 
 
@@ -31,7 +31,7 @@ def test_what_a_model_wrote_is_shown_as_it_is_and_what_cannot_be_seen_is_spelled
     shown = {}
     for item in page.page.locator("#trial-list li").all():
         item.click()
-        page.page.wait_for_function("id => location.hash.includes(id)", arg=item.get_attribute("id")[2:])
+        page.until(f"location.hash.includes('{item.get_attribute('id')[2:]}')")
         page.page.wait_for_timeout(20)
         question = page.page.locator("#trial pre").last.evaluate("pre => pre.textContent")
         name, _, text = question.partition(": ")

@@ -16,7 +16,7 @@ const GAP = "·"; // stands where the other has a sign
 function alignedPair(aligned) {
   const columns = aligned.flatMap(([op, right, read]) => {
     const [expected, answer] = [[...right ?? ""], [...read ?? ""]];
-    if (op !== "same" || expected.length !== answer.length) return [columnOf(op, expected, answer)]; // 12.5 is 12.5000
+    if (op !== "same" || right !== read) return [columnOf(op, expected, answer)]; // zeros at the end say the same
     return Array.from({ length: Math.ceil(expected.length / CHUNK) }, (_, n) => {
       const part = expected.slice(n * CHUNK, (n + 1) * CHUNK);
       return columnOf(op, part, part);
@@ -30,7 +30,7 @@ function alignedPair(aligned) {
 
 function columnOf(op, expected, answer) {
   const long = Math.max(expected.length, answer.length);
-  const line = (signs, look) => element("span", { class: look }, signsOf(signs), GAP.repeat(long - signs.length));
+  const line = (signs, look) => element("span", { class: look }, signsOf(signs), (op === "same" ? " " : GAP).repeat(long - signs.length));
   return element("span", { class: `column op-${op}` }, line(expected, "right"), line(answer, "read"));
 }
 

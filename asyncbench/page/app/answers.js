@@ -128,7 +128,9 @@ async function turnTo(to, place = 0) {
 }
 
 function moveInList(event) {
-  if (moveTo(event.key)) event.preventDefault();
+  if (event.ctrlKey || event.metaKey || event.altKey || !moveTo(event.key)) return;
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 /** Go on in the list as a key says; return whether it said anything. */

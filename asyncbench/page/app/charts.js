@@ -30,7 +30,7 @@ function chartCard(name, given, { title, about, tools, note, query, prepare = na
     if (rows.length) card.append(inWords(chart, rows, query));
     return card;
   }
-  const holder = element("div", { class: "chart", "data-keep": `${name}/${heading}` });
+  const holder = element("div", { class: "chart", "aria-hidden": "true", "data-keep": `${name}/${heading}` });
   holder.style.setProperty("min-height", `${heights.get(`${name}/${heading}`) ?? 60}px`);
   const picture = element("div", { class: "picture", role: "img", "aria-label": `${heading}. ${purpose}` }, holder);
   card.append(picture, rowsTable(heading, chart, rows, query));

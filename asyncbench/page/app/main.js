@@ -2,6 +2,7 @@
 
 let head = null; // the block of that name
 let state = null; // what is looked at
+const MARKS = ["SIMULATED", "RECORDED"];
 let showing = 0; // counts up: a view that came too late is not shown
 
 const SHOWN = {
@@ -52,6 +53,8 @@ async function show({ quietly = false } = {}) {
     parts = [element("p", { class: "note grave", role: "alert" }, `This view cannot be shown: ${plain(error.message)}`)];
   }
   if (turn !== showing) return;
+  buildFilters(); // of ranges it is known now
+  showChoices();
   const before = standing();
   document.getElementById("view").replaceChildren(...parts);
   document.getElementById("loading").hidden = true;
@@ -164,6 +167,7 @@ async function readHead() {
   const [read, drawing] = await Promise.all([source.block("head"), specs === null ? source.block("specs") : null]);
   head = read;
   if (drawing !== null) [specs, themes] = [drawing.specs, drawing.themes];
+  if (!head.mark && head.load_calls) await markOfLoad();
   document.getElementById("title").replaceChildren(foreign(head.title));
   const mark = document.getElementById("mark");
   mark.hidden = !head.mark;
@@ -174,9 +178,15 @@ async function readHead() {
   document.getElementById("foot").replaceChildren(foreign(`Made by asyncbench ${head.version} on ${moment(head.made_at)}. ${sample?.rule ?? ""}`));
 }
 
+/** Take the mark of a load for that of the page: there may be no other answers. */
+async function markOfLoad() {
+  const words = (await source.block("loads")).simulated_load;
+  [head.mark, head.mark_words] = [MARKS.find((mark) => words.startsWith(mark)) ?? "", words];
+}
+
 /** Return what the mark means, without the word itself. */
 function markWords() {
-  const words = head.mark_words.replace(/^(SIMULATED|RECORDED)[.:]?\s*/, "");
+  const words = head.mark_words.slice(head.mark.length).replace(/^[.:]?\s*/, "");
   return words.slice(0, 1).toUpperCase() + words.slice(1);
 }
 

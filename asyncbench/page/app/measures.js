@@ -1,7 +1,7 @@
 // What was measured beside answers: times, costs, and how providers bore a load.
 
 async function timeView() {
-  const time = await source.block("time");
+  const [time, loads] = await Promise.all(["time", "loads"].map(source.block));
   const note = unfollowed({ kinds: false, lengths: false }) || null;
   const minutes = kept(time.minutes);
   const finishedIn = (row) => ({ asked: row.asked, since: row.at, until: row.at + 1000 * row.seconds });
@@ -13,7 +13,7 @@ async function timeView() {
     ["quota", kept(time.quota), {}],
   ].filter(([name, rows]) => head.charts[name] && rows.length).map(([name, rows, more]) => chartCard(name, rows, { note, ...more }));
   const notes = notesOf(time.notes.map((words) => ({ words })));
-  return [element("h2", {}, "Time"), notes, ...cards, cards.length || notes ? null : nothingKnown()];
+  return [element("h2", {}, "Time"), notes, ...cards, ...head.load_calls ? [] : loads.load_tables.map(reportCard), cards.length || notes ? null : nothingKnown()];
 }
 
 async function costView() {
@@ -55,8 +55,8 @@ async function loadView() {
   const names = Object.keys(head.charts).filter((name) => loads.load_rows[name]);
   return [
     element("h2", {}, "Load and providers"),
-    element("p", { class: "scope", id: "scope" }, `${count(head.load_calls)} calls under load.`),
-    loads.load_notes.length ? element("div", { class: "notes" }, loads.load_notes.map((words) => noted(words, "p", { class: "note" }))) : null,
+    element("p", { class: "scope", id: "scope" }, `${count(head.load_calls)} calls under load`),
+    notesOf(loads.load_notes.filter((words) => !MARKS.some((mark) => words.startsWith(mark))).map((words) => ({ words }))),
     ...loads.load_tables.map(reportCard),
     ...names.map((name) => chartCard(name, loads.load_rows[name], { fewest: 1 })),
   ];
