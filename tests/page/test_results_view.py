@@ -1,5 +1,7 @@
 """The first view: its figures are Python's, nothing unlike is pooled, and each figure opens its answers."""
 
+from typing import Any
+
 import pytest
 
 from asyncbench import sql
@@ -7,7 +9,7 @@ from asyncbench.page import write_page
 from tests.reports.answered import Asked, folder_of
 
 
-def of_block(rows, *names):
+def of_block(rows: Any, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row.get(name) for name in names) for row in rows]
 
 
@@ -31,17 +33,17 @@ def test_the_page_leads_with_the_finding_and_says_once_what_sort_of_answers_thes
 def test_charts_draw_the_rows_of_python_with_one_colour_for_each_model(at_night, blocks):
     page, head = at_night(), blocks["head"]
     ranking = blocks["standings"]["rankings"][0]
-    columns = ("asked", "place", "value", "low", "high", "trials")
     drawn = page.rows("dots")
-    assert of_block(drawn, *columns) == of_block(ranking["lines"], *columns)
+    figures = ("asked", "place", "value", "low", "high", "trials")
+    assert of_block(drawn, *figures) == of_block(ranking["lines"], *figures)
     halves = page.rows("halves")
-    columns = ("asked", "kind", "at", "low", "high", "bound", "label")
-    assert of_block(halves, *columns) == of_block(blocks["breaks"]["halves"], *columns)
+    lengths = ("asked", "kind", "at", "low", "high", "bound", "label")
+    assert of_block(halves, *lengths) == of_block(blocks["breaks"]["halves"], *lengths)
     curves = page.rows("curves")
     shown = {row["kind"] for row in curves}
     expected = [row for row in blocks["breaks"]["rows"] if row["kind"] in shown]
-    columns = ("asked", "kind", "sort", "length", "value", "low", "high", "trials")
-    assert of_block(curves, *columns) == of_block(expected, *columns)
+    points = ("asked", "kind", "sort", "length", "value", "low", "high", "trials")
+    assert of_block(curves, *points) == of_block(expected, *points)
     colours = {(row["asked"], row["model"], row["colour"]) for row in (*drawn, *halves, *curves)}
     entrants = head["entrants"]
     assert colours == {(n, entrants[n]["short"], entrants[n]["light"]) for n in {one[0] for one in colours}}
@@ -52,7 +54,7 @@ def test_tasks_with_few_lengths_have_no_curve_and_are_named(at_night, blocks):
     page = at_night()
     kinds = blocks["head"]["kinds"]
     drawn = {row["kind"] for row in page.rows("curves")}
-    lengths = {kind: set() for kind in range(len(kinds))}
+    lengths: dict[int, set[float]] = {kind: set() for kind in range(len(kinds))}
     for row in blocks["breaks"]["rows"]:
         if row["sort"] == "point":
             lengths[row["kind"]].add(row["length"])
