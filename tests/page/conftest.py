@@ -1,6 +1,10 @@
 """One browser for all tests of the page: Debian's Chromium, through Playwright."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +83,9 @@ def _with_page(folder: Path) -> Path:
 class Opened:
     """A page in a browser, and all that it did beyond being looked at."""
 
-    def __init__(self, page: Any) -> None:
+    def __init__(self, page: Any, home: str = "file:") -> None:
         self.page = page
+        self.home = home  # how the addresses begin that it may ask for
         self.told: list[str] = []  # of the console, errors, dialogs and requests: there should be none
         page.on("console", lambda message: self.told.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: self.told.append(f"error: {error}"))
@@ -93,16 +98,20 @@ class Opened:
         dialog.dismiss()
 
     def _pass_on(self, route: Any) -> None:
-        """Let the page's own file through; anything else it would fetch is noted and refused."""
+        """Let the page's own file or server through; anything else it would fetch is noted and refused."""
         request = route.request
-        if request.is_navigation_request() and request.url.startswith("file:"):
+        of_file = self.home == "file:"
+        if request.url.startswith(self.home) and (request.is_navigation_request() or not of_file):
             route.continue_()
         else:
             self.told.append(f"request: {request.url}")
             route.abort()
 
     def open(self, folder: Path, hash_: str = "") -> "Opened":
-        self.page.goto(f"{(folder / 'report.html').as_uri()}{hash_}")
+        return self.goto(f"{(folder / 'report.html').as_uri()}{hash_}")
+
+    def goto(self, address: str) -> "Opened":
+        self.page.goto(address)
         return self.settled()
 
     def settled(self) -> "Opened":
@@ -110,9 +119,9 @@ class Opened:
         self.page.wait_for_selector("html[data-ready][data-drawn]", state="attached")
         return self
 
-    def until(self, expression: str) -> None:
+    def until(self, expression: str, *, seconds: int = 15) -> None:
         """Wait until an expression is true: playwright would make code of text, which the policy forbids."""
-        for _ in range(150):
+        for _ in range(10 * seconds):
             if self.page.evaluate(expression):
                 return
             self.page.wait_for_timeout(100)
@@ -178,7 +187,7 @@ class Opened:
         if not self.page.evaluate("typeof axe === 'object'"):
             self.page.evaluate(AXE)  # not a script element: the policy refuses those
         found = self.page.evaluate(
-            "axe.run({exclude: ['.chart']}, {resultTypes: ['violations']}).then((result) => result.violations)"
+            "axe.run({exclude: ['.chart']}, {resultTypes: ['violations']}).then((all) => all.violations)"
         )
         return [
             f"{rule['id']}: {[node['target'] for node in rule['nodes'][:3]]}"
@@ -195,6 +204,33 @@ def opened(browser):
     def make(folder, hash_="", **about):
         contexts.append(browser.new_context(**{"viewport": DESK, **about}))
         return Opened(contexts[-1].new_page()).open(folder, hash_)
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve the page of a folder as `asyncbench view` does; yields the address that it prints."""
+    command = [sys.executable, "-m", "asyncbench", "view", str(folder), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().rpartition(" ")[2].strip()
+        finally:
+            server.send_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def opened_live(browser):
+    """Open the page of a server: `opened_live(address, hash, **context)`."""
+    contexts = []
+
+    def make(address, hash_="", **about):
+        contexts.append(browser.new_context(**{"viewport": DESK, **about}))
+        home = address.partition("?")[0]
+        return Opened(contexts[-1].new_page(), home).goto(f"{address}{hash_}")
 
     yield make
     for context in contexts:

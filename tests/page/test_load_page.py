@@ -73,5 +73,7 @@ def test_a_page_without_a_load_has_the_providers_beside_the_times(at_night):
     page = at_night("#view=load")
     assert "Load" not in page.page.locator("#tabs a").all_inner_texts()
     page.view("time")
+    page.page.click("#providers > summary")
+    page.page.wait_for_selector("#providers .report")
     assert "availability" in page.page.inner_text(".report")
     assert page.told == []

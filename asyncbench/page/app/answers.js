@@ -24,7 +24,7 @@ async function answersView() {
 }
 
 function searchTools() {
-  const search = element("input", { type: "search", id: "text", value: state.text, placeholder: "question, reply, answer, error or id", "aria-keyshortcuts": "/" });
+  const search = element("input", { type: "search", id: "text", value: state.text, placeholder: LIVE ? "answer, expected value or id" : "question, reply, answer, error or id", "aria-keyshortcuts": "/" });
   let waiting = 0;
   search.addEventListener("input", () => {
     clearTimeout(waiting);

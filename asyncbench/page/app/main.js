@@ -73,9 +73,18 @@ function standing() {
     scrolled: new Map(keyed.filter((one) => one.scrollLeft || one.scrollTop).map((one) => [one.dataset.keep, [one.scrollLeft, one.scrollTop]])),
     drawn: new Map(keyed.filter((one) => one.classList.contains("chart") && one.firstChild).map((one) => [one.dataset.keep, one])),
     top: scrollY,
-    focus: focused?.id || null,
+    focus: focused?.id ? `#${CSS.escape(focused.id)}` : pathOf(focused),
     typed: focused?.matches?.("input[type=search]") ? [focused.value, focused.selectionStart] : null,
   };
+}
+
+/** Return how to find what is focused within what is kept by name: a heading that folds, or a link in a table. */
+function pathOf(focused) {
+  const box = focused?.closest?.("#view [data-keep]");
+  if (!box) return null;
+  const name = `[data-keep=${CSS.escape(box.dataset.keep)}]`;
+  if (focused === box) return name;
+  return focused.matches("summary") ? `${name} > summary` : focused.matches("a") ? `${name} a[href="${CSS.escape(focused.getAttribute("href"))}"]` : null;
 }
 
 function standAgain(before, quietly) {
@@ -85,7 +94,7 @@ function standAgain(before, quietly) {
     if (before.scrolled.has(name)) [one.scrollLeft, one.scrollTop] = before.scrolled.get(name);
     if (quietly && before.drawn.has(name)) keepDrawing(before.drawn.get(name), one);
   }
-  const focused = before.focus && document.getElementById(before.focus);
+  const focused = before.focus && document.querySelector(before.focus);
   if (focused && document.activeElement !== focused) focused.focus({ preventScroll: true });
   if (focused && before.typed) [focused.value, focused.selectionStart, focused.selectionEnd] = [before.typed[0], before.typed[1], before.typed[1]];
   if (quietly) scrollTo({ top: before.top, behavior: "instant" });

@@ -1,7 +1,7 @@
 // What was measured beside answers: times, costs, and how providers bore a load.
 
 async function timeView() {
-  const [time, loads] = await Promise.all(["time", "loads"].map(source.block));
+  const time = await source.block("time");
   const note = unfollowed({ kinds: false, lengths: false }) || null;
   const minutes = kept(time.minutes);
   const finishedIn = (row) => ({ asked: row.asked, since: row.at, until: row.at + 1000 * row.seconds });
@@ -13,7 +13,16 @@ async function timeView() {
     ["quota", kept(time.quota), {}],
   ].filter(([name, rows]) => head.charts[name] && rows.length).map(([name, rows, more]) => chartCard(name, rows, { note, ...more }));
   const notes = notesOf(time.notes.map((words) => ({ words })));
-  return [element("h2", {}, "Time"), notes, ...cards, ...head.load_calls ? [] : loads.load_tables.map(reportCard), cards.length || notes ? null : nothingKnown()];
+  return [element("h2", {}, "Time"), notes, ...cards, head.load_calls || !cards.length ? null : providersBox(), cards.length || notes ? null : nothingKnown()];
+}
+
+/** Return the models as providers, counted once someone opens them. */
+function providersBox() {
+  const box = element("details", { class: "card facts", id: "providers", "data-keep": "providers" }, element("summary", {}, "The models as providers"));
+  box.addEventListener("toggle", async () => {
+    if (box.open && box.children.length === 1) box.append(...(await source.block("loads")).load_tables.map(reportCard));
+  });
+  return box;
 }
 
 async function costView() {

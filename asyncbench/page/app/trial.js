@@ -20,7 +20,7 @@ async function showTrial(detail, id) {
 function trialCard(trial) {
   const kind = head.kinds[trial.kind];
   const about = [plain(kind?.suite ?? ""), plain(kind?.called ?? ""), trial.length === null ? "" : `length ${trial.length}`, trial.repeat ? `repeat ${trial.repeat}` : ""];
-  return element("article", { class: "card", "aria-label": "The answer" },
+  return element("article", { class: "card", "aria-label": "The answer", "data-trial": trial.id },
     element("h3", {}, badge(trial.outcome), whoOf(trial.asked)),
     foreign(about.filter(Boolean).join(" · "), "p", { class: "about" }),
     trial.operands ? foreign(trial.operands, "p", { class: "operands" }) : null,

@@ -1,0 +1,117 @@
+"""The page of `asyncbench view`: the same page of all trials, which follows what a running sweep writes."""
+
+import pytest
+
+from asyncbench import sql
+from asyncbench.problems import open_set
+from asyncbench.store.folder import Store
+from tests.page.conftest import PHONE, served
+from tests.page.hostile import make_hostile
+from tests.page.made import events, make_night, trial_of
+from tests.store.made import AT, minute
+
+
+@pytest.fixture(scope="module")
+def at_server(night):
+    with served(night) as address:
+        yield address
+
+
+def test_a_server_and_a_file_show_the_same(at_server, opened_live, at_night, blocks):
+    live, still = opened_live(at_server), at_night()
+    assert "token" not in live.page.url
+    for chart in ("dots", "curves", "halves"):
+        assert live.rows(chart) == still.rows(chart)
+    assert live.heat("heat") == still.heat("heat")
+    live.view("errors")
+    still.view("errors")
+    assert live.rows("outcomes") == still.rows("outcomes")
+    error = f"error={blocks['errors']['kinds'][0]['error']}"
+    for query in ("outcome=wrong&model=small", error, "asked=0&kind=1&least=3&most=6"):
+        live.again(f"#view=answers&{query}")
+        still.again(f"#view=answers&{query}")
+        assert live.found() == still.found() > 0, query
+    assert live.told == still.told == []
+
+
+def test_from_a_cell_to_an_answer_and_to_all_answers_of_its_question(at_server, opened_live):
+    page = opened_live(at_server)
+    cell = page.page.locator("#heat td a[aria-label*='small']").last
+    of = int(cell.get_attribute("aria-label").rpartition(" of ")[2])
+    cell.click()
+    page.page.wait_for_selector("#trial .operands")
+    page.settled()
+    assert page.found() == of
+    first = page.page.inner_text("#trial .operands")
+    page.page.keyboard.press("j")
+    page.until(f"document.querySelector('#trial .operands').textContent !== {first!r}")
+    page.page.click("#beside")
+    page.page.wait_for_selector("#trial .beside")
+    assert page.page.locator("#trial .beside .badge").count() == 4
+    page.page.go_back()
+    page.page.wait_for_selector("#trial .operands")
+    assert page.told == []
+
+
+def test_nothing_but_the_server_is_asked_and_its_policy_is_strict(at_server, opened_live):
+    page = opened_live(at_server)
+    answer = page.page.evaluate(
+        "fetch('/').then((one) => one.headers.get('content-security-policy').split('; ').slice(0, 4))"
+    )
+    assert answer == ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'"]
+    assert page.told == []
+    assert page.page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')") == "refused"
+    assert not any(told.startswith("request:") for told in page.told)
+
+
+def test_a_hostile_folder_does_nothing_live(opened_live, tmp_path):
+    with served(make_hostile(tmp_path / "<b onclick=alert(1)>")) as address:
+        page = opened_live(address)
+        for view in ("results", "answers", "errors", "time", "cost", "about"):
+            page.view(view)
+            assert "cannot be shown" not in page.page.inner_text("#view"), view
+        page.view("answers")
+        for item in page.page.locator("#trial-list li").all():
+            item.click()
+            page.page.wait_for_selector(f"#trial article[data-trial='{item.get_attribute('id')[2:]}']")
+        assert page.page.evaluate("window.hacked") is None
+        assert page.page.locator("script").count() == 2
+        assert page.page.locator("iframe, img, object, [onclick], [onerror], [onload]").count() == 0
+        assert page.told == []
+
+
+def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tmp_path):
+    folder = make_night(tmp_path / "night")
+    found = open_set(folder / "problems" / "nupa.parquet").read()
+    problems = [problem for problem in found if problem.representation == "integer"][:30]
+    with served(folder) as address, Store.open(folder, sweep="night") as store:
+        page, other = opened_live(address, "#view=answers"), opened_live(address, **PHONE)
+        asked = sql(folder, "FROM trials").num_rows
+        assert page.found() == asked
+        page.page.wait_for_selector("#band:not([hidden])")
+        page.page.focus("#text")
+        page.page.keyboard.type("77777777")
+        page.until("document.getElementById('found').textContent.startsWith('0 of')")
+        other.page.focus("[data-chart=dots] summary")
+        other.page.keyboard.press("Enter")
+        other.page.evaluate("scrollTo(0, 700)")
+        before = other.page.inner_text("[data-chart=dots] table")
+        for n, problem in enumerate(problems):
+            trial = trial_of(5_000 + n, problem, model="large")
+            for event in events(trial, "77777777", at=AT + n):
+                store.keep(event)
+        store.keep(minute("large"))
+        found = f"document.getElementById('found').textContent.startsWith('30 of {asked + 30}')"
+        page.until(found, seconds=60)
+        assert page.page.evaluate("[document.activeElement.id, document.activeElement.value]") == [
+            *("text", "77777777")
+        ]
+        assert "running" in page.page.inner_text("#band")
+        other.until(
+            f"document.querySelector('[data-chart=dots] table')?.innerText !== {before!r}", seconds=60
+        )
+        assert other.page.evaluate("scrollY") == 700
+        assert other.page.evaluate("document.activeElement.textContent") == "Figures as a table"
+        assert other.page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.told == other.told == []
+    page.page.wait_for_selector("#band .lost")  # the server has ended
