@@ -55,7 +55,7 @@ async function show({ quietly = false } = {}) {
   if (turn !== showing) return;
   buildFilters(); // of ranges it is known now
   showChoices();
-  const before = standing();
+  const before = standing(quietly);
   document.getElementById("view").replaceChildren(...parts);
   document.getElementById("loading").hidden = true;
   standAgain(before, quietly);
@@ -65,17 +65,26 @@ async function show({ quietly = false } = {}) {
 }
 
 /** Return where one stands on the page: what is open, scrolled, focused and typed. */
-function standing() {
+function standing(quietly) {
   const keyed = [...document.querySelectorAll("#view [data-keep]")];
   const focused = document.activeElement;
+  const focus = focused?.id ? `#${CSS.escape(focused.id)}` : pathOf(focused);
   return {
     open: new Set(keyed.filter((one) => one.open).map((one) => one.dataset.keep)),
     scrolled: new Map(keyed.filter((one) => one.scrollLeft || one.scrollTop).map((one) => [one.dataset.keep, [one.scrollLeft, one.scrollTop]])),
     drawn: new Map(keyed.filter((one) => one.classList.contains("chart") && one.firstChild).map((one) => [one.dataset.keep, one])),
-    top: scrollY,
-    focus: focused?.id ? `#${CSS.escape(focused.id)}` : pathOf(focused),
+    anchor: quietly ? anchorOf(focus) : null,
+    focus,
     typed: focused?.matches?.("input[type=search]") ? [focused.value, focused.selectionStart] : null,
   };
+}
+
+/** Return what one looks at, as how to find it, and where on the screen it is: what is focused, else a figure. */
+function anchorOf(focus) {
+  const figures = [...document.querySelectorAll("#view section[id], #view [data-chart]")];
+  const ways = [focus, ...figures.map((figure) => (figure.id ? `#${figure.id}` : `[data-chart=${figure.dataset.chart}]`))];
+  const seen = ways.filter(Boolean).map((way) => ({ way, ...document.querySelector(way).getBoundingClientRect().toJSON() }));
+  return scrollY > 0 ? seen.find(({ top, bottom }) => bottom > 120 && top < innerHeight) ?? null : null;
 }
 
 /** Return how to find what is focused within what is kept by name: a heading that folds, or a link in a table. */
@@ -97,7 +106,7 @@ function standAgain(before, quietly) {
   const focused = before.focus && document.querySelector(before.focus);
   if (focused && document.activeElement !== focused) focused.focus({ preventScroll: true });
   if (focused && before.typed) [focused.value, focused.selectionStart, focused.selectionEnd] = [before.typed[0], before.typed[1], before.typed[1]];
-  if (quietly) scrollTo({ top: before.top, behavior: "instant" });
+  if (before.anchor) scrollBy({ top: document.querySelector(before.anchor.way)?.getBoundingClientRect().top - before.anchor.top || 0, behavior: "instant" });
 }
 
 /** Show what was drawn until it is drawn anew; if its rows are the same, it stays. */
