@@ -33,23 +33,30 @@ function keyOf(ranking) {
   return [ranking.suite ?? "", ranking.kind ?? "", ranking.alone ? "alone" : ""].join("|").replace(/\|+$/, "");
 }
 
-/** Return the ranking that is looked at: the one picked, else that of the one suite chosen, else the first. */
+/** Return the ranking that is looked at: the one picked, else that of the one kind or suite chosen, else the first. */
 function rankingShown(rankings) {
-  const picked = rankings.find((ranking) => keyOf(ranking) === state.over);
-  if (state.over && picked) return picked;
-  const only = state.suite?.size === 1 ? rankings.find((ranking) => ranking.suite === [...state.suite][0] && (ranking.kind ?? null) === null) : null;
-  return only ?? rankings[0];
+  const picked = state.over && rankings.find((ranking) => keyOf(ranking) === state.over);
+  if (picked) return picked;
+  const ofKind = chosenKinds.size === 1 && rankings.find((ranking) => chosenKinds.has(ranking.kind));
+  const suites = new Set([...chosenKinds].map((place) => head.kinds[place].suite));
+  const ofSuite = suites.size === 1 && rankings.find((ranking) => suites.has(ranking.suite) && ranking.kind === null && !ranking.alone);
+  return ofKind || ofSuite || rankings[0];
+}
+
+/** Return whether a ranking is over the chosen kinds alone. */
+function followsKinds(ranking) {
+  const { kind = Object.keys(head.kinds).map(Number) } = ofRanking(ranking);
+  return kind.every((place) => chosenKinds.has(place));
 }
 
 function standingsCard({ rankings, rules }) {
   if (!rankings.length) return null;
   const ranking = rankingShown(rankings);
   const lines = kept(ranking.lines);
-  const follows = ranking.suite === null || state.suite === null ? { kinds: false, lengths: false } : { kinds: OF_KINDS.slice(1).every((key) => state[key] === null), lengths: false };
   const query = (row) => ({ asked: row.asked, ...ofRanking(ranking) });
   const card = chartCard("dots", lines, {
     title: "All models on the same problems", about: ranking.words || (rankings.length > 1 ? "" : ranking.title), tools: element("div", {}, rankingField(rankings, ranking) ?? "", coloursOfBy() ?? ""),
-    note: unfollowed(follows) || null, query, fewest: ranking.alone ? 3 : 1, prepare: ranking.alone ? unranked : byModel,
+    note: unfollowed({ kinds: followsKinds(ranking), lengths: false }) || null, query, fewest: ranking.alone ? 3 : 1, prepare: ranking.alone ? unranked : byModel,
   });
   card.id = "standings";
   card.append(standingsTable(ranking, lines, query, rules), ...[pairsBox(ranking)].filter(Boolean));
@@ -81,7 +88,7 @@ function coloursOfBy() {
 
 /** Return what of a query a ranking is over. */
 function ofRanking(ranking) {
-  if ((ranking.kind ?? null) !== null) return { kind: [ranking.kind] };
+  if (ranking.kind !== null) return { kind: [ranking.kind] };
   if (ranking.suite === null) return {};
   return { kind: [...head.kinds.keys()].filter((place) => head.kinds[place].suite === ranking.suite) };
 }
