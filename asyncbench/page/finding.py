@@ -1,18 +1,19 @@
 """What was found, in sentences written from the statistics: who leads, what nobody can do, what was lost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot
 from typing import Final
 
 from asyncbench.charts import KindCurve
 from asyncbench.reports import Ranking, Standing, Standings
-from asyncbench.results import Asked, Entrant, NamedKind
+from asyncbench.results import Asked, Entrant, NamedEntrant, NamedKind, shortened
 
 LOW: Final = 0.1  # below this share somebody cannot do a thing
 HIGH: Final = 0.9  # from this one on it can
 MOST_NAMED: Final = 3  # models, or tasks, of a sentence
 MOST_SENTENCES: Final = 4
+LONGEST_NAME: Final = 60  # characters
 _WORDS: Final = (
     *("no", "one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
@@ -25,15 +26,25 @@ def finding_of(standings: Standings, asked: Asked, curves: Sequence[KindCurve]) 
 
     Nobody leads who is tied. Models are pooled with nobody, and tasks only as far as the standings do it.
     """
-    names = {entrant.key: entrant.short for entrant in asked.entrants}
+    names = {entrant.key: _called(entrant) for entrant in asked.entrants}
     ranked = [ranking for ranking in standings.rankings if not ranking.alone]
     curves = [each for each in curves if each.bins]
     if not ranked:
         first = _alone(standings, names, curves, asked)
-        return [*first, *_hardest(curves, asked)][:MOST_SENTENCES]
+        return _sentences([*first, *_hardest(curves, asked, names)])
     ranking = max(ranked, key=lambda ranking: (ranking.suite is None, len(ranking.lines)))
     told = _Told(ranking=ranking, names=names, left_out=standings.asked - len(ranking.lines))
-    return [*told.first(), *told.others(), *_hardest(curves, asked), *told.lost()][:MOST_SENTENCES]
+    return _sentences([*told.first(), *told.others(), *_hardest(curves, asked, names), *told.lost()])
+
+
+def _called(entrant: NamedEntrant) -> str:
+    """Return a name for sentences, which have more room than charts."""
+    return entrant.short if "…" not in entrant.short else shortened(entrant.name, most=LONGEST_NAME)
+
+
+def _sentences(found: Sequence[str]) -> list[str]:
+    """Return as many as are read, in which no line begins with the sign of a percentage."""
+    return [sentence.replace(" %", "\u00a0%") for sentence in found[:MOST_SENTENCES]]
 
 
 # ── who leads ────────────────────────────────────────────────────────────────────────────────
@@ -187,7 +198,7 @@ def _reach(name: str, curves: Sequence[KindCurve], asked: Asked) -> Iterator[str
 # ── what is hardest ──────────────────────────────────────────────────────────────────────────
 
 
-def _hardest(curves: Sequence[KindCurve], asked: Asked) -> Iterator[str]:
+def _hardest(curves: Sequence[KindCurve], asked: Asked, names: Mapping[Entrant, str]) -> Iterator[str]:
     """Yield from which length on nobody does a task; else where most fail, and what the best does there."""
     kinds = {kind: [each for each in curves if each.kind == kind] for kind in {each.kind for each in curves}}
     nobody = {kind: found for kind, those in kinds.items() if (found := _nobody_from(those)) is not None}
@@ -201,7 +212,7 @@ def _hardest(curves: Sequence[KindCurve], asked: Asked) -> Iterator[str]:
             else f"From {_length(about, f'{length:g}')} on, {about.called} is right in less than 10 %."
         )
     elif len({each.asked for each in curves}) > 1:
-        yield from _most_fail(kinds, asked)
+        yield from _most_fail(kinds, asked, names)
 
 
 def _nobody_from(those: Sequence[KindCurve]) -> tuple[float, int] | None:
@@ -223,7 +234,9 @@ def _nobody_from(those: Sequence[KindCurve]) -> tuple[float, int] | None:
     return (max(starts), -len(there)) if 2 * len(there) >= len(those) else None
 
 
-def _most_fail(kinds: dict[int, list[KindCurve]], asked: Asked) -> Iterator[str]:
+def _most_fail(
+    kinds: Mapping[int, Sequence[KindCurve]], asked: Asked, names: Mapping[Entrant, str]
+) -> Iterator[str]:
     """Yield at which task and length most models fail, and what the best does there."""
     at_the_end = {
         kind: [each for each in those if each.longest == max(other.longest for other in those)]
@@ -246,7 +259,7 @@ def _most_fail(kinds: dict[int, list[KindCurve]], asked: Asked) -> Iterator[str]
     at_the_top = [each for each in those if _last(each) == _last(best)]
     if failing:
         few = f"{failing} of {len(those)} models are below 10 %" if failing > 1 else "one model is below 10 %"
-        one, several_of = asked.entrants[best.asked].short, f"{_number(len(at_the_top))} models"
+        one, several_of = names[asked.entrants[best.asked].key], f"{_number(len(at_the_top))} models"
         who = f"{several_of} get" if len(at_the_top) > 1 else f"{one} gets"
         yield f"Hardest is {about.called} at {where}: {few}, and {who} {_percent(_last(best))}."
     elif min(map(_last, those)) >= HIGH:
