@@ -197,7 +197,7 @@ def providers_of(views: FolderViews) -> Providers:
     best_first = sorted(figures, key=lambda one: (-_share(marks.get(one.model)), one.model))
     highest = {found.model: found for found in reversed(highest_rates(steps, spent=spent_models(views)))}
     beside = _beside(best_first[0].model, [one.model for one in best_first[1:]], marks)
-    return Providers(
+    found = Providers(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
         lines=tuple(
@@ -208,6 +208,8 @@ def providers_of(views: FolderViews) -> Providers:
         mixtures=mixtures(views),
         absent=tuple(sorted({step.model for step in steps} - {one.model for one in figures})),
     )
+    views.drop("provider_calls", "provider_trials", "answers", "timed_steps", "warmed")
+    return found
 
 
 def _share(marks: Marks | None) -> float:

@@ -4,6 +4,7 @@ Calls of sweeps and of loads count alike; those that warm up a step, were lost h
 do not. Times of a load count from when a call was due, and are those of one rate that all were asked at.
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,10 +108,11 @@ FROM (
     FROM provider_trials WHERE {0} IS NOT NULL
 ) GROUP BY model, value ORDER BY model, replies DESC, value
 """
+_WARMED: Final = "SELECT trial_id FROM attempts WHERE phase = 'warmup'"
 _KEPT_TRIALS: Final = """
 SELECT trial_id, run, model, model_id, condition, load, repeat, suite, task, problem_id, outcome, cost_usd,
     model_served, fingerprint, upstream, finished_at, params, effort
-FROM trials ANTI JOIN (SELECT trial_id FROM attempts WHERE phase = 'warmup') USING (trial_id)
+FROM trials ANTI JOIN warmed USING (trial_id)
 """
 
 
@@ -198,7 +200,11 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
         steps: of its loads, as `steps_in` has them.
     """
     views.keep("provider_calls", _CALLS)
-    views.keep("provider_trials", _KEPT_TRIALS)
+    views.keep("warmed", _WARMED)
+    if views.rows("SELECT 1 FROM warmed LIMIT 1"):
+        views.keep("provider_trials", _KEPT_TRIALS)
+    else:  # a million of them would fill the memory, or the disk
+        views.define("provider_trials", "FROM trials")
     by_model = defaultdict[str, list[StepFigures]](list)
     for step in steps:
         by_model[step.model].append(step)
@@ -273,9 +279,20 @@ def _put_timed(views: FolderViews, timed: Mapping[str, StepFigures], by_model: M
 
 
 def _rows(views: FolderViews, query: str) -> list[dict[str, Any]]:  # Any: of the query
-    """Return rows with times, for which DuckDB's own would need a library more."""
-    found: list[dict[str, Any]] = views.table(query).to_pylist()
-    return found
+    """Return rows with times, for which DuckDB's own would need a library more.
+
+    A list of seconds, of which there may be a million, is an array of numbers instead of a list of objects.
+    """
+    found = views.table(query)
+    seconds = [field.name for field in found.schema if field.type == _SECONDS]
+    rows: list[dict[str, Any]] = found.drop_columns(seconds).to_pylist()
+    for name in seconds:
+        for row, held in zip(rows, found[name], strict=True):
+            row[name] = array("d", held.values.to_numpy().tobytes() if held.is_valid else b"")
+    return rows
+
+
+_SECONDS: Final = pa.list_(pa.float64())
 
 
 _TIMED_STEPS: Final = pa.schema([("model", pa.string()), ("load", pa.string())])

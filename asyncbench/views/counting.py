@@ -8,7 +8,7 @@ def trials_by_model(folder: Path) -> list[dict[str, Any]]:
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -191,9 +191,19 @@ class FolderViews:
         found: T = self.made[name]
         return found
 
-    def drop(self, name: str) -> None:
-        """Let go of rows that were put: they take memory, and no later query counts them."""
-        self.connection.unregister(name)
+    def define(self, name: str, query: str) -> None:
+        """Name a query: each later query that names it reads its rows anew."""
+        self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+
+    def drop(self, *names: str) -> None:
+        """Let go of rows that were kept or put: they take memory, and no later query counts them."""
+        import duckdb
+
+        for name in names:
+            self.connection.unregister(name)
+            for kind in ("TABLE", "VIEW"):
+                with suppress(duckdb.CatalogException):  # it is of the other kind
+                    self.connection.execute(f"DROP {kind} IF EXISTS temp.{name}")
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""
