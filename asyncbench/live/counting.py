@@ -38,17 +38,19 @@ class CountedBlock:
     tag: str  # differs where the content does
 
 
+Blocks = dict[str, CountedBlock | AsyncbenchError]
+
+
 @dataclass(slots=True)
 class LiveCounts:
     """What a server knows, and the thread that counts it."""
 
     of: Chosen
-    blocks: dict[str, CountedBlock | AsyncbenchError] = field(default_factory=dict)
+    blocks: Blocks = field(default_factory=dict)
     version: int = 0  # grows when blocks are new
     look: LiveLook | None = None  # the last one whose trials can be asked for
     now: Now = field(default_factory=Now)
     trouble: str = ""  # why the folders cannot be read any more
-    _looks: int = 0
     _figures: RunFigures = field(default_factory=RunFigures)
     _next_glance: float = 0.0
     _asked_for: list[str] = field(default_factory=list)  # blocks that somebody waits for, the last one first
@@ -88,8 +90,10 @@ class LiveCounts:
         with self._change:
             if name not in self.blocks:
                 self._asked_for.insert(0, name)
-            while name not in self.blocks and (left := end - time.monotonic()) > 0 and not self._ending:
+            while name not in self.blocks and (left := end - time.monotonic()) > 0 and not self._over:
                 self._change.wait(left)
+            if name not in self.blocks and self.trouble:
+                return AsyncbenchError(self.trouble)
             return self.blocks.get(name, self._counted / len(BLOCKS))
 
     def shares(self) -> dict[str, float]:
@@ -99,11 +103,16 @@ class LiveCounts:
     def ready(self) -> LiveLook:
         """Return the last look, once its trials can be asked for."""
         with self._change:
-            while self.look is None and not self._ending:
+            while self.look is None and not self._over:
                 self._change.wait()
             if self.look is None:
-                raise AsyncbenchError("the server is ending")
+                raise AsyncbenchError(self.trouble or "the server is ending")
             return self.look
+
+    @property
+    def _over(self) -> bool:
+        """Whether nothing more comes that somebody could wait for."""
+        return self._ending or bool(self.trouble)
 
     def _end(self) -> None:
         with self._change:
@@ -147,16 +156,18 @@ class LiveCounts:
                 self._say("The results could not be counted. The terminal of the server says why.")
 
     def _count(self, look: LiveLook) -> None:
-        self._looks += 1
+        """Count a look. A page gets all of it together, but of the first one each block once it is there."""
+        blocks = self.blocks if self.look is None else {}
         with look.views() as views:
             self._views, self._counted = views, 0
             try:
                 asked = asked_in(views)
-                self._make(views, [*FIRST_SCREEN])
+                self._make(views, [*FIRST_SCREEN], blocks)
                 self._figures = run_figures(views)
                 look.read_index(views, asked)
-                self._show(look)
-                self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN])
+                if blocks is self.blocks:
+                    self._show(look, blocks)
+                self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN], blocks)
                 findings = examined_in(views).values()
                 look.examined = [answer for group in findings for answer in group.answers]
                 look.compare_graders(views)
@@ -164,9 +175,9 @@ class LiveCounts:
                 self._views = None
         pa.default_memory_pool().release_unused()
         self._glance(needed=True)
-        self._show(look)
+        self._show(look, blocks)
 
-    def _make(self, views: FolderViews, names: list[str]) -> None:
+    def _make(self, views: FolderViews, names: list[str], blocks: Blocks) -> None:
         """Count some blocks, first those that somebody waits for."""
         while names and not self._ending:
             name = next((name for name in self._asked_for if name in names), names[0])
@@ -175,7 +186,7 @@ class LiveCounts:
             made = self._made(views, name)
             pa.default_memory_pool().release_unused()  # to the system
             with self._change:
-                self.blocks[name] = made
+                blocks[name] = made
                 self._counted += 1
                 self._change.notify_all()
 
@@ -191,11 +202,11 @@ class LiveCounts:
         text = encode_json(value)
         return CountedBlock(gzip.compress(text, 5, mtime=0), blake2b(text, digest_size=12).hexdigest())
 
-    def _show(self, look: LiveLook) -> None:
-        """Let pages have what is new; those of the first look wait for each block anyway."""
+    def _show(self, look: LiveLook, blocks: Blocks) -> None:
+        """Let pages have what is counted."""
         with self._change:
-            self.look, self.trouble = look, ""
-            self.version += self._looks > 1
+            self.version += self.look not in (None, look)
+            self.look, self.blocks, self.trouble = look, blocks, ""
             self._change.notify_all()
 
     def _say(self, trouble: str) -> None:

@@ -41,7 +41,7 @@ class Holding:
         self.folders = [HeldFolder(label, self.registers) for label in of.labels]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class LiveLook:
     """One moment of the folders, and what is asked of it."""
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
-from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
+from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.live.counting import CountedBlock, LiveCounts
 from asyncbench.live.guarding import Guard, guarded
 from asyncbench.live.queries import parsed
@@ -109,7 +109,7 @@ async def told(
         return _refused(400, str(error))
     except MovedError:
         return _refused(503, "The folder was being rewritten. Ask again.")
-    except StoreError as error:
+    except AsyncbenchError as error:
         return _refused(500, str(error))
 
 

@@ -1,0 +1,98 @@
+"""A server of `asyncbench view` in a process of its own, and a client that has its cookie."""
+
+import gzip
+import json
+import signal
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.cookiejar import CookieJar
+from typing import IO, Any, NamedTuple
+
+import pytest
+
+from tests.commands import CLEAN, ROOT
+from tests.page.conftest import *  # noqa: F403  the browser, and folders with results
+from tests.processes import Forked, until
+
+__all__ = ["LiveServer", "serving"]
+
+
+class Answer(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def value(self) -> Any:
+        packed = self.headers.get("Content-Encoding") == "gzip"
+        return json.loads(gzip.decompress(self.body) if packed else self.body)
+
+
+class _Stays(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        """Show a redirect as what it is."""
+
+
+class LiveServer:
+    """A server that is running."""
+
+    def __init__(self, process: Forked, said: IO[str]) -> None:
+        self.process, self._said = process, said
+        until(lambda: "http://" in self.output or process.poll() is not None)
+        assert "http://" in self.output, self.output
+        self.address = next(word for word in self.output.split() if word.startswith("http://"))
+        self.base = self.address.partition("/?")[0]
+        self.jar = CookieJar()
+        self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.jar), _Stays)
+        self._stranger = urllib.request.build_opener(_Stays)
+        self.welcome = self.get(self.address)
+
+    @property
+    def output(self) -> str:
+        self._said.seek(0)
+        return self._said.read()
+
+    def get(self, path: str, *, stranger: bool = False, method: str = "GET", **headers: str) -> Answer:
+        """Return the answer to a request, with the cookie unless it is a stranger's."""
+        url = path if path.startswith("http") else self.base + path
+        request = urllib.request.Request(url, method=method, headers=headers)  # noqa: S310  our own server
+        opener = self._stranger if stranger else self._browser
+        try:
+            with opener.open(request, timeout=60) as answer:
+                return Answer(answer.status, dict(answer.headers), answer.read())
+        except urllib.error.HTTPError as error:
+            return Answer(error.code, dict(error.headers), error.read())
+
+    def block(self, name: str) -> Any:
+        """Return a block, once it is counted."""
+        until(lambda: self.get(f"/blocks/{name}").status != 202)
+        return self.get(f"/blocks/{name}")
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(60)
+
+
+@contextmanager
+def serving(*words: object) -> Iterator[LiveServer]:
+    """Run `asyncbench view` for a folder and options; Ctrl-C ends it, quietly."""
+    with tempfile.TemporaryFile("w+") as said:
+        files = {"stdout": said.fileno(), "stderr": said.fileno()}
+        process = Forked("asyncbench", "view", *words, "--no-browser", **files, cwd=ROOT, env=CLEAN)
+        try:
+            yield LiveServer(process, said)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+
+
+@pytest.fixture(scope="session")
+def live(night) -> Iterator[LiveServer]:
+    """A server of the night, for tests that leave it as it is."""
+    with serving(night) as server:
+        yield server
