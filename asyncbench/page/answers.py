@@ -59,14 +59,14 @@ def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
         StoreError: the folder cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    rows = _rows(views, _LISTED, "trial_id", ids, _problem_ids(views, ids))
+    rows = _rows(views, _LISTED, "trial_id", ids)
     places = Places(entrants_in(views), kinds_in(views))
     return _in_order({row["trial_id"]: _line(row, places, _error(row)) for row in rows}, ids)
 
 
 def whole_trials(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
     """Return trials with all that the page shows of one; order and errors as of `summaries`."""
-    return _in_order(_whole_by_id(views, "trial_id", ids, _problem_ids(views, ids)), ids)
+    return _in_order(_whole_by_id(views, "trial_id", ids), ids)
 
 
 def answers_to(views: FolderViews, problem_ids: Sequence[str]) -> list[ShownTrial]:
@@ -79,7 +79,7 @@ def answers_to(views: FolderViews, problem_ids: Sequence[str]) -> list[ShownTria
         problem_ids: what trials have as their `question`.
     """
     order = {problem_id: place for place, problem_id in enumerate(problem_ids)}
-    trials = _whole_by_id(views, "problem_id", problem_ids, problem_ids).values()
+    trials = _whole_by_id(views, "problem_id", problem_ids).values()
     return sorted(
         trials, key=lambda trial: (order[trial["question"]], trial["asked"], trial["repeat"], trial["id"])
     )
@@ -92,12 +92,10 @@ def _in_order(found: Mapping[str, ShownTrial], ids: Sequence[str]) -> list[Shown
     return [found[trial_id] for trial_id in ids if trial_id in found]
 
 
-def _whole_by_id(
-    views: FolderViews, by: str, wanted: Sequence[str], problem_ids: Collection[str]
-) -> dict[str, ShownTrial]:
+def _whole_by_id(views: FolderViews, by: str, wanted: Sequence[str]) -> dict[str, ShownTrial]:
     """Return whole trials by id, each made as it is read, so that few long replies are held together."""
     places = Places(entrants_in(views), kinds_in(views))
-    rows = _rows(views, _SHOWN, by, wanted, problem_ids)
+    rows = _rows(views, _SHOWN, by, wanted)
     found = {row["trial_id"]: _whole(row, places) for row in rows}
     for grade in _as_rows(views.of_trials("grades", ["trial_id", *_GRADES], list(found))):
         grades = found[grade.pop("trial_id")]["grades"]
@@ -106,17 +104,16 @@ def _whole_by_id(
     return found
 
 
-def _rows(
-    views: FolderViews, columns: Sequence[str], by: str, wanted: Sequence[str], problem_ids: Collection[str]
-) -> Iterator[Row]:
+def _rows(views: FolderViews, columns: Sequence[str], by: str, wanted: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of trials that have one of the wanted values, each with its problem."""
+    rows: Iterable[Row] = _as_rows(views.of_trials("trials", columns, wanted, by=by))
+    problem_ids: Collection[str] = wanted
+    if by == "trial_id":
+        rows = list(rows)  # these are few
+        problem_ids = {row["problem_id"] for row in rows}
     problems = _problems(views, problem_ids)
-    for row in _as_rows(views.of_trials("trials", columns, wanted, by=by)):
+    for row in rows:
         yield row | problems.get((row["problem_set"], row["problem_id"]), _UNKNOWN)
-
-
-def _problem_ids(views: FolderViews, ids: Sequence[str]) -> set[str]:
-    return {row["problem_id"] for row in _as_rows(views.of_trials("trials", ["problem_id"], ids))}
 
 
 _UNKNOWN: Final[Row] = {"question": None, "operands": (), "answer_type": None}
