@@ -7,6 +7,7 @@ line, however many lengths and trials it is made from.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil
 from typing import Any, Final
 
@@ -153,11 +154,18 @@ def _line(each: KindCurve, curve: Curve) -> Iterator[Row]:
 def _steps(curve: Curve) -> list[float]:
     """Return the lengths at which a line is drawn: where it is steep they are close."""
     if curve.line is None:
-        return [length for length, _, _ in curve.points][:: max(1, ceil(len(curve.points) / MOST_STEPS))]
+        return _at_the_step(curve)
     width = (curve.longest - curve.shortest) / _EVEN_STEPS
     even = [curve.shortest + n * width for n in range(_EVEN_STEPS)]
     steep = [found for share in _SHARES if (found := curve.crossing(share)) is not None]
     return sorted({*even, curve.longest, *steep})
+
+
+def _at_the_step(curve: Curve) -> list[float]:
+    """Return the ends of what was asked, and the lengths between which the share right changes."""
+    shares = [(length, right / trials) for length, right, trials in curve.points]
+    changes = (pair for pair in pairwise(shares) if pair[0][1] != pair[1][1])
+    return sorted({curve.shortest, curve.longest, *(length for pair in changes for length, _ in pair)})
 
 
 def _crossing(each: KindCurve) -> Iterator[Row]:

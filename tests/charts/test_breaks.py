@@ -90,8 +90,8 @@ def test_a_line_is_drawn_where_it_is_steep_even_between_two_lengths():
 def test_where_no_best_line_exists_the_step_is_drawn():
     right = by_sort(break_rows([curve([(1, 9, 9), (2, 9, 9)])]))["line"]
     assert [row["value"] for row in right] == [1, 1]
-    step = by_sort(break_rows([curve([(1, 9, 9), (2, 9, 9), (3, 0, 9)])]))["line"]
-    assert [(row["length"], row["value"]) for row in step] == [(1, 1), (2, 1), (3, 0)]
+    step = by_sort(break_rows([curve([(1, 9, 9), (2, 9, 9), (3, 9, 9), (4, 0, 9), (5, 0, 9), (6, 0, 9)])]))
+    assert [(row["length"], row["value"]) for row in step["line"]] == [(1, 1), (3, 1), (4, 0), (6, 0)]
 
 
 def test_repeats_of_a_problem_make_no_interval_narrower():
