@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from asyncbench import export_folder, generate, import_files, merge_folders, run_sweep
-from asyncbench.charts.pictures import write_figures
+from asyncbench.charts import write_figures
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.files import creating, local, replacing

@@ -28,6 +28,7 @@ from asyncbench.charts.frontier import (
 from asyncbench.charts.heat import (
     heat_rows as heat_rows,
     length_rows as length_rows,
+    placed_cells as placed_cells,
     range_in as range_in,
 )
 from asyncbench.charts.load_rows import rows_of_loads as rows_of_loads, uncounted_note as uncounted_note

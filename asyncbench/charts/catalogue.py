@@ -193,7 +193,6 @@ CHARTS: Final[Mapping[str, Chart]] = {
         purpose="Of the wrong answers, how many percent have a wrong digit at each place, from either end.",
         nothing="Your selection has too few wrong answers that can be compared digit by digit.",
         columns={
-            "panel": "the kind of question, and from which end digits are counted",
             **_WHO,
             **_KIND,
             "end": "first or last",
@@ -204,8 +203,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "low": _LOW,
             "high": _HIGH,
         },
-        panels="panel",
-        paired=True,
+        panels="task",
     ),
     "kinds": Chart(
         title="Kinds of errors",

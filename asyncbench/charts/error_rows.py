@@ -11,7 +11,7 @@ from asyncbench.results.anatomy import ErrorFindings
 from asyncbench.views import FolderViews
 
 FIRST, LAST = "first", "last"  # the end from which a digit is counted
-MOST_PLACES: Final = 12  # digits from either end
+MOST_PLACES: Final = 8  # digits from either end
 LEAST_ANSWERS: Final = 8  # of a place: fewer say too little to be drawn
 MOST_ERRORS: Final = 12  # kinds of errors told apart
 OTHERS: Final = "others"
@@ -107,7 +107,6 @@ def place_rows(found: Iterable[ErrorFindings], asked: Asked) -> list[Row]:
                         {
                             "asked": place,
                             "kind": kind,
-                            "panel": f"{asked.kinds[kind].called}: from the {end} digit",
                             "end": end,
                             "position": position,
                             "errors": seen.successes,

@@ -6,6 +6,7 @@ from typing import Final
 
 import altair as alt
 
+from asyncbench.charts.error_rows import MOST_PLACES
 from asyncbench.charts.frontier import ASIDE, BELOW, HEIGHT as HIGH, MARGIN, NARROW, PADDING
 from asyncbench.charts.specs import (
     PANEL_WIDTH,
@@ -89,19 +90,23 @@ def _kinds() -> Drawn:
 
 
 def _digit_errors() -> Drawn:
-    """Return a map for each kind of question and end; the places from the last digit are below zero."""
-    axis = alt.Axis(labelAngle=0, labelOverlap=True, grid=False)
-    x = alt.X("digit:O", sort="ascending", title="digit: 1 is the first, −1 the last", axis=axis)
+    """Return a map for each kind of question: the first digits, then those from the last, below zero."""
+    ends = [*range(1, MOST_PLACES + 1), *range(-MOST_PLACES, 0)]
+    axis = alt.Axis(labelAngle=0, labelOverlap=False, grid=False, labelExpr=_MINUS)
+    x = alt.X("digit:O", sort=ends, title="digit: 1 is the first, −1 the last", axis=axis)
     tips = pointed_at(
-        *("model:N", "panel:N||digits", "position:Q", "value:Q|.1%|share wrong here", "low:Q|.1%"),
-        *("high:Q|.1%", "errors:Q|,", "answers:Q|,"),
+        *("model:N", "task:N", "end:N||digits from the", "position:Q", "value:Q|.1%|share wrong here"),
+        *("low:Q|.1%", "high:Q|.1%", "errors:Q|,", "answers:Q|,"),
     )
     layers = _shares(x, tips, _models()).properties(width=PANEL_WIDTH, height=alt.Step(CELL))
-    small = panels(layers, columns=2).transform_calculate(
+    small = panels(layers, columns=2, field="task").transform_calculate(
         digit="datum.end == 'last' ? -datum.position : datum.position"
     )
-    apart: Drawn = small.resolve_scale(x="independent", y="independent")
+    apart: Drawn = small.resolve_scale(y="independent")
     return apart
+
+
+_MINUS: Final = "replace(datum.label, '-', '−')"
 
 
 # ── accuracy against what it takes ───────────────────────────────────────────────────────────

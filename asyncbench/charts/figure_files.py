@@ -9,7 +9,17 @@ from textwrap import wrap
 from typing import Any, Final
 
 from asyncbench.charts.drawing import INSTALL, drawn, published_drawn
-from asyncbench.charts.fitting import INCHES, LETTER, drawn_at, pixels_of, printed, width_of
+from asyncbench.charts.fitting import (
+    INCHES,
+    LETTER,
+    NARROW,
+    SHORT,
+    drawn_at,
+    pixels_of,
+    printed,
+    short_named,
+    width_of,
+)
 from asyncbench.charts.pictures import Picture, load_charts, pictures_of
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
@@ -34,6 +44,11 @@ PER_INCH: Final = 300  # pixels of a PNG
 SCALE: Final = 3.0  # pixels of the PNG of a published picture for one of the drawing: 288 an inch
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
 LONGEST_LINE: Final = 110  # characters of a note under a published picture's title; longer ones are folded
+
+# panels side by side over two columns of a paper, of charts that are not in twos
+_MOST_BESIDE: Final[Mapping[str, int]] = {"digit_errors": 1, "length_map": 3, "quota": 3, "latency": 3}
+_SHORTER: Final = {"kinds": 11}  # characters of names that have a count behind them
+_NAMED_BESIDE: Final = {"curves"}  # whose names stand between panels
 
 Spec = Mapping[str, Any]  # Any: a specification of Vega-Lite
 Files = Iterator[tuple[str, bytes]]  # name, content
@@ -100,8 +115,10 @@ class Press:
         """Yield the SVG and the PNG of a chart, as wide as a paper's columns; marks come before its notes."""
         whole = pixels_of(self.width)
         notes = _folded([*marks, *picture.notes], int(whole / LETTER))
-        spec = drawn(picture.chart, picture.rows, metric=picture.metric, notes=notes)
-        svg = drawn_at(spec, picture.rows, whole, _svg)
+        short = whole < NARROW or picture.chart in _NAMED_BESIDE
+        rows = short_named(picture.rows, _SHORTER.get(picture.chart, SHORT)) if short else picture.rows
+        spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
+        svg = drawn_at(spec, rows, whole, _svg, most=_MOST_BESIDE.get(picture.chart, 2))
         inches = INCHES[self.width]
         pixels = min(PER_INCH * inches / max(width_of(svg), whole), self._most(svg))
         yield f"{picture.name}.svg", printed(svg, inches).encode()

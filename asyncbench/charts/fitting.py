@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
+from asyncbench.results import told_apart
+
 Spec = dict[str, Any]  # Any: a part of a specification of Vega-Lite
 Rows = Sequence[Mapping[str, Any]]  # Any: of the chart
 
 INCHES: Final[Mapping[str, float]] = {"one": 3.35, "two": 7.0}  # of a paper's columns
 POINTS_PER_PIXEL: Final = 0.65  # a letter of 12 pixels is 7.8 points high
-NARROW: Final = 480.0  # pixels: names beside a narrower drawing show their ends alone
+NARROW: Final = 480.0  # pixels: a narrower drawing has one panel a row, and shorter names
+SHORT: Final = 17  # characters of these, the number that tells two apart beside them
 LEAST: Final = 90.0  # pixels of a panel, whatever the names beside it take
 CLOSE: Final = 1.0  # pixels: a drawing that is so near its width is done
 TRIES: Final = 6
@@ -21,17 +24,13 @@ LETTER: Final = 6.4  # pixels, in the mean
 SYMBOL: Final = 34  # pixels of a legend's entry beside its name
 MOST_BESIDE: Final = 12  # panels that stand in twos; more stand in threes
 
-SHORT_NAME: Final = (
-    "length(datum.label) > 17 ? slice(datum.label, 0, 9) + '…' + slice(datum.label, -7) : datum.label"
-)
-
 
 def pixels_of(width: str) -> float:
     """Return how wide a drawing is made for so many columns."""
     return INCHES[width] * 72 / POINTS_PER_PIXEL
 
 
-def drawn_at(spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str]) -> str:
+def drawn_at(spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str], *, most: int = 2) -> str:
     """Return a chart as SVG, that many pixels wide with all that stands beside its panels.
 
     Args:
@@ -39,13 +38,16 @@ def drawn_at(spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str]) 
         rows: that it shows.
         whole: pixels.
         draw: a specification → SVG.
+        most: panels side by side, where a drawing is wide.
     """
-    fixed = _with_short_names(deepcopy(spec)) if whole < NARROW else deepcopy(spec)
-    columns = _columns(fixed, rows, whole)
+    fixed = _in_order(deepcopy(spec), rows)
+    columns = _columns(fixed, rows, whole, most)
     if isinstance(_panel(fixed).get("width"), dict):  # so much for each of its columns
-        for tried in (fixed, transposed(fixed)):
-            if width_of(svg := draw(tried)) <= whole:
-                return svg
+        ways = {width_of(svg): (svg, tried) for tried in (fixed, transposed(fixed)) for svg in (draw(tried),)}
+        fitting = [svg for width, (svg, _) in ways.items() if width <= whole]
+        if fitting:
+            return fitting[0]
+        fixed = ways[min(ways)][1]
     beside = 60.0 * columns
     for _ in range(TRIES):
         svg = draw(_sized(fixed, rows, columns, max(LEAST, (whole - beside) / columns), whole))
@@ -78,13 +80,12 @@ def _panel(spec: Spec) -> Spec:
     return found
 
 
-def _columns(spec: Spec, rows: Rows, whole: float) -> int:
+def _columns(spec: Spec, rows: Rows, whole: float, most: int) -> int:
     """Return how many panels stand side by side."""
     if "facet" not in spec:
         return 1
     panels = len({row[spec["facet"]["field"]] for row in rows})
-    most = 1 if whole < NARROW else 2 if panels <= MOST_BESIDE or spec.get("columns", 2) % 2 == 0 else 3
-    return min(panels, most)
+    return 1 if whole < NARROW else min(panels, most, 2 if panels <= MOST_BESIDE else most)
 
 
 def _sized(spec: Spec, rows: Rows, columns: int, width: float, whole: float) -> Spec:
@@ -154,18 +155,30 @@ def _legends(spec: Spec, rows: Rows) -> Iterator[tuple[Spec, list[str]]]:
             yield legend, [str(row.get(colour["field"], "")) for row in rows]
 
 
-def _with_short_names(spec: Spec) -> Spec:
+def _in_order(spec: Spec, rows: Rows) -> Spec:
+    """Return a specification whose axes of models and tasks are in the order of the rows and of the kinds."""
+    models = [*dict.fromkeys(row["model"] for row in rows if "model" in row)]
+    kinds = sorted({(row["kind"], row["task"]) for row in rows if "task" in row})
+    orders = {"task": [task for _, task in kinds]} | ({} if "facet" in spec else {"model": models})
     for encoding in _encodings(spec):
-        axis = encoding.get("y", {})
-        if axis.get("type") == "nominal":
-            axis["axis"] = {**(axis.get("axis") or {}), "labelExpr": SHORT_NAME, "labelLimit": 130}
+        for channel in encoding.keys() & {"x", "y"}:
+            part = encoding[channel]
+            if orders.get(part.get("field")):
+                part["sort"] = orders[part["field"]]
     return spec
+
+
+def short_named(rows: Rows, most: int) -> Rows:
+    """Return rows whose models have names of so many characters at most, which still tell them apart."""
+    names = told_apart((row["model"] for row in rows if "model" in row), most=most)
+    ours = [column for column in ("model", "other") if any(column in row for row in rows)]
+    names |= told_apart((row["other"] for row in rows if "other" in row), most=most)
+    return [{**row, **{column: names[row[column]] for column in ours if column in row}} for row in rows]
 
 
 def transposed(spec: Spec) -> Spec:
     """Return a map of names whose rows are columns."""
     copy = deepcopy(spec)
-    copy["width"], copy["height"] = copy["height"], copy["width"]
     for encoding in _encodings(copy):
         if "x" in encoding and "y" in encoding:
             x, y = encoding["x"], encoding["y"]

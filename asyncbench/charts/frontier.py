@@ -6,10 +6,8 @@ from math import log, sqrt
 from typing import Any, Final, NamedTuple
 
 from asyncbench.charts.dressing import Row
-from asyncbench.charts.heat import placed_cells
-from asyncbench.results import METRICS, Asked, EntrantSpending, asked_in, summed
+from asyncbench.results import METRICS, Asked, EntrantSpending, summed
 from asyncbench.stats import undominated
-from asyncbench.views import FolderViews
 
 UNLIKE: Final = "No question was asked of all models, so they are compared on different problems"
 MOST_KINDS: Final = 3  # that a note names
@@ -29,47 +27,46 @@ PADDING: Final = {"log": 60.0, "sqrt": 0.0}  # at both ends of the axis below, b
 MARGIN: Final = 14.0  # above and below
 
 _SCALES: Final[Mapping[str, Callable[[float], float]]] = {"log": log, "sqrt": sqrt}
-Sums = Mapping[str, Any]  # Any: a row of the view `cells`
+Sums = Mapping[str, Any]  # Any: a row of the view `cells`, with the places of its entrant and kind
+Cells = Sequence[Sums]
 By = Mapping[int, Sequence[Sums]]  # cells by the place of who was asked
 
 
-def frontier_cost(views: FolderViews) -> list[Row]:
+def frontier_cost(cells: Cells, asked: Asked) -> list[Row]:
     """Return accuracy against USD per 1,000 trials, of the entrants whose cost is known.
 
     All are compared over the kinds of questions that all of them were asked, where there are any; who was
     asked less than half of what others were asked is left out, where that leaves most: `frontier_note` tells.
     """
-    rows = _frontier(views, "cost")
+    rows = _frontier(cells, "cost")
     positive = [row["x"] for row in rows if row["x"] > 0]
     least = min(positive, default=1.0) * FREE
-    return _with_names([{**row, "cost": row["x"], "x": row["x"] or least} for row in rows], views, "log")
+    return _with_names([{**row, "cost": row["x"], "x": row["x"] or least} for row in rows], asked, "log")
 
 
-def frontier_reasoning(views: FolderViews) -> list[Row]:
+def frontier_reasoning(cells: Cells, asked: Asked) -> list[Row]:
     """Return accuracy against mean reasoning tokens a trial, of the entrants that tell them; likewise.
 
     None where nobody reasoned.
     """
-    rows = _frontier(views, "reasoning_tokens")
-    return _with_names(rows, views, "sqrt") if any(row["x"] for row in rows) else []
+    rows = _frontier(cells, "reasoning_tokens")
+    return _with_names(rows, asked, "sqrt") if any(row["x"] for row in rows) else []
 
 
-def _with_names(rows: Sequence[Row], views: FolderViews, scale: str) -> list[Row]:
-    entrants = asked_in(views).entrants
-    names = [entrants[row["asked"]].short for row in rows]
+def _with_names(rows: Sequence[Row], asked: Asked, scale: str) -> list[Row]:
+    names = [asked.entrants[row["asked"]].short for row in rows]
     sides = {column: named_at(rows, names, scale=scale, width=width) for column, width in WIDTHS.items()}
     return [{**row, **{column: found[n] for column, found in sides.items()}} for n, row in enumerate(rows)]
 
 
-def frontier_note(views: FolderViews, against: str) -> str | None:
+def frontier_note(cells: Cells, asked: Asked, against: str) -> str | None:
     """Return over what the entrants of a frontier are compared; None: over all that any was asked.
 
     Args:
-        views: as for the frontier.
+        cells, asked: as for the frontier.
         against: its metric, `cost` or `reasoning_tokens`.
     """
-    asked = asked_in(views)
-    every = _placed(_cells_by(views), against)
+    every = _placed(_cells_by(cells), against)
     placed = _asked_much(every)
     common, kinds = _asked_by_all(placed), _kinds_of(every)
     if not common:
@@ -96,11 +93,11 @@ def _without(left_out: Sequence[str]) -> str:
     return f"; without {', '.join(left_out[:MOST_LEFT_OUT])}{more}, asked less than half of them"
 
 
-def _frontier(views: FolderViews, against: str) -> list[Row]:
+def _frontier(cells: Cells, against: str) -> list[Row]:
     rows: list[Row] = []
-    by_entrant = _in_common(_asked_much(_placed(_cells_by(views), against)))
-    for place, cells in by_entrant.items():
-        ((_, sums),) = summed(cells, ()).items()
+    by_entrant = _in_common(_asked_much(_placed(_cells_by(cells), against)))
+    for place, own in by_entrant.items():
+        ((_, sums),) = summed(own, ()).items()
         x, seen = METRICS[against].of(sums).value, METRICS["accuracy"].of(sums)
         if x is not None:
             shown = {"value": seen.value, "low": seen.low, "high": seen.high, "trials": seen.trials}
@@ -109,10 +106,10 @@ def _frontier(views: FolderViews, against: str) -> list[Row]:
     return [{**row, "front": front} for row, front in zip(rows, ahead, strict=True)]
 
 
-def _cells_by(views: FolderViews) -> By:
+def _cells_by(cells: Cells) -> By:
     """Return the cells of each entrant."""
     found = defaultdict[int, list[Sums]](list)
-    for cell in sorted(placed_cells(views), key=lambda cell: cell["asked"]):
+    for cell in sorted(cells, key=lambda cell: cell["asked"]):
         found[cell["asked"]].append(cell)
     return found
 

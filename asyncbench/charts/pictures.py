@@ -1,16 +1,18 @@
 """The charts of a results folder for a paper: those of the page, from the same rows."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any, Final
 
 from asyncbench.charts.breaks import break_rows, half_rows, kind_curves
+from asyncbench.charts.catalogue import CHARTS
 from asyncbench.charts.dressing import MOST_LIT, Row, dressed
 from asyncbench.charts.error_rows import error_kind_rows, examined_note, outcome_rows, place_rows
 from asyncbench.charts.frontier import frontier_cost, frontier_note, frontier_reasoning
-from asyncbench.charts.heat import heat_rows, length_rows
+from asyncbench.charts.heat import heat_rows, length_rows, placed_cells
 from asyncbench.charts.load_rows import rows_of_loads, uncounted_note
 from asyncbench.charts.standing_rows import dot_rows, pair_rows
 from asyncbench.charts.time_rows import failure_rows, limit_rows, minute_rows, times_rows
@@ -106,15 +108,24 @@ def _maps(found: _Material) -> Iterator[Picture]:
     """Yield what each can do: a map for each metric, and accuracy by length."""
     heat = heat_rows(found.views)
     for name, metric in METRICS.items():
-        rows = [
+        rows = _best_first(
             {**row, **dict(zip(("value", "low", "high", "trials"), row["values"][name], strict=True))}
             for row in heat
             if name in row["values"]
-        ]
+        )
         slug = "task-map" if name == "accuracy" else f"task-map-{slug_of(name)}"
         notes = [metric.title, *found.lost]
         yield Picture(name=slug, chart="task_map", rows=found.dressed(rows), metric=name, notes=notes)
     yield Picture(name="length-map", chart="length_map", rows=found.dressed(length_rows(found.views)))
+
+
+def _best_first(rows: Iterable[Row]) -> list[Row]:
+    """Return rows by their entrants: first who has the highest values in the mean."""
+    values = defaultdict[int, list[float]](list)
+    found = list(rows)
+    for row in found:
+        values[row["asked"]].append(row["value"])
+    return sorted(found, key=lambda row: (-fmean(values[row["asked"]]), row["asked"], row["kind"]))
 
 
 def _breaks(found: _Material) -> Iterator[Picture]:
@@ -128,19 +139,19 @@ def _breaks(found: _Material) -> Iterator[Picture]:
 
 
 def _frontiers(found: _Material) -> Iterator[Picture]:
-    views = found.views
+    cells, asked = placed_cells(found.views), found.asked
     for chart, rows, against, more in (
-        ("frontier_cost", frontier_cost(views), "cost", "; free models are at the left"),
-        ("frontier_reasoning", frontier_reasoning(views), "reasoning_tokens", ""),
+        ("frontier_cost", frontier_cost(cells, asked), "cost", "; free models are at the left"),
+        ("frontier_reasoning", frontier_reasoning(cells, asked), "reasoning_tokens", ""),
     ):
-        note = frontier_note(views, against)
+        note = frontier_note(cells, asked, against)
         notes = [f"With 95 % CI. {FRONT}{more}", *([note] if note else []), *found.lost]
         yield Picture(name=slug_of(chart), chart=chart, rows=found.dressed(rows), notes=notes)
 
 
 def _errors(found: _Material) -> Iterator[Picture]:
     groups = [group for group in examined_in(found.views).values() if group.wrong or group.unread]
-    note = examined_note(groups)
+    note, said = examined_note(groups), {name: chart.purpose for name, chart in CHARTS.items()}
     by_entrant, _ = error_kind_rows(groups, found.asked)
     yield Picture(
         name="outcomes",
@@ -148,9 +159,9 @@ def _errors(found: _Material) -> Iterator[Picture]:
         rows=found.dressed(outcome_rows(found.views, found.asked)),
         notes=found.lost,
     )
-    yield Picture(name="kinds", chart="kinds", rows=found.dressed(by_entrant), notes=[note])
+    yield Picture(name="kinds", chart="kinds", rows=found.dressed(by_entrant), notes=[said["kinds"], note])
     places = found.dressed(place_rows(groups, found.asked))
-    yield Picture(name="digit-errors", chart="digit_errors", rows=places, notes=[note])
+    yield Picture(name="digit-errors", chart="digit_errors", rows=places, notes=[said["digit_errors"], note])
 
 
 def _over_time(found: _Material) -> Iterator[Picture]:
@@ -165,7 +176,8 @@ def _over_time(found: _Material) -> Iterator[Picture]:
         "quota": limit_rows(views, asked),
     }
     for chart, rows in charts.items():
-        yield Picture(name=slug_of(chart), chart=chart, rows=found.dressed(rows))
+        rows = found.dressed(rows)
+        yield Picture(name=slug_of(chart), chart=chart, rows=rows, notes=[CHARTS[chart].purpose])
 
 
 # ── of loads ─────────────────────────────────────────────────────────────────────────────────

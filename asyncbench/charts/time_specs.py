@@ -40,7 +40,7 @@ def _times() -> Drawn:
 
 def _seconds(field: str) -> alt.X:
     axis = alt.Axis(format=",~g", tickCount=5, labelOverlap="greedy")
-    title = "seconds (log scale): median (dot), p95 and p99 (ticks)"
+    title = "seconds (log scale)"
     scale = alt.Scale(type="symlog", constant=0.001, nice=False, zero=False, padding=8)
     return alt.X(f"{field}:Q", title=title, axis=axis, scale=scale)
 
@@ -93,16 +93,12 @@ def _lines(
 
 
 def _throughput() -> Drawn:
-    tips = pointed_at(
-        "model:N", "at:T|%d %b %H:%M:%S", "calls_per_minute:Q|,.1f", "tokens_per_minute:Q|,.0f", _CALLS
-    )
+    tips = pointed_at("model:N", "at:T|%d %b %H:%M:%S", "calls_per_minute:Q|,.1f", _CALLS)
     return _from_zero("calls_per_minute", "answered calls per minute", tips)
 
 
 def _tokens() -> Drawn:
-    tips = pointed_at(
-        "model:N", "at:T|%d %b %H:%M:%S", "tokens_per_minute:Q|,.0f", "calls_per_minute:Q|,.1f", _CALLS
-    )
+    tips = pointed_at("model:N", "at:T|%d %b %H:%M:%S", "tokens_per_minute:Q|,.0f", _CALLS)
     return _from_zero("tokens_per_minute", "output tokens per minute", tips)
 
 

@@ -45,6 +45,15 @@ Figures = Annotated[
         "integer-addition: the pictures of that benchmark.",
     ),
 ]
+FigureWidth = Annotated[
+    str | None,
+    typer.Option(
+        "--width",
+        metavar="COLUMNS",
+        help="With --figures: draw charts as wide as one or two columns of a paper. Default: two.",
+        autocompletion=lambda: ("one", "two"),
+    ),
+]
 PageFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="With --html: write the page here. Default: FOLDER/report.html."),
@@ -131,6 +140,7 @@ def report(
     markdown: Markdown = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead of text.")] = False,
     figures: Figures = None,
+    width: FigureWidth = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page to open in a browser.")] = False,
     out: PageFile = None,
     prices: Prices = None,
@@ -169,9 +179,11 @@ def report(
     """
     of = _filtered(folders, suite, task, models, where)
     options = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader, "published": published}
+    if width and not figures:
+        raise ConfigError("--width is for --figures. Add --figures, or leave --width out")
     if figures:
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
-        _write_figures(of, figures, style, options, form)
+        _write_figures(of, figures, style, options, form, width=width or "two")
     elif html or out:
         _write_page(of, out, without={"style": style, **options, "json": as_json}, asked=html)
     else:
@@ -193,7 +205,13 @@ def _filtered(
 
 
 def _write_figures(
-    of: "Chosen", out: Path, style: str | None, options: Mapping[str, Any], form: Mapping[str, object]
+    of: "Chosen",
+    out: Path,
+    style: str | None,
+    options: Mapping[str, Any],
+    form: Mapping[str, object],
+    *,
+    width: str,
 ) -> None:
     """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
     from asyncbench.charts import write_figures
@@ -204,7 +222,7 @@ def _write_figures(
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
         )
-    for path in write_figures(of, out, style, **options):
+    for path in write_figures(of, out, style, width=width, **options):
         typer.echo(path)
 
 

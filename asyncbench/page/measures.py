@@ -15,6 +15,7 @@ from asyncbench.charts import (
     minute_rows,
     outcome_rows,
     place_rows,
+    placed_cells,
     spent_rows,
     times_rows,
 )
@@ -88,13 +89,13 @@ def _not_streamed(times: Rows, asked: Asked) -> Iterator[str]:
 
 def cost_block(views: FolderViews) -> Values:
     """Return what was spent, and who is as good for less."""
-    spent = spending_by_entrant(views)
-    noted = {name: frontier_note(views, name) for name in ("cost", "reasoning_tokens")}
+    spent, cells, asked = spending_by_entrant(views), placed_cells(views), asked_in(views)
+    noted = {name: frontier_note(cells, asked, name) for name in ("cost", "reasoning_tokens")}
     return {
-        "frontier_cost": frontier_cost(views),
-        "frontier_reasoning": frontier_reasoning(views),
+        "frontier_cost": frontier_cost(cells, asked),
+        "frontier_reasoning": frontier_reasoning(cells, asked),
         "compared": {name: note and safe(note, most=len(note)) for name, note in noted.items()},
-        "spent": spent_rows(spent, asked_in(views)),
+        "spent": spent_rows(spent, asked),
         "notes": list(_notes_on_costs(spent)),
     }
 

@@ -163,7 +163,7 @@ entrants AS (
 SHORT_BINS = (1, 2, 5, 10, 15, 30)  # seconds
 BINS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400)  # seconds
 MOST_SHORT_BINS = 60  # from the first call to the last; longer runs have bins of minutes
-MOST_BINS = 240  # likewise; longer nights have longer bins
+MOST_BINS = 120  # likewise; longer nights have longer bins
 
 
 def _fitting(bins: Sequence[int], most: int) -> str:

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.charts import CHARTS, drawn, rows_of_loads, uncounted_note, write_figures
-from asyncbench.charts.load_rows import ANSWERS, GOODPUT
-from asyncbench.charts.rows import MOST_SERIES
+from asyncbench.charts.load_rows import ANSWERS, GOODPUT, MOST_SERIES
 from asyncbench.results import answers_by_step, steps_in
 from asyncbench.views import chosen, counted
 from tests.reports.load_folders import Loaded, load_folder

@@ -10,10 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from asyncbench import sql
-from asyncbench.charts import rows
-from asyncbench.charts.frontier import frontier_cost
 from asyncbench.cli import app
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.page.measures import cost_block
 from asyncbench.problems import generate, open_set
 from asyncbench.records import Condition, Model, Reply, Result, Trial, Usage
 from asyncbench.reports.anatomy_report import UNLIKE, anatomy_on
@@ -21,6 +20,7 @@ from asyncbench.reports.cost_of_right_answers import Worth, best, frontier, wort
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings import standings_on
+from asyncbench.results import asked_in
 from asyncbench.results.anatomy import KINDS, counts as rule
 from asyncbench.results.anatomy.carries import CARRIES, GROUP, carries_of
 from asyncbench.results.anatomy.counts import (
@@ -33,13 +33,13 @@ from asyncbench.results.anatomy.counts import (
     most_of_a_group,
 )
 from asyncbench.results.cells import METRICS
-from asyncbench.results.names import names_of
 from asyncbench.shown.numbers import percent
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.stats import Proportion, wilson
 from asyncbench.store import ENTRANT
 from asyncbench.store.schema import TRIALS
 from asyncbench.suites import grade
+from asyncbench.views.counting import counted
 from tests.store import made
 from tests.views.made import views_of
 
@@ -389,9 +389,9 @@ def test_of_models_asked_the_same_the_chart_and_the_table_call_the_same_the_best
     ]
     folder = folder_of(tmp_path, results)
     found = anatomy_on(folder)
-    drawn = frontier_cost(rows.named(sql(folder, "FROM cells"), names_of(found.order)))
+    drawn, asked = counted(folder, lambda views: (cost_block(views)["frontier_cost"], asked_in(views)))
     marked = {one["model"]: one["best_for_its_cost"] for one in json.loads(found.as_json())["models"]}
-    assert marked == {row["model"]: row["front"] for row in drawn}
+    assert marked == {asked.entrants[row["asked"]].model: row["front"] for row in drawn}
     assert {model for model, is_best in marked.items() if not is_best} == {"d", "f"}
 
 

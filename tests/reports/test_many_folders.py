@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import asyncbench as ab
-from asyncbench.charts.pictures import _material, _pictures, _published, _published_files, _table_files
+from asyncbench.charts.figure_files import Press, published_files, published_of, table_files
+from asyncbench.charts.pictures import pictures_of
 from asyncbench.commands.reading import STYLES
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.page.contents import contents_of
@@ -107,7 +108,7 @@ def test_three_nights_and_the_published_table_are_one_ranking(nights):
         shares = [float(line[2].rstrip("%")) for line in lines]
         assert shares == sorted(shares, reverse=True)
         assert 1 < names.index("big") < len(lines) - 4
-    found = _published(
+    found = published_of(
         chosen(nights, models=["mini"], where="length > 4"), "llm-arithmetic", {"published": True}
     )
     drawn = {str(row) for picture in found.pictures() for row in picture.rows}
@@ -257,7 +258,7 @@ def test_every_filter_is_on_every_style_of_one_folder_and_of_several(filtered, s
 
 def published_rows(folder, style, **filters):
     """The rows of each picture of a published style that is drawn."""
-    pictures = _published(chosen(folder, **filters), style, {}).pictures()
+    pictures = published_of(chosen(folder, **filters), style, {}).pictures()
     return {picture.name: picture.rows for picture in pictures if picture.drawable}
 
 
@@ -276,8 +277,8 @@ def test_the_pictures_of_a_published_style_are_of_two_folders(filtered, style):
     much, alone, tasks = filtered
     suite = SUITES.get(style, "nupa")
     of = chosen([much, alone[suite]], task=tasks[suite], models=["a"])
-    found = _published(of, style, {})
-    files = dict(_published_files(found, of, style, lambda _: ("drawn", b"drawn")))
+    found = published_of(of, style, {})
+    files = dict(published_files(found, of, style, Press("two")))
     names = {picture.name for picture in found.pictures() if picture.drawable}
     assert {f"{name}.{form}" for name in names for form in ("svg", "png", "md", "tex")} <= {*files}
     written = "".join(content.decode() for name, content in files.items() if name.endswith(".md"))
@@ -371,8 +372,9 @@ def test_a_page_is_of_several_folders_and_filtered(nights):
 
 
 def test_pictures_and_their_tables_are_of_several_folders_and_filtered(nights):
-    found = _material(of := chosen(nights[1:], suite="nupa"))
-    (drawn,) = (picture for picture in _pictures(found) if picture.name == "task-map")
+    of = chosen(nights[1:], suite="nupa")
+    pictures = counted(of, lambda views: [*pictures_of(views)])
+    (drawn,) = (picture for picture in pictures if picture.name == "task-map")
     assert {row["model"]: row["trials"] for row in drawn.rows} == {"big": 60, "mini": 60}
-    for name, text in _table_files(of, found):
+    for name, text in table_files(of, trials=True, loaded=False):
         assert "--suite nupa" in text.decode().replace("-{}", "-").replace("{-}", "-"), name

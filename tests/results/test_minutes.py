@@ -54,7 +54,9 @@ def test_calls_are_counted_in_the_minute_in_which_they_began(minutes):
     assert last.at == AT_MS + 3_600_000
 
 
-@pytest.mark.parametrize(("span_s", "bin_s"), [(0, 1), (40, 1), (90, 2), (599, 10), (3599, 60), (14_399, 60)])
+@pytest.mark.parametrize(
+    ("span_s", "bin_s"), [(0, 1), (40, 1), (90, 2), (599, 10), (3599, 60), (7199, 60), (7200, 120)]
+)
 def test_a_short_run_has_bins_of_seconds(span_s, bin_s, minutes):
     found = minutes({"after_s": 0}, {"after_s": span_s})
     assert {one.seconds for one in found} == {bin_s}
