@@ -149,11 +149,9 @@ def report(
 
     asyncbench report results/overnight
 
-    asyncbench report results/overnight --by effort
-
     asyncbench report results/nupa --style nupa --published --figures paper/nupa
 
-    asyncbench report results/monday results/tuesday --where "length > 5"
+    asyncbench report results/monday results/tuesday --by effort --where "length > 5"
 
     Filters work with every style, --html and --figures. Several folders are compared on the same problems.
 
@@ -179,11 +177,9 @@ def report(
     """
     of = _filtered(folders, suite, task, models, where)
     options = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader, "published": published}
-    if width and not figures:
-        raise ConfigError("--width is for --figures. Add --figures, or leave --width out")
-    if figures:
+    if figures or width:
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
-        _write_figures(of, figures, style, options, form, width=width or "two")
+        _write_figures(of, figures, width, style, options=options, form=form)
     elif html or out:
         _write_page(of, out, without={"style": style, **options, "json": as_json}, asked=html)
     else:
@@ -206,23 +202,25 @@ def _filtered(
 
 def _write_figures(
     of: "Chosen",
-    out: Path,
+    out: Path | None,
+    width: str | None,
     style: str | None,
+    *,
     options: Mapping[str, Any],
     form: Mapping[str, object],
-    *,
-    width: str,
 ) -> None:
     """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
     from asyncbench.charts import write_figures
 
+    if out is None:
+        raise ConfigError("--width is for --figures. Add --figures, or leave --width out")
     given = {name: value for name, value in (*options.items(), *form.items()) if value}
     options = {name: value for name, value in given.items() if name in OF_A_STYLE and style}
     if odd := next((name for name in given if name not in options), None):
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
         )
-    for path in write_figures(of, out, style, width=width, **options):
+    for path in write_figures(of, out, style, width=width or "two", **options):
         typer.echo(path)
 
 
