@@ -192,6 +192,9 @@ async def serve_view(
         open_browser: open the page in your browser. Its address is printed in any case.
         suite, task, models, where: which trials count, as for `report`. [all]
 
+    Returns:
+        Nothing, once the server has ended.
+
     Raises:
         ConfigError: The folder is not a results folder, a filter leaves nothing, or the port is taken.
         StoreError: The folder cannot be read.
