@@ -177,8 +177,7 @@ function fitted(node, rows, whole, width) {
   if (node.color?.type === "nominal" && node.color.legend !== null) {
     const longest = Math.max(1, ...rows.map((row) => String(row[node.color.field] ?? "").length));
     const most = Math.max(1, Math.floor(whole / (LETTER * longest + SYMBOL)));
-    const wanted = node.color.legend?.columns ?? themes.light.legend.columns;
-    node.color.legend = { ...node.color.legend, columns: Math.min(wanted, most) };
+    node.color.legend = { ...node.color.legend, columns: most };
   }
   for (const part of Object.values(node)) fitted(part, rows, whole, width);
   return node;

@@ -43,6 +43,11 @@ function rankingShown(rankings) {
   return ofKind || ofSuite || rankings[0];
 }
 
+function titleOf({ alone, paired }) {
+  if (alone) return "Models that share too few problems with others";
+  return paired ? "All models on the same problems" : "All models, each on problems of its own";
+}
+
 /** Return whether a ranking is over the chosen kinds alone. */
 function followsKinds(ranking) {
   const { kind = Object.keys(head.kinds).map(Number) } = ofRanking(ranking);
@@ -55,7 +60,7 @@ function standingsCard({ rankings, rules }) {
   const lines = kept(ranking.lines);
   const query = (row) => ({ asked: row.asked, ...ofRanking(ranking) });
   const card = chartCard("dots", lines, {
-    title: "All models on the same problems", about: ranking.words || (rankings.length > 1 ? "" : ranking.title), tools: element("div", {}, rankingField(rankings, ranking) ?? "", coloursOfBy() ?? ""),
+    title: titleOf(ranking), about: ranking.words || (rankings.length > 1 ? "" : ranking.title), tools: element("div", {}, rankingField(rankings, ranking) ?? "", coloursOfBy() ?? ""),
     note: unfollowed({ kinds: followsKinds(ranking), lengths: false }) || null, query, fewest: ranking.alone ? 3 : 1, prepare: ranking.alone ? unranked : byModel,
   });
   card.id = "standings";
