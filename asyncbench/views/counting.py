@@ -201,6 +201,7 @@ class FolderViews:
 
         for name in names:
             self.connection.unregister(name)
+            self.kept.discard(name)
             for kind in ("TABLE", "VIEW"):
                 with suppress(duckdb.CatalogException):  # it is of the other kind
                     self.connection.execute(f"DROP {kind} IF EXISTS temp.{name}")
