@@ -32,7 +32,7 @@ CELL_ROW, CELL_WIDTH = 26, 40  # of a heatmap
 MOST_INTERVALS: Final = 3  # models of a panel that have room for intervals
 LABEL_GAP: Final = 13 / HEIGHT  # of the axis of accuracy: the height of a label
 ROOM_FOR_NAME: Final = "child_width < 170 ? 110 : 190"  # pixels beside a panel
-MOST_TEXTS: Final = 26  # columns of a map by length whose cells have room for a figure
+LEAST_WIDE: Final = 12  # pixels of a cell that has room for a figure, however small
 
 _COLOUR: Final = alt.Color("colour:N", scale=None, legend=None)
 _SHARE_TIPS: Final = ("value:Q|.1%|accuracy", "low:Q|.1%", "high:Q|.1%", "trials:Q|,")
@@ -74,22 +74,22 @@ def _pairs(_: Metric) -> Drawn:
     title = "lead of the best model in accuracy, percentage points (same problems)"
     axis = alt.Axis(labelExpr=points, tickCount=5)
     x = alt.X("difference:Q", title=title, axis=axis, scale=alt.Scale(zero=True, nice=True))
-    base = chart().encode(
-        y=alt.Y("other:N", sort=None, title=None, axis=alt.Axis(grid=False, minExtent=40)), color=_COLOUR
-    )
+    base = chart().encode(y=alt.Y("other:N", sort=None, title=None, axis=alt.Axis(grid=False, minExtent=40)))
     tips = pointed_at(
         *("pair:N", "difference:Q|+.2%", "low:Q|+.2%", "high:Q|+.2%"), "p:Q|.2~g", "tied:N", "problems:Q|,"
     )
     zero = once().encode(x=alt.datum(0))
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(
-        x=alt.X("low:Q", title=title), x2="high:Q"
+        x=alt.X("low:Q", title=title), x2="high:Q", color=_COLOUR
     )
-    dots = base.mark_point(filled=True, size=110, opacity=1, shape="circle").encode(x=x, tooltip=tips)
+    dots = base.mark_point(filled=True, size=110, opacity=1, shape="circle").encode(
+        x=x, color=_COLOUR, tooltip=tips
+    )
     said = "format(100 * datum.difference, '+.1f') + (datum.tied ? ' tied' : '')"
     figures = (
         base.transform_calculate(text=said)
         .mark_text(align="left", dx=8)
-        .encode(x=alt.value("width"), text="text:N", color=alt.Undefined)
+        .encode(x=alt.value("width"), text="text:N")
     )
     return alt.layer(zero, intervals, dots, figures).properties(width=WIDTH, height=alt.Step(DOT_ROW))
 
@@ -254,9 +254,12 @@ def _map(metric: Metric, *, x: alt.X, across: str, tips: list[alt.Tooltip]) -> D
     cells = base.mark_rect(cornerRadius=2, cursor="pointer").encode(
         color=alt.Color("strength:Q", scale=scale, legend=None), tooltip=tips
     )
-    written = base.transform_filter(f"{across == 'model':d} || datum.columns <= {MOST_TEXTS}")
-    weak = written.transform_filter(f"datum.strength < {STRONG}").mark_text(style="weak")
-    strong = written.transform_filter(f"datum.strength >= {STRONG}").mark_text(style="strong")
+    room: Options = {}
+    if across == "length":
+        room["opacity"] = alt.ExprRef(expr=f"child_width < {LEAST_WIDE} * datum.columns ? 0 : 1")
+        room["fontSize"] = alt.ExprRef(expr="min(11, child_width / datum.columns / 2)")
+    weak = base.transform_filter(f"datum.strength < {STRONG}").mark_text(style="weak", **room)
+    strong = base.transform_filter(f"datum.strength >= {STRONG}").mark_text(style="strong", **room)
     texts = alt.Text("text:N")
     return alt.layer(cells, weak.encode(text=texts), strong.encode(text=texts))
 
