@@ -144,3 +144,12 @@ def test_a_folder_without_trials_has_a_page_that_opens(opened, tmp_path):
         page.view(tab)
         assert "cannot be shown" not in page.page.inner_text("#view")
     assert page.told == []
+
+
+def test_zeros_without_a_meaning_are_shown_and_not_marked(at_night, night):
+    right = sql(night, "FROM trials WHERE outcome = 'correct' AND answer = expected || '00'").to_pylist()
+    page = at_night(f"#view=answers&trial={right[0]['trial_id']}&beside=yes")
+    line = page.page.locator("#trial .beside .current")
+    line.wait_for()
+    assert line.locator(".signs").inner_text().replace(" ", "") == right[0]["answer"]
+    assert line.locator("[class*=op-]").count() == 0
