@@ -48,6 +48,7 @@ LONGEST_LINE: Final = 110  # characters of a note under a published picture's ti
 # panels side by side over two columns of a paper, of charts that are not in twos
 _MOST_BESIDE: Final[Mapping[str, int]] = {"digit_errors": 1, "length_map": 3, "quota": 3, "latency": 3}
 _SHORTER: Final = {"kinds": 11}  # characters of names that have a count behind them
+_FEW: Final = 8  # models that stand above a map, where there is room for their names
 _NAMED_BESIDE: Final = {"curves"}  # whose names stand between panels
 
 Spec = Mapping[str, Any]  # Any: a specification of Vega-Lite
@@ -116,7 +117,9 @@ class Press:
         whole = pixels_of(self.width)
         notes = _folded([*marks, *picture.notes], int(whole / LETTER))
         short = whole < NARROW or picture.chart in _NAMED_BESIDE
-        rows = short_named(picture.rows, _SHORTER.get(picture.chart, SHORT)) if short else picture.rows
+        crowded = len({row.get("model") for row in picture.rows}) > _FEW
+        most = _SHORTER.get(picture.chart, SHORT) if crowded else SHORT
+        rows = short_named(picture.rows, most) if short else picture.rows
         spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
         svg = drawn_at(spec, rows, whole, _svg, most=_MOST_BESIDE.get(picture.chart, 2))
         inches = INCHES[self.width]
@@ -156,7 +159,7 @@ def _vega() -> Any:  # Any: a module whose types are not its own
 
 
 def _folded(notes: Iterable[str], most: int) -> list[str]:
-    return [line for note in notes for line in wrap(note, most)]
+    return [line for note in notes for line in wrap(note, most, break_on_hyphens=False)]
 
 
 # ── which files ──────────────────────────────────────────────────────────────────────────────

@@ -143,7 +143,7 @@ def _fold(spec: Spec, channel: str, title: str, width: float) -> None:
     own = [encoding[channel] for encoding in _encodings(spec) if channel in encoding]
     own = [part for part in own if part.get("title") == title]
     for n, part in enumerate(own):
-        part["title"] = None if n else lines
+        part["title"] = "" if n else lines
 
 
 def _legends(spec: Spec, rows: Rows) -> Iterator[tuple[Spec, list[str]]]:
@@ -182,5 +182,14 @@ def transposed(spec: Spec) -> Spec:
     for encoding in _encodings(copy):
         if "x" in encoding and "y" in encoding:
             x, y = encoding["x"], encoding["y"]
-            encoding["x"], encoding["y"] = {**y, "axis": x["axis"]}, {**x, "axis": y["axis"]}
+            encoding["x"], encoding["y"] = _with_axis(y, x["axis"]), _with_axis(x, y["axis"])
     return copy
+
+
+def _with_axis(channel: Spec, axis: Spec) -> Spec:
+    """Return a channel on another's axis; how its own labels are written stays."""
+    own = {name: value for name, value in channel["axis"].items() if name == "labelExpr"}
+    return {
+        **channel,
+        "axis": {**{name: value for name, value in axis.items() if name != "labelExpr"}, **own},
+    }
