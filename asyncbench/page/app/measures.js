@@ -9,6 +9,7 @@ async function timeView() {
     ["times", kept(time.times), { query: (row) => ({ asked: row.asked }), fewest: 1 }],
     ["latency", minutes.filter((row) => row.p50_s !== null), { query: finishedIn }],
     ["throughput", minutes, { query: finishedIn }],
+    ["tokens", minutes.filter((row) => row.tokens_per_minute !== null), { query: finishedIn }],
     ["failures", kept(time.failures), { query: finishedIn }],
     ["quota", kept(time.quota), {}],
   ].filter(([name, rows]) => head.charts[name] && rows.length).map(([name, rows, more]) => chartCard(name, rows, { note, ...more }));
