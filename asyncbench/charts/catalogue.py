@@ -15,6 +15,7 @@ class Chart:
     columns: Mapping[str, str]  # of its rows → what they hold, with the unit; unknown is None
     panels: str = ""  # small multiples, one for each value of this column; empty: one view
     paired: bool = False  # each panel and the next stand side by side
+    room: int = 400  # pixels of a page that a panel takes with its names: as many stand side by side
     metric: bool = False  # it shows whichever of METRICS is chosen
     load: bool = False  # it shows the steps of a load
 
@@ -204,6 +205,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "high": _HIGH,
         },
         panels="task",
+        room=620,
     ),
     "kinds": Chart(
         title="Kinds of errors",
