@@ -113,6 +113,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
             "to": "of a point: its longest length",
         },
         panels="task",
+        room=500,
     ),
     "halves": Chart(
         title="How far each model gets",

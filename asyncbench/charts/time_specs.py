@@ -110,7 +110,7 @@ def _from_zero(field: str, title: str, tips: list[alt.Tooltip]) -> Drawn:
         scale=alt.Scale(domainMin=0, nice=False),
     )
     base = chart().encode(x=time_axis(), color=ENTRANT_COLOUR, detail=["model:N", "part:N"])
-    place = f"{HEIGHT} * (1 - datum.{field} / datum.most)"
+    place = f"datum.most ? {HEIGHT} * (1 - datum.{field} / datum.most) : {HEIGHT}"
     return _lines(base, y, tips, place).transform_joinaggregate(most=f"max({field})")
 
 

@@ -209,11 +209,9 @@ function withNarrowNames(node) {
   return node;
 }
 
-const PANEL_WIDTHS = { curves: 500 }; // pixels at least, where more stand beside it than an axis
-
 function columnsOf(name, rows, width) {
   const panels = panelsOf(name, rows).length;
-  const columns = Math.max(1, Math.min(panels, Math.floor(width / (PANEL_WIDTHS[name] ?? 400))));
+  const columns = Math.max(1, Math.min(panels, Math.floor(width / head.charts[name].room)));
   return head.charts[name].paired && columns > 1 ? columns - (columns % 2) : columns;
 }
 
