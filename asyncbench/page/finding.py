@@ -201,7 +201,12 @@ def _reach(name: str, curves: Sequence[KindCurve], asked: Asked) -> Iterator[str
 def _hardest(curves: Sequence[KindCurve], asked: Asked, names: Mapping[Entrant, str]) -> Iterator[str]:
     """Yield from which length on nobody does a task; else where most fail, and what the best does there."""
     kinds = {kind: [each for each in curves if each.kind == kind] for kind in {each.kind for each in curves}}
-    nobody = {kind: found for kind, those in kinds.items() if (found := _nobody_from(those)) is not None}
+    several = len({each.asked for each in curves}) > 1
+    nobody = {
+        kind: found
+        for kind, those in kinds.items()
+        if (found := _nobody_from(those)) is not None and -found[1] > several  # of several more than one
+    }
     if nobody:
         kind = min(nobody, key=lambda kind: (*nobody[kind], kind))
         length, models = nobody[kind][0], -nobody[kind][1]
@@ -211,7 +216,7 @@ def _hardest(curves: Sequence[KindCurve], asked: Asked, names: Mapping[Entrant, 
             if models > 1
             else f"From {_length(about, f'{length:g}')} on, {about.called} is right in less than 10 %."
         )
-    elif len({each.asked for each in curves}) > 1:
+    elif several:
         yield from _most_fail(kinds, asked, names)
 
 

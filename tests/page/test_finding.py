@@ -86,6 +86,12 @@ def test_what_nobody_can_do_is_told_from_its_shortest_length_on(tmp_path):
     assert better[-1] == "Hardest is add at 6 digits: one model is below 10 %, and a gets 100.0 %."
 
 
+def test_what_one_of_several_was_asked_alone_is_nothing_that_nobody_can_do(tmp_path):
+    alone = ("a", {"outcomes": "-" * 60, "task": "sub"})
+    told = found_in(tmp_path, ("a", right(60)), ("b", right(20)), alone)
+    assert not any("sub" in sentence for sentence in told)
+
+
 def test_few_trials_tell_nothing_of_what_nobody_can_do(tmp_path):
     told = found_in(tmp_path, ("a", right(30, of=37)), ("b", right(20, of=37)))
     assert not any("Nobody" in sentence for sentence in told)
