@@ -170,7 +170,7 @@ class LiveCounts:
                 self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN], blocks)
                 findings = examined_in(views).values()
                 look.examined = [answer for group in findings for answer in group.answers]
-                look.compare_graders(views)
+                look.look_at_grades(views)
             finally:
                 self._views = None
         pa.default_memory_pool().release_unused()

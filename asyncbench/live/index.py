@@ -4,10 +4,11 @@ What is read of a part stays, for a part never changes; rows of the journal are 
 columns are held of each trial, some 90 bytes; its other texts stay where they are until someone opens it.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -143,6 +144,7 @@ class HeldFolder:
         self.label = label
         self._registers = registers
         self._parts: dict[Path, HeldRows] = {}
+        self._graded: dict[Path, Numbers] = {}  # fingerprints of the ids in parts of `grades`
 
     def look(self, seen: Snapshot) -> list[tuple[Path | None, HeldRows, Numbers | None]]:
         """Return the rows of each part, and of the journal (None), with which of them count (None: all)."""
@@ -162,6 +164,25 @@ class HeldFolder:
         rows = held_rows(coded, self._registers, self.label)
         return [*found, (None, rows, rows.counted)] if len(rows) else found
 
+    def look_at_grades(self, seen: Snapshot) -> None:
+        """Learn which trials the parts of `grades` hold: so those of one are found without a search."""
+        for part in seen.files["grades"]:
+            if part not in self._graded:
+                ids = seen.read_part("grades", part, ["trial_id"], coded=())["trial_id"]
+                self._graded[part] = fingerprints(ids)
+        self._graded = {part: self._graded[part] for part in seen.files["grades"]}
+        pa.default_memory_pool().release_unused()
+
+    def grades_of(self, parts: Iterable[Path], ids: Sequence[str]) -> dict[Path, Sequence[int]] | None:
+        """Return the rows of trials in parts of `grades`, and maybe others; None: nobody knows yet."""
+        wanted, found = fingerprints(pa.chunked_array([ids], pa.string())), dict[Path, Sequence[int]]()
+        for part in parts:
+            if part not in self._graded:
+                return None
+            rows: list[int] = np.flatnonzero(np.isin(self._graded[part], wanted)).tolist()
+            found |= {part: rows} if rows else {}
+        return found
+
     def _read(self, seen: Snapshot, part: Path) -> HeldRows:
         rows = seen.read_part("trials", part, _COLUMNS, coded=_CODED)
         return held_rows(rows, self._registers, self.label)
@@ -172,3 +193,26 @@ def _counting(rows: HeldRows, again: "pa.Array[pa.StringScalar]") -> Numbers | N
         return rows.counted
     first: Numbers = pc.invert(pc.is_in(rows.texts["trial_id"], value_set=again)).to_numpy()
     return first if rows.counted is None else first & rows.counted
+
+
+_ID: Final = 32  # characters of an id of ours
+_MIXED: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 1], np.uint64)
+
+
+def fingerprints(ids: "pa.ChunkedArray[pa.StringScalar]") -> Numbers:
+    """Return a number for each id: equal ids have equal ones, others hardly ever."""
+    held: Any = ids.combine_chunks()
+    if not len(held) or not pc.all(pc.equal(pc.binary_length(held), _ID)).as_py():
+        return np.array([_fingerprint(trial_id.encode()) for trial_id in held.to_pylist()], np.uint64)
+    _, offsets, letters = held.buffers()
+    start = int(np.frombuffer(offsets, np.int32)[held.offset])
+    return _mixed(np.frombuffer(letters, np.uint64, len(held) * _ID // 8, start))
+
+
+def _fingerprint(trial_id: bytes) -> int:
+    return int(_mixed(np.frombuffer(trial_id, np.uint64))[0]) if len(trial_id) == _ID else crc32(trial_id)
+
+
+def _mixed(letters: Numbers) -> Numbers:
+    found: Numbers = (letters.reshape(-1, _ID // 8) * _MIXED).sum(1, np.uint64)
+    return found

@@ -13,7 +13,7 @@ from asyncbench.live.queries import A_PAGE, HeldPart, HeldPlace, TrialIndex, Tri
 from asyncbench.page import summaries, whole_trials
 from asyncbench.results import Asked
 from asyncbench.results.anatomy import ExaminedAnswer
-from asyncbench.store import Snapshot, narrowed, take_snapshot
+from asyncbench.store import Snapshot, beside, narrowed, take_snapshot
 from asyncbench.views import Chosen, FolderViews, Names, open_views
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
@@ -126,8 +126,10 @@ class LiveLook:
             if at.path is not None:
                 rows[at.label].setdefault(at.path, []).append(row)
         few = [
-            narrowed(seen, own[label], {path: sorted(found) for path, found in rows[label].items()})
-            for label, seen in zip(of.labels, self.snapshots, strict=True)
+            narrowed(seen, own[held.label], trials, grades)
+            for held, seen in zip(self.holding.folders, self.snapshots, strict=True)
+            for trials in [{path: sorted(found) for path, found in rows[held.label].items()}]
+            for grades in [held.grades_of(beside(seen, "grades", trials), own[held.label])]
         ]
         with open_views(Chosen(paths=of.paths), *few, known=self.names) as views:
             views.once("asked", lambda: self.asked)  # not those of the few
@@ -138,15 +140,20 @@ class LiveLook:
             raise AssertionError("a look is asked before its trials are read")
         return self.index
 
-    def compare_graders(self, views: FolderViews) -> None:
-        """Find out on which trials graders differ, which takes about a second a million."""
+    def look_at_grades(self, views: FolderViews) -> None:
+        """Learn where the grades of each trial stand, and on which trials graders differ."""
+        for folder, seen in zip(self.holding.folders, self.snapshots, strict=True):
+            folder.look_at_grades(seen)
+        self._compare_graders(views)
+
+    def _compare_graders(self, views: FolderViews) -> None:
         index, ids = self._read(), views.table(_DISAGREEING)["trial_id"]
         self._disagreeing = [pc.is_in(index.named(part), value_set=ids).to_numpy() for part in index.parts]
 
     def _graders_differ(self) -> Sequence[Numbers]:
         if self._disagreeing is None:
             with self.views() as views:
-                self.compare_graders(views)
+                self._compare_graders(views)
         return self._disagreeing or ()
 
 

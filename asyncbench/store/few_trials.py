@@ -21,13 +21,15 @@ from asyncbench.store.snapshot import (
 
 OF_TRIALS = ("trials", "grades")  # the tables that are read a few trials at a time
 
+Places = Mapping[Path, Sequence[int]]  # rows of a table's parts, ascending
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FewTrials(Snapshot):
     """A snapshot whose trials and grades are those of a few trials."""
 
     ids: "pa.Array[pa.StringScalar]"
-    places: Mapping[Path, Sequence[int]] = field(default_factory=dict)  # by part of `trials`, ascending
+    places: Mapping[str, Places] = field(default_factory=dict)  # of the tables whose rows are known
 
     def batches(
         self,
@@ -44,47 +46,49 @@ class FewTrials(Snapshot):
         wanted = pc.field("trial_id").isin(self.ids)
         if filters is not None:
             wanted &= expression(name, filters, SCHEMAS[name])
-        if name != "trials":
+        if name not in self.places:
             return Snapshot.batches(self, name, columns, wanted, rows=rows, coded=coded)
-        return self._placed(chosen_columns(name, columns, SCHEMAS[name]), wanted, coded)
+        return self._placed(name, chosen_columns(name, columns, SCHEMAS[name]), wanted, coded)
 
     def _placed(
-        self, columns: Sequence[str], wanted: pc.Expression, coded: Collection[str]
+        self, table: str, columns: Sequence[str], wanted: pc.Expression, coded: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
         said = str(wanted)  # an expression does not tell its columns otherwise
-        read = [name for name in SCHEMAS["trials"].names if name in columns or name in said]
-        found = [self.journalled["trials"].select(read)]
-        for part, places in self.places.items():
-            with reading("trials"):
-                check_parts("trials", [part], columns=read)
-                batches = read_checked("trials", part, columns=read, places=places)
+        read = [name for name in SCHEMAS[table].names if name in columns or name in said]
+        found = [self.journalled[table].select(read)]
+        for part, places in self.places[table].items():
+            with reading(table):
+                check_parts(table, [part], columns=read)
+                batches = read_checked(table, part, columns=read, places=places)
                 found.append(pa.Table.from_batches(batches, found[0].schema))
         rows = pa.concat_tables(found).filter(wanted).select(columns)
         yield from rows.cast(with_codes(rows.schema, coded)).to_batches()
 
 
-def narrowed(seen: Snapshot, ids: Sequence[str], places: Mapping[Path, Sequence[int]]) -> FewTrials:
+def narrowed(seen: Snapshot, ids: Sequence[str], trials: Places, grades: Places | None = None) -> FewTrials:
     """Return a snapshot of these trials alone.
 
     Args:
         seen: the folder.
         ids: of the trials; those that no part holds stand in the journal.
-        places: the rows of each part of `trials` in which they stand, ascending.
+        trials: where their rows of `trials` stand.
+        grades: where those of `grades` do, and maybe others; None: they are looked for.
     """
-    own = {_partition(part) for part in places}
-    files = {
-        **seen.files,
-        "trials": tuple(places),
-        "grades": [part for part in seen.files["grades"] if _partition(part) in own],
-    }
+    files = {**seen.files, "trials": tuple(trials), "grades": beside(seen, "grades", trials)}
     return FewTrials(
         files=files,
         journalled=seen.journalled,
         unfinished=seen.unfinished,
         damaged=seen.damaged,
         ids=pa.array(ids, pa.string()),
-        places=places,
+        places={"trials": trials} | ({} if grades is None else {"grades": grades}),
     )
+
+
+def beside(seen: Snapshot, table: str, parts: Collection[Path]) -> list[Path]:
+    """Return the parts of a table in the same partitions as some parts of `trials`."""
+    own = {_partition(part) for part in parts}
+    return [part for part in seen.files[table] if _partition(part) in own]
 
 
 def _partition(part: Path) -> tuple[str, str]:
