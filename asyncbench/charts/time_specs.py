@@ -62,9 +62,9 @@ def _latency() -> Drawn:
     y = alt.Y("p50_s:Q", title="latency, seconds (log scale)", axis=axis, scale=scale)
     tips = pointed_at("model:N", "at:T|%d %b %H:%M:%S", "p50_s:Q|,.3~r", "p95_s:Q|,.3~r", _CALLS)
     band = base.transform_filter("datum.lines == 1").mark_area(opacity=0.18).encode(y=y, y2="upper:Q")
-    place = (
-        f"{MARGIN} + {HEIGHT - 2 * MARGIN} * log(datum.most / datum.p50_s) / log(datum.most / datum.least)"
-    )
+    along = "log(datum.most / datum.p50_s) / log(datum.most / datum.least)"
+    inner = HEIGHT - 2 * MARGIN
+    place = f"{MARGIN} + {inner} * (datum.most > datum.least ? {along} : 0.5)"
     return (
         _lines(base, y, tips, place, under=[band])
         .transform_calculate(upper="datum.lines > 1 ? datum.p50_s : datum.p95_s")
