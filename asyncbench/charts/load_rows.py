@@ -12,7 +12,7 @@ from typing import Final
 from asyncbench.charts.dressing import Row
 from asyncbench.config import CLOSED
 from asyncbench.load import CLIENT_BOUND, INCOMPLETE, base_in
-from asyncbench.results import PERCENTILES, StepAnswers, StepFigures, shortened, told_apart
+from asyncbench.results import PERCENTILES, StepAnswers, StepFigures, short_names, shortened
 from asyncbench.stats import Proportion
 
 QUANTITIES: Final = {"ttft": "TTFT", "latency": "latency"}
@@ -163,7 +163,7 @@ def load_accuracy_rows(steps: Iterable[StepAnswers], shown: Shown = None) -> lis
     for step in steps:
         if step.accuracy.trials and step.verdict not in UNCOUNTED:
             found[step.model, base_in(step.load)].append(step)
-    names = shown or told_apart(dict.fromkeys(model for model, _ in found))
+    names = shown or short_names(dict.fromkeys(model for model, _ in found))
     rows: list[Row] = []
     for (model, name), those in found.items():
         trials = sum(step.accuracy.trials for step in those)
@@ -192,7 +192,7 @@ def _named(steps: Iterable[StepFigures], shown: Shown) -> Iterator[tuple[str, St
     """Yield the steps that count, each with its model's name; at most `MOST_SERIES` models."""
     found = [step for step in steps if step.verdict not in UNCOUNTED and step.offered]
     models = dict.fromkeys(step.model for step in found)
-    names = told_apart(models) if shown is None else shown
+    names = short_names(models) if shown is None else shown
     drawn = set(list(models)[:MOST_SERIES])
     return ((names.get(step.model, shortened(step.model)), step) for step in found if step.model in drawn)
 
