@@ -139,6 +139,7 @@ function sized(name, rows, columns, width, whole) {
   const copy = fitted(coloured(structuredClone(specs[name]), rows), rows, columns * width, width);
   for (const asked of copy.params ?? []) if (!asked.select) asked.value = [...new Set(rows.map((row) => row.rate))].sort((a, b) => a - b);
   const spec = { ...(whole < NARROW ? withNarrowNames(copy) : copy), data: { values: rows } };
+  if (name === "dots" && state.by) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text"); // of several dots in a line
   if (!panelOf(name)) return { ...spec, width };
   if (spec.resolve?.scale?.y === "independent") return apart(spec, rows, columns, width);
   const ragged = panelsOf(name, rows).length % columns; // a shared axis would stand under empty places too

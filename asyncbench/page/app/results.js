@@ -84,7 +84,7 @@ function unranked(lines) {
 /** Return which value of what was varied has which colour; models have theirs beside their names. */
 function coloursOfBy() {
   if (!state.by) return null;
-  return element("ul", { class: "legend", "aria-label": `Colours: ${BY_WORDS[state.by]}` }, valuesOf(state.by).map((value, n) => {
+  return element("ul", { class: "legend", "aria-label": `Colours: ${BY_WORDS[state.by]}` }, variedValues().map((value, n) => {
     const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
     swatch.style.setProperty("background", paletteAt(n));
     return element("li", {}, swatch, foreign(value || UNNAMED[state.by] || "none"));
@@ -197,8 +197,7 @@ function breaksCard({ rows, halves }) {
 /** Return rows of curves; by what was varied, a panel is of one kind and model in which it varies, a line of a value. */
 function curveRows(rows) {
   if (!state.by) return named(rows);
-  const varied = new Set([...Map.groupBy(head.entrants, (one) => one.model)].filter(([, those]) => new Set(those.map((one) => valueOf(one, state.by))).size > 1).map(([model]) => model));
-  return named(rows.filter((row) => varied.has(head.entrants[row.asked].model))).map((row) => ({ ...row, task: `${row.task} · ${row.model}`, model: row.value_of }));
+  return named(rows.filter((row) => varies(head.entrants[row.asked]))).map((row) => ({ ...row, task: `${row.task} · ${row.model}`, model: row.value_of }));
 }
 
 function sparsePanels(rows) {

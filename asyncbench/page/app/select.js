@@ -111,7 +111,7 @@ const MOST_LIT = 8; // lines of a panel that people tell apart
  * By what was varied, its values have the colours and are the names of lines; a panel is of one model then.
  */
 function named(rows) {
-  const values = state.by ? valuesOf(state.by) : [];
+  const values = variedValues();
   const lit = litEntrants(new Set(rows.map((row) => row.asked)));
   return rows.map((row) => {
     const entrant = head.entrants[row.asked];
@@ -120,8 +120,18 @@ function named(rows) {
     if (!entrant) return names;
     if (!state.by) return { ...names, model: plain(entrant.short), colour: colourOf(entrant), lit: lit.has(row.asked) };
     const value = valueOf(entrant, state.by);
-    return { ...names, model: shortModel(entrant), value_of: plain(value || UNNAMED[state.by] || "none"), colour: paletteAt(values.indexOf(value)), lit: true };
+    return { ...names, model: shortModel(entrant), value_of: plain(value || UNNAMED[state.by] || "none"), colour: varies(entrant) ? paletteAt(values.indexOf(value)) : themes[isDark() ? "dark" : "light"].style.plain.color, lit: true };
   });
+}
+
+/** Return whether the entrants of a model differ in what colours are by. */
+function varies({ model }) {
+  return new Set(head.entrants.filter((one) => one.model === model).map((one) => valueOf(one, state.by))).size > 1;
+}
+
+/** Return the values in which entrants of one model differ, in the order of the head. */
+function variedValues() {
+  return state.by ? [...new Set(head.entrants.filter(varies).map((one) => valueOf(one, state.by)))] : [];
 }
 
 /** Return the entrants whose lines have their colour: all, or the best of many. */
