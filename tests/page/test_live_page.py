@@ -3,11 +3,11 @@
 import pytest
 
 from asyncbench import sql
-from asyncbench.problems import open_set
 from asyncbench.store.folder import Store
 from tests.page.conftest import PHONE, served
 from tests.page.hostile import make_hostile
-from tests.page.made import events, make_night, trial_of
+from tests.page.made import events, trial_of
+from tests.reports.answered import Asked, folder_of, problem
 from tests.store.made import AT, minute
 
 
@@ -81,10 +81,10 @@ def test_a_hostile_folder_does_nothing_live(opened_live, tmp_path):
 
 
 def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tmp_path):
-    folder = make_night(tmp_path / "night")
-    found = open_set(folder / "problems" / "nupa.parquet").read()
-    problems = [problem for problem in found if problem.representation == "integer"][:30]
-    with served(folder) as address, Store.open(folder, sweep="night") as store:
+    models = ("large", "middle", "small")
+    folder = folder_of(tmp_path / "night", [Asked(model=name, outcomes="+-+" * 10) for name in models])
+    problems = [problem(n) for n in range(30)]
+    with served(folder) as address, Store.open(folder, sweep="s") as store:
         page, other = opened_live(address, "#view=answers"), opened_live(address, **PHONE)
         asked = sql(folder, "FROM trials").num_rows
         assert page.found() == asked
@@ -97,9 +97,9 @@ def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tm
         place = other.page.locator("[data-chart=dots] summary").first
         other.page.evaluate("scrollTo(0, 300)")
         top = place.bounding_box()["y"]
-        before = other.page.inner_text("[data-chart=dots] table")
-        for n, problem in enumerate(problems):
-            trial = trial_of(5_000 + n, problem, model="large")
+        before = other.page.inner_text("#heat table")
+        for n, other_problem in enumerate(problems):
+            trial = trial_of(5_000 + n, other_problem, model="new")
             for event in events(trial, "77777777", at=AT + n):
                 store.keep(event)
         store.keep(minute("large"))
@@ -109,9 +109,7 @@ def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tm
             *("text", "77777777")
         ]
         assert "running" in page.page.inner_text("#band")
-        other.until(
-            f"document.querySelector('[data-chart=dots] table')?.innerText !== {before!r}", seconds=60
-        )
+        other.until(f"document.querySelector('#heat table')?.innerText !== {before!r}", seconds=60)
         assert place.bounding_box()["y"] == pytest.approx(top, abs=5)
         assert other.page.evaluate("document.activeElement.textContent") == "Figures as a table"
         assert other.page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -29,19 +29,16 @@ async function pollForever() {
 
 async function look(now) {
   showBand(now);
-  if (version !== null && now.version !== version) {
-    source.forget();
-    await readHead();
-    await refresh();
-  }
+  if (now.version === version || isChoosing()) return;
+  source.forget();
+  await readHead();
+  await show({ quietly: true }); // where one looks, types and stands stays as it is
   version = now.version;
 }
 
-/** Show the view anew with what has changed; where one looks, types and stands stays as it is. */
-async function refresh() {
-  const typed = document.activeElement;
-  if (typed?.closest("#view") && typed.matches("input, select") && state.view !== "answers") return; // shown next time
-  await show({ quietly: true });
+/** Return whether a list of options hangs open: it would vanish. */
+function isChoosing() {
+  return CSS.supports("selector(select:open)") && document.querySelector("select:open") !== null;
 }
 
 // ── the running sweep ───────────────────────────────────────────────────────────────────────

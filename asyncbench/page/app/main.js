@@ -61,7 +61,9 @@ async function show({ quietly = false } = {}) {
   standAgain(before, quietly);
   letGo();
   if (!quietly) say([title, filterWords()].filter(Boolean).join(": "));
+  const top = scrollY;
   await drawAll();
+  if (turn === showing && scrollY === top) scrollBackTo(before.anchor); // drawings may have grown
 }
 
 /** Return where one stands on the page: what is open, scrolled, focused and typed. */
@@ -87,6 +89,12 @@ function anchorOf(focus) {
   return scrollY > 0 ? seen.find(({ top, bottom }) => bottom > 120 && top < innerHeight) ?? null : null;
 }
 
+/** Put what one looks at where it was on the screen. */
+function scrollBackTo(anchor) {
+  const there = anchor && document.querySelector(anchor.way);
+  if (there) scrollBy({ top: there.getBoundingClientRect().top - anchor.top, behavior: "instant" });
+}
+
 /** Return how to find what is focused within what is kept by name: a heading that folds, or a link in a table. */
 function pathOf(focused) {
   const box = focused?.closest?.("#view [data-keep]");
@@ -106,7 +114,7 @@ function standAgain(before, quietly) {
   const focused = before.focus && document.querySelector(before.focus);
   if (focused && document.activeElement !== focused) focused.focus({ preventScroll: true });
   if (focused && before.typed) [focused.value, focused.selectionStart, focused.selectionEnd] = [before.typed[0], before.typed[1], before.typed[1]];
-  if (before.anchor) scrollBy({ top: document.querySelector(before.anchor.way)?.getBoundingClientRect().top - before.anchor.top || 0, behavior: "instant" });
+  scrollBackTo(before.anchor);
 }
 
 /** Show what was drawn until it is drawn anew; if its rows are the same, it stays. */
