@@ -193,6 +193,7 @@ def providers_of(views: FolderViews) -> Providers:
             f"{views.chosen} has no calls in real time. Run a sweep or a load first, or name another folder."
         )
         raise NothingToShowError(views.chosen, said)
+    views.keep("provider_calls", "SELECT model, started_at FROM provider_calls")  # all that is still asked
     marks = {model: own for (_, model, _), own in marked(views, trials=_ANSWERS).marks.items()}
     best_first = sorted(figures, key=lambda one: (-_share(marks.get(one.model)), one.model))
     highest = {found.model: found for found in reversed(highest_rates(steps, spent=spent_models(views)))}
