@@ -22,7 +22,8 @@ SELECT count(*) AS problems,
     count(*) FILTER (models = (SELECT count(DISTINCT model) FROM provider_calls)) AS common
 FROM (
     SELECT problem_id, count(DISTINCT model) AS models
-    FROM provider_trials SEMI JOIN provider_calls USING (model) GROUP BY problem_id
+    FROM provider_trials SEMI JOIN (SELECT DISTINCT model FROM provider_calls) USING (model)
+    GROUP BY problem_id
 )
 """
 _PARAMS: Final = "SELECT DISTINCT model, params, effort FROM provider_trials"
