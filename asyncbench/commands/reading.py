@@ -151,7 +151,7 @@ def report(
 
     asyncbench report results/nupa --style nupa --published --figures paper/nupa
 
-    asyncbench report results/monday results/tuesday --by effort --where "length > 5"
+    asyncbench report results/mon results/tue --by effort --where "length > 5"
 
     Filters work with every style, --html and --figures. Several folders are compared on the same problems.
 
