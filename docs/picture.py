@@ -1,6 +1,6 @@
 """Take the picture of the page for README and docs: `python -m docs.picture results/demo`.
 
-It shows the finding and the ranking of the page that `report --html` writes, as Chromium opens it.
+It shows the first screens of the page that `report --html` writes, as Chromium opens it.
 """
 
 import sys
@@ -13,23 +13,18 @@ import asyncbench as ab
 
 PICTURE = Path(__file__).parent / "images" / "page.png"
 CHROMIUM = "/usr/bin/chromium"
-SHOWN = """() => {
-  const margin = 16, first = document.querySelector("#view").getBoundingClientRect();
-  const last = document.querySelector("#standings").getBoundingClientRect();
-  return {x: first.x - margin, y: first.y - margin,
-          width: first.width + 2 * margin, height: last.bottom - first.y + 2 * margin};
-}"""
+SCREEN = {"width": 1280, "height": 1205}
 
 
 def take(results: Path, picture: Path) -> None:
-    """Write a part of a folder's page as PNG: from the finding to the end of the ranking."""
+    """Write the top of a folder's page as PNG: what was found, the ranking, and where models break."""
     with tempfile.TemporaryDirectory() as place, sync_playwright() as started:
         written = ab.write_page(results, Path(place, "page.html"))
         chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = chromium.new_page(viewport={"width": 1400, "height": 1600}, color_scheme="light")
+        page = chromium.new_page(viewport=SCREEN, color_scheme="light")
         page.goto(written.path.resolve().as_uri())
         page.wait_for_selector("html[data-drawn]", state="attached")
-        page.screenshot(path=picture, clip=page.evaluate(SHOWN))
+        page.screenshot(path=picture)
         chromium.close()
 
 

@@ -32,9 +32,7 @@ CELL_ROW, CELL_WIDTH = 26, 40  # of a heatmap
 MOST_INTERVALS: Final = 3  # models of a panel that have room for intervals
 LABEL_GAP: Final = 13 / HEIGHT  # of the axis of accuracy: the height of a label
 ROOM_FOR_NAME: Final = "child_width < 170 ? 110 : 190"  # pixels beside a panel
-ROOM_AT_END: Final = (
-    "child_width < 240 ? 84 : 190"  # likewise, at the end of a line: a phone needs its room for it
-)
+ROOM_AT_END: Final = "child_width < 240 ? 84 : 190"  # likewise, at the ends of lines
 LEAST_WIDE: Final = 12  # pixels of a cell that has room for a figure, however small
 
 _COLOUR: Final = alt.Color("colour:N", scale=None, legend=None)

@@ -229,8 +229,7 @@ class Morning(Report):
         folders, ranking = [*map(str, self.chosen.paths)], self._ranking
         filters = [word for option in self.chosen.options for word in option]
         report = ["report", *folders, *filters]
-        out = ["--out", "report.html"] if self.chosen.several else []
-        found = [("all charts on a page", [*report, "--html", *out])]
+        found = [("charts and answers in a browser", ["view", *folders, *filters])]
         if ranking is not None and ranking.paired:
             rivals = [line.name for line in _rivals(ranking.lines)]
             alike = [word for option in self.chosen.options if option[0] != "--models" for word in option]
