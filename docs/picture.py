@@ -7,13 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 import asyncbench as ab
 
 PICTURE = Path(__file__).parent / "images" / "page.png"
 CHROMIUM = "/usr/bin/chromium"
-SCREEN = {"width": 1280, "height": 1205}
+SCREEN: ViewportSize = {"width": 1280, "height": 1205}
 
 
 def take(results: Path, picture: Path) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ from asyncbench.charts import error_rows, frontier, spec_of, time_rows
 from asyncbench.charts.error_rows import error_kind_rows, outcome_rows, place_rows
 from asyncbench.errors import ErrorKind
 from asyncbench.page.measures import cost_block, time_block
-from asyncbench.records import Ended, Reply, Usage
+from asyncbench.records import Condition, Ended, Reply, Usage
+from asyncbench.reports import cost_report_on, quota_report_on
 from asyncbench.results import kind_of, spending_by_entrant
 from asyncbench.results.anatomy.counts import ErrorFindings
 from asyncbench.results.asked import Asked, NamedEntrant, NamedKind, asked_in
@@ -24,7 +26,7 @@ from tests.store import made
 def asked_of(cells):
     """Who was asked what in cells, in their order, and the cells with their places."""
     entrants = dict.fromkeys((one["run"], one["model"], one["condition"]) for one in cells)
-    about = {"folder": "", "effort": None, "style": None, "simulated": False, "trials": 1}
+    about: dict[str, Any] = {"folder": "", "effort": None, "style": None, "simulated": False, "trials": 1}
     kinds = dict.fromkeys(map(kind_of, cells))
     asked = Asked(
         entrants=tuple(
@@ -55,7 +57,8 @@ def cost_rows(cells):
 
 
 def cost_note(cells):
-    return frontier.frontier_note(*asked_of(cells), "cost")
+    placed, asked = asked_of(cells)
+    return frontier.frontier_note(placed, asked, "cost")
 
 
 # ── frontiers ────────────────────────────────────────────────────────────────────────────────
@@ -223,7 +226,7 @@ def night(tmp_path_factory):
         for n in range(80):
             model = ("a", "b", "b", "c")[n % 4]
             trial = replace(
-                made.trial(n, alias=model), condition=made.Condition(name="shots" if n % 4 == 2 else "plain")
+                made.trial(n, alias=model), condition=Condition(name="shots" if n % 4 == 2 else "plain")
             )
             usage = Usage(input_tokens=20, output_tokens=9)
             reply = Reply(text=str(100 + n), usage=usage, ttft_s=0.1 if model == "a" else None)
@@ -295,19 +298,19 @@ def test_limits_are_told_with_what_was_used_of_them(night):
     assert len(others) == 3
     told = {name: first[name] for name in ("lane", "limit", "seconds", "per_minute", "refused")}
     assert told == {"lane": "a", "limit": "requests", "seconds": 60.0, "per_minute": 600.0, "refused": 1}
-    report = ab.report(night, "quota")
+    report = quota_report_on(night)
     assert first["used"] == pytest.approx(report.minutes[0].shares["requests"])
 
 
 def test_what_was_spent_is_what_the_report_of_costs_says(night):
     spent = counted(night, spending_by_entrant)
-    by_model = {group.name[0]: group for group in ab.report(night, "cost").models}
+    by_model = {group.name[0]: group for group in cost_report_on(night).models}
     for model in "abc":
         own = [of_it for of_it in spent if of_it.model == model]
         whole = by_model[model]
         assert sum(of_it.calls for of_it in own) == whole.spent.calls
         assert sum(of_it.unknown for of_it in own) == whole.spent.unknown
-        assert sum(of_it.cost_usd for of_it in own) == whole.spent.usd
+        assert sum(of_it.cost_usd or 0.0 for of_it in own) == whole.spent.usd
         assert sum(of_it.correct for of_it in own) == whole.correct
     block = counted(night, cost_block)
     assert [row["trials"] for row in block["spent"]] == [20] * 4

@@ -183,8 +183,13 @@ def test_a_png_has_300_pixels_an_inch_and_an_svg_its_size_on_paper(written):
         width, height = size_of(written / f"{name}.png")
         assert width <= 300 * INCHES["two"] + 1
         assert width * height <= 1.01 * MOST_PIXELS
-        inches = float(re.search(r'<svg[^>]* width="([\d.]+)in"', (written / f"{name}.svg").read_text())[1])
+        inches = inches_of((written / f"{name}.svg").read_text())
         assert width == pytest.approx(300 * inches, abs=2)
+
+
+def inches_of(svg):
+    (inches,) = re.findall(r'<svg[^>]*? width="([\d.]+)in"', svg)
+    return float(inches)
 
 
 def size_of(png):
@@ -216,8 +221,7 @@ def test_every_text_is_inside_its_picture_at_either_width(many, width, chromium)
         (svg, _) = figure_files.Press(width).files(picture, ["SIMULATED: " + "a note of some length " * 9])
         page.set_content(svg[1].decode())
         assert page.evaluate(OUTSIDE) == [], picture.name
-        inches = float(re.search(r'<svg[^>]* width="([\d.]+)in"', svg[1].decode())[1])
-        assert inches <= INCHES[width] + 0.001, picture.name
+        assert inches_of(svg[1].decode()) <= INCHES[width] + 0.001, picture.name
         letters = [points for points in page.evaluate(LETTERS) if points > 1]
         assert 6.5 < min(letters) <= max(letters) < 11, picture.name
 

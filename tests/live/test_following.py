@@ -4,8 +4,9 @@ from asyncbench.store.folder import Store
 from tests.live.conftest import serving
 from tests.live.test_answers_served import ids_by_sql, ids_served
 from tests.page.conftest import DESK
-from tests.page.made import AT, _problems as problems_of, events, trial_of
+from tests.page.made import events, problems_of, trial_of
 from tests.processes import until
+from tests.store.made import AT
 
 
 def keep(store, problems, *, first, trials, model="large", right=True):

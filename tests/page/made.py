@@ -37,7 +37,7 @@ SETS: dict[str, dict[str, Any]] = {
 def make_night(folder: Path, *, simulated: bool = False, repeats: int = 1) -> Path:
     """Make the folder; of `middle` there is a second condition, for nupa alone, in two repeats."""
     with Store.open(folder, sweep="night") as store:
-        problems = list(_problems(folder))
+        problems = list(problems_of(folder))
         draw = random.Random(8)
         asked = ((one, repeat) for one in _asked(problems) for repeat in range(repeats))
         for n, ((name, condition, problem), repeat) in enumerate(asked):
@@ -51,7 +51,7 @@ def make_night(folder: Path, *, simulated: bool = False, repeats: int = 1) -> Pa
     return folder
 
 
-def _problems(folder: Path) -> Iterator[Problem]:
+def problems_of(folder: Path) -> Iterator[Problem]:
     for suite, parameters in SETS.items():
         path = folder / "problems" / f"{suite}.parquet"
         generate(suite, path, seed=1, **parameters)

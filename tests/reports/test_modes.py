@@ -62,8 +62,8 @@ def test_the_columns_tell_the_mode_and_the_batch(folder):
 def test_latency_and_throughput_leave_batches_out(folder):
     found = rows_of(folder, "SELECT model, answered FROM latency ORDER BY model")
     assert [(row["model"], row["answered"]) for row in found] == [("both", 3), ("now", 4)]
-    minutes = counted(folder, lambda views: minutes_of(views, {}))
-    assert [(minute.name, minute.calls) for minute in minutes] == [("both", 3), ("now", 4)]
+    minutes = counted(folder, minutes_of)
+    assert [(minute.entrant[1], minute.calls) for minute in minutes] == [("both", 3), ("now", 4)]
     load = counted(folder, call_load)
     assert (load.calls, load.in_batches, load.most_at_once) == (13, 6, 7)
 
@@ -89,12 +89,18 @@ def test_reports_name_who_was_asked_in_batches_in_text_and_json(folder, report):
     ]
 
 
-def test_the_page_says_it_and_draws_no_latency_of_batches(folder):
+def test_the_page_says_it_and_shows_no_times_of_batches(folder):
     blocks: Any = contents_of(folder).blocks
     (said,) = (note["words"] for note in blocks["head"]["notes"] if "batches" in note["words"])
     assert said.startswith(SAID)
-    assert {row["series"] for row in blocks["time"]["latency"]} == {"both", "now"}
-    assert {row["series"] for row in blocks["time"]["throughput"]} == {"both", "now"}
+    models = [entrant["model"] for entrant in blocks["head"]["entrants"]]
+    times = {(models[row["asked"]], row["quantity"]): row["calls"] for row in blocks["time"]["times"]}
+    assert times == {
+        ("both", "latency"): 3,
+        ("both", "queued"): 3,
+        ("now", "latency"): 4,
+        ("now", "queued"): 4,
+    }
 
 
 def test_the_morning_says_how_many_requests_were_in_batches(folder):

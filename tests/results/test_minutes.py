@@ -30,8 +30,10 @@ def minutes(tmp_path):
         ]
         with Store.open(tmp_path / "f", sweep="s"):
             pass
-        names = ("trial_id", "model", "status", "started_at", "ttft_s", "latency_s", "queued_s")
-        names = (*names, "output_tokens", "mode")
+        names = (
+            *("trial_id", "model", "status", "started_at", "ttft_s", "latency_s", "queued_s"),
+            *("output_tokens", "mode"),
+        )
         table = pa.Table.from_pylist(told, pa.schema([ATTEMPTS.field(name) for name in names]))
 
         def count(views):
