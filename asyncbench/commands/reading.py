@@ -85,7 +85,12 @@ Where = Annotated[
     ),
 ]
 
-ViewPort = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Listen on this port.")]
+ViewPort = Annotated[
+    int,
+    typer.Option(
+        "--port", metavar="N", min=0, max=65535, show_default="a free one", help="Listen on this port."
+    ),
+]
 
 
 def view(
