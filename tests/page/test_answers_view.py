@@ -44,7 +44,7 @@ def test_an_answer_is_laid_on_the_expected_value_and_told_without_colour(at_nigh
     assert extra.locator(".read").all_inner_texts() == ["7"]
     assert extra.locator(".read").evaluate("one => getComputedStyle(one).textDecorationStyle") == "double"
     assert "too much" in page.page.inner_text("#trial .edits")
-    assert "7 is too much" in page.page.locator("#trial .compared .visually-hidden").inner_text()
+    assert "The answer adds 7." in page.page.locator("#trial .compared .visually-hidden").inner_text()
     signs = page.page.locator("#trial .laid .read").all_text_contents()
     trial = page.page.get_attribute(CURRENT, "id")[2:]
     (answer,) = sql(night, f"SELECT answer FROM trials WHERE trial_id = '{trial}'")["answer"].to_pylist()  # noqa: S608
@@ -69,6 +69,12 @@ def test_the_list_is_walked_by_keys_and_turned_by_pages(at_night):
     page.page.click("#earlier")
     page.until("document.getElementById('found').textContent.includes('page 1 of')")
     assert page.page.locator("#trial-list li").evaluate_all("all => all.map((one) => one.id)") == ids
+    page.page.click("#later")
+    page.until("location.hash.includes('trial=')")
+    page.only("outcome", "wrong")  # another list, which begins anew
+    assert "page=" not in page.page.url
+    shown = page.page.get_attribute("#trial article", "data-trial")
+    assert page.page.get_attribute(CURRENT, "id") == f"t-{shown}"
     assert page.told == []
 
 

@@ -29,10 +29,13 @@ def test_only_leaves_one_value_and_everything_follows(at_night, blocks):
 def test_a_figure_that_cannot_follow_a_filter_says_on_what_it_is(at_night):
     page = at_night()
     assert page.page.locator(".limits").count() == 0
+    finding = page.page.inner_text(".finding h2")
     page.page.fill("#from", "4")
     page.page.press("#from", "Enter")
     page.settled()
     assert "all lengths" in page.page.inner_text("#heat .limits")
+    assert page.page.inner_text(".finding h2") == finding
+    assert "all lengths" in page.page.inner_text(".finding .limits")
     assert all(row["length"] >= 4 for row in page.rows("curves"))
     assert min(int(name.split(" ")[0].split("–")[0]) for name, _ in page.heat("by-length")) >= 4
     page.only("task", "add")
@@ -95,6 +98,15 @@ def test_by_what_was_varied_colours_are_its_values_and_panels_are_of_a_model(at_
     assert len({row["colour"] for row in curves}) == 2
     assert {row["model"] for row in page.rows("dots")} == {"large", "middle", "small"}
     assert page.page.inner_text("#standings .legend").split() == ["plain", "shots"]
+    for view, chart, spot in (
+        ("errors", "outcomes", ("outcome",)),
+        ("errors", "digit_errors", ("task", "end", "position")),
+        ("time", "times", ("quantity",)),
+    ):
+        page.view(view)
+        assert page.page.inner_text("#view > .legend").split() == ["plain", "shots"]
+        drawn = [(row["model"], *(row[name] for name in spot)) for row in page.rows(chart)]
+        assert len({*drawn}) == len(drawn)  # nothing lies on something else
     assert page.told == []
 
 

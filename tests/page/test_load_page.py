@@ -51,6 +51,11 @@ def test_a_page_of_nothing_but_a_load_opens_on_it_and_draws_what_python_counts(l
     assert page.page.locator(".report code", has_text="kept the SLO").count() == 1
     assert "`" not in page.page.inner_text("#view")
     assert page.page.locator(".report th", has_text="<b>together</b>").count() >= 4
+    label = page.page.locator("[data-chart=load_cdf] .role-axis-label text").first
+    dark = label.get_attribute("fill")
+    page.page.click("#theme")  # its rows are the same, and have no colours of models
+    page.settled()
+    assert label.get_attribute("fill") != dark
     assert page.told == []
 
 

@@ -43,11 +43,11 @@ function signsOf(signs) {
 function inSentence(aligned) {
   const told = aligned.filter(([op]) => op !== "same").map(([op, right, read]) => {
     const [expected, answer] = [signsOf([...right ?? ""]), signsOf([...read ?? ""])];
-    if (op === "missing") return `${expected} is missing`;
-    if (op === "extra") return `${answer} is too much`;
-    return `${answer} stands for ${expected} (${EDITS[op] ?? op})`;
+    if (op === "missing") return `lacks ${expected}`;
+    if (op === "extra") return `adds ${answer}`;
+    return `has ${answer} instead of ${expected}${op === "replaced" ? "" : ` (${EDITS[op] ?? op})`}`;
   });
-  return told.length ? `Of the expected value, in the answer ${told.join("; ")}.` : "The answer has the same signs as the expected value.";
+  return told.length ? `The answer ${told.join("; it ")}.` : "The answer has the same signs as the expected value.";
 }
 
 /** Return what the marks mean, of those that are there. */

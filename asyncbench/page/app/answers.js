@@ -58,7 +58,7 @@ function timeWords(since, until) {
 
 function chipsOfAnswers() {
   const chips = narrowings().map(([words, change]) => element("li", {},
-    element("button", { type: "button", class: "chip", "aria-label": `remove: ${words}`, onclick: () => go({ ...change, page: "1", trial: "", beside: "" }) }, words, element("span", { "aria-hidden": "true" }, " ✕"))));
+    element("button", { type: "button", class: "chip", "aria-label": `remove: ${words}`, onclick: () => narrow(change) }, words, element("span", { "aria-hidden": "true" }, " ✕"))));
   return chips.length ? element("ul", { class: "chips", "aria-label": "Narrowed to" }, chips) : null;
 }
 
@@ -66,22 +66,29 @@ function chipsOfAnswers() {
 async function browse(change) {
   remember({ page: "1", trial: "", beside: "", ...change });
   showChoices();
-  await fillList(document.getElementById("trial-list"), document.getElementById("trial"));
+  await fillShown();
+}
+
+async function fillShown() {
+  const list = document.getElementById("trial-list");
+  if (list === null) return;
+  await fillList(list, document.getElementById("trial"));
+  if (!list.isConnected) await fillShown(); // a refresh put another in its place
 }
 
 async function fillList(list, detail) {
-  const turn = ++asking;
+  const [turn, coming] = [++asking, list.isConnected ? null : showing];
   const query = queryOfAnswers();
   list.classList.add("waiting");
-  const found = query === null ? { found: 0, page: 1, pages: 1, rows: [] } : await source.trials(query);
-  if (turn !== asking) return;
+  const found = await Promise.resolve(query === null ? { found: 0, page: 1, pages: 1, rows: [] } : source.trials(query))
+    .finally(() => list.classList.remove("waiting"));
+  if (turn !== asking) return coming === showing ? fillList(list, detail) : undefined; // what is coming is of what was asked last
   listed = found;
   const current = listed.rows.find((trial) => trial.id === state.trial) ?? (state.trial ? null : listed.rows[0] ?? null);
   const items = listed.rows.map((trial) => trialItem(trial, trial.id === (current?.id ?? state.trial)));
   if (items.length && !items.some((item) => item.tabIndex === 0)) items[0].tabIndex = 0;
   const rows = element("ol", { role: "listbox", "aria-label": "Answers", "data-keep": "answers", onkeydown: moveInList }, items);
   list.replaceChildren(pager(), items.length ? rows : element("p", { class: "nothing muted" }, "No answer matches. Remove a filter."), ...noteOfList());
-  list.classList.remove("waiting");
   await showTrial(detail, current?.id ?? state.trial);
   say(`${count(listed.found)} answers found`);
 }

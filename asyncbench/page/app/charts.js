@@ -38,7 +38,7 @@ function chartCard(name, given, { title, about, tools, note, query, prepare = na
   const crowded = panels.length > MOST_PANELS;
   if (crowded) picture.after(morePanels(name, rows, holder, query, panels.length));
   const first = crowded ? new Set(panels.slice(0, MOST_PANELS)) : null;
-  holder.toDraw = { name, rows: first ? rows.filter((row) => first.has(row[panelOf(name)])) : rows, query };
+  holder.toDraw = { name, rows: first ? rows.filter((row) => first.has(row[panelOf(name)])) : rows, query, dark: isDark() };
   return card;
 }
 
@@ -69,7 +69,7 @@ function morePanels(name, rows, holder, query, all) {
   const line = element("p", { class: "more muted" }, `The first ${MOST_PANELS} of ${all} are drawn. `);
   const drawAll = () => {
     line.remove();
-    holder.toDraw = { name, rows, query };
+    holder.toDraw = { ...holder.toDraw, rows };
     draw(holder);
   };
   line.append(element("button", { type: "button", onclick: drawAll }, `Draw all ${all}`));

@@ -4,7 +4,7 @@ async function errorsView() {
   const [errors, standings] = await Promise.all(["errors", "standings"].map(source.block));
   learnRanks(standings);
   return [
-    element("h2", {}, "What goes wrong"),
+    element("h2", {}, "What goes wrong"), coloursOfBy(),
     outcomesCard(errors), kindsCard(errors), positionsCard(errors),
   ];
 }
@@ -22,9 +22,9 @@ function kindsCard(errors) {
   const names = [...Map.groupBy(shown, (row) => row.error)].sort((a, b) => most(b[1]) - most(a[1])).map(([error]) => error);
   const lines = names.map((error) => ({
     name: errorWords(error), words: errors.kind_words[error], cells: shown.filter((row) => row.error === error),
-    query: error === "others" ? {} : { error, ...only ? { kind: [...chosenKinds] } : {} },
+    query: error === "others" ? null : { error, ...only ? { kind: [...chosenKinds] } : {} },
   }));
-  const about = `Percent of a model's examined wrong answers. ${errors.examined} Each cell opens its answers.`;
+  const about = `Percent of a model's examined wrong answers. ${errors.examined} A cell opens its answers.`;
   return element("section", { class: "card", id: "kinds" }, element("h3", {}, head.charts.kinds.title),
     element("p", { class: "about" }, about), limits(unfollowed({ kinds: only, lengths: false })),
     lines.length ? heatTable("Kinds of errors", "kind of error", lines, ERROR_SHARE, (row) => [row.value, null, null, row.wrong], "none") : element("p", { class: "muted" }, noted(head.charts.kinds.nothing)),
@@ -47,9 +47,6 @@ function glossary(lines) {
     element("dl", { class: "prose" }, told.flatMap((line) => [element("dt", {}, line.name), noted(line.words, "dd")])));
 }
 
-const ENDS = { first: "from the first digit", last: "from the last digit" };
-
 function positionsCard({ places }) {
-  const rows = kept(places).map((row) => ({ ...row, panel: row.panel ?? ENDS[row.end] }));
-  return chartCard("digit_errors", rows, { query: (row) => ({ asked: row.asked, ...row.kind === null || row.kind === undefined ? {} : { kind: row.kind }, end: row.end, position: row.position }), note: unfollowed({ lengths: false }) || null });
+  return chartCard("digit_errors", kept(places), { query: (row) => ({ asked: row.asked, ...row.kind === null || row.kind === undefined ? {} : { kind: row.kind }, end: row.end, position: row.position }), note: unfollowed({ lengths: false }) || null });
 }

@@ -38,10 +38,10 @@ function choiceBox(key) {
   const lines = valuesOf(key).map((value) => {
     const words = key === "outcome" ? value.replace("_", " ") : value || UNNAMED[key] || "none";
     const box = element("input", { type: "checkbox", name: key, value, onchange: () => choose(key) });
-    const only = element("button", { type: "button", class: "link only", "aria-label": `only ${plain(words)}`, onclick: () => go({ [key]: new Set([value]) }) }, "only");
+    const only = element("button", { type: "button", class: "link only", "aria-label": `only ${plain(words)}`, onclick: () => narrow({ [key]: new Set([value]) }) }, "only");
     return element("li", {}, element("label", {}, box, foreign(words)), only);
   });
-  const all = element("button", { type: "button", class: "link", onclick: () => go({ [key]: null }) }, "all");
+  const all = element("button", { type: "button", class: "link", onclick: () => narrow({ [key]: null }) }, "all");
   return element("details", { class: "choice", "data-choice": key, ontoggle: closeOthers, onkeydown: closeAtEscape },
     element("summary", {}, TITLES[key], " ", element("span", { class: "chosen" })),
     element("fieldset", {}, element("legend", { class: "visually-hidden" }, TITLES[key]), all, element("ul", {}, lines)));
@@ -67,14 +67,19 @@ function lengthFields() {
   if (head.lengths === null || head.lengths.least === head.lengths.most) return null;
   const { least, most } = head.lengths;
   const field = (key, title, usual) => element("label", { class: "field" }, title,
-    element("input", { type: "number", id: key, min: 0, max: most, placeholder: usual, onchange: (event) => go({ [key]: event.target.value }) }));
+    element("input", { type: "number", id: key, min: 0, max: most, placeholder: usual, onchange: (event) => narrow({ [key]: event.target.value }) }));
   return [field("from", "Length from", least), field("to", "to", most)];
 }
 
 function choose(key) {
   const boxes = [...document.querySelectorAll(`input[name="${key}"]`)];
   const on = boxes.filter((box) => box.checked).map((box) => box.value);
-  go({ [key]: on.length === boxes.length ? null : new Set(on), page: "1" });
+  narrow({ [key]: on.length === boxes.length ? null : new Set(on) });
+}
+
+/** Choose something else: the list of answers is another one then, and begins anew. */
+function narrow(change) {
+  return go({ ...change, page: "1", trial: "", beside: "" });
 }
 
 function reset() {

@@ -53,7 +53,7 @@ function lengthsCard({ lengths }) {
     heatTable("Length by length", "length", lines, head.metrics.accuracy, (row) => [row.value, row.low ?? null, row.high ?? null, row.trials]));
 }
 
-/** Return a table of lines × models; `values` gives [value, low, high, n] of a row. */
+/** Return a table of lines × models; `values` gives [value, low, high, n] of a row. A line without a query opens nothing. */
 function heatTable(title, corner, lines, metric, values, empty = "not asked") {
   const models = [...new Set(lines.flatMap((line) => line.cells.map((row) => row.asked)))].sort((a, b) => rankOf(a) - rankOf(b) || a - b);
   const classes = classesOf(metric, lines.flatMap((line) => line.cells.map((row) => values(row)[0])));
@@ -81,8 +81,9 @@ function heatCell(line, row, metric, values, classes, empty) {
   const who = plain(head.entrants[row.asked].short);
   const span = low === null || low === undefined ? "" : metric.share ? ` (95 % CI ${interval(low, high)})` : "";
   const words = `${line.name}, ${who}: ${figure(metric, value)}${span}, of ${count(n)}`;
-  return element("td", {}, answersLink({ ...line.query, asked: row.asked, ...row.query }, digitsOf(metric, value),
-    { class: `cell step-${classes(value)}`, title: words, "aria-label": words }));
+  const [digits, look] = [digitsOf(metric, value), { class: `cell step-${classes(value)}`, title: words }];
+  if (line.query === null) return element("td", {}, element("span", look, digits));
+  return element("td", {}, answersLink({ ...line.query, asked: row.asked }, digits, { ...look, "aria-label": words }));
 }
 
 /** Return a share with two digits, 100 only for all and 0 only for none; other figures with three. */
@@ -100,7 +101,7 @@ function classesOf(metric, values) {
     return metric.higher_is_better ? step : (value) => 8 - STEPS.filter((from) => value > 1 - from).length;
   }
   const known = values.filter((value) => value !== null);
-  const [least, most] = [known.reduce((a, b) => Math.min(a, b), Infinity), known.reduce((a, b) => Math.max(a, b), -Infinity)];
+  const [least, most] = [leastOf(known), mostOf(known)];
   return (value) => `plain-${most > least ? Math.min(4, Math.floor((5 * (value - least)) / (most - least))) : 2}`;
 }
 

@@ -19,21 +19,38 @@ async function pollForever() {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     if (document.hidden) continue;
-    try {
-      await look(await source.now());
-    } catch {
-      showBand(null);
-    }
+    const now = await source.now().catch(() => null);
+    showBand(now);
+    if (now !== null) await look(now).catch(tellTrouble);
   }
 }
 
 async function look(now) {
-  showBand(now);
+  if (state === null) return begin();
   if (now.version === version || isChoosing()) return;
+  const before = head;
   source.forget();
   await readHead();
+  remember(moved(before), "replace");
   await show({ quietly: true }); // where one looks, types and stands stays as it is
   version = now.version;
+}
+
+/** Return the places that the state tells, in the new head: who was never asked before stands between others. */
+function moved(before) {
+  const placesOf = (list, keys) => {
+    const nameOf = (one) => JSON.stringify(keys.map((key) => one[key]));
+    const now = new Map(head[list].map((one, place) => [nameOf(one), place]));
+    return (place) => now.get(nameOf(before[list][place] ?? {})) ?? place;
+  };
+  const [entrant, kind] = [placesOf("entrants", ["folder", "run", "model", "condition"]), placesOf("kinds", OF_KINDS)];
+  const [suite, one, ...alone] = state.over.split("|");
+  return {
+    asked: state.asked.map(entrant),
+    kind: state.kind.map(kind),
+    lengths: state.lengths && String(kind(Number(state.lengths))),
+    over: one ? [suite, kind(Number(one)), ...alone].join("|") : state.over,
+  };
 }
 
 /** Return whether a list of options hangs open: it would vanish. */
@@ -47,7 +64,7 @@ function showBand(now) {
   const band = document.getElementById("band");
   if (now === null) {
     band.hidden = false;
-    band.replaceChildren(element("p", { class: "lost" }, "The server does not answer. What you see is the last that it told."));
+    band.replaceChildren(noted("The page shows the last results. Start `asyncbench view` again.", "p", { class: "lost" }));
     return;
   }
   band.hidden = !now.running && !now.trouble;
@@ -57,7 +74,7 @@ function showBand(now) {
   const lanes = laneTable(now.lanes ?? []);
   const more = element("details", { class: "facts" }, element("summary", {}, `${count((now.lanes ?? []).length)} lanes`), lanes);
   more.open = kept;
-  band.replaceChildren(...trouble, progressOf(now), moneyOf(now.money), ...errorsOf(now.errors ?? []), (now.lanes ?? []).length ? more : "");
+  band.replaceChildren(...trouble, progressOf(now), moneyOf(now.money), ...suspendedOf(now.models ?? []), ...errorsOf(now.errors ?? []), (now.lanes ?? []).length ? more : "");
 }
 
 function progressOf({ trials }) {
@@ -76,6 +93,11 @@ function moneyOf(money) {
 
 function errorsOf(errors) {
   return errors.map((error) => element("p", { class: "trouble" }, foreign(`${error.kind.replaceAll("_", " ")}: ${count(error.calls)}`)));
+}
+
+/** Return who is asked nothing more, and why. */
+function suspendedOf(models) {
+  return models.filter((one) => one.suspended).map((one) => element("p", { class: "trouble" }, foreign(`${one.model} is suspended: ${one.suspended.replaceAll("_", " ")}`)));
 }
 
 const LANE = [

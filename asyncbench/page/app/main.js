@@ -117,9 +117,9 @@ function standAgain(before, quietly) {
   scrollBackTo(before.anchor);
 }
 
-/** Show what was drawn until it is drawn anew; if its rows are the same, it stays. */
+/** Show what was drawn until it is drawn anew; if its rows and colours are the same, it stays. */
 function keepDrawing(old, fresh) {
-  const same = JSON.stringify(old.toDraw.rows) === JSON.stringify(fresh.toDraw.rows);
+  const same = old.toDraw.dark === fresh.toDraw.dark && JSON.stringify(old.toDraw.rows) === JSON.stringify(fresh.toDraw.rows);
   fresh.replaceChildren(...old.childNodes);
   if (!same || !drawn.has(old)) return;
   drawn.set(fresh, drawn.get(old));
@@ -218,13 +218,24 @@ function markWords() {
 
 async function start() {
   buildTheme();
-  try {
-    if (LIVE) ({ version } = await source.now());
-    await readHead();
-  } catch (error) {
-    document.getElementById("loading").textContent = `This page cannot be shown: ${error.message}. It needs a browser from 2024 or later.`;
-    return;
-  }
+  addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    tellTrouble(event.reason);
+  });
+  await begin().catch(tellTrouble);
+  if (LIVE) pollForever();
+}
+
+/** Say what went wrong; what is shown stays. */
+function tellTrouble(error) {
+  const line = document.getElementById("loading");
+  line.hidden = false;
+  line.textContent = `This cannot be shown: ${plain(error.message)}${LIVE ? "" : ". It needs a browser from 2024 or later."}`;
+}
+
+async function begin() {
+  if (LIVE) ({ version } = await source.now());
+  await readHead();
   document.getElementById("help").addEventListener("click", showKeys);
   document.addEventListener("keydown", onKey);
   document.addEventListener("pointerdown", closeChoices);
@@ -240,7 +251,6 @@ async function start() {
   const shown = show();
   document.documentElement.dataset.ready = "yes";
   await shown;
-  if (LIVE) pollForever();
 }
 
 start();

@@ -4,24 +4,34 @@ async function timeView() {
   const time = await source.block("time");
   const note = unfollowed({ kinds: false, lengths: false }) || null;
   const minutes = kept(time.minutes);
-  const finishedIn = (row) => ({ asked: row.asked, since: row.at, until: row.at + 1000 * row.seconds });
+  const quota = kept(time.quota);
   const cards = [
     ["times", kept(time.times), { query: (row) => ({ asked: row.asked }), fewest: 1 }],
-    ["latency", minutes.filter((row) => row.p50_s !== null), { query: finishedIn }],
-    ["throughput", minutes, { query: finishedIn }],
-    ["tokens", minutes.filter((row) => row.tokens_per_minute !== null), { query: finishedIn }],
-    ["failures", kept(time.failures), { query: finishedIn }],
-    ["quota", kept(time.quota), {}],
+    ["latency", minutes.filter((row) => row.p50_s !== null), overTime("latency")],
+    ["throughput", minutes, overTime("throughput")],
+    ["tokens", minutes.filter((row) => row.tokens_per_minute !== null), overTime("tokens")],
+    ["failures", kept(time.failures), overTime("failures")],
+    ["quota", quota, quota.some((row) => row.asked === null) ? { note: unfollowed(NO_FILTER) || null } : {}],
   ].filter(([name, rows]) => head.charts[name] && rows.length).map(([name, rows, more]) => chartCard(name, rows, { note, ...more }));
   const notes = notesOf(time.notes.map((words) => ({ words })));
-  return [element("h2", {}, "Time"), notes, ...cards, head.load_calls || !cards.length ? null : providersBox(), cards.length || notes ? null : nothingKnown()];
+  return [element("h2", {}, "Time"), coloursOfBy(), notes, ...cards, head.load_calls || !cards.length ? null : providersBox(), cards.length || notes ? null : nothingKnown()];
+}
+
+/** Return what a click opens on a point of calls that began in a stretch of time: trials are known by their end. */
+function overTime(name) {
+  return {
+    query: (row) => ({ asked: row.asked, since: row.at, until: row.at + Math.round(1000 * row.seconds) - 1 }),
+    about: `${head.charts[name].purpose} A point opens the answers that were finished about then.`,
+  };
 }
 
 /** Return the models as providers, counted once someone opens them. */
 function providersBox() {
   const box = element("details", { class: "card facts", id: "providers", "data-keep": "providers" }, element("summary", {}, "The models as providers"));
   box.addEventListener("toggle", async () => {
-    if (box.open && box.children.length === 1) box.append(...(await source.block("loads")).load_tables.map(reportCard));
+    if (!box.open || box.children.length > 1) return;
+    const { load_tables: tables } = await source.block("loads");
+    if (box.children.length === 1) box.append(...[limits(unfollowed(NO_FILTER)), ...tables.map(reportCard)].filter(Boolean));
   });
   return box;
 }
@@ -30,9 +40,10 @@ async function costView() {
   const cost = await source.block("cost");
   const query = (row) => ({ asked: row.asked });
   const note = unfollowed({ kinds: false, lengths: false }) || null;
+  const frontier = [note, chosenEntrants.size < head.entrants.length && "The frontier is that of all models: your filter cannot narrow it."].filter(Boolean).join(" ");
   const cards = [["frontier_cost", "cost"], ["frontier_reasoning", "reasoning_tokens"]].map(([name, of]) =>
-    chartCard(name, kept(cost[name]), { query, note, about: [head.charts[name].purpose, cost.compared[of] && `${cost.compared[of]}.`].filter(Boolean).join(" ") }));
-  return [element("h2", {}, "What accuracy costs"), notesOf(cost.notes.map((words) => ({ words }))), ...cards, spentCard(cost.spent, note)];
+    chartCard(name, kept(cost[name]), { query, note: frontier || null, about: [head.charts[name].purpose, cost.compared[of] && `${cost.compared[of]}. A point opens all answers of its model.`].filter(Boolean).join(" ") }));
+  return [element("h2", {}, "What accuracy costs"), coloursOfBy(), notesOf(cost.notes.map((words) => ({ words }))), ...cards, spentCard(cost.spent, note)];
 }
 
 const SPENT = [

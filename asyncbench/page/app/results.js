@@ -19,7 +19,7 @@ function finding() {
   const [first, ...others] = head.finding;
   if (!first) return element("h2", { class: "visually-hidden" }, "Results");
   return element("div", { class: "finding" }, element("h2", {}, foreign(first)),
-    others.length ? element("p", {}, others.flatMap((words) => [foreign(words), " "])) : null);
+    others.length ? element("p", {}, others.flatMap((words) => [foreign(words), " "])) : null, limits(unfollowed(NO_FILTER)));
 }
 
 function notesOf(notes, role = null) {
@@ -60,7 +60,7 @@ function standingsCard({ rankings, rules }) {
   const lines = kept(ranking.lines);
   const query = (row) => ({ asked: row.asked, ...ofRanking(ranking) });
   const card = chartCard("dots", lines, {
-    title: titleOf(ranking), about: ranking.words || (rankings.length > 1 ? "" : ranking.title), tools: element("div", {}, rankingField(rankings, ranking) ?? "", coloursOfBy() ?? ""),
+    title: titleOf(ranking), about: rankings.length > 1 ? "" : ranking.title, tools: element("div", {}, rankingField(rankings, ranking) ?? "", coloursOfBy() ?? ""),
     note: unfollowed({ kinds: followsKinds(ranking), lengths: false }) || null, query, fewest: ranking.alone ? 3 : 1, prepare: ranking.alone ? unranked : byModel,
   });
   card.id = "standings";
@@ -72,6 +72,7 @@ function standingsCard({ rankings, rules }) {
 function byModel(lines) {
   const rows = named(lines);
   if (!state.by) return rows;
+  for (const row of rows) row.model = row.own_model;
   const best = new Map([...Map.groupBy(rows, (row) => row.model)].map(([model, those]) => [model, Math.min(...those.map((row) => row.place))]));
   return rows.map((row) => ({ ...row, place: best.get(row.model) })).sort((a, b) => a.place - b.place);
 }
@@ -197,7 +198,7 @@ function breaksCard({ rows, halves }) {
 /** Return rows of curves; by what was varied, a panel is of one kind and model in which it varies, a line of a value. */
 function curveRows(rows) {
   if (!state.by) return named(rows);
-  return named(rows.filter((row) => varies(head.entrants[row.asked]))).map((row) => ({ ...row, task: `${row.task} · ${row.model}`, model: row.value_of }));
+  return named(rows.filter((row) => varies(head.entrants[row.asked]))).map((row) => ({ ...row, task: `${row.task} · ${row.own_model}`, model: row.value_of }));
 }
 
 function sparsePanels(rows) {

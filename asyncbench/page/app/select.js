@@ -29,6 +29,8 @@ function inLengths(row) {
   return state.to === "" || (most !== null && most <= Number(state.to));
 }
 
+const NO_FILTER = { entrants: false, kinds: false, lengths: false }; // which a figure of all can follow
+
 /** Return which active filters a figure cannot follow, in one line; empty where it follows all. */
 function unfollowed({ entrants = true, kinds = true, lengths = true } = {}) {
   const active = (keys) => keys.some((key) => state[key] !== null);
@@ -87,11 +89,19 @@ function boundsOfRange() {
 function learnRanges(rows) {
   const byKind = Map.groupBy(rows.filter((row) => row.range), (row) => row.range);
   lengthsOfRanges = new Map([...byKind].map(([range, those]) => {
-    const spans = [...Map.groupBy(those, (row) => row.kind).values()].map((some) => some.map((row) => row.length))
-      .map((lengths) => [lengths.reduce((a, b) => Math.min(a, b)), lengths.reduce((a, b) => Math.max(a, b))]);
+    const spans = [...Map.groupBy(those, (row) => row.kind).values()]
+      .map((some) => [leastOf(some.map((row) => row.from ?? row.length)), mostOf(some.map((row) => row.to ?? row.length))]);
     const alike = spans.every(([least, most]) => least === spans[0][0] && most === spans[0][1]);
     return [range, alike ? spans[0] : null];
   }));
+}
+
+function leastOf(numbers) {
+  return numbers.reduce((a, b) => Math.min(a, b), Infinity);
+}
+
+function mostOf(numbers) {
+  return numbers.reduce((a, b) => Math.max(a, b), -Infinity);
 }
 
 // ── names and colours ───────────────────────────────────────────────────────────────────────
@@ -108,7 +118,7 @@ const MOST_LIT = 8; // lines of a panel that people tell apart
 
 /** Return rows with the names and colours that their places stand for, as `charts/dressing.py` has it.
 
- * By what was varied, its values have the colours and are the names of lines; a panel is of one model then.
+ * By what was varied, its values have the colours; `own_model` is what entrants that differ in it share.
  */
 function named(rows) {
   const values = variedValues();
@@ -116,11 +126,11 @@ function named(rows) {
   return rows.map((row) => {
     const entrant = head.entrants[row.asked];
     const kind = head.kinds[row.kind];
-    const names = { ...row, ...kind ? { task: plain(kind.called) } : {} };
+    const names = { ...row, ...kind ? { task: plain(kind.called) } : {}, ...entrant ? { model: plain(entrant.short) } : {} };
     if (!entrant) return names;
-    if (!state.by) return { ...names, model: plain(entrant.short), colour: colourOf(entrant), lit: lit.has(row.asked) };
+    if (!state.by) return { ...names, colour: colourOf(entrant), lit: lit.has(row.asked) };
     const value = valueOf(entrant, state.by);
-    return { ...names, model: shortModel(entrant), value_of: plain(value || UNNAMED[state.by] || "none"), colour: varies(entrant) ? paletteAt(values.indexOf(value)) : themes[isDark() ? "dark" : "light"].style.plain.color, lit: true };
+    return { ...names, own_model: shortModel(entrant), value_of: plain(value || UNNAMED[state.by] || "none"), colour: varies(entrant) ? paletteAt(values.indexOf(value)) : themes[isDark() ? "dark" : "light"].style.plain.color, lit: true };
   });
 }
 

@@ -2,7 +2,8 @@
 
 const LIVE = document.documentElement.hasAttribute("data-live");
 const ROWS_A_PAGE = 50;
-const ASK_AGAIN_MS = 400; // a block that is still being counted
+const ASK_AGAIN_MS = 400; // for what is still being counted, or a folder that is being rewritten
+const MOST_TRIES = 25; // of the latter
 
 const source = LIVE ? served() : embedded();
 
@@ -86,7 +87,11 @@ function served() {
   const blocks = new Map();
   return {
     block: (name) => {
-      if (!blocks.has(name)) blocks.set(name, whenCounted(name));
+      if (!blocks.has(name)) {
+        const block = whenCounted(name);
+        blocks.set(name, block);
+        block.catch(() => blocks.get(name) === block && blocks.delete(name)); // who asks again may be luckier
+      }
       return blocks.get(name);
     },
     trials: (query) => asked(`/trials?${addressOf(query)}`),
@@ -106,23 +111,18 @@ function addressOf(query) {
   return said;
 }
 
-async function asked(path) {
-  const response = await fetch(path);
-  if (response.status === 404) return null;
-  if (!response.ok) throw new Error((await response.text()) || `the server said ${response.status}`);
-  return unpacked(await response.json());
+/** Return what the server says; while it counts it or the folder is being rewritten, say so and ask again. */
+async function asked(path, tell = () => {}) {
+  for (let tries = MOST_TRIES; ;) {
+    const response = await fetch(path);
+    if (response.status === 404) return null;
+    if (response.status === 202) tell((await response.json()).counting);
+    else if (response.ok) return unpacked(await response.json());
+    else if (response.status !== 503 || !(tries -= 1)) throw new Error((await response.text()).trim() || `the server said ${response.status}`);
+    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+  }
 }
 
-/** Return a block; while the server counts it, say which share is done and ask again. */
-async function whenCounted(name) {
-  for (;;) {
-    const response = await fetch(`/blocks/${encodeURIComponent(name)}`);
-    if (response.status === 202) {
-      showCounting(name, (await response.json()).counting);
-      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
-    } else if (response.ok) {
-      showCounting(name, null);
-      return unpacked(await response.json());
-    } else throw new Error((await response.text()) || `the server said ${response.status}`);
-  }
+function whenCounted(name) {
+  return asked(`/blocks/${encodeURIComponent(name)}`, (share) => showCounting(name, share)).finally(() => showCounting(name, null));
 }

@@ -101,13 +101,6 @@ function figure(metric, value) {
   return metric.unit.startsWith("USD") ? dollars(value) : THREE.format(value);
 }
 
-/** Return a positive number with three digits, without an exponent. */
-function threeDigits(value) {
-  return value >= 100 ? COUNT.format(Math.round(value)) : UNGROUPED.format(Number(value.toPrecision(3)));
-}
-
-const UNGROUPED = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3, useGrouping: false });
-
 /** Return the UTC time of so many seconds since 1970. */
 function moment(secondsSince1970) {
   return `${new Date(1000 * secondsSince1970).toISOString().slice(0, 19).replace("T", " ")} UTC`;
