@@ -24,7 +24,7 @@ from asyncbench.views import Chosen, FolderViews
 
 FIRST_SCREEN: Final = ("head", "standings", "breaks", "heat")
 EVERY_S: Final = 2.0  # between two glances at the folders
-LESS_OFTEN: Final = 4  # a look waits this many times as long as the last one took to count
+LESS_OFTEN: Final = 4.0  # a look waits this many times as long as the last one took to count
 PATIENCE_S: Final = 10.0  # for what is being counted when the server ends
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
@@ -46,6 +46,8 @@ class LiveCounts:
     """What a server knows, and the thread that counts it."""
 
     of: Chosen
+    every_s: float = EVERY_S
+    less_often: float = LESS_OFTEN
     blocks: Blocks = field(default_factory=dict)
     version: int = 0  # grows when blocks are new
     look: LiveLook | None = None  # the last one whose trials can be asked for
@@ -129,14 +131,14 @@ class LiveCounts:
         """Count, and again whenever the folders change, but never most of the time."""
         state, began = state_of(self.of.labels), time.monotonic()
         self._tried(holding, look)
-        next_look = time.monotonic() + LESS_OFTEN * (time.monotonic() - began)
+        next_look = time.monotonic() + self.less_often * (time.monotonic() - began)
         while not self._ending:
-            self._wait(EVERY_S)
+            self._wait(self.every_s)
             self._glance(is_running(self.of))
             if time.monotonic() >= next_look and (state_now := state_of(self.of.labels)) != state:
                 state, began = state_now, time.monotonic()
                 self._tried(holding, None)
-                next_look = time.monotonic() + LESS_OFTEN * (time.monotonic() - began)
+                next_look = time.monotonic() + self.less_often * (time.monotonic() - began)
 
     def _tried(self, holding: Holding, look: LiveLook | None) -> None:
         """Count what the folders hold now; keep what was known where they cannot be read."""
@@ -220,7 +222,7 @@ class LiveCounts:
         if (needed or self.now.running) and began >= self._next_glance:
             with suppress(AsyncbenchError, OSError):
                 self.now = now_in(self.of, self._figures)
-            self._next_glance = time.monotonic() + LESS_OFTEN * (time.monotonic() - began)
+            self._next_glance = time.monotonic() + self.less_often * (time.monotonic() - began)
 
     def _wait(self, seconds: float) -> None:
         with self._change:

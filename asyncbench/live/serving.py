@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from aiohttp import web
 
 from asyncbench.errors import AsyncbenchError, ConfigError
-from asyncbench.live.counting import CountedBlock, LiveCounts
+from asyncbench.live.counting import EVERY_S, LESS_OFTEN, CountedBlock, LiveCounts
 from asyncbench.live.guarding import Guard, guarded
 from asyncbench.live.queries import parsed
 from asyncbench.page import BLOCKS, served_files, specs_block
@@ -133,14 +133,22 @@ def _sent(block: CountedBlock, request: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def live_page(of: Chosen, *, port: int = 0) -> AsyncIterator[str]:
+async def live_page(
+    of: Chosen, *, port: int = 0, every_s: float = EVERY_S, less_often: float = LESS_OFTEN
+) -> AsyncIterator[str]:
     """Serve the page of results folders for as long as the block lasts; yields its first address.
+
+    Args:
+        of: the folders, and which trials count.
+        port: 0: a free one.
+        every_s: between two glances at the folders.
+        less_often: they are counted again after this many times as long as counting them took.
 
     Raises:
         ConfigError: a folder is not a results folder, a filter leaves nothing, or the port is taken.
         StoreError: a folder cannot be read.
     """
-    counting = LiveCounts(of)
+    counting = LiveCounts(of, every_s, less_often)
     with counting.going_on():
         page = LivePage(counting)
         try:

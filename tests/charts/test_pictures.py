@@ -91,6 +91,9 @@ def answered(trial, *, right):
     return Ended(attempt=attempt, reply=reply), result
 
 
+LONG = tuple(f"provider/a-model-with-a-name-of-some-length-{n}" for n in range(6))
+
+
 def night(path, *, aliases=("able", HOSTILE)):
     """A folder of a night: the longer, the more is wrong, and for the second more than for the first."""
     planned = {alias: {"plain": {"llm_arithmetic": {"int_add": 20}}} for alias in aliases}
@@ -112,10 +115,15 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def written(folder, tmp_path_factory):
-    """All files of such a folder, by the command."""
+def many(tmp_path_factory):
+    return night(tmp_path_factory.mktemp("many") / "night", aliases=("able", HOSTILE, *LONG))
+
+
+@pytest.fixture(scope="module")
+def written(many, tmp_path_factory):
+    """All files of a folder with eight models, most with long names, by the command."""
     out = tmp_path_factory.mktemp("paper") / "figures"
-    told = CliRunner().invoke(app, ["report", str(folder), "--figures", str(out)], catch_exceptions=False)
+    told = CliRunner().invoke(app, ["report", str(many), "--figures", str(out)], catch_exceptions=False)
     assert told.exit_code == 0
     assert told.stdout.split() == [str(out / name) for name in map(str, told_names(told.stdout))]
     assert {path.name for path in out.iterdir()} == set(told_names(told.stdout))
@@ -211,25 +219,26 @@ LETTERS = """() => [...document.querySelectorAll("svg text")]
 """  # points
 
 
+def in_one_column(folder):
+    """Yield the name and the SVG of each picture of a folder."""
+    for picture in counted(folder, lambda views: [*pictures.pictures_of(views)]):
+        svg = next(figure_files.Press("one").files(picture, ["SIMULATED: " + "a note of some length " * 9]))
+        yield picture.name, svg[1].decode()
+
+
 @pytest.mark.parametrize("width", INCHES)
-def test_every_text_is_inside_its_picture_at_either_width(many, width, chromium):
+def test_every_text_is_inside_its_picture_at_either_width(many, written, width, chromium):
     """Of eight models with long names: beside what is drawn, and at the ends of lines."""
-    shown = counted(many, lambda views: [*pictures.pictures_of(views)])
-    assert {"curves", "kinds", "task-map", "frontier-cost", "times", "latency"} <= {one.name for one in shown}
+    over_two = ((name, (written / f"{name}.svg").read_text("utf-8")) for name in PICTURES)
+    shown = dict(over_two if width == "two" else in_one_column(many))
+    assert {*shown} == {*PICTURES}
     page = chromium.new_page()
-    for picture in shown:
-        (svg, _) = figure_files.Press(width).files(picture, ["SIMULATED: " + "a note of some length " * 9])
-        page.set_content(svg[1].decode())
-        assert page.evaluate(OUTSIDE) == [], picture.name
-        assert inches_of(svg[1].decode()) <= INCHES[width] + 0.001, picture.name
+    for name, svg in shown.items():
+        page.set_content(svg)
+        assert page.evaluate(OUTSIDE) == [], name
+        assert inches_of(svg) <= INCHES[width] + 0.001, name
         letters = [points for points in page.evaluate(LETTERS) if points > 1]
-        assert 6.5 < min(letters) <= max(letters) < 11, picture.name
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory):
-    names = tuple(f"provider/a-model-with-a-name-of-some-length-{n}" for n in range(8))
-    return night(tmp_path_factory.mktemp("many") / "night", aliases=names)
+        assert 6.5 < min(letters) <= max(letters) < 11, name
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from asyncbench.charts.drawing import published_drawn
 from asyncbench.errors import ConfigError
 from asyncbench.published import PublishedPicture
 from asyncbench.shown.tables import SIMULATED
-from tests.commands import asyncbench
+from tests.commands import asyncbench_here
 from tests.published.test_nupa_report import SUM, keep, problems, result, right
 
 ROWS: list[dict[str, Any]] = [
@@ -102,7 +102,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_command_writes_the_pictures_of_a_style_their_rows_and_its_tables(folder, tmp_path):
-    done = asyncbench("report", folder, "--style", "nupa", "--figures", tmp_path / "out")
+    done = asyncbench_here("report", folder, "--style", "nupa", "--figures", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     written = done.stdout.splitlines()
     assert set(written) == set(map(str, tmp_path.glob("out/*")))

@@ -1,4 +1,4 @@
-"""A server of `asyncbench view` in a process of its own, and a client that has its cookie."""
+"""A server of `asyncbench view`, in its own process where that is shown, and a client with its cookie."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ from tests.commands import CLEAN, ROOT
 from tests.page.conftest import *  # noqa: F403  the browser, and folders with results
 from tests.processes import Forked, until
 
-__all__ = ["LiveServer", "serving"]
+__all__ = ["LiveClient", "LiveServer", "serving"]
 
 
 class Answer(NamedTuple):
@@ -38,24 +38,16 @@ class _Stays(urllib.request.HTTPRedirectHandler):
         """Show a redirect as what it is."""
 
 
-class LiveServer:
-    """A server that is running."""
+class LiveClient:
+    """What asks a server that is running."""
 
-    def __init__(self, process: Forked, said: IO[str]) -> None:
-        self.process, self._said = process, said
-        until(lambda: "http://" in self.output or process.poll() is not None)
-        assert "http://" in self.output, self.output
-        self.address = next(word for word in self.output.split() if word.startswith("http://"))
+    def __init__(self, address: str) -> None:
+        self.address = address
         self.base = self.address.partition("/?")[0]
         self.jar = CookieJar()
         self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.jar), _Stays)
         self._stranger = urllib.request.build_opener(_Stays)
         self.welcome = self.get(self.address)
-
-    @property
-    def output(self) -> str:
-        self._said.seek(0)
-        return self._said.read()
 
     def get(self, path: str, *, stranger: bool = False, method: str = "GET", **headers: str) -> Answer:
         """Return the answer to a request, with the cookie unless it is a stranger's."""
@@ -72,6 +64,21 @@ class LiveServer:
         """Return a block, once it is counted."""
         until(lambda: self.get(f"/blocks/{name}").status != 202)
         return self.get(f"/blocks/{name}")
+
+
+class LiveServer(LiveClient):
+    """A server that is running in a process of its own."""
+
+    def __init__(self, process: Forked, said: IO[str]) -> None:
+        self.process, self._said = process, said
+        until(lambda: "http://" in self.output or process.poll() is not None)
+        assert "http://" in self.output, self.output
+        super().__init__(next(word for word in self.output.split() if word.startswith("http://")))
+
+    @property
+    def output(self) -> str:
+        self._said.seek(0)
+        return self._said.read()
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGINT)

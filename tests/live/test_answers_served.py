@@ -13,7 +13,6 @@ from asyncbench.store import encode_json
 from asyncbench.views import counted
 from tests.live.conftest import serving
 from tests.page.conftest import unpacked
-from tests.page.made import make_night
 
 DIFFER = "SELECT trial_id FROM grades GROUP BY ALL HAVING count(DISTINCT outcome) > 1"
 MIDDLE = 1_767_225_600_000
@@ -116,11 +115,11 @@ def test_a_block_is_sent_again_only_when_it_has_changed(live):
     assert set(live.get("/blocks/specs").value) == {"specs", "themes"}
 
 
-def test_several_folders_and_filters_are_those_of_report(tmp_path):
-    folders = [make_night(tmp_path / "one"), make_night(tmp_path / "two", simulated=True)]
+def test_several_folders_and_filters_are_those_of_report(night, simulated):
+    folders = [night, simulated]
     with serving(*folders, "--where", "length > 8", "--models", "large,small") as server:
         head = server.block("head").value
-        assert {entrant["folder"] for entrant in head["entrants"]} == {"one", "two"}
+        assert {entrant["folder"] for entrant in head["entrants"]} == {"night", "rehearsal"}
         where = "length > 8 AND (starts_with(model, 'large') OR starts_with(model, 'small'))"
         assert ids_served(server, "") == ids_by_sql(folders, where)
         model = head["entrants"][0]["model"]

@@ -1,9 +1,9 @@
 """A server of `asyncbench view` follows a sweep that is running."""
 
 from asyncbench.store.folder import Store
-from tests.live.conftest import serving
+from tests.live.conftest import LiveClient
 from tests.live.test_answers_served import ids_by_sql, ids_served
-from tests.page.conftest import DESK
+from tests.page.conftest import served
 from tests.page.made import events, problems_of, trial_of
 from tests.processes import until
 from tests.store.made import AT
@@ -26,7 +26,8 @@ def test_it_follows_a_sweep_until_its_end(tmp_path):
     with Store.open(folder, sweep="night") as store:
         problems = [*problems_of(folder)]
         keep(store, problems, first=0, trials=20)
-        with serving(folder) as server:
+        with served(folder) as address:
+            server = LiveClient(address)
             assert trials_in_all(server) == 20
             before = server.get("/now").value["version"]
             until(lambda: server.get("/now").value["running"])
@@ -38,28 +39,3 @@ def test_it_follows_a_sweep_until_its_end(tmp_path):
             store.close()
             until(lambda: not server.get("/now").value["running"])
             assert trials_in_all(server) == 35
-
-
-def test_the_page_shows_what_is_new_by_itself(tmp_path, browser):
-    folder = tmp_path / "night"
-    with Store.open(folder, sweep="night") as store:
-        problems = [*problems_of(folder)]
-        keep(store, problems, first=0, trials=30)
-        with serving(folder) as server:
-            page = browser.new_context(viewport=DESK).new_page()
-            told = []
-            page.on("console", lambda message: told.append(message.text))
-            page.on(
-                "request",
-                lambda request: told.append(request.url) if server.base not in request.url else None,
-            )
-            page.goto(server.address)
-            page.wait_for_selector("html[data-ready]")
-            assert page.url.startswith(f"{server.base}/")
-            assert "token" not in page.url
-            page.get_by_text("running", exact=True).first.wait_for()
-            keep(store, problems, first=30, trials=11, model="small")
-            page.get_by_text("small", exact=True).first.wait_for(state="attached")
-            store.close()
-            page.get_by_text("running", exact=True).first.wait_for(state="hidden")
-            assert told == []

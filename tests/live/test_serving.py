@@ -68,8 +68,8 @@ def test_ctrl_c_ends_it_quietly_and_no_file_is_left(tmp_path, monkeypatch):
     assert [*room.iterdir()] == []
 
 
-def test_it_can_be_ended_while_it_counts(tmp_path):
-    with serving(make_night(tmp_path / "night")) as server:
+def test_it_can_be_ended_while_it_counts(night):
+    with serving(night) as server:
         assert server.end() == 0
         assert "Traceback" not in server.output
 

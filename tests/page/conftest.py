@@ -1,19 +1,21 @@
 """One browser for all tests of the page: Debian's Chromium, through Playwright."""
 
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from asyncbench.live import live_page
 from asyncbench.page import BLOCKS, write_page
-from asyncbench.views import counted
+from asyncbench.views import chosen, counted
 from tests.page.hostile import make_hostile
 from tests.page.made import make_night
+from tests.recorded import made_once
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (
@@ -21,13 +23,15 @@ ARGUMENTS = (
     *("--disable-background-networking", "--disable-component-update"),
 )
 DESK = {"width": 1280, "height": 900}
+STANDARD: Any = {"media": "null", "color_scheme": "light", "reduced_motion": "no-preference"}
 PHONE: Any = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 AXE = Path(__file__).with_name("axe.min.js").read_text("utf-8")
 
+T = TypeVar("T")
 
-@pytest.fixture(
-    scope="module"
-)  # while it runs, so does its event loop: `asyncio.run` of other tests would fail
+
+# While it runs, so does its event loop: `asyncio.run` of other rooms' tests would fail.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     if not CHROMIUM.exists():
         pytest.skip(
@@ -45,13 +49,20 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def night(tmp_path_factory) -> Path:
     """A results folder with its page."""
-    return _with_page(make_night(tmp_path_factory.mktemp("page") / "night"))
+    return _with_page(tmp_path_factory, "night", make_night)
 
 
 @pytest.fixture(scope="session")
 def blocks(night) -> dict[str, Any]:
     """The blocks of the night, as Python makes them; rows that are sent by column as rows."""
-    return counted(night, lambda views: {name: unpacked(make(views)) for name, make in BLOCKS.items()})
+    found: dict[str, Any] = unpacked(blocks_of(night))
+    return found
+
+
+@cache
+def blocks_of(folder: Path) -> dict[str, Any]:
+    """Return the blocks of a folder that stays as it is."""
+    return counted(folder, lambda views: {name: make(views) for name, make in BLOCKS.items()})
 
 
 def unpacked(value: Any) -> Any:
@@ -67,17 +78,19 @@ def unpacked(value: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def simulated(tmp_path_factory) -> Path:
-    return _with_page(make_night(tmp_path_factory.mktemp("page") / "rehearsal", simulated=True, repeats=2))
+    return _with_page(
+        tmp_path_factory, "rehearsal", lambda folder: make_night(folder, simulated=True, repeats=2)
+    )
 
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory) -> Path:
-    return _with_page(make_hostile(tmp_path_factory.mktemp("page") / "<b onclick=alert(1)> {{data}}"))
+    return _with_page(tmp_path_factory, "<b onclick=alert(1)> {{data}}", make_hostile)
 
 
-def _with_page(folder: Path) -> Path:
-    write_page(folder)
-    return folder
+def _with_page(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Path]) -> Path:
+    """Return a folder with its page, which is made once for all processes of a test run."""
+    return made_once(factory, f"page of {name}", lambda place: write_page(make(place / name))) / name
 
 
 class Opened:
@@ -107,7 +120,15 @@ class Opened:
             self.told.append(f"request: {request.url}")
             route.abort()
 
-    def open(self, folder: Path, hash_: str = "") -> "Opened":
+    def open(self, folder: Path, hash_: str = "", **about: Any) -> "Opened":
+        """Open the page of a folder as who has not seen it yet; a new tab would take three times as long.
+
+        `about` is the viewport, or what `emulate_media` takes.
+        """
+        self.page.goto("about:blank")  # else a page that is there would only be told of another hash
+        self.page.set_viewport_size(about.pop("viewport", self.page.viewport_size))
+        self.page.emulate_media(**STANDARD | about)
+        self.told.clear()
         return self.goto(f"{(folder / 'report.html').as_uri()}{hash_}")
 
     def goto(self, address: str) -> "Opened":
@@ -182,12 +203,16 @@ class Opened:
         self.page.keyboard.press("Escape")
         return self
 
-    def axe(self) -> list[str]:
-        """Return what axe-core finds that is serious, as its rule and the elements; drawings have tables."""
+    def axe(self, *rules: str) -> list[str]:
+        """Return what axe-core finds that is serious, as its rule and the elements; drawings have tables.
+
+        Only some rules are looked at, if they are named.
+        """
         if not self.page.evaluate("typeof axe === 'object'"):
             self.page.evaluate(AXE)  # not a script element: the policy refuses those
         found = self.page.evaluate(
-            "axe.run({exclude: ['.chart']}, {resultTypes: ['violations']}).then((all) => all.violations)"
+            "how => axe.run({exclude: ['.chart']}, how).then((all) => all.violations)",
+            {"resultTypes": ["violations"], **({"runOnly": [*rules]} if rules else {})},
         )
         return [
             f"{rule['id']}: {[node['target'] for node in rule['nodes'][:3]]}"
@@ -196,55 +221,85 @@ class Opened:
         ]
 
 
-@pytest.fixture
-def opened(browser):
-    """Make pages of their own: `opened(folder, hash, **context)`."""
+@pytest.fixture(scope="package")
+def tab(browser) -> Iterator[Any]:
+    """Make tabs; they are closed in the end."""
     contexts = []
 
-    def make(folder, hash_="", **about):
+    def make(**about):
         contexts.append(browser.new_context(**{"viewport": DESK, **about}))
-        return Opened(contexts[-1].new_page()).open(folder, hash_)
+        return contexts[-1].new_page()
 
     yield make
     for context in contexts:
         context.close()
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve the page of a folder as `asyncbench view` does; yields the address that it prints."""
-    command = [sys.executable, "-m", "asyncbench", "view", str(folder), "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            yield server.stdout.readline().rpartition(" ")[2].strip()
-        finally:
-            server.send_signal(signal.SIGINT)
+@pytest.fixture(scope="package")
+def spare(tab) -> Opened:
+    return Opened(tab())
 
 
 @pytest.fixture
-def opened_live(browser):
-    """Open the page of a server: `opened_live(address, hash, **context)`."""
-    contexts = []
-
-    def make(address, hash_="", **about):
-        contexts.append(browser.new_context(**{"viewport": DESK, **about}))
-        home = address.partition("?")[0]
-        return Opened(contexts[-1].new_page(), home).goto(f"{address}{hash_}")
-
-    yield make
-    for context in contexts:
-        context.close()
+def opened(spare):
+    """Open a page anew, one at a time: `opened(folder, hash, **about)`."""
+    return lambda folder, hash_="", **about: spare.open(folder, hash_, **{"viewport": DESK, **about})
 
 
-@pytest.fixture(scope="module")
-def standing_open(browser, night) -> Iterator[Opened]:
-    context = browser.new_context(viewport=DESK)
-    yield Opened(context.new_page()).open(night)
-    context.close()
+@pytest.fixture(scope="package")
+def on_phone(tab) -> Opened:
+    return Opened(tab(**PHONE))
+
+
+@pytest.fixture(scope="package")
+def standing_open(tab, night) -> Opened:
+    return Opened(tab()).open(night)
 
 
 @pytest.fixture
 def at_night(standing_open):
     """The page of the night, one for all tests that leave it as it was: `at_night(hash)`."""
     return standing_open.again
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve the page of a folder as `asyncbench view` does, in a thread, and look at it all the time."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    def done(work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(60)
+
+    async def begin() -> str:
+        return await page.__aenter__()
+
+    async def end() -> None:
+        await page.__aexit__(None, None, None)
+
+    page = live_page(chosen(folder), every_s=0.1, less_often=0.0)
+    try:
+        address = done(begin())
+        try:
+            yield address
+        finally:
+            done(end())
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture
+def opened_live(tab):
+    """Open the page of a server in a tab of its own: `opened_live(address, hash, **context)`."""
+    tabs = []
+
+    def make(address, hash_="", **about):
+        tabs.append(tab(**about))
+        return Opened(tabs[-1], address.partition("?")[0]).goto(f"{address}{hash_}")
+
+    yield make
+    for one in tabs:
+        one.close()  # it would ask on

@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.reports.answered import Asked as AskedModel, folder_of
 COLUMNS = ["trial_id", "model", "condition", "problem_id", "outcome", "answer", "expected"]
 
 
+@cache  # folders of these tests stay as they are
 def sample_on(folder, **most):
     return counted(folder, lambda views: sample_of(views, **most))
 

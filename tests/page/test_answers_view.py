@@ -144,7 +144,8 @@ def test_times_and_outcomes_open_their_answers_and_few_points_make_no_chart(at_n
 
 def test_a_folder_without_trials_has_a_page_that_opens(opened, tmp_path):
     Store.open(tmp_path / "none", sweep="none").close()
-    write_page(tmp_path / "none")
+    written = write_page(tmp_path / "none")
+    assert (written.trials, written.trials_embedded) == (0, 0)
     page = opened(tmp_path / "none")
     for tab in page.page.locator("#tabs a").evaluate_all("all => all.map((one) => one.dataset.view)"):
         page.view(tab)

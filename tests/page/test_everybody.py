@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.page.conftest import PHONE
-
 VIEWS = ("results", "answers", "errors", "time", "cost", "about")
 GROUND = "getComputedStyle(document.body).backgroundColor"
 
@@ -41,19 +39,19 @@ def test_everything_is_reached_by_keyboard_and_shows_where_it_is(night, opened):
     assert page.told == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(night, opened, scheme):
+@pytest.mark.parametrize(("scheme", "rules"), [("light", ()), ("dark", ("color-contrast",))])
+def test_axe_finds_nothing_serious(night, opened, scheme, rules):
     page = opened(night, color_scheme=scheme)
     for view in VIEWS:
         page.view(view)
-        assert page.axe() == [], view
+        assert page.axe(*rules) == [], view
     page.again("#view=answers&outcome=wrong&suite=nupa&beside=yes")
-    assert page.axe() == []
+    assert page.axe(*rules) == []
     assert page.told == []
 
 
-def test_on_a_phone_no_view_is_wider_than_the_screen_and_tables_keep_their_names(simulated, opened):
-    page = opened(simulated, **PHONE)
+def test_on_a_phone_no_view_is_wider_than_the_screen_and_tables_keep_their_names(simulated, on_phone):
+    page = on_phone.open(simulated)
     table = page.page.locator("#heat .scroll")
     table.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
     for shown in ("tbody th", "tbody td:last-child"):
@@ -103,7 +101,11 @@ def test_on_paper_there_are_results_and_no_controls(simulated, opened):
     assert page.told == []
 
 
-def test_who_wants_no_motion_has_none(night, opened):
-    page = opened(night, reduced_motion="reduce")
+def test_who_wants_no_motion_has_none(at_night):
+    page = at_night().page
     moving = "(one) => parseFloat(getComputedStyle(one).transitionDuration) > 0"
-    assert not page.page.evaluate(f"[...document.querySelectorAll('*')].some({moving})")
+    anything = f"[...document.querySelectorAll('*')].some({moving})"
+    assert page.evaluate(anything)
+    page.emulate_media(reduced_motion="reduce")
+    assert not page.evaluate(anything)
+    page.emulate_media(reduced_motion="no-preference")

@@ -43,8 +43,8 @@ def test_a_figure_that_cannot_follow_a_filter_says_on_what_it_is(at_night):
     assert {name for name, _ in page.heat("heat")} == {"add integer", "add float"}
 
 
-def test_the_address_holds_the_state_and_back_goes_back(night, opened):
-    page = opened(night)
+def test_the_address_holds_the_state_and_back_goes_back(night, at_night, opened):
+    page = at_night()
     page.only("model", "small")
     page.page.select_option("#metric", "of_answered")
     page.view("errors")

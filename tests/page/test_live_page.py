@@ -4,21 +4,28 @@ import pytest
 
 from asyncbench import sql
 from asyncbench.store.folder import Store
-from tests.page.conftest import PHONE, served
-from tests.page.hostile import make_hostile
+from tests.page.conftest import PHONE, Opened, served
 from tests.page.made import events, trial_of
 from tests.reports.answered import Asked, folder_of, problem
 from tests.store.made import AT, minute
 
 
 @pytest.fixture(scope="module")
-def at_server(night):
+def standing_live(night, tab):
     with served(night) as address:
-        yield address
+        page = Opened(tab(), address.partition("?")[0]).goto(address)
+        yield page
+        page.page.close()
 
 
-def test_a_server_and_a_file_show_the_same(at_server, opened_live, at_night, blocks):
-    live, still = opened_live(at_server), at_night()
+@pytest.fixture
+def at_server(standing_live):
+    """The page of a server of the night, one for all tests that leave it as it was."""
+    return standing_live.again
+
+
+def test_a_server_and_a_file_show_the_same(at_server, at_night, blocks):
+    live, still = at_server(), at_night()
     assert "token" not in live.page.url
     for chart in ("dots", "curves", "halves"):
         assert live.rows(chart) == still.rows(chart)
@@ -34,8 +41,8 @@ def test_a_server_and_a_file_show_the_same(at_server, opened_live, at_night, blo
     assert live.told == still.told == []
 
 
-def test_from_a_cell_to_an_answer_and_to_all_answers_of_its_question(at_server, opened_live):
-    page = opened_live(at_server)
+def test_from_a_cell_to_an_answer_and_to_all_answers_of_its_question(at_server):
+    page = at_server()
     cell = page.page.locator("#heat td a[aria-label*='small']").last
     of = int(cell.get_attribute("aria-label").rpartition(" of ")[2])
     cell.click()
@@ -53,8 +60,8 @@ def test_from_a_cell_to_an_answer_and_to_all_answers_of_its_question(at_server, 
     assert page.told == []
 
 
-def test_nothing_but_the_server_is_asked_and_its_policy_is_strict(at_server, opened_live):
-    page = opened_live(at_server)
+def test_nothing_but_the_server_is_asked_and_its_policy_is_strict(at_server):
+    page = at_server()
     answer = page.page.evaluate(
         "fetch('/').then((one) => one.headers.get('content-security-policy').split('; ').slice(0, 4))"
     )
@@ -64,8 +71,8 @@ def test_nothing_but_the_server_is_asked_and_its_policy_is_strict(at_server, ope
     assert not any(told.startswith("request:") for told in page.told)
 
 
-def test_a_hostile_folder_does_nothing_live(opened_live, tmp_path):
-    with served(make_hostile(tmp_path / "<b onclick=alert(1)>")) as address:
+def test_a_hostile_folder_does_nothing_live(opened_live, hostile):
+    with served(hostile) as address:
         page = opened_live(address)
         for view in ("results", "answers", "errors", "time", "cost", "about"):
             page.view(view)
@@ -113,5 +120,7 @@ def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tm
         assert place.bounding_box()["y"] == pytest.approx(top, abs=5)
         assert other.page.evaluate("document.activeElement.textContent") == "Figures as a table"
         assert other.page.evaluate("document.documentElement.scrollWidth") <= 390
+        store.close()
+        page.until("document.getElementById('band').hidden")
         assert page.told == other.told == []
     page.page.wait_for_selector("#band .lost")  # the server has ended
