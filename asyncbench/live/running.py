@@ -1,13 +1,13 @@
 """How far a run is: trials, lanes, money and errors, as the page shows them beside its results."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from asyncbench.reports import Status, status_of
 from asyncbench.shown import safe
 from asyncbench.store import LIMITS, writer_of
-from asyncbench.views import Chosen, FolderViews
+from asyncbench.views import Chosen, FolderViews, Names
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
@@ -32,6 +32,11 @@ class RunFigures:
 
     errors: Sequence[Values] = ()
     lanes: Sequence[Values] = ()
+    names: Names = field(default_factory=dict)
+
+    def called(self, label: str, name: str) -> str:
+        """Return what the page calls a model or lane of a folder."""
+        return self.names.get((label, name), name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +58,9 @@ class Now:
 def run_figures(views: FolderViews) -> RunFigures:
     """Return what calls and lanes of open views tell."""
     return RunFigures(
-        errors=[row | {"kind": safe(row["kind"])} for row in views.rows(_ERRORS)], lanes=views.rows(_LANES)
+        errors=[row | {"kind": safe(row["kind"])} for row in views.rows(_ERRORS)],
+        lanes=views.rows(_LANES),
+        names=views.names,
     )
 
 
@@ -68,25 +75,27 @@ def now_in(of: Chosen, figures: RunFigures) -> Now:
     Raises:
         ConfigError, StoreError: a folder cannot be read.
     """
-    found = [status_of(path) for path in of.paths]
-    models = [model for status in found for model in status.models]
-    planned = [model.planned for model in models]
-    budgets = [cap.limit_usd for status in found for cap in status.budget if cap.name.startswith("sweep ")]
+    found = {label: status_of(path) for label, path in of.labels.items()}
+    models = [(label, model) for label, status in found.items() for model in status.models]
+    planned = [model.planned for _, model in models]
+    budgets = [
+        cap.limit_usd for status in found.values() for cap in status.budget if cap.name.startswith("sweep ")
+    ]
     return Now(
-        running=any(status.running for status in found),
+        running=any(status.running for status in found.values()),
         trials={
-            "done": sum(model.done for model in models),
+            "done": sum(model.done for _, model in models),
             "planned": None if None in planned else sum(count or 0 for count in planned),
         },
         money={
-            "spent_usd": sum(status.cost_usd for status in found),
+            "spent_usd": sum(status.cost_usd for status in found.values()),
             "budget_usd": sum(budgets) if len(budgets) == len(found) else None,
         },
         errors=figures.errors,
         lanes=list(_lanes(found, figures)),
         models=[
             {
-                "model": safe(model.model),
+                "model": safe(figures.called(label, model.model)),
                 "done": model.done,
                 "planned": model.planned,
                 "failed": model.failed,
@@ -94,19 +103,20 @@ def now_in(of: Chosen, figures: RunFigures) -> Now:
                 "cost_usd": model.cost_usd,
                 "suspended": model.suspended,
             }
-            for model in models
+            for label, model in models
         ],
     )
 
 
-def _lanes(found: Sequence[Status], figures: RunFigures) -> Iterator[Values]:
+def _lanes(found: Mapping[str, Status], figures: RunFigures) -> Iterator[Values]:
     """Yield each lane as its run tells it, with what its last minute tells."""
     minutes = {row["lane"]: row for row in figures.lanes}
-    for status in found:
+    for label, status in found.items():
         for lane in status.lanes:
-            of_minute = minutes.get(lane["lane"], {})
+            called = figures.called(label, lane["lane"])
+            of_minute = minutes.get(called, {})
             yield {
-                "lane": safe(lane["lane"]),
+                "lane": safe(called),
                 "in_flight": lane["in_flight"],
                 "limited_by": safe(lane["limited_by"]),
                 **{name: of_minute.get(name) for name in ("calls_per_minute", "used", "refused")},

@@ -118,12 +118,12 @@ def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen, known: Names
     Raises:
         ConfigError: a filter is wrong, or leaves nothing.
     """
-    here, lanes = (
-        _named_in(connection, of, column, tables) if of.several or of.models else {}
-        for column, tables in (("model", _MODELS), ("lane", ("lanes",)))
-    )
-    names = _told_apart({label: here[label] | lanes[label] for label in here}) if of.several else {}
-    names = names if known is None else known
+    naming = of.several and known is None
+    here = _named_in(connection, of, "model", _MODELS) if naming or of.models else {}
+    names = known or {}
+    if naming:
+        lanes = _named_in(connection, of, "lane", ("lanes",))
+        names = _told_apart({label: here[label] | lanes[label] for label in here})
     models = set[str]().union(*here.values())
     _check_names(connection, of, models)
     wanted = _wanted(of, models)

@@ -231,7 +231,7 @@ def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
     of = chosen(folder)
 
     def look() -> T:
-        with open_views(of, *map(take_snapshot, of.paths)) as views, where_told(of.where):
+        with open_views(of, *map(take_snapshot, of.paths)) as views:
             return count(views)
 
     return patiently(look)
@@ -242,6 +242,9 @@ def open_views(folder: Folders, *snapshots: Snapshot, known: Names | None = None
     """Open the views of folders as snapshots have them; from then on DuckDB gets no file and no setting.
 
     `known`: what models are called, where the snapshots do not hold enough to tell.
+
+    Raises:
+        ConfigError: a filter is wrong, or leaves nothing; meanwhile, too.
     """
     import duckdb  # 0.2 s, which commands without figures need not wait for
 
@@ -261,7 +264,10 @@ def open_views(folder: Folders, *snapshots: Snapshot, known: Names | None = None
         if not of.plain:
             with sources.telling():
                 names = {**add_chosen(connection, of, known)}
-        yield FolderViews(connection=connection, sources=sources, snapshots=snapshots, chosen=of, names=names)
+        with where_told(of.where):  # it may fail on some rows
+            yield FolderViews(
+                connection=connection, sources=sources, snapshots=snapshots, chosen=of, names=names
+            )
 
 
 def _room(folders: Sequence[Path]) -> Mapping[str, str]:

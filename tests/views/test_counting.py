@@ -7,10 +7,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from asyncbench.errors import StoreError
-from asyncbench.store import CELL
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.store import CELL, take_snapshot
 from asyncbench.store.sealing import part_files
-from asyncbench.views.counting import counted
+from asyncbench.views import chosen, counted, open_views
 from tests.regrading.made import as_now, fill, right, sums
 from tests.reports.answered import Asked, folder_of
 
@@ -42,6 +42,15 @@ def test_dollars_add_up_as_by_fsum_in_any_order(folder):
 def test_unknown_costs_are_left_out_and_no_known_one_is_unknown(folder):
     assert summed(folder, [0.1, None, 0.2]) == 0.1 + 0.2
     assert summed(folder, [None, None]) is None
+
+
+def test_a_filter_that_fails_on_some_rows_is_told_to_whoever_reads_them(folder):
+    of = chosen(folder, where="length > 0")
+    with (
+        pytest.raises(ConfigError, match=r"--where length > 0: .*Could not convert"),
+        open_views(of, take_snapshot(folder)) as views,
+    ):
+        views.rows("SELECT model::INT FROM trials")
 
 
 def test_values_are_given_by_name(folder):
