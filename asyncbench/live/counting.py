@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from asyncbench.errors import AsyncbenchError
-from asyncbench.live.looks import Holding, LiveLook, state_of, take_look
+from asyncbench.live.looks import Holding, LiveLook, State, state_of, take_look
 from asyncbench.live.running import Now, RunFigures, is_running, now_in, run_figures
 from asyncbench.page import BLOCKS
 from asyncbench.results import asked_in
@@ -25,7 +25,9 @@ from asyncbench.views import Chosen, FolderViews
 FIRST_SCREEN: Final = ("head", "standings", "breaks", "heat")
 EVERY_S: Final = 2.0  # between two glances at the folders
 LESS_OFTEN: Final = 4.0  # a look waits this many times as long as the last one took to count
+AGAIN_S: Final = 30.0  # after a look that failed, though nothing seems to have changed
 PATIENCE_S: Final = 10.0  # for what is being counted when the server ends
+OUR_FAULT: Final = "The results could not be counted. The terminal of the server says why."
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
@@ -48,6 +50,7 @@ class LiveCounts:
     of: Chosen
     every_s: float = EVERY_S
     less_often: float = LESS_OFTEN
+    again_s: float = AGAIN_S
     blocks: Blocks = field(default_factory=dict)
     version: int = 0  # grows when blocks are new
     look: LiveLook | None = None  # the last one whose trials can be asked for
@@ -59,6 +62,7 @@ class LiveCounts:
     _counted: int = 0  # blocks of the look that is being counted
     _views: FolderViews | None = None
     _change: threading.Condition = field(default_factory=threading.Condition)
+    _moved: bool = False  # whether parts of the last look are gone
     _ending: bool = False
     _thread: threading.Thread | None = None
 
@@ -70,11 +74,11 @@ class LiveCounts:
             ConfigError: a folder is not a results folder; a filter is wrong, or leaves nothing.
             StoreError: one cannot be read.
         """
-        holding = Holding(self.of)
+        holding, state = Holding(self.of), state_of(self.of.labels)
         look = take_look(holding)
         with look.views():  # what is wrong with a folder or a filter is told at once
             pass
-        self._thread = threading.Thread(target=self._count_on, args=(holding, look), name="counting")
+        self._thread = threading.Thread(target=self._count_on, args=(holding, look, state), name="counting")
         self._thread.start()
         try:
             yield
@@ -111,41 +115,59 @@ class LiveCounts:
                 raise AsyncbenchError(self.trouble or "the server is ending")
             return self.look
 
+    def look_again(self) -> None:
+        """Count anew at once: the folders no longer hold what the last look saw."""
+        with self._change:
+            self._moved = True
+            self._change.notify_all()
+
     @property
     def _over(self) -> bool:
         """Whether nothing more comes that somebody could wait for."""
         return self._ending or bool(self.trouble)
 
     def _end(self) -> None:
+        import duckdb
+
         with self._change:
             self._ending = True
             self._change.notify_all()
-        with suppress(AttributeError):  # between two looks there are none
-            self._views.connection.interrupt()  # type: ignore[union-attr]
+        if (views := self._views) is not None:
+            with suppress(duckdb.Error):  # they were closed a moment ago
+                views.connection.interrupt()
         if self._thread is not None:
             self._thread.join(PATIENCE_S)
 
     # ── in its own thread ────────────────────────────────────────────────────────────────────
 
-    def _count_on(self, holding: Holding, look: LiveLook) -> None:
+    def _count_on(self, holding: Holding, first: LiveLook, state: State) -> None:
         """Count, and again whenever the folders change, but never most of the time."""
-        state, began = state_of(self.of.labels), time.monotonic()
-        self._tried(holding, look)
-        next_look = time.monotonic() + self.less_often * (time.monotonic() - began)
+        look: LiveLook | None = first
         while not self._ending:
-            self._wait(self.every_s)
-            self._glance(is_running(self.of))
-            if time.monotonic() >= next_look and (state_now := state_of(self.of.labels)) != state:
-                state, began = state_now, time.monotonic()
-                self._tried(holding, None)
-                next_look = time.monotonic() + self.less_often * (time.monotonic() - began)
+            began = time.monotonic()
+            self._tried(holding, look)
+            look, ended = None, time.monotonic()
+            state = self._changed(state, ended + self.less_often * (ended - began), ended + self.again_s)
+
+    def _changed(self, state: State, next_look: float, next_try: float) -> State:
+        """Return the state of the folders once a look at them is due; it is older than the look."""
+        while not self._ending:
+            moved = self._wait(self.every_s)
+            self._glance()
+            now, state_now = time.monotonic(), state_of(self.of.labels)
+            if (moved or now >= next_look) and state_now != state:
+                return state_now
+            if self.trouble and now >= max(next_look, next_try):
+                return state_now
+        return state
 
     def _tried(self, holding: Holding, look: LiveLook | None) -> None:
         """Count what the folders hold now; keep what was known where they cannot be read."""
         try:
             for looks_left in reversed(range(LOOKS)):
                 try:
-                    return self._count(look or take_look(holding))
+                    self._count(look or take_look(holding))
+                    break
                 except MovedError:
                     if not looks_left:
                         raise
@@ -154,8 +176,9 @@ class LiveCounts:
             self._say(str(error))
         except Exception:
             if not self._ending:  # a query that was interrupted
-                traceback.print_exc(file=sys.stderr)
-                self._say("The results could not be counted. The terminal of the server says why.")
+                if self.trouble != OUR_FAULT:  # it may fail again and again
+                    traceback.print_exc(file=sys.stderr)
+                self._say(OUR_FAULT)
 
     def _count(self, look: LiveLook) -> None:
         """Count a look. A page gets all of it together, but of the first one each block once it is there."""
@@ -165,11 +188,15 @@ class LiveCounts:
             try:
                 asked = asked_in(views)
                 self._make(views, [*FIRST_SCREEN], blocks)
+                if self._ending:
+                    return
                 self._figures = run_figures(views)
                 look.read_index(views, asked)
                 if blocks is self.blocks:
                     self._show(look, blocks)
                 self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN], blocks)
+                if self._ending:
+                    return
                 findings = examined_in(views).values()
                 look.examined = [answer for group in findings for answer in group.answers]
                 look.look_at_grades(views)
@@ -191,6 +218,7 @@ class LiveCounts:
                 blocks[name] = made
                 self._counted += 1
                 self._change.notify_all()
+            self._glance()
 
     def _made(self, views: FolderViews, name: str) -> CountedBlock | AsyncbenchError:
         try:
@@ -216,14 +244,17 @@ class LiveCounts:
             self.trouble = trouble
             self._change.notify_all()
 
-    def _glance(self, needed: bool) -> None:
+    def _glance(self, *, needed: bool = False) -> None:
         """See how far a run is, and once more when it has ended."""
         began = time.monotonic()
-        if (needed or self.now.running) and began >= self._next_glance:
+        if began >= self._next_glance and (needed or self.now.running or is_running(self.of)):
             with suppress(AsyncbenchError, OSError):
                 self.now = now_in(self.of, self._figures)
             self._next_glance = time.monotonic() + self.less_often * (time.monotonic() - began)
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> bool:
+        """Wait, but for nobody who found a part gone; return whether someone did."""
         with self._change:
-            self._change.wait_for(lambda: self._ending, seconds)
+            self._change.wait_for(lambda: self._ending or self._moved, seconds)
+            moved, self._moved = self._moved, False
+            return moved

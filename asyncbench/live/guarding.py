@@ -61,7 +61,8 @@ def guarded(guard: Guard) -> Middleware:
             response = await guard.refusal(request) or await handler(request)
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=f"{error.reason}\n")
-        response.headers.update(_HEADERS)
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
         return response
 
     return answer

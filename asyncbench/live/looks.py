@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import pyarrow.compute
 
+from asyncbench.errors import AsyncbenchError
 from asyncbench.live.index import HeldFolder, Numbers, Registers
-from asyncbench.live.queries import A_PAGE, HeldPart, HeldPlace, TrialIndex, TrialQuery
+from asyncbench.live.queries import HeldPart, HeldPlace, TrialIndex, TrialQuery, pages_of
 from asyncbench.page import summaries, whole_trials
 from asyncbench.results import Asked
 from asyncbench.results.anatomy import ExaminedAnswer
@@ -19,6 +20,7 @@ from asyncbench.views import Chosen, FolderViews, Names, open_views
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
+State = tuple[object, ...]  # of folders: differs where what they hold does
 
 MOST_OF_A_QUESTION: Final = 200  # answers that are shown side by side
 _DISAGREEING: Final = """
@@ -30,6 +32,10 @@ SEARCHED_WORDS: Final = (
     "The search looks at expected values, answers and the beginning of ids, not at replies."
 )
 EXAMINED_WORDS: Final = "{:,} wrong answers were examined for their kind of error. Only these are found."
+
+
+class NotCountedError(AsyncbenchError):
+    """What was asked is not counted yet."""
 
 
 class Holding:
@@ -89,15 +95,22 @@ class LiveLook:
         self.index = index
 
     def trials(self, query: TrialQuery) -> Values:
-        """Return a page of the trials that a query asks for, as lines of a list."""
+        """Return a page of the trials that a query asks for, as lines of a list.
+
+        Raises:
+            NotCountedError: nobody knows yet of what kind errors are.
+        """
         index = self._read()
+        if query.of_errors and self.examined is None:
+            raise NotCountedError("wrong answers are being examined for their kind of error")
         found, places = index.found(query)
         notes = [SEARCHED_WORDS] * bool(query.text)
         notes += [EXAMINED_WORDS.format(len(self.examined or ()))] * query.of_errors
         with self.few(places) as (views, ids):
             rows = summaries(views, ids)
-        pages = max(1, -(-found // A_PAGE))
-        told = {"found": found, "of": index.trials, "page": query.page, "pages": pages, "rows": rows}
+        pages = pages_of(found)
+        page = min(query.page, pages)
+        told = {"found": found, "of": index.trials, "page": page, "pages": pages, "rows": rows}
         return told | ({"note": " ".join(notes)} if notes else {})
 
     def trial(self, trial_id: str) -> Values | None:
@@ -158,7 +171,7 @@ class LiveLook:
 
 
 def take_look(holding: Holding) -> LiveLook:
-    """LiveLook at the folders.
+    """Return a look at the folders.
 
     Raises:
         ConfigError: one is not a results folder.
@@ -167,7 +180,7 @@ def take_look(holding: Holding) -> LiveLook:
     return LiveLook(holding=holding, snapshots=tuple(map(take_snapshot, holding.of.paths)))
 
 
-def state_of(folders: Mapping[str, Path]) -> tuple[object, ...]:
+def state_of(folders: Mapping[str, Path]) -> State:
     """Return what changes when a folder does, without reading anything; () of one that is gone."""
     return tuple(_state(path) for path in folders.values())
 

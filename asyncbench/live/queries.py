@@ -1,5 +1,6 @@
 """What the page asks of trials: the words of an address, and which held trials they mean."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -129,15 +130,19 @@ class TrialIndex:
         return sum(_size(part) for part in self.parts)
 
     def found(self, query: TrialQuery) -> tuple[int, list[HeldPlace]]:
-        """Return how many trials a query asks for, and those of its page: by entrant, kind and length."""
+        """Return how many trials a query asks for, and those of its page.
+
+        They are sorted by entrant, kind and length. Beyond the last page comes the last one.
+        """
         by_part = list(self._rows(query))
         keys = [self._keys(part, rows) for part, rows in zip(self.parts, by_part, strict=True)]
         starts = np.cumsum([0, *map(len, by_part)])
         found, key = int(starts[-1]), np.concatenate(keys) if keys else np.zeros(0, np.uint64)
         key += np.arange(found, dtype=np.uint64)
-        first, last = (query.page - 1) * A_PAGE, min(found, query.page * A_PAGE)
-        if first >= last:
+        if not found:
             return found, []
+        page = min(query.page, pages_of(found))
+        first, last = (page - 1) * A_PAGE, min(found, page * A_PAGE)
         bounds = sorted({first, last - 1})
         places = np.argpartition(key, bounds)[first:last]
         places = places[np.argsort(key[places])]
@@ -154,9 +159,18 @@ class TrialIndex:
         return []
 
     def of_question(self, problem_id: str, most: int) -> list[HeldPlace]:
-        """Return where the answers to a problem stand, at most so many."""
-        by_part = enumerate(self._rows(TrialQuery(question=problem_id)))
-        return [HeldPlace(number, int(row)) for number, rows in by_part for row in rows][:most]
+        """Return where the answers to a problem stand, at most so many: as many of each entrant."""
+        by_part = list(self._rows(TrialQuery(question=problem_id)))
+        places = [HeldPlace(number, int(row)) for number, rows in enumerate(by_part) for row in rows]
+        if len(places) <= most:
+            return places
+        met = Counter[int]()  # answers of each entrant
+        turns = []
+        for part, row in places:
+            entrant = int(self.parts[part].rows.entrant[row])
+            turns.append((met[entrant], part, row))
+            met[entrant] += 1
+        return [HeldPlace(part, row) for _, part, row in sorted(turns)[:most]]
 
     def named(self, part: HeldPart) -> Any:
         """Return the ids of a part's trials as views have them."""
@@ -192,7 +206,8 @@ class TrialIndex:
             if query.text and len(rows):
                 texts = part.rows.texts
                 texts = texts if len(rows) == len(texts) else texts.take(rows)
-                rows = rows[_holding(texts, query.text)]
+                label = f"{part.label}/" if self.several else ""
+                rows = rows[_holding(texts, query.text, label)]
             yield rows
 
     def _conditions(self, rows: HeldRows, query: TrialQuery) -> Iterator[Numbers]:
@@ -215,6 +230,11 @@ class TrialIndex:
             yield rows.problem == registers.problems.get(query.question)
 
 
+def pages_of(found: int) -> int:
+    """Return how many pages so many trials fill."""
+    return max(1, -(-found // A_PAGE))
+
+
 def _is_so(query: TrialQuery, answer: ExaminedAnswer) -> bool:
     at = query.position
     wrong = answer.wrong_from_left if query.end == "first" else answer.wrong_from_right
@@ -229,9 +249,12 @@ def _and(a: Numbers | None, b: Numbers) -> Numbers:
     return b if a is None else a & b
 
 
-def _holding(texts: pa.Table, text: str) -> Numbers:
-    """Return whether a row's id begins with a text, or another of its texts holds it in any case."""
-    found: Numbers = pc.starts_with(texts["trial_id"], text).to_numpy()
+def _holding(texts: pa.Table, text: str, label: str) -> Numbers:
+    """Return whether a row's id begins with a text, or another of its texts holds it in any case.
+
+    `label`: what ids begin with on the page, and not here.
+    """
+    found: Numbers = pc.starts_with(texts["trial_id"], text.removeprefix(label)).to_numpy()
     lowered = text.lower()
     for name in ("expected", "answer"):
         held = texts[name] if lowered == text.upper() else pc.utf8_lower(texts[name])

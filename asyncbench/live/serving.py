@@ -4,9 +4,9 @@ import asyncio
 import signal
 import socket
 import webbrowser
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -15,6 +15,7 @@ from aiohttp import web
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.live.counting import EVERY_S, LESS_OFTEN, CountedBlock, LiveCounts
 from asyncbench.live.guarding import Guard, guarded
+from asyncbench.live.looks import NotCountedError
 from asyncbench.live.queries import parsed
 from asyncbench.page import BLOCKS, served_files, specs_block
 from asyncbench.results import METRICS
@@ -25,6 +26,7 @@ from asyncbench.views import Chosen, Folders, chosen
 HOST: Final = "127.0.0.1"
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 WAITED_S: Final = 1.0  # for a block, before a page is told that it is being counted
+ASKED_FOR: Final = "private, no-cache"  # a browser keeps it, and asks each time whether it still holds
 GRACE_S: Final = 0.1  # for answers on their way out when the server ends
 
 T = TypeVar("T")
@@ -74,7 +76,13 @@ class LivePage:
 
     async def _trials(self, request: web.Request) -> web.Response:
         query = parsed(request.query)
-        return _json(await self._asked(lambda: self._counting.ready().trials(query)))
+        counting = self._counting
+        try:
+            return _json(await self._asked(lambda: counting.ready().trials(query)))
+        except NotCountedError as error:
+            if counting.trouble:  # nobody counts it soon
+                raise AsyncbenchError(counting.trouble) from error
+            return _json({"counting": min(counting.shares().values(), default=1.0)}, status=202)
 
     async def _trial(self, request: web.Request) -> web.Response:
         trial_id = request.match_info["id"]
@@ -92,7 +100,11 @@ class LivePage:
         return _json(now | told)
 
     async def _asked(self, ask: Callable[[], T]) -> T:
-        return await self._in_thread(self._counted_in, ask)
+        try:
+            return await self._in_thread(self._counted_in, ask)
+        except MovedError:
+            self._counting.look_again()
+            raise
 
     async def _in_thread(self, threads: ThreadPoolExecutor, ask: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads, ask)
@@ -124,8 +136,8 @@ def _refused(status: int, words: str) -> web.Response:
 def _sent(block: CountedBlock, request: web.Request) -> web.Response:
     tag = f'"{block.tag}"'
     if request.headers.get("If-None-Match") == tag:
-        return web.Response(status=304, headers={"ETag": tag})
-    headers = {"ETag": tag, "Content-Encoding": "gzip"}
+        return web.Response(status=304, headers={"ETag": tag, "Cache-Control": ASKED_FOR})
+    headers = {"ETag": tag, "Cache-Control": ASKED_FOR, "Content-Encoding": "gzip"}
     return web.Response(body=block.content, headers=headers, content_type="application/json")
 
 
@@ -209,11 +221,25 @@ async def serve_view(
     """
     of = chosen(folder, suite=suite, task=task, models=models, where=where)
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    async with live_page(of, port=port) as address:
-        print(f"{of}: {address}\nCtrl-C ends the server.", flush=True)  # noqa: T201  what it is for
+    with ExitStack() as until_ended:
+        async with live_page(of, port=port) as address:
+            print(f"{of}: {address}\nCtrl-C ends the server.", flush=True)  # noqa: T201  what it is for
+            until_ended.enter_context(_signals(stop.set))
+            if open_browser:
+                await loop.run_in_executor(None, webbrowser.open, address)
+            await stop.wait()
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Let signals end the server, and nothing after it."""
+    loop, before = asyncio.get_running_loop(), {number: signal.getsignal(number) for number in SIGNALS}
+    try:
         with suppress(ValueError, RuntimeError):  # in a thread that gets no signals
             for number in SIGNALS:
-                loop.add_signal_handler(number, stop.set)
-        if open_browser:
-            await loop.run_in_executor(None, webbrowser.open, address)
-        await stop.wait()
+                loop.add_signal_handler(number, stop)
+        yield
+    finally:
+        for number, handler in before.items():
+            if loop.remove_signal_handler(number):
+                signal.signal(number, handler or signal.SIG_DFL)

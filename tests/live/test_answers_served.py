@@ -13,6 +13,7 @@ from asyncbench.store import encode_json
 from asyncbench.views import counted
 from tests.live.conftest import serving
 from tests.page.conftest import unpacked
+from tests.processes import until
 
 DIFFER = "SELECT trial_id FROM grades GROUP BY ALL HAVING count(DISTINCT outcome) > 1"
 MIDDLE = 1_767_225_600_000
@@ -101,6 +102,12 @@ def test_a_trial_and_a_question_are_shown_whole(live, night):
     assert live.get("/trials?question=nobody").value["found"] == 0
 
 
+def test_beyond_the_last_page_is_the_last(live):
+    last = live.get("/trials").value["pages"]
+    assert last > 1
+    assert live.get("/trials?page=999").value == live.get(f"/trials?page={last}").value
+
+
 @pytest.mark.parametrize("query", ["outcome=brilliant", "from=x", "asked=one"])
 def test_a_query_that_means_nothing_is_refused(live, query):
     assert live.get(f"/trials?{query}").status == 400
@@ -111,6 +118,7 @@ def test_a_block_is_sent_again_only_when_it_has_changed(live):
     tag = block.headers["ETag"]
     again = live.get("/blocks/heat", **{"If-None-Match": tag})
     assert (again.status, again.body) == (304, b"")
+    assert "no-cache" in block.headers["Cache-Control"]  # a browser that keeps nothing asks for no tag
     assert live.get("/blocks/nothing").status == 404
     assert set(live.get("/blocks/specs").value) == {"specs", "themes"}
 
@@ -128,3 +136,8 @@ def test_several_folders_and_filters_are_those_of_report(night, simulated):
         whole = server.get(f"/trial/{quote(row['id'])}").value
         assert {name: whole[name] for name in row} == row
         assert whole["asked"] == 1
+        for words in (row["id"], row["id"].partition("/")[2]):
+            assert row["id"] in ids_served(server, f"text={quote(words)}")
+        until(lambda: server.get("/now").value["models"])
+        models = {entrant["model"] for entrant in head["entrants"]}
+        assert models <= {model["model"] for model in server.get("/now").value["models"]}

