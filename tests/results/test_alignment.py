@@ -80,6 +80,8 @@ def test_a_number_is_shown_by_the_edit_that_explains_it(task, operands, expected
     ("answer_type", "expected", "answer", "seen"),
     [
         ("scientific", "1.2345e7", "1.2345e8", "1.2345 replaced[e7|e8]"),
+        ("scientific", "1e5", "1e" + "9" * 5000, f"1 replaced[e5|e{'9' * 5000}]"),
+        ("scientific", "1.2e7", "1.3E+07", "1. replaced[2|3] same[e7|E+07]"),
         ("scientific", "1.2345e7", "12.345e7", "1 moved[.|] 2 moved[|.] 345e7"),
         ("scientific", "1.2345e7", "1.2375e7", "1.23 replaced[4|7] 5e7"),
         ("fraction", "2/3", "3/2", "swapped[2|3] / swapped[3|2]"),

@@ -142,8 +142,14 @@ def _sign(true: str, read: str) -> Part:
 
 
 def _power(true: str, read: str) -> Part:
-    same = bool(true) == bool(read) and int(true[1:] or 0) == int(read[1:] or 0)
+    same = bool(true) == bool(read) and _exponent(true) == _exponent(read)
     return "same" if same else "replaced" if true and read else "missing" if true else "extra", true, read
+
+
+def _exponent(power: str) -> str:
+    """Return an exponent without a plus and zeros in front; a text, for an answer may have any number of digits."""
+    digits = power[1:].lstrip("+-").lstrip("0")
+    return f"-{digits}" if digits and "-" in power else digits
 
 
 def _with_points(
