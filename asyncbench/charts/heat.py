@@ -1,4 +1,4 @@
-"""What each can do: every metric by entrant and kind, and accuracy by length in bins that all kinds share.
+"""What each can do: every metric by entrant and kind, and accuracy by length in bins that kinds share.
 
 There are as many rows as entrants times kinds; by length times `MOST_BINS` at most, for a longer one is in
 the bin of its first digit: 11 to 20, 201 to 300.
@@ -16,7 +16,7 @@ Row = dict[str, Any]  # Any: text, number, bool or None, by column
 Sums = Mapping[str, Any]  # Any: a row of the view `cells`
 
 MOST_LENGTHS: Final = 24  # columns; more are put into bins
-MOST_BINS: Final = 64  # of lengths below ten million: ten, then nine for each further digit
+MOST_BINS: Final = 64  # of a range, of lengths below ten million: ten, then nine for each further digit
 
 _CLASSES: Final = {
     (task.task, task.variant, task.representation): task.length_class for task in TASKS.values()
@@ -42,15 +42,19 @@ def _values(sums: Sums) -> dict[str, list[float | int | None]]:
 
 def length_rows(views: FolderViews) -> list[Row]:
     """Return the accuracy of each entrant and kind by length, in bins where these are many."""
-    cells = [cell for cell in placed_cells(views) if cell["length"] is not None]
-    bins = length_bins(cell["length"] for cell in cells)
+    cells = [{**cell} for cell in placed_cells(views) if cell["length"] is not None]
     kinds = asked_in(views).kinds
     for cell in cells:
-        cell["bin"] = bins[cell["length"]]
+        about = kinds[cell["kind"]]
+        named = (about.suite, about.task, about.variant, about.representation)
+        cell["range"] = range_in(*named, cell["length"])
+    bins = length_bins((cell["range"], cell["length"]) for cell in cells)
+    for cell in cells:
+        cell["bin"] = bins[cell["range"], cell["length"]]
     rows = []
-    for (kind, asked, span), sums in sorted(summed(cells, ("kind", "asked", "bin")).items()):
+    by_bin = summed(cells, ("kind", "asked", "bin", "range"))
+    for (kind, asked, span, in_range), sums in sorted(by_bin.items()):
         found = METRICS["accuracy"].of(sums)
-        about = kinds[kind]
         rows.append(
             {
                 "kind": kind,
@@ -58,7 +62,7 @@ def length_rows(views: FolderViews) -> list[Row]:
                 "length": span[1],
                 "from": span[0],
                 "to": span[1],
-                "range": range_in(about.suite, about.task, about.variant, about.representation, span[1]),
+                "range": in_range,
                 "value": found.value,
                 "trials": found.trials,
             }
@@ -80,18 +84,18 @@ def _with_places(cells: Iterable[Sums], asked: Asked) -> list[dict[str, Any]]:
     ]
 
 
-def length_bins(lengths: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """Return the bin of each length, first and last: itself where there are few lengths.
+def length_bins(lengths: Iterable[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
+    """Return the bin of each length of a range, first and last: itself where there are few lengths.
 
-    Bins end on round lengths, so that NUPA's ranges S, M, L and XL stay whole.
+    Bins end on round lengths, and none is of two of NUPA's ranges, which differ by task.
     """
     found = sorted(set(lengths))
-    if len(found) <= MOST_LENGTHS:
-        return {length: (length, length) for length in found}
-    together = defaultdict[int, list[int]](list)
-    for length in found:
-        together[_rounded_up(length)].append(length)
-    return {length: (those[0], those[-1]) for those in together.values() for length in those}
+    if len({length for _, length in found}) <= MOST_LENGTHS:
+        return {(of, length): (length, length) for of, length in found}
+    together = defaultdict[tuple[str, int], list[int]](list)
+    for of, length in found:
+        together[of, _rounded_up(length)].append(length)
+    return {(of, n): (those[0], those[-1]) for (of, _), those in together.items() for n in those}
 
 
 def _rounded_up(length: int) -> int:

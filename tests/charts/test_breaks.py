@@ -127,18 +127,24 @@ def test_everybody_has_its_length_at_a_half_or_a_bound_or_the_reason_why_not():
 # ── bins of lengths ──────────────────────────────────────────────────────────────────────────
 
 
+def binned(lengths, of=""):
+    return {length: span for (_, length), span in length_bins((of, length) for length in lengths).items()}
+
+
 def test_few_lengths_stay_themselves_and_many_are_put_into_bins_that_keep_ranges_whole():
-    assert length_bins([3, 1, 3]) == {1: (1, 1), 3: (3, 3)}
-    assert len(length_bins(range(MOST_LENGTHS))) == MOST_LENGTHS
-    many = length_bins([*range(1, 101), 101, 999])
+    assert binned([3, 1, 3]) == {1: (1, 1), 3: (3, 3)}
+    assert len(binned(range(MOST_LENGTHS))) == MOST_LENGTHS
+    many = binned([*range(1, 101), 101, 999])
     assert [many[n] for n in (1, 10, 11, 20, 95, 101, 999)] == [
         *((1, 1), (10, 10), (11, 20), (11, 20), (91, 100)),
         *((101, 101), (999, 999)),
     ]
-    for first, last in set(many.values()):
-        ranges = {range_in("nupa", "max", "", "integer", length) for length in (first, last)}
-        assert len(ranges) == 1
-    assert len({*length_bins(range(1, 10**6)).values()}) <= MOST_BINS
+    by_task = {
+        (range_in("nupa", "max", "", form, n), n) for form in ("integer", "fraction") for n in range(1, 101)
+    }
+    for (of, _), span in length_bins(by_task).items():
+        assert {(of, length) for length in span} <= by_task
+    assert len({*binned(range(1, 10**6)).values()}) <= MOST_BINS
 
 
 # ── names and colours ────────────────────────────────────────────────────────────────────────

@@ -147,7 +147,7 @@ def _power(true: str, read: str) -> Part:
 
 
 def _exponent(power: str) -> str:
-    """Return an exponent without a plus and zeros in front; a text, for an answer may have any number of digits."""
+    """Return an exponent without a plus and zeros in front; as text, for it may have any length."""
     digits = power[1:].lstrip("+-").lstrip("0")
     return f"-{digits}" if digits and "-" in power else digits
 
