@@ -62,6 +62,8 @@ _PERCENTILE: Final = {
     "high": f"{_HIGH}; unknown where it falls on a call without an answer",
 }
 
+ONLY_FIGURES: Final = frozenset({"pairs", "task_map", "length_map", "kinds"})  # tables on the page
+
 CHARTS: Final[Mapping[str, Chart]] = {
     "dots": Chart(
         title="How the models compare",
@@ -156,7 +158,8 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "frontier_cost": Chart(
         title="Accuracy against cost",
-        purpose="What accuracy costs. The line joins the models that no other model beats at their price.",
+        purpose="What accuracy costs on the same kinds of questions, if not on the same problems. The line "
+        "joins the models that no other model beats at their price.",
         nothing="Your selection has no known price. Set `price` in the sweep, or select other models.",
         columns={
             **_WHO,
@@ -169,7 +172,8 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "frontier_reasoning": Chart(
         title="Accuracy against reasoning",
-        purpose="Accuracy by reasoning tokens. The line joins the models that no other model beats.",
+        purpose="Accuracy by reasoning tokens on the same kinds of questions, if not on the same problems. "
+        "The line joins the models that no other model beats.",
         nothing="No model of your selection reported reasoning tokens.",
         columns={
             **_WHO,

@@ -9,7 +9,7 @@ from asyncbench.charts.dressing import Row
 from asyncbench.results import METRICS, Asked, EntrantSpending, summed
 from asyncbench.stats import undominated
 
-UNLIKE: Final = "No question was asked of all models, so they are compared on different problems"
+UNLIKE: Final = "No kind of question was asked of all models, so they are not compared"
 MOST_KINDS: Final = 3  # that a note names
 MOST_LEFT_OUT: Final = 4  # models that a note names
 FREE: Final = 1 / 3  # of the least cost: where what costs nothing stands on a scale of logs
@@ -35,8 +35,9 @@ By = Mapping[int, Sequence[Sums]]  # cells by the place of who was asked
 def frontier_cost(cells: Cells, asked: Asked) -> list[Row]:
     """Return accuracy against USD per 1,000 trials, of the entrants whose cost is known.
 
-    All are compared over the kinds of questions that all of them were asked, where there are any; who was
-    asked less than half of what others were asked is left out, where that leaves most: `frontier_note` tells.
+    All are compared over the kinds of questions that all of them were asked; without any there are no rows.
+    Who was asked less than half of what others were asked is left out, where that leaves most.
+    `frontier_note` tells both.
     """
     rows = _frontier(cells, "cost")
     positive = [row["x"] for row in rows if row["x"] > 0]
@@ -132,11 +133,10 @@ def _asked_much(cells: By) -> By:
 
 
 def _in_common(cells: By) -> By:
-    """Return the cells of the kinds that all were asked; all cells where there is none."""
+    """Return the cells of the kinds that all were asked."""
     common = _asked_by_all(cells)
-    if not common:
-        return cells
-    return {place: [cell for cell in own if cell["kind"] in common] for place, own in cells.items()}
+    shared = {place: [cell for cell in own if cell["kind"] in common] for place, own in cells.items()}
+    return shared if common else {}
 
 
 def _asked_by_all(cells: By) -> set[int]:

@@ -42,8 +42,13 @@ async function costView() {
   const note = unfollowed({ kinds: false, lengths: false }) || null;
   const frontier = [note, chosenEntrants.size < head.entrants.length && "The frontier is that of all models: your filter cannot narrow it."].filter(Boolean).join(" ");
   const cards = [["frontier_cost", "cost"], ["frontier_reasoning", "reasoning_tokens"]].map(([name, of]) =>
-    chartCard(name, kept(cost[name]), { query, note: frontier || null, about: [head.charts[name].purpose, cost.compared[of] && `${cost.compared[of]}. A point opens all answers of its model.`].filter(Boolean).join(" ") }));
+    cost.compared[of] && !cost[name].length ? nothingOf(name, `${cost.compared[of]}.`) : chartCard(name, kept(cost[name]), { query, note: frontier || null, about: [head.charts[name].purpose, cost.compared[of] && `${cost.compared[of]}. A point opens all answers of its model.`].filter(Boolean).join(" ") }));
   return [element("h2", {}, "What accuracy costs"), coloursOfBy(), notesOf(cost.notes.map((words) => ({ words }))), ...cards, spentCard(cost.spent, note)];
+}
+
+/** Return a chart that cannot be: why. */
+function nothingOf(name, why) {
+  return element("section", { class: "card", "data-chart": name }, element("h3", {}, head.charts[name].title), noted(why, "p", { class: "about" }));
 }
 
 const SPENT = [
@@ -77,7 +82,7 @@ async function loadView() {
   return [
     element("h2", {}, "Load and providers"),
     element("p", { class: "scope", id: "scope" }, `${count(head.load_calls)} calls under load`),
-    notesOf(loads.load_notes.filter((words) => !MARKS.some((mark) => words.startsWith(mark))).map((words) => ({ words }))),
+    notesOf(loads.load_notes.filter((words) => !MARKS.some((mark) => words.includes(mark))).map((words) => ({ words }))),
     ...loads.load_tables.map(reportCard),
     ...names.map((name) => chartCard(name, loads.load_rows[name], { fewest: 1 })),
   ];
