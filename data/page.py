@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from asyncbench.charts import CHARTS, spec_of
-from asyncbench.results import METRICS
+from asyncbench.charts import CHARTS, ONLY_FIGURES, spec_of
 from asyncbench.store import encode_json
 
 PAGE: Final = Path(__file__).parents[1] / "asyncbench" / "page"
@@ -18,10 +17,7 @@ PAGE: Final = Path(__file__).parents[1] / "asyncbench" / "page"
 def made() -> dict[str, bytes]:
     """Return Vega, Vega-Lite and Vega-Embed as one script, and the charts, by the names of their files."""
     bundled: Any = import_module("vl_convert")  # its types are not those of its module
-    specs = {
-        name: {metric: spec_of(name, metric) for metric in METRICS} if chart.metric else spec_of(name)
-        for name, chart in CHARTS.items()
-    }
+    specs = {name: spec_of(name) for name in CHARTS if name not in ONLY_FIGURES}
     return {"vega.js.gz": bundled.javascript_bundle().encode(), "specs.json.gz": encode_json(specs)}
 
 

@@ -9,7 +9,7 @@ from asyncbench.charts.breaks import (
     half_rows as half_rows,
     kind_curves as kind_curves,
 )
-from asyncbench.charts.catalogue import CHARTS as CHARTS, Chart as Chart
+from asyncbench.charts.catalogue import CHARTS as CHARTS, ONLY_FIGURES as ONLY_FIGURES, Chart as Chart
 from asyncbench.charts.drawing import drawn as drawn, spec_of as spec_of, titled as titled
 from asyncbench.charts.dressing import MOST_LIT as MOST_LIT, columnar as columnar, dressed as dressed
 from asyncbench.charts.error_rows import (

@@ -6,8 +6,8 @@ from typing import Final
 
 from asyncbench.charts.dressing import Row
 from asyncbench.charts.themes import OUTCOME_COLOURS
-from asyncbench.results import Asked, KindKey
-from asyncbench.results.anatomy import ErrorFindings
+from asyncbench.results import Asked, kind_of
+from asyncbench.results.anatomy import GROUP, ErrorFindings
 from asyncbench.views import FolderViews
 
 FIRST, LAST = "first", "last"  # the end from which a digit is counted
@@ -123,11 +123,7 @@ def _placed(found: Iterable[ErrorFindings], asked: Asked) -> Iterator[tuple[int,
     """Yield each group with the places of its entrant and kind; newer ones of a running sweep have none."""
     entrants, kinds = asked.entrant_places, asked.kind_places
     for group in found:
-        run, model, condition, *what = group.group
-        kind = _key(*(value or "" for value in what))
-        if (run, model, condition) in entrants and kind in kinds:
-            yield entrants[run, model, condition], kinds[kind], group
-
-
-def _key(suite: str, task: str, variant: str, representation: str) -> KindKey:
-    return suite, task, variant, representation
+        of = dict(zip(GROUP, group.group, strict=True))
+        who, kind = (of["run"], of["model"], of["condition"]), kind_of(of)
+        if who in entrants and kind in kinds:
+            yield entrants[who], kinds[kind], group

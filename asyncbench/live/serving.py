@@ -18,7 +18,6 @@ from asyncbench.live.guarding import Guard, guarded
 from asyncbench.live.looks import NotCountedError
 from asyncbench.live.queries import parsed
 from asyncbench.page import BLOCKS, served_files, specs_block
-from asyncbench.results import METRICS
 from asyncbench.shown import safe
 from asyncbench.store import MovedError, encode_json
 from asyncbench.views import Chosen, Folders, chosen
@@ -64,7 +63,7 @@ class LivePage:
     async def _block(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         if name == "specs":  # the same for all folders
-            return _json(specs_block([*METRICS]))
+            return _json(specs_block())
         if name not in BLOCKS:
             return _refused(404, f"There is no block {name}.")
         found = await self._in_thread(self._waiting, partial(self._counting.block, name, WAITED_S))

@@ -1,7 +1,7 @@
 """Everything that the page to mail holds, as plain values: what its script reads, block by block."""
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from asyncbench.charts import CHARTS, THEMES
+from asyncbench.charts import THEMES
 from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.sample import Sample, sample_of
 from asyncbench.views import Folders, FolderViews, chosen, counted
@@ -45,7 +45,7 @@ def _contents(views: FolderViews) -> Contents:
         title=head["title"],
         blocks={
             **blocks,
-            "specs": specs_block(head["metrics"]),
+            "specs": specs_block(),
             "sample": {"rule": sample.rule, "of": sample.of, "trials": sample.trials},
         },
         sample=sample,
@@ -53,14 +53,9 @@ def _contents(views: FolderViews) -> Contents:
     )
 
 
-def specs_block(metrics: Sequence[str]) -> Values:
-    """Return the charts, those that show a metric for each of these, and how they look."""
-    drawn: Values = orjson.loads(ready_made("specs.json"))
-    shown = {
-        name: {metric: drawn[name][metric] for metric in metrics} if chart.metric else drawn[name]
-        for name, chart in CHARTS.items()
-    }
-    return {"specs": shown, "themes": THEMES}
+def specs_block() -> Values:
+    """Return the charts, and how they look."""
+    return {"specs": orjson.loads(ready_made("specs.json")), "themes": THEMES}
 
 
 @cache

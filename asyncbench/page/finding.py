@@ -24,7 +24,7 @@ _IN_DIGITS: Final = ("llm_arithmetic", "integer_addition", "nupa")  # suites who
 def finding_of(standings: Standings, asked: Asked, curves: Sequence[KindCurve]) -> list[str]:
     """Return at most four sentences: who leads or is tied, who follows, what is hardest, what was lost.
 
-    Nobody leads who is tied. Models are pooled with nobody, and tasks only as far as the standings do it.
+    Nobody leads who is tied. Each figure is of one model; it is of several tasks only in the standings.
     """
     names = {entrant.key: _called(entrant) for entrant in asked.entrants}
     ranked = [ranking for ranking in standings.rankings if not ranking.alone]
@@ -108,8 +108,13 @@ class _Told:
         if not changed:
             return
         worst = max(changed, key=lambda line: line.accuracy.lost_share or 0)
-        others = _number(len(changed) - 1)
-        more = f" The ranks of {others} more hang on lost trials, too." * (len(changed) > 1)
+        others = len(changed) - 1
+        rest = (
+            "rank of one more model depends"
+            if others == 1
+            else f"ranks of {_number(others)} more models depend"
+        )
+        more = f" The {rest} on lost trials, too." * bool(others)
         yield (
             f"{self._name(worst)} lost {100 * (worst.accuracy.lost_share or 0):.0f} % of its trials: counted "
             f"right, they would lift it from {_percent(worst.share)} to {_percent(_best_case(worst))}.{more}"
@@ -266,13 +271,13 @@ def _most_fail(
         few = f"{failing} of {len(those)} models are below 10 %" if failing > 1 else "one model is below 10 %"
         one, several_of = names[asked.entrants[best.asked].key], f"{_number(len(at_the_top))} models"
         who = f"{several_of} get" if len(at_the_top) > 1 else f"{one} gets"
-        yield f"Hardest is {about.called} at {where}: {few}, and {who} {_percent(_last(best))}."
+        yield f"{about.called} at {where} is hardest: {few}, and {who} {_percent(_last(best))}."
     elif min(map(_last, those)) >= HIGH:
         yield f"Nobody falls below 90 % even in {about.called} at {where}: harder problems would tell more."
     else:
         least = min(map(_last, those))
         right = f"from {_percent(least)} to {_percent(_last(best))} right"
-        yield f"Hardest is {about.called} at {where}: {right}."
+        yield f"{about.called} at {where} is hardest: {right}."
 
 
 def _last(each: KindCurve) -> float:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from asyncbench.charts import CHARTS, OUTCOME_COLOURS, colours_of, kind_curves
 from asyncbench.page.finding import finding_of
+from asyncbench.page.measures import LEFT_OUT
 from asyncbench.page.ranked import standings_in
 from asyncbench.reports import REPEATED, outcomes_of
 from asyncbench.results import (
@@ -43,7 +44,6 @@ from asyncbench.views import FolderViews
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
-LEFT_OUT: Final = "Throughput and the use of limits leave batches out, too."
 _VARIED: Final = ("condition", "effort", "style", "folder", "run")
 _HEADINGS: Final = {
     "accuracy": ACCURACY,
@@ -96,8 +96,11 @@ def head_block(views: FolderViews) -> Values:
 
 
 def _mark(simulated: str) -> str:
-    """Return the word for answers that no model was asked for now; empty: there are none."""
-    return next((word for word in ("RECORDED", "SIMULATED") if simulated.startswith(word)), "")
+    """Return the word for answers that no model was asked for now; empty: there are none.
+
+    Of folders that differ the note begins with their names.
+    """
+    return next((word for word in ("SIMULATED", "RECORDED") if word in simulated), "")
 
 
 def _notes(views: FolderViews) -> Iterator[Values]:
@@ -118,7 +121,6 @@ def _entrant(entrant: NamedEntrant, place: int) -> Values:
         "short": entrant.short,
         "light": light,
         "dark": dark,
-        "simulated": entrant.simulated,
         "trials": entrant.trials,
     }
 
@@ -140,7 +142,6 @@ def _metrics(views: FolderViews) -> Values:
         name: {
             "title": metric.title,
             "unit": metric.unit,
-            "format": metric.format,
             "share": metric.share,
             "higher_is_better": metric.higher_is_better,
         }

@@ -48,25 +48,15 @@ def time_block(views: FolderViews) -> Values:
         "minutes": columnar(minutes),
         "failures": columnar(failure_rows(views, asked)),
         "quota": columnar(limit_rows(views, asked)),
-        "span": _span(minutes),
         "notes": [safe(note, most=len(note)) for note in _notes_on_times(times, minutes, asked, views)],
     }
-
-
-def _span(minutes: Rows) -> Values | None:
-    """Return when the calls of the charts began, and how long a bin is."""
-    if not minutes:
-        return None
-    last = max(minutes, key=lambda row: row["at"])
-    end = last["at"] + round(1000 * last["seconds"])
-    return {"from": min(row["at"] for row in minutes), "to": end, "bin_s": last["seconds"]}
 
 
 def _notes_on_times(times: Rows, minutes: Rows, asked: Asked, views: FolderViews) -> Iterator[str]:
     if not times:
         yield "No times of calls are known. Runs record them; imported files do not."
     elif not minutes:
-        yield "The calls were made within too short a time to show a course."
+        yield "The calls were made in too short a time for a chart."
     yield from _not_streamed(times, asked)
     yield from batch_notes(batch_uses(views), f"{OTHER_LATENCY} {LEFT_OUT}")
 

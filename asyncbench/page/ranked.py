@@ -7,7 +7,6 @@ from typing import Any, Final
 from asyncbench.charts import KindCurve, dot_rows, kind_curves, pair_rows
 from asyncbench.reports import (
     ALONE,
-    SKIPPED,
     KindStanding,
     Ranking,
     Standing,
@@ -43,8 +42,7 @@ def standings_block(views: FolderViews) -> Values:
         for over_what in (ranking.suite or "All suites",)
     ]
     by_kind = sorted(_by_kind(views, standings), key=lambda ranking: ranking["kind"])
-    skipped = [f"{standings.skipped:,} {SKIPPED}"] * bool(standings.skipped)
-    return {"rankings": [*ranked, *by_kind, *others], "rules": [*skipped, *standings.rules]}
+    return {"rankings": [*ranked, *by_kind, *others], "rules": list(standings.rules)}
 
 
 def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
@@ -81,7 +79,6 @@ def _kind_line(line: KindStanding, place: int, curve: KindCurve | None) -> Value
         "trials": line.accuracy.trials,
         "answered": line.accuracy.over_answered.share,
         "lost": line.accuracy.lost,
-        "best_case": line.accuracy.highest,
         "at_90": curve and _on_two_lines(str(curve.length_at(0.9))),
         "at_50": curve and _on_two_lines(str(curve.half)),
         **dict.fromkeys(("cost_usd", "per_correct", "format", "p50_s")),
@@ -116,7 +113,6 @@ def _figures(line: Standing) -> Values:
     return {
         "answered": accuracy.over_answered.share,
         "lost": accuracy.lost,
-        "best_case": accuracy.highest,
         "at_90": line.at_90 and _in_two(line.at_90),
         "at_50": line.at_50 and _in_two(line.at_50),
         "cost_usd": line.cost_usd,

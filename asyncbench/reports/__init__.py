@@ -39,7 +39,6 @@ from asyncbench.reports.regrading import regrade_report as regrade_report
 from asyncbench.reports.standings import (
     ALONE as ALONE,
     REPEATED as REPEATED,
-    SKIPPED as SKIPPED,
     Standings as Standings,
     outcomes_of as outcomes_of,
     over as over,

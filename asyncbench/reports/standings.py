@@ -55,9 +55,23 @@ class Standings(FolderReport):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """What places mean, in sentences: none where nobody is ranked."""
+        """What places and figures mean, and on what they are, in sentences."""
+        return tuple(self._rules())
+
+    def _rules(self) -> Iterator[str]:
+        if self.skipped:
+            yield f"{self.skipped:,} {SKIPPED}"
+        if self.lapsed:
+            yield lapsed_note(self.lapsed)
         kinds = {ranking.paired for ranking in self.rankings if not ranking.alone}
-        return (PLACES,) * (True in kinds) + (UNPAIRED,) * (False in kinds)
+        yield from (PLACES,) * (True in kinds) + (UNPAIRED,) * (False in kinds)
+        lines = [line for ranking in self.rankings for line in ranking.lines]
+        if any(line.trials > line.accuracy.trials for line in lines):
+            yield SHARED
+        if len(apart := [ranking.suite for ranking in self.rankings if ranking.paired]) > len({*apart}):
+            yield APART
+        if any(line.at_50 and line.at_50.tasks > 1 for line in lines):
+            yield HARDEST
 
     def _data(self) -> dict[str, object]:
         names = ("folder", "simulated", "asked", "skipped", "lapsed")
@@ -74,19 +88,8 @@ class Standings(FolderReport):
             return
         yield from lost_notes(outcomes_of(self.rankings))
         yield from batch_notes(self.batches, OTHER_LATENCY)
-        if self.skipped:
-            yield f"{self.skipped:,} {SKIPPED}"
-        if self.lapsed:
-            yield lapsed_note(self.lapsed)
         yield from self.rules
-        lines = [line for ranking in self.rankings for line in ranking.lines]
-        if any(line.trials > line.accuracy.trials for line in lines):
-            yield SHARED
-        if len(apart := [ranking.suite for ranking in self.rankings if ranking.paired]) > len({*apart}):
-            yield APART
-        if any(line.at_50 and line.at_50.tasks > 1 for line in lines):
-            yield HARDEST
-        if any(line.at_k for line in lines):
+        if any(line.at_k for ranking in self.rankings for line in ranking.lines):
             yield REPEATED
 
     def _sheets(self) -> Iterator[Sheet]:

@@ -22,7 +22,7 @@ from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.contents import ready_made
 from asyncbench.page.head import head_block
 from asyncbench.page.writing import LARGE, data_block, element, write_page
-from asyncbench.reports.standings import standings_on
+from asyncbench.reports.standings import HARDEST, standings_on
 from asyncbench.results.curves import GROUP, digits_at
 from asyncbench.store import ENTRANT, encode_json
 from asyncbench.views.choosing import chosen
@@ -135,6 +135,8 @@ def test_the_standings_are_those_of_the_report(folder, blocks):
         if not ranking["alone"] and ranking["kind"] is None
     ]
     assert len(rankings) == len(shown) > 0
+    assert blocks["standings"]["rules"] == [*standings_on(folder).rules]
+    assert HARDEST in blocks["standings"]["rules"]
     for ranking, block in zip(rankings, shown, strict=True):
         assert block["problems"] == ranking.problems
         for line, row in zip(ranking.lines, block["lines"], strict=True):
@@ -234,6 +236,8 @@ def test_a_head_says_what_was_varied_and_whether_anybody_was_asked(night, simula
     rehearsal = counted(simulated, head_block)
     assert rehearsal["mark"] == "SIMULATED"
     assert rehearsal["mark_words"].startswith("SIMULATED: these replies came from")
+    both = counted([night, simulated], head_block)  # whose note begins with the name of one of them
+    assert (both["mark"], "SIMULATED: these" in both["mark_words"]) == ("SIMULATED", True)
     asked = [Asked(model="m", outcomes="+-", effort=effort, condition=effort) for effort in ("low", "high")]
     efforts = counted(folder_of(tmp_path / "f", asked), head_block)
     assert efforts["varied"] == ["condition", "effort"]

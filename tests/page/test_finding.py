@@ -83,7 +83,7 @@ def test_what_nobody_can_do_is_told_from_its_shortest_length_on(tmp_path):
     told = found_in(tmp_path, ("a", right(30)), ("b", right(20)))
     assert told[-1] == "Nobody does add from 4 digits on (0 of 2 models above 10 %)."
     better = found_in(tmp_path / "better", ("a", right(60)), ("b", right(20)))
-    assert better[-1] == "Hardest is add at 6 digits: one model is below 10 %, and a gets 100.0 %."
+    assert better[-1] == "add at 6 digits is hardest: one model is below 10 %, and a gets 100.0 %."
 
 
 def test_what_one_of_several_was_asked_alone_is_nothing_that_nobody_can_do(tmp_path):
@@ -152,7 +152,7 @@ def test_the_finding_of_the_recorded_corpus_is_what_its_standings_say(recorded_r
     assert (hardest, sum(failing[hardest]), len(failing[hardest])) == ("float_mul", 18, 22)
     assert (
         third
-        == "Hardest is float_mul at 10 digits: 18 of 22 models are below 10 %, and two models get 100.0 %."
+        == "float_mul at 10 digits is hardest: 18 of 22 models are below 10 %, and two models get 100.0 %."
     )
     assert fourth == (  # 427 of 720 failed; the model ranked above it has 46.0 %
         "gemini/gemma-4-26b-a4b-it lost 59 % of its trials: counted right, they would lift it from 40.6 % "

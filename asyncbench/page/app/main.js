@@ -207,11 +207,12 @@ async function readHead() {
 /** Take the mark of a load for that of the page: there may be no other answers. */
 async function markOfLoad() {
   const words = (await source.block("loads")).simulated_load;
-  [head.mark, head.mark_words] = [MARKS.find((mark) => words.startsWith(mark)) ?? "", words];
+  [head.mark, head.mark_words] = [MARKS.find((mark) => words.includes(mark)) ?? "", words];
 }
 
-/** Return what the mark means, without the word itself. */
+/** Return what the mark means, without the word itself; of folders that differ it begins with their names. */
 function markWords() {
+  if (!head.mark_words.startsWith(head.mark)) return head.mark_words;
   const words = head.mark_words.slice(head.mark.length).replace(/^[.:]?\s*/, "");
   return words.slice(0, 1).toUpperCase() + words.slice(1);
 }

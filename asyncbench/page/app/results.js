@@ -43,9 +43,11 @@ function rankingShown(rankings) {
   return ofKind || ofSuite || rankings[0];
 }
 
-function titleOf({ alone, paired }) {
+function titleOf({ alone, paired, lines }) {
   if (alone) return "Models that share too few problems with others";
-  return paired ? "All models on the same problems" : "All models, each on problems of its own";
+  const all = head.entrants.length;
+  const who = lines.length < all ? `${count(lines.length)} of ${count(all)} models` : "All models";
+  return paired ? `${who} on the same problems` : `${who}, each on problems of its own`;
 }
 
 /** Return whether a ranking is over the chosen kinds alone. */

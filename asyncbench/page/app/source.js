@@ -63,7 +63,7 @@ async function unzipped(base64) {
 
 const SEARCHED = ["operands", "prompt", "expected", "answer", "reply", "reasoning", "message", "id"];
 
-/** Return whether a trial is one of those that a query asks for, as the server has it in SQL. */
+/** Return whether a trial is one of those that a query asks for, as the server has it in `live/queries.py`. */
 function answersTo(query, trial) {
   const among = (name, value) => query[name].length === 0 || query[name].includes(value);
   const within = (value, low, high) => (low === "" || (value !== null && value >= Number(low))) && (high === "" || (value !== null && value <= Number(high)));
@@ -73,7 +73,7 @@ function answersTo(query, trial) {
     && (query.question === "" || trial.question === query.question)
     && within(trial.at, query.since, query.until)
     && (query.position === "" || trial[`wrong_from_${query.end || "first"}`].includes(Number(query.position)))
-    && (query.disagree === "" || new Set(trial.grades.map((grade) => grade.outcome)).size > 1)
+    && (query.disagree === "" || trial.grades.some((grade) => !grade.headline && grade.outcome !== trial.outcome))
     && (query.text === "" || holds(trial, query.text.toLowerCase()));
 }
 
