@@ -64,6 +64,15 @@ def test_keys_of_any_kind_are_written_in_order():
     assert canonical({"b": 1, "a": {50256: -100}}) == '{"a":{"50256":-100},"b":1}'
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C interrupts, also where a shell started the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_a_value_is_written_is_not_taken_for_a_value_that_json_cannot_hold():
     class Slow:
         def __str__(self):
