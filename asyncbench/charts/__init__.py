@@ -20,6 +20,7 @@ from asyncbench.charts.error_rows import (
 )
 from asyncbench.charts.figure_files import write_figures as write_figures
 from asyncbench.charts.frontier import (
+    UNLIKE as UNLIKE,
     frontier_cost as frontier_cost,
     frontier_note as frontier_note,
     frontier_reasoning as frontier_reasoning,

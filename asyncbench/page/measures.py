@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from asyncbench.charts import (
+    UNLIKE,
     columnar,
     error_kind_rows,
     examined_note,
@@ -80,11 +81,15 @@ def _not_streamed(times: Rows, asked: Asked) -> Iterator[str]:
 def cost_block(views: FolderViews) -> Values:
     """Return what was spent, and who is as good for less."""
     spent, cells, asked = spending_by_entrant(views), placed_cells(views), asked_in(views)
-    noted = {name: frontier_note(cells, asked, name) for name in ("cost", "reasoning_tokens")}
+    rows = {"cost": frontier_cost(cells, asked), "reasoning_tokens": frontier_reasoning(cells, asked)}
+    noted = {name: frontier_note(cells, asked, name) for name in rows}
     return {
-        "frontier_cost": frontier_cost(cells, asked),
-        "frontier_reasoning": frontier_reasoning(cells, asked),
-        "compared": {name: note and safe(note, most=len(note)) for name, note in noted.items()},
+        "frontier_cost": rows["cost"],
+        "frontier_reasoning": rows["reasoning_tokens"],
+        "compared": {
+            name: safe(note, most=len(note)) if note and (rows[name] or note == UNLIKE) else None
+            for name, note in noted.items()
+        },
         "spent": spent_rows(spent, asked),
         "notes": list(_notes_on_costs(spent)),
     }

@@ -212,9 +212,9 @@ async function markOfLoad() {
 
 /** Return what the mark means, without the word itself; of folders that differ it begins with their names. */
 function markWords() {
-  if (!head.mark_words.startsWith(head.mark)) return head.mark_words;
-  const words = head.mark_words.slice(head.mark.length).replace(/^[.:]?\s*/, "");
-  return words.slice(0, 1).toUpperCase() + words.slice(1);
+  const [folders, ...rest] = head.mark_words.split(head.mark);
+  const words = rest.join(head.mark).replace(/^[.:]?\s*/, "");
+  return folders ? folders + words : words.slice(0, 1).toUpperCase() + words.slice(1);
 }
 
 async function start() {
