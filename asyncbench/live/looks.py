@@ -118,11 +118,13 @@ class LiveLook:
         with self.few(self._read().with_id(trial_id)) as (views, ids):
             return next(iter(whole_trials(views, ids)), None)
 
-    def question(self, problem_id: str) -> list[Values]:
-        """Return the answers of all to one problem whole, in the order of the page."""
-        with self.few(self._read().of_question(problem_id, MOST_OF_A_QUESTION)) as (views, ids):
+    def question(self, problem_id: str) -> Values:
+        """Return answers to one problem whole, in the order of the page; `of`: how many there are."""
+        found, places = self._read().of_question(problem_id, MOST_OF_A_QUESTION)
+        with self.few(places) as (views, ids):
             trials = whole_trials(views, ids)
-        return sorted(trials, key=lambda trial: (trial["asked"] or 0, trial["repeat"], trial["id"]))
+        trials.sort(key=lambda trial: (trial["asked"] or 0, trial["repeat"], trial["id"]))
+        return {"of": found, "trials": trials}
 
     @contextmanager
     def few(self, places: Sequence[HeldPlace]) -> Iterator[tuple[FolderViews, list[str]]]:

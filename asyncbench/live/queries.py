@@ -158,19 +158,19 @@ class TrialIndex:
                 return [HeldPlace(number, int(rows[0]))]
         return []
 
-    def of_question(self, problem_id: str, most: int) -> list[HeldPlace]:
-        """Return where the answers to a problem stand, at most so many: as many of each entrant."""
+    def of_question(self, problem_id: str, most: int) -> tuple[int, list[HeldPlace]]:
+        """Return how many answers to a problem there are, and at most so many: as many of each entrant."""
         by_part = list(self._rows(TrialQuery(question=problem_id)))
         places = [HeldPlace(number, int(row)) for number, rows in enumerate(by_part) for row in rows]
         if len(places) <= most:
-            return places
+            return len(places), places
         met = Counter[int]()  # answers of each entrant
         turns = []
         for part, row in places:
             entrant = int(self.parts[part].rows.entrant[row])
             turns.append((met[entrant], part, row))
             met[entrant] += 1
-        return [HeldPlace(part, row) for _, part, row in sorted(turns)[:most]]
+        return len(places), [HeldPlace(part, row) for _, part, row in sorted(turns)[:most]]
 
     def named(self, part: HeldPart) -> Any:
         """Return the ids of a part's trials as views have them."""

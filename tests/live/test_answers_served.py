@@ -93,12 +93,13 @@ def test_a_trial_and_a_question_are_shown_whole(live, night):
     (expected,) = counted(night, lambda views: whole_trials(views, [row["id"]]))
     assert live.get(f"/trial/{row['id']}").value == orjson.loads(encode_json(expected))
     assert expected["grades"]
-    answers = live.get(f"/question/{row['question']}").value
+    asked = live.get(f"/question/{row['question']}").value
+    answers = asked["trials"]
     where = f"problem_id = '{row['question']}'"
     assert Counter(answer["id"] for answer in answers) == ids_by_sql(night, where)
-    assert len(answers) > 1
+    assert asked["of"] == len(answers) > 1
     assert live.get("/trial/nobody").status == 404
-    assert live.get("/question/nobody").value == []
+    assert live.get("/question/nobody").value == {"of": 0, "trials": []}
     assert live.get("/trials?question=nobody").value["found"] == 0
 
 

@@ -3,17 +3,20 @@
 import gzip
 import shutil
 from contextlib import contextmanager
+from dataclasses import replace
 
 import orjson
 import pytest
 
-from asyncbench.live import counting
+from asyncbench.live import counting, looks, running
 from asyncbench.live.counting import CountedBlock, LiveCounts
 from asyncbench.live.looks import Holding, NotCountedError, take_look
 from asyncbench.live.queries import TrialQuery
+from asyncbench.live.running import now_in, run_figures
+from asyncbench.reports import status_of
 from asyncbench.results import asked_in
 from asyncbench.store.folder import Store
-from asyncbench.views import chosen
+from asyncbench.views import chosen, counted
 from tests.live.test_following import keep
 from tests.page.made import problems_of
 from tests.processes import until
@@ -80,7 +83,7 @@ def test_a_look_that_failed_is_tried_again(tmp_path, night):
         until(lambda: not found.trouble)
 
 
-def test_a_look_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep):
+def test_a_look_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep, monkeypatch):
     folder, store, problems = sweep
     keep(store, problems[:1], first=100, trials=6)
     keep(store, problems[:1], first=200, trials=2, model="small")
@@ -89,7 +92,16 @@ def test_a_look_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep):
         look.read_index(views, asked_in(views))
     with pytest.raises(NotCountedError):
         look.trials(TrialQuery(error="carry"))
-    places = look.index.of_question(problems[0].problem_id, 4)
-    with look.few(places) as (_, ids):
-        models = [look.trial(trial_id)["asked"] for trial_id in ids]
-    assert sorted(models) == [0, 0, 1, 1]
+    monkeypatch.setattr(looks, "MOST_OF_A_QUESTION", 4)
+    found = look.question(problems[0].problem_id)
+    assert found["of"] == 9
+    assert [trial["asked"] for trial in found["trials"]] == [0, 0, 1, 1]
+
+
+def test_a_lane_of_several_folders_has_what_its_last_minute_tells(night, simulated, monkeypatch):
+    lanes = ({"lane": "large", "in_flight": 1, "limited_by": ""},)  # as a run in another process tells them
+    monkeypatch.setattr(running, "status_of", lambda path: replace(status_of(path), lanes=lanes))
+    of = chosen([night, simulated])
+    found = now_in(of, counted(of, run_figures)).lanes
+    assert [lane["lane"] for lane in found] == ["large in night", "large in rehearsal"]
+    assert all(lane["calls_per_minute"] for lane in found)

@@ -41,7 +41,10 @@ function embedded() {
       return { found: found.length, of: sample?.of ?? 0, page, pages, rows, note: sample?.rule };
     },
     trial: async (id) => (await all()).find((trial) => trial.id === id) ?? null,
-    question: async (key) => (await all()).filter((trial) => trial.question === key),
+    question: async (key) => {
+      const trials = (await all()).filter((trial) => trial.question === key);
+      return { of: trials.length, trials };
+    },
     forget: () => {},
   };
 }

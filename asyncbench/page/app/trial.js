@@ -97,8 +97,8 @@ function besideLink(trial) {
 const WRONG_FIRST = ["wrong", "no_answer", "truncated", "refused", "failed", "correct"];
 
 /** Return all answers to a question under one another: the wrong ones first, then as models were asked. */
-function besideCard(trial, all) {
-  const shown = [...all].sort((a, b) => WRONG_FIRST.indexOf(a.outcome) - WRONG_FIRST.indexOf(b.outcome) || a.asked - b.asked || a.repeat - b.repeat);
+function besideCard(trial, { of, trials }) {
+  const shown = [...trials].sort((a, b) => WRONG_FIRST.indexOf(a.outcome) - WRONG_FIRST.indexOf(b.outcome) || a.asked - b.asked || a.repeat - b.repeat);
   const models = new Set(shown.map((one) => one.asked)).size;
   const laid = underOneAnother(trial.expected ?? "", shown.map((one) => one.aligned));
   const rows = shown.map((one, n) => element("tr", { class: one.id === trial.id && "current" },
@@ -112,6 +112,7 @@ function besideCard(trial, all) {
   return element("article", { class: "card", "aria-label": "All answers to the question" },
     element("h3", {}, models === 1 ? "No other model was asked this" : `${count(models)} models, one question`),
     trial.operands ? foreign(trial.operands, "p", { class: "operands" }) : null,
+    of > shown.length ? element("p", { class: "muted" }, `${count(shown.length)} of ${count(of)} answers, as many of each model.`) : null,
     editLegend(shown.map((one) => one.aligned)), scrolled("All answers to the question", table),
     promptOf(trial), element("p", {}, back));
 }
