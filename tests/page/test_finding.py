@@ -106,6 +106,8 @@ def test_lost_trials_are_told_where_they_could_change_a_rank(tmp_path):
     lost = {"outcomes": "+" * 20 + "x" * 40}
     told = found_in(tmp_path, ("a", right(60)), ("b", right(40)), ("c", lost))
     assert "c lost 67 % of its trials: counted right, they would lift it from 33.3 % to 100.0 %." in told
+    both = found_in(tmp_path / "both", ("a", right(60)), ("b", right(40)), ("c", lost), ("d", lost))
+    assert both[-1].endswith("The rank of one more model depends on lost trials, too.")
     few = {"outcomes": "+" * 20 + "-" * 39 + "x"}  # over 1 %, and yet no rank hangs on it
     assert not any(
         "lost" in sentence for sentence in found_in(tmp_path / "few", ("a", right(60)), ("b", few))
