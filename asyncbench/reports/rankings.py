@@ -33,7 +33,7 @@ from asyncbench.results import (
     summed,
     votes_on,
 )
-from asyncbench.results.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest, tasks_named
+from asyncbench.results.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest_at, tasks_named
 from asyncbench.shown import per_correct
 from asyncbench.stats import (
     Accuracy,
@@ -438,6 +438,5 @@ def _digits(cells: pa.Table) -> dict[Key, tuple[Hardest | None, Hardest | None]]
     found = {}
     for key, curves in by_suite.items():
         tasks = tasks_named(curves)
-        at_90 = hardest({name: curve.at_90 for name, curve in tasks.items()})
-        found[key] = at_90, hardest({name: curve.at_50 for name, curve in tasks.items()})
+        found[key] = hardest_at(0.9, tasks), hardest_at(0.5, tasks)
     return found

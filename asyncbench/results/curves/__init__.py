@@ -7,6 +7,7 @@ from asyncbench.results.curves.digits import (
     Hardest as Hardest,
     digits_at as digits_at,
     hardest as hardest,
+    hardest_at as hardest_at,
     tasks_named as tasks_named,
 )
 from asyncbench.results.curves.likelihood import Fit as Fit

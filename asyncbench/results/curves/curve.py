@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import lru_cache, partial
 from math import log, sqrt
 from typing import Final, Literal, TypeAlias
 
@@ -26,6 +26,7 @@ from asyncbench.results.curves.likelihood import (
 from asyncbench.stats import Z_95, Proportion
 
 _HALVINGS = 12  # a length is found to a four-thousandth of the range asked
+_HELD = 4096  # lengths: of two thousand curves
 _FARTHEST = 30.0  # logits: a share that no number of trials tells from 0 or 1
 _REFUSED = Z_95**2  # 95 % point of chi-squared with one degree of freedom
 
@@ -118,17 +119,21 @@ class Curve:
             return Curve(points=mirrored, state=CurveState.SEPARATED, line=None).at(-length)
         return self._on_the_step(length)
 
-    def length_at(self, share: float) -> Length:
+    def length_at(self, share: float, *, limits: bool = True) -> Length:
         """Return the length up to which at least this share, in (0, 1), is right.
 
-        It is told as a number only within the lengths that were asked; beyond them it is a bound.
+        It is told as a number only within the lengths that were asked; beyond them it is a bound. Without
+        `limits`, which take nearly all of the time, `low` and `high` are None.
         """
+        return _length_at(self, share, limits)
+
+    def _length_at(self, share: float, limits: bool) -> Length:
         if self.state == CurveState.ONE_LENGTH:
             return self._length(why="only one length was asked")
         if self.state == CurveState.RISING_STEP:
             return self._length(why="accuracy rises with length")
         logit = log(share / (1 - share))
-        low, high = self._limits(logit)
+        low, high = self._limits(logit) if limits else (None, None)
         if self.line is None:
             return self._length_on_the_step(share, low, high)
         at_ends = [self.line.logit(x) >= logit for x in (self.shortest, self.longest)]
@@ -229,6 +234,12 @@ class Curve:
         if self.line.slope < 0:
             return log_likelihood(self.points, self.line.intercept, self.line.slope)
         return log_likelihood(self.points, self._reference_logit(), 0.0)
+
+
+@lru_cache(_HELD)
+def _length_at(curve: Curve, share: float, limits: bool) -> Length:
+    """Return what several ask of the same curve: tables, charts and sentences."""
+    return curve._length_at(share, limits)
 
 
 def _edge(refused: Callable[[float], bool], *, inside: float, outside: float) -> float | None:

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -21,8 +21,16 @@ class DigitsCurve:
 
     of: Mapping[str, str]  # the columns that tell the group, in their order
     curve: Curve
-    at_90: Length
-    at_50: Length
+
+    @property
+    def at_90(self) -> Length:
+        """Up to which length 90 % are right."""
+        return self.curve.length_at(0.9)
+
+    @property
+    def at_50(self) -> Length:
+        """The same of half."""
+        return self.curve.length_at(0.5)
 
     @property
     def run(self) -> str:
@@ -82,6 +90,12 @@ def hardest(lengths: Mapping[str, Length]) -> Hardest | None:
     return Hardest(task=task, length=lengths[task], tasks=len(lengths))
 
 
+def hardest_at(share: float, curves: Mapping[str, DigitsCurve]) -> Hardest | None:
+    """Return the same of curves by task; limits, which take time, are those of the hardest alone."""
+    found = hardest({task: each.curve.length_at(share, limits=False) for task, each in curves.items()})
+    return found and replace(found, length=curves[found.task].curve.length_at(share))
+
+
 def _place(length: Length) -> tuple[int, float] | None:
     """Return where a length stands among others: what is below all that was asked first."""
     if length.bound is not None:
@@ -121,7 +135,5 @@ def digits_at(cells: pa.Table, by: Sequence[str] = TASK) -> tuple[DigitsCurve, .
     found = []
     for key in sorted(points):
         if curve := fit(points[key]):
-            of = dict(zip(by, key, strict=True))
-            at_90, at_50 = curve.length_at(0.9), curve.length_at(0.5)
-            found.append(DigitsCurve(of=of, curve=curve, at_90=at_90, at_50=at_50))
+            found.append(DigitsCurve(of=dict(zip(by, key, strict=True)), curve=curve))
     return tuple(found)
