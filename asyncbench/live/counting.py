@@ -186,12 +186,11 @@ class LiveCounts:
         with look.views() as views:
             self._views, self._counted = views, 0
             try:
-                asked = asked_in(views)
                 self._make(views, [*FIRST_SCREEN], blocks)
                 if self._ending:
                     return
                 self._figures = run_figures(views)
-                look.read_index(views, asked)
+                look.read_index(views, asked_in(views))
                 if blocks is self.blocks:
                     self._show(look, blocks)
                 self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN], blocks)

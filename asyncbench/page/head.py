@@ -23,7 +23,6 @@ from asyncbench.results import (
     graded_by,
     headline_graders,
     lost_notes,
-    note_of_simulated,
 )
 from asyncbench.shown import (
     ACCURACY,
@@ -63,17 +62,15 @@ _OFFERED: Final = "SELECT coalesce(sum(offered), 0)::BIGINT AS calls FROM steps"
 
 def head_block(views: FolderViews) -> Values:
     """Return what a page shows first; its other blocks name entrants and kinds by their places here."""
-    cells_in(views)  # of which standings take sums, too
-    asked, standings = asked_in(views), standings_in(views)
+    standings, asked = standings_in(views), asked_in(views)  # in this order nothing is read twice
     lengths = [cell["length"] for cell in cells_in(views) if cell["length"] is not None]
-    simulated = note_of_simulated(views)
     return {
         "title": safe(", ".join(views.chosen.labels)),
         "made_at": datetime.now(UTC).timestamp(),
         "version": version("asyncbench"),
         "live": False,
-        "mark": _mark(simulated),
-        "mark_words": simulated,
+        "mark": _mark(standings.simulated_note),
+        "mark_words": standings.simulated_note,
         "notes": list(_notes(views)),
         "trials_in_all": sum(entrant.trials for entrant in asked.entrants),
         "load_calls": views.rows(_OFFERED)[0]["calls"],

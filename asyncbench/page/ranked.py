@@ -16,7 +16,7 @@ from asyncbench.reports import (
     standings_of,
     unranked,
 )
-from asyncbench.results import Entrant, asked_in
+from asyncbench.results import ANSWERS, Entrant, asked_in, cells_in, marks_in
 from asyncbench.results.curves import Hardest
 from asyncbench.shown import number_of, safe
 from asyncbench.views import FolderViews
@@ -28,7 +28,14 @@ ONE_MODEL: Final = "one model"
 
 def standings_in(views: FolderViews) -> Standings:
     """Return the standings of a folder, which several blocks read."""
-    return views.once("standings", lambda: standings_of(views, by_kind=True))
+
+    def counted() -> Standings:
+        marks_in(views)  # reads the trials: of these rows all are counted that the first screen shows
+        asked_in(views, answers=ANSWERS)
+        cells_in(views, answers=ANSWERS)
+        return standings_of(views, by_kind=True)
+
+    return views.once("standings", counted)
 
 
 def standings_block(views: FolderViews) -> Values:

@@ -103,6 +103,7 @@ from asyncbench.results.notes import (
     simulated_note_of as simulated_note_of,
 )
 from asyncbench.results.pairing import (
+    ANSWERS as ANSWERS,
     Bits as Bits,
     Ended as Ended,
     Marked as Marked,

@@ -20,7 +20,7 @@ _ENTRANTS: Final = f"""
 SELECT run, model, condition, any_value(provider) AS provider, any_value(effort) AS effort,
     any_value(style) AS style, bool_or(upstream IS NOT DISTINCT FROM '{SIMULATOR}') AS served,
     count(*) AS trials
-FROM trials GROUP BY run, model, condition
+FROM {{}} GROUP BY run, model, condition
 """  # noqa: S608  a word of ours
 _IN_ORDER: Final = {
     place: n
@@ -29,7 +29,7 @@ _IN_ORDER: Final = {
         + [(task.task, task.variant, task.representation) for task in TASKS.values()]
     )
 }
-_KINDS: Final = "SELECT DISTINCT suite, task, variant, representation FROM trials"
+_KINDS: Final = "SELECT DISTINCT suite, task, variant, representation FROM {}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +87,16 @@ class Asked:
         return {kind.key: place for place, kind in enumerate(self.kinds)}
 
 
-def asked_in(views: FolderViews) -> Asked:
-    """Return who was asked what in a folder; entrants as they were planned."""
-    return views.once("asked", lambda: Asked(entrants=_entrants(views), kinds=_kinds(views)))
+def asked_in(views: FolderViews, *, answers: str = "trials") -> Asked:
+    """Return who was asked what in a folder; entrants as they were planned.
+
+    Args:
+        views: of the folders.
+        answers: a table that has all trials.
+    """
+    return views.once(
+        "asked", lambda: Asked(entrants=_entrants(views, answers), kinds=_kinds(views, answers))
+    )
 
 
 def entrants_in(views: FolderViews) -> dict[Entrant, int]:
@@ -102,8 +109,10 @@ def kinds_in(views: FolderViews) -> dict[KindKey, int]:
     return asked_in(views).kind_places
 
 
-def _entrants(views: FolderViews) -> tuple[NamedEntrant, ...]:
-    rows = {(row["run"], row["model"], row["condition"]): row for row in views.rows(_ENTRANTS)}
+def _entrants(views: FolderViews, answers: str) -> tuple[NamedEntrant, ...]:
+    rows = {
+        (row["run"], row["model"], row["condition"]): row for row in views.rows(_ENTRANTS.format(answers))
+    }
     names = names_of(in_order(rows, views.manifest))
     shorts = short_names(names.values())
     folders = {model: label for (label, _), model in views.names.items()}
@@ -125,8 +134,8 @@ def _entrants(views: FolderViews) -> tuple[NamedEntrant, ...]:
     )
 
 
-def _kinds(views: FolderViews) -> tuple[NamedKind, ...]:
-    found = {kind_of(row): row for row in views.rows(_KINDS)}
+def _kinds(views: FolderViews, answers: str) -> tuple[NamedKind, ...]:
+    found = {kind_of(row): row for row in views.rows(_KINDS.format(answers))}
     shown = tasks_shown((suite, task) for suite, task, _, _ in found)
     called = _called(found, shown)
     return tuple(

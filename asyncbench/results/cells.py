@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from asyncbench.records import Outcome
 from asyncbench.stats import wilson
-from asyncbench.views import FolderViews
+from asyncbench.views import HEADLINE_GRADES, FolderViews, cells_of
 
 # Columns of the view `cells`.
 COUNTS: Final = (
@@ -140,9 +140,23 @@ METRICS: Final[Mapping[str, Metric]] = {
 }
 
 
-def cells_in(views: FolderViews) -> list[dict[str, Any]]:
-    """Return the view `cells` as rows, counted once for all who ask."""
-    return views.once("cells", lambda: views.rows("FROM cells"))
+def cells_in(views: FolderViews, *, answers: str = "") -> list[dict[str, Any]]:
+    """Return the view `cells` as rows, counted once for all who ask.
+
+    Args:
+        views: of the folders.
+        answers: a table that has all trials already, with the columns that are counted.
+    """
+    return views.once("cells", lambda: _cells(views, answers))
+
+
+def _cells(views: FolderViews, answers: str) -> list[dict[str, Any]]:
+    if views.chosen.several or views.chosen.loaded or not answers:
+        return views.rows("FROM cells")
+    views.keep("headline_grades", HEADLINE_GRADES)  # of which `headline_graders` are told, too
+    asked = views.rows(f"SELECT DISTINCT run, model, condition FROM {answers}")  # noqa: S608  a name of ours
+    one_condition = len({(row["run"], row["model"]) for row in asked}) == len(asked)
+    return views.rows(cells_of(answers, "headline_grades", one_condition=one_condition))
 
 
 def repeats_of(cells: Sequence[Sums]) -> float:

@@ -50,7 +50,8 @@ def graders_of(grades: pa.Table) -> tuple[Graded, ...]:
 
 def headline_graders(views: FolderViews) -> tuple[Graded, ...]:
     """Return who gave the grades that count."""
-    return graders_of(views.table("SELECT DISTINCT suite, grader, grader_version FROM grades WHERE headline"))
+    grades = "headline_grades" if "headline_grades" in views.kept else "(FROM grades WHERE headline)"
+    return graders_of(views.table(f"SELECT DISTINCT suite, grader, grader_version FROM {grades}"))  # noqa: S608  ours
 
 
 def graded_by(graders: Iterable[Graded]) -> str:

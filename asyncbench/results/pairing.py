@@ -221,9 +221,9 @@ def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | s
         columns = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome", *more)
         trials = views.read("trials", columns)
     if isinstance(trials, str):
-        views.keep("answers", trials)
+        views.keep(ANSWERS, trials)
     else:
-        views.put("answers", trials)  # DuckDB takes them as they are: no copy
+        views.put(ANSWERS, trials)  # DuckDB takes them as they are: no copy
     views.keep(
         "places",  # which problem has which bit; one of several tasks is there several times
         """SELECT *, (dense_rank() OVER (ORDER BY problem_id) - 1)::INTEGER AS place
@@ -251,9 +251,10 @@ def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | s
     )
 
 
-RANKED: Final = (  # columns of the answers that rankings count
-    *("provider", "upstream", "variant", "representation", "length", "cost_usd", "latency_s"),
-    *("output_tokens", "reasoning_tokens"),
+ANSWERS: Final = "answers"  # the table of `marked`
+RANKED: Final = (  # columns of the answers that rankings count, `cells_in` and `asked_in`
+    *("provider", "upstream", "variant", "representation", "length", "effort", "style", "cost_usd"),
+    *("latency_s", "input_tokens", "output_tokens", "reasoning_tokens"),
 )
 
 

@@ -23,7 +23,9 @@ from asyncbench.views.views import (
     CALLS_IN_BINS as CALLS_IN_BINS,
     CALLS_IN_REAL_TIME as CALLS_IN_REAL_TIME,
     CALLS_OF_ENTRANTS as CALLS_OF_ENTRANTS,
+    HEADLINE_GRADES as HEADLINE_GRADES,
     USD_STEPS as USD_STEPS,
     VIEWS as VIEWS,
     Sources as Sources,
+    cells_of as cells_of,
 )

@@ -44,27 +44,50 @@ _JUDGED = ("format_ok", "format_known", "digits_right", "digits_total")  # count
 # are of the trials whose amount is known; NULL: of none it is. `independent`: how many independent trials the
 # cell is worth at least, as a problem that was asked again tells little more.
 # Grades have no condition: it is that of their run and model where there is but one, else that of their
-# trial, and only of such grades the trials are looked up.
+# trial, and only of such grades the trials are looked up. Of those of one condition groups are joined: these
+# are thousands, and grades millions.
 _SAME_CELL = " AND ".join(f"counted.{name} IS NOT DISTINCT FROM graded.{name}" for name in CELL)
 _OF_GRADES = ", ".join(name for name in CELL if name != "condition")
-_CELLS = f"""
-WITH entrants AS (
+_SUMS_OF_GRADES = """count(*) FILTER (format_ok) AS format_ok, count(format_ok) AS format_known,
+    sum(digits_right)::BIGINT AS digits_right, sum(digits_total)::BIGINT AS digits_total"""
+HEADLINE_GRADES = f"""
+SELECT {_OF_GRADES}, grader, grader_version, {_SUMS_OF_GRADES}
+FROM grades WHERE headline AND load IS NULL GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+_ONE_CONDITION = f"""judged AS (
+    SELECT {_OF_GRADES}, condition, {", ".join(_JUDGED)}
+    FROM {{grades}} JOIN (SELECT DISTINCT run, model, condition FROM {{answers}}) USING (run, model)
+"""  # noqa: S608  made of our own words alone
+_CONDITIONS = f"""entrants AS (
     SELECT run, model, any_value(condition) AS condition, count(DISTINCT condition) AS conditions
-    FROM trials WHERE load IS NULL GROUP BY run, model
+    FROM {{answers}} GROUP BY run, model
 ), judged AS (
-    SELECT {_OF_GRADES}, condition, format_ok, digits_right, digits_total
-    FROM grades JOIN (FROM entrants WHERE conditions = 1) AS entrants USING (run, model)
-    WHERE headline AND load IS NULL
+    SELECT {_OF_GRADES}, condition, {", ".join(_JUDGED)}
+    FROM {{grades}} JOIN (FROM entrants WHERE conditions = 1) AS entrants USING (run, model)
     UNION ALL
-    SELECT {_OF_GRADES}, asked.condition, format_ok, digits_right, digits_total
+    SELECT {_OF_GRADES}, asked.condition, {_SUMS_OF_GRADES}
     FROM grades JOIN (
         SELECT trial_id, condition
         FROM trials SEMI JOIN (FROM entrants WHERE conditions > 1) AS entrants USING (run, model)
     ) AS asked USING (trial_id)
-    WHERE headline AND load IS NULL
-), graded AS (
-    SELECT {_CELL}, count(*) FILTER (format_ok) AS format_ok, count(format_ok) AS format_known,
-        sum(digits_right)::BIGINT AS digits_right, sum(digits_total)::BIGINT AS digits_total
+    WHERE headline AND load IS NULL GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+def cells_of(answers: str, grades: str, *, one_condition: bool = False) -> str:
+    """Return the query of the view `cells`.
+
+    Args:
+        answers: a table of its trials.
+        grades: one of `HEADLINE_GRADES`.
+        one_condition: whether no model of a run has several. DuckDB reads trials for a join with nothing.
+    """
+    judged = _ONE_CONDITION if one_condition else _CONDITIONS
+    return f"""
+WITH {judged.format(answers=answers, grades=grades)}), graded AS (
+    SELECT {_CELL}, {", ".join(f"sum({name})::BIGINT AS {name}" for name in _JUDGED)}
     FROM judged GROUP BY ALL
 ), counted AS (
 SELECT {_CELL}, count(*) AS trials,
@@ -76,13 +99,14 @@ SELECT {_CELL}, count(*) AS trials,
     sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
     sum_usd(cost_usd) AS cost_usd, fsum(latency_s) AS latency_s,
     count(*) / (max(repeat) + 1) AS independent
-FROM trials WHERE load IS NULL GROUP BY ALL
+FROM {answers} GROUP BY ALL
 )
 SELECT counted.* EXCLUDE (input_tokens, output_tokens, reasoning_tokens, cost_usd, latency_s, independent),
     {", ".join(f"coalesce(graded.{name}, 0) AS {name}" for name in _JUDGED)},
     input_tokens, output_tokens, reasoning_tokens, cost_usd, latency_s, independent
 FROM counted LEFT JOIN graded ON {_SAME_CELL} ORDER BY {", ".join(f"counted.{name}" for name in CELL)}
 """  # noqa: S608  made of our own words alone
+
 
 # The Wilson score interval of `stats.Proportion`: p, n and z as there; NULL without trials. A problem counts
 # once, however often it was asked.
@@ -192,7 +216,7 @@ FROM calls, bins WHERE status = 'ok' GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 SUMS: Mapping[str, str] = {
-    "cells": _CELLS,
+    "cells": cells_of("(FROM trials WHERE load IS NULL)", f"({HEADLINE_GRADES})"),
     "accuracy": _ACCURACY,
     "cost": _COST,
     "latency": _LATENCY,
