@@ -12,7 +12,7 @@ So who reads two columns checks the footer and the bytes of those two, not the r
 import os
 import struct
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -48,8 +48,10 @@ def stamp(path: Path) -> None:
         file.write(block + struct.pack("<I", zlib.crc32(block)) + MAGIC + footer)
 
 
-def check(path: Path, columns: Collection[str] | None = None) -> bool:
+def check(path: Path, columns: Collection[str] | None = None, places: Sequence[int] | None = None) -> bool:
     """Read the footer of a part and some of its columns, all by default; return whether they have checksums.
+
+    With `places`, ascending, only row groups are read in which these rows stand.
 
     Raises:
         FileNotFoundError: the part is not there any more.
@@ -61,7 +63,7 @@ def check(path: Path, columns: Collection[str] | None = None) -> bool:
             sums = _sums(file)
             metadata = pq.read_metadata(path)
             check_version(path, int((metadata.metadata or {}).get(_VERSION, b"1")))
-            for number, start, size in _chunks(metadata, columns) if sums else ():
+            for number, start, size in _chunks(metadata, columns, places) if sums else ():
                 if _crc(file, start, size) != sums[number]:
                     raise ValueError(
                         f"{size:,} bytes from byte {start:,} on have changed since they were written"
@@ -132,11 +134,25 @@ def _before(file: BinaryIO, end: int, size: int) -> bytes:
     return file.read(end - start)
 
 
-def _chunks(metadata: pq.FileMetaData, columns: Collection[str] | None) -> Iterator[Chunk]:
-    """Yield where the column chunks of some columns are; None: of all."""
+def groups_with(metadata: pq.FileMetaData, places: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    """Yield the row groups of a file in which some rows stand, ascending, and where in them."""
+    left, start = list(places), 0
+    for group in range(metadata.num_row_groups):
+        end = start + metadata.row_group(group).num_rows
+        here = [place - start for place in left if place < end]
+        left, start = left[len(here) :], end
+        if here:
+            yield group, here
+
+
+def _chunks(
+    metadata: pq.FileMetaData, columns: Collection[str] | None, places: Sequence[int] | None = None
+) -> Iterator[Chunk]:
+    """Yield where the column chunks of some columns, and with some rows, are; None: of all."""
     many, names = metadata.num_columns, column_names(metadata)
     wanted = [n for n, name in enumerate(names) if columns is None or name in columns]
-    for group in range(metadata.num_row_groups):
+    every = range(metadata.num_row_groups)
+    for group in every if places is None else (group for group, _ in groups_with(metadata, places)):
         row_group = metadata.row_group(group)
         for n in wanted:
             chunk = row_group.column(n)

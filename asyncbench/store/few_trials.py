@@ -1,6 +1,7 @@
 """A few trials of a results folder, read from where they stand: a click does not read the rest."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from asyncbench.store.snapshot import (
     reading,
 )
 
+AT_ONCE = 4  # parts
 OF_TRIALS = ("trials", "grades")  # the tables that are read a few trials at a time
 
 Places = Mapping[Path, Sequence[int]]  # rows of a table's parts, ascending
@@ -55,12 +57,18 @@ class FewTrials(Snapshot):
     ) -> Iterator[pa.RecordBatch]:
         said = str(wanted)  # an expression does not tell its columns otherwise
         read = [name for name in SCHEMAS[table].names if name in columns or name in said]
-        found = [self.journalled[table].select(read)]
-        for part, places in self.places[table].items():
+        fresh = self.journalled[table].select(read)
+
+        def rows_at(part: Path) -> pa.Table:
+            places = self.places[table][part]
             with reading(table):
-                check_parts(table, [part], columns=read)
-                batches = read_checked(table, part, columns=read, places=places)
-                found.append(pa.Table.from_batches(batches, found[0].schema))
+                check_parts(table, [part], columns=read, places=places)
+                return pa.Table.from_batches(
+                    read_checked(table, part, columns=read, places=places), fresh.schema
+                )
+
+        with ThreadPoolExecutor(AT_ONCE) as threads:  # an answer of each of many models: as many parts
+            found = [fresh, *threads.map(rows_at, self.places[table])]
         rows = pa.concat_tables(found).filter(wanted).select(columns)
         yield from rows.cast(with_codes(rows.schema, coded)).to_batches()
 

@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from asyncbench.files import publish, storing
-from asyncbench.store.checksums import STAMPED, check, column_names, fingerprint, stamp
+from asyncbench.store.checksums import STAMPED, check, column_names, fingerprint, groups_with, stamp
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.spending import Spending, Told
 
@@ -255,14 +255,12 @@ def _wanted(table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression
 
 def _placed(part: pq.ParquetFile, places: Sequence[int]) -> Iterator[_Wanted]:
     """Yield the row groups that hold some rows, and which of their rows these are."""
-    left, start = list(places), 0
-    for group in range(part.num_row_groups):
-        size = part.metadata.row_group(group).num_rows
-        here = [place - start for place in left if place < start + size]
-        left, start = left[len(here) :], start + size
-        if here:
-            wanted = pc.is_in(pa.array(range(size)), value_set=pa.array(here))
-            yield [group], pa.chunked_array([wanted])
+    for group, here in groups_with(part.metadata, places):
+        wanted = bytearray(part.metadata.row_group(group).num_rows)
+        for place in here:
+            wanted[place] = 1
+        rows = pa.Array.from_buffers(pa.uint8(), len(wanted), [None, pa.py_buffer(wanted)])
+        yield [group], pa.chunked_array([rows.cast(pa.bool_())])
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -276,9 +274,16 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def check_parts(
-    table: str, files: Sequence[Path], *, columns: Sequence[str], filters: pc.Expression | None = None
+    table: str,
+    files: Sequence[Path],
+    *,
+    columns: Sequence[str],
+    filters: pc.Expression | None = None,
+    places: Sequence[int] | None = None,
 ) -> None:
     """Refuse parts that are damaged where a reader of these columns, and of those of the filter, looks.
+
+    With `places` it looks at the row groups of these rows alone.
 
     Raises:
         FileNotFoundError: a part is not there any more.
@@ -286,7 +291,7 @@ def check_parts(
         StoreError: the bytes of one are not those that were written.
     """
     for file in files:
-        check(file, _looked_at(table, columns, filters))
+        check(file, _looked_at(table, columns, filters), places)
 
 
 def _looked_at(table: str, columns: Sequence[str], filters: pc.Expression | None) -> list[str]:
