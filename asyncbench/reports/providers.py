@@ -195,6 +195,7 @@ def providers_of(views: FolderViews) -> Providers:
         raise NothingToShowError(views.chosen, said)
     views.keep("provider_calls", "SELECT model, started_at FROM provider_calls")  # all that is still asked
     marks = {model: own for (_, model, _), own in marked(views, trials=_ANSWERS).marks.items()}
+    views.drop("answers")  # what is counted next needs the room
     best_first = sorted(figures, key=lambda one: (-_share(marks.get(one.model)), one.model))
     highest = {found.model: found for found in reversed(highest_rates(steps, spent=spent_models(views)))}
     beside = _beside(best_first[0].model, [one.model for one in best_first[1:]], marks)
@@ -209,7 +210,7 @@ def providers_of(views: FolderViews) -> Providers:
         mixtures=mixtures(views),
         absent=tuple(sorted({step.model for step in steps} - {one.model for one in figures})),
     )
-    views.drop("provider_calls", "provider_trials", "answers", "timed_steps", "warmed")
+    views.drop("provider_calls", "provider_trials", "timed_steps", "warmed")
     return found
 
 
