@@ -20,7 +20,7 @@ from asyncbench.store.snapshot import (
     reading,
 )
 
-AT_ONCE = 4  # parts
+AT_ONCE = 2  # parts: each holds a row group with its replies
 OF_TRIALS = ("trials", "grades")  # the tables that are read a few trials at a time
 
 Places = Mapping[Path, Sequence[int]]  # rows of a table's parts, ascending
