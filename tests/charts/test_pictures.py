@@ -20,6 +20,7 @@ from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
 from asyncbench.views.counting import counted
+from tests.page.conftest import chromium
 from tests.reports.answered import Asked, folder_of
 from tests.store.made import AT, minute
 
@@ -219,6 +220,12 @@ LETTERS = """() => [...document.querySelectorAll("svg text")]
 """  # points
 
 
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as started:
+        yield started
+
+
 def in_one_column(folder):
     """Yield the name and the SVG of each picture of a folder."""
     for picture in counted(folder, lambda views: [*pictures.pictures_of(views)]):
@@ -227,27 +234,18 @@ def in_one_column(folder):
 
 
 @pytest.mark.parametrize("width", INCHES)
-def test_every_text_is_inside_its_picture_at_either_width(many, written, width, chromium):
+def test_every_text_is_inside_its_picture_at_either_width(many, written, width, browser):
     """Of eight models with long names: beside what is drawn, and at the ends of lines."""
     over_two = ((name, (written / f"{name}.svg").read_text("utf-8")) for name in PICTURES)
     shown = dict(over_two if width == "two" else in_one_column(many))
     assert {*shown} == {*PICTURES}
-    page = chromium.new_page()
+    page = browser.new_page()
     for name, svg in shown.items():
         page.set_content(svg)
         assert page.evaluate(OUTSIDE) == [], name
         assert inches_of(svg) <= INCHES[width] + 0.001, name
         letters = [points for points in page.evaluate(LETTERS) if points > 1]
         assert 6.5 < min(letters) <= max(letters) < 11, name
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright measures texts")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def test_a_width_that_is_none_is_refused_and_goes_with_figures_alone(folder, tmp_path):

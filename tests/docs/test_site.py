@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.page.conftest import browser as browser
+from tests.page.conftest import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -23,6 +23,12 @@ def named(nav):
         else:
             for held in entry.values():
                 yield from named([held] if isinstance(held, str) else held)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as started:
+        yield started
 
 
 def test_every_page_is_in_the_table_of_contents(site):

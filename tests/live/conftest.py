@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 import pytest
 
 from tests.commands import CLEAN, ROOT
-from tests.page.conftest import *  # noqa: F403  the browser, and folders with results
+from tests.page.conftest import blocks as blocks, night as night, simulated as simulated
 from tests.processes import Forked, until
 
 __all__ = ["LiveClient", "LiveServer", "serving"]

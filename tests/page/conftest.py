@@ -30,9 +30,9 @@ AXE = Path(__file__).with_name("axe.min.js").read_text("utf-8")
 T = TypeVar("T")
 
 
-# While it runs, so does its event loop: `asyncio.run` of other rooms' tests would fail.
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Any]:
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Start a browser. While it runs, so does its event loop: no test may call `asyncio.run`."""
     if not CHROMIUM.exists():
         pytest.skip(
             f"the page is opened in Debian's Chromium, and {CHROMIUM} is not there: apt install chromium"
@@ -41,9 +41,15 @@ def browser() -> Iterator[Any]:
         "playwright.sync_api", reason="playwright opens the page: make test has it"
     )
     with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
-        yield chromium
-        chromium.close()
+        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="package")  # which these tests are by their `__init__.py`
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

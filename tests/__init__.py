@@ -1,0 +1,1 @@
+"""A package, so that the one in tests/page is named as everything else imports it."""
