@@ -1,5 +1,7 @@
 """The page of `asyncbench view`: the same page of all trials, which follows what a running sweep writes."""
 
+from dataclasses import replace
+
 import pytest
 
 from asyncbench import sql
@@ -7,7 +9,19 @@ from asyncbench.store.folder import Store
 from tests.page.conftest import PHONE, Opened, served
 from tests.page.made import events, trial_of
 from tests.reports.answered import Asked, folder_of, problem
+from tests.store import made
 from tests.store.made import AT, minute
+
+# The next requests of a path that begins so are held, or answered by this, one each.
+FAULTS = """() => {
+    const sent = fetch;
+    window.held = Promise.resolve();
+    window.faults = [];
+    window.fetch = async (path) => {
+        await held;
+        return faults[0]?.[0] === path.split("?")[0] ? faults.shift()[1]() : sent(path);
+    };
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +85,39 @@ def test_nothing_but_the_server_is_asked_and_its_policy_is_strict(at_server):
     assert not any(told.startswith("request:") for told in page.told)
 
 
+def test_what_fails_between_page_and_server_is_told_and_tried_again(at_server):
+    page = at_server("#view=answers")
+    page.page.evaluate(FAULTS)
+    found = "document.getElementById('found')?.textContent.startsWith('0 of')"
+    page.page.evaluate("() => { held = new Promise((release) => { window.release = release; }); }")
+    page.page.click("#theme")  # the list is asked for anew, and while it comes something is typed
+    page.page.fill("#text", "no such text")
+    page.until("location.hash.includes('text=')")
+    page.page.evaluate("release()")
+    page.until(found)
+    page.page.evaluate("faults = [['/trials', () => new Response('Ask again.', { status: 503 })]]")
+    page.page.fill("#text", "")
+    page.until(f"!({found}) && document.querySelector('#trial article') !== null")
+    assert not page.page.is_visible("#loading")
+    page.page.evaluate("faults = [['/trials', () => new Response('It is broken.', { status: 500 })]]")
+    page.page.fill("#text", "1")
+    page.page.get_by_text("This cannot be shown: It is broken.").wait_for()
+    assert page.page.locator("#trial-list.waiting").count() == 0
+    page.page.evaluate("faults = [['/blocks/cost', () => Promise.reject(new Error('It is gone.'))]]")
+    page.view("cost")
+    assert "It is gone." in page.page.inner_text("#view")
+    page.view("about")
+    page.view("cost")
+    assert page.page.locator("#spent").count() == 1
+    assert page.told == []
+    page.page.route(
+        "**/blocks/head", lambda route: route.fulfill(status=500, body="The disk is gone."), times=1
+    )
+    page.page.reload()
+    page.page.get_by_text("This cannot be shown: The disk is gone.").wait_for()
+    page.page.wait_for_selector("#spent")  # it has asked again
+
+
 def test_a_hostile_folder_does_nothing_live(opened_live, hostile):
     with served(hostile) as address:
         page = opened_live(address)
@@ -89,10 +136,13 @@ def test_a_hostile_folder_does_nothing_live(opened_live, hostile):
 
 def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tmp_path):
     models = ("large", "middle", "small")
-    folder = folder_of(tmp_path / "night", [Asked(model=name, outcomes="+-+" * 10) for name in models])
-    problems = [problem(n) for n in range(30)]
+    planned: dict[str, object] = {"small": {"plain": {"nupa": {"add": 99}}}}
+    night = [Asked(model=name, outcomes="+-+" * 10) for name in models]
+    folder = folder_of(tmp_path / "night", night, planned=planned)
+    problems = [*(problem(n) for n in range(30)), problem(0, suite="llm_arithmetic", task="add")]
     with served(folder) as address, Store.open(folder, sweep="s") as store:
-        page, other = opened_live(address, "#view=answers"), opened_live(address, **PHONE)
+        page = opened_live(address, "#view=answers&kind=0")
+        other = opened_live(address, "#lengths=0", **PHONE)
         asked = sql(folder, "FROM trials").num_rows
         assert page.found() == asked
         page.page.wait_for_selector("#band:not([hidden])")
@@ -110,13 +160,19 @@ def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tm
             for event in events(trial, "77777777", at=AT + n):
                 store.keep(event)
         store.keep(minute("large"))
-        found = f"document.getElementById('found').textContent.startsWith('30 of {asked + 30}')"
+        store.keep(made.sent(made.trial(9_000)))
+        refused = made.ended(made.trial(9_000), None)
+        store.keep(replace(refused, attempt=replace(refused.attempt, status="auth", started_at=AT + 9e6)))
+        found = f"document.getElementById('found').textContent.startsWith('30 of {asked + 31}')"
         page.until(found, seconds=60)
         assert page.page.evaluate("[document.activeElement.id, document.activeElement.value]") == [
             *("text", "77777777")
         ]
+        assert "kind=1" in page.page.url  # the same task, which stands after another one now
         assert "running" in page.page.inner_text("#band")
+        page.page.get_by_text("small is suspended: auth").wait_for()
         other.until(f"document.querySelector('#heat table')?.innerText !== {before!r}", seconds=60)
+        assert "lengths=1" in other.page.url
         assert place.bounding_box()["y"] == pytest.approx(top, abs=5)
         assert other.page.evaluate("document.activeElement.textContent") == "Figures as a table"
         assert other.page.evaluate("document.documentElement.scrollWidth") <= 390
