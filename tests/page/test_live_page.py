@@ -110,11 +110,11 @@ def test_what_fails_between_page_and_server_is_told_and_tried_again(at_server):
     page.view("cost")
     assert page.page.locator("#spent").count() == 1
     assert page.told == []
-    page.page.route(
-        "**/blocks/head", lambda route: route.fulfill(status=500, body="The disk is gone."), times=1
-    )
+    heads = "**/blocks/head"
+    page.page.route(heads, lambda route: route.fulfill(status=500, body="The disk is gone."))
     page.page.reload()
     page.page.get_by_text("This cannot be shown: The disk is gone.").wait_for()
+    page.page.unroute(heads)
     page.page.wait_for_selector("#spent")  # it has asked again
 
 
@@ -173,6 +173,7 @@ def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tm
         page.page.get_by_text("small is suspended: auth").wait_for()
         other.until(f"document.querySelector('#heat table')?.innerText !== {before!r}", seconds=60)
         assert "lengths=1" in other.page.url
+        other.settled()  # drawings above have grown
         assert place.bounding_box()["y"] == pytest.approx(top, abs=5)
         assert other.page.evaluate("document.activeElement.textContent") == "Figures as a table"
         assert other.page.evaluate("document.documentElement.scrollWidth") <= 390

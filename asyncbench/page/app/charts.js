@@ -30,10 +30,10 @@ function chartCard(name, given, { title, about, tools, note, query, prepare = na
     if (rows.length) card.append(inWords(chart, rows, query));
     return card;
   }
-  const holder = element("div", { class: "chart", "aria-hidden": "true", "data-keep": `${name}/${heading}` });
-  holder.style.setProperty("min-height", `${heights.get(`${name}/${heading}`) ?? 60}px`);
+  const holder = element("div", { class: "chart", "aria-hidden": "true", "data-keep": name }); // not by its heading, which may tell how many models there are
+  holder.style.setProperty("min-height", `${heights.get(name) ?? 60}px`);
   const picture = element("div", { class: "picture", role: "img", "aria-label": `${heading}. ${purpose}` }, holder);
-  card.append(picture, rowsTable(heading, chart, rows, query));
+  card.append(picture, rowsTable(name, heading, rows, query));
   const panels = panelsOf(name, rows);
   const crowded = panels.length > MOST_PANELS;
   if (crowded) picture.after(morePanels(name, rows, holder, query, panels.length));

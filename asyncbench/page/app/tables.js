@@ -26,10 +26,10 @@ function answersLink(query, words, attributes = {}) {
   return element("a", { href: hashOf(answersAt(query)), ...attributes }, words);
 }
 
-function rowsTable(title, chart, rows, query) {
-  const details = element("details", { class: "facts", "data-keep": `table of ${title}` }, element("summary", {}, "Figures as a table"));
+function rowsTable(name, title, rows, query) {
+  const details = element("details", { class: "facts", "data-keep": `table of ${name}` }, element("summary", {}, "Figures as a table"));
   details.addEventListener("toggle", () => {
-    if (details.open && details.children.length === 1) details.append(factTable(title, chart, rows, query));
+    if (details.open && details.children.length === 1) details.append(factTable(title, head.charts[name], rows, query));
   });
   return details;
 }
