@@ -256,11 +256,10 @@ def _wanted(table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression
 def _placed(part: pq.ParquetFile, places: Sequence[int]) -> Iterator[_Wanted]:
     """Yield the row groups that hold some rows, and which of their rows these are."""
     for group, here in groups_with(part.metadata, places):
-        wanted = bytearray(part.metadata.row_group(group).num_rows)
+        wanted = [False] * part.metadata.row_group(group).num_rows
         for place in here:
-            wanted[place] = 1
-        rows = pa.Array.from_buffers(pa.uint8(), len(wanted), [None, pa.py_buffer(wanted)])
-        yield [group], pa.chunked_array([rows.cast(pa.bool_())])
+            wanted[place] = True
+        yield [group], pa.chunked_array([wanted], pa.bool_())
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
