@@ -243,7 +243,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "latency": Chart(
         title="Latency over time",
-        purpose="Whether answers slowed down. Line: the median; shaded: up to the 95th percentile.",
+        purpose="Whether answers slowed down. Line: the median. One model alone is shaded up to its p95.",
         nothing=_NO_COURSE,
         columns={
             **_LINE,
