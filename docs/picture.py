@@ -13,7 +13,7 @@ import asyncbench as ab
 
 PICTURE = Path(__file__).parent / "images" / "page.png"
 CHROMIUM = "/usr/bin/chromium"
-SCREEN: ViewportSize = {"width": 1280, "height": 1205}
+SCREEN: ViewportSize = {"width": 1060, "height": 1010}
 
 
 def take(results: Path, picture: Path) -> None:

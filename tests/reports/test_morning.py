@@ -49,7 +49,7 @@ def test_it_says_who_is_better_what_it_cost_and_what_needs_attention(folder):
     assert "! over 1 % lost: cut 8 truncated, 2 failed, 20.0%" in text
     wide = "\n".join(lines_of(folder, width=300))
     assert f"asyncbench compare good cut {folder}" in wide
-    assert f"asyncbench report {folder} --html" in wide
+    assert f"asyncbench view {folder}" in wide
 
 
 @pytest.fixture(scope="module")
