@@ -5,19 +5,18 @@ line, however many lengths and trials it is made from.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
-from asyncbench.results import Asked, asked_in, cells_in, kind_of, repeats_of
+from asyncbench.charts.dressing import Row
+from asyncbench.charts.heat import Sums, placed_cells
+from asyncbench.results import repeats_of
 from asyncbench.results.curves import Curve, Length, fit
 from asyncbench.stats import wilson
 from asyncbench.views import FolderViews
-
-Row = dict[str, Any]  # Any: text, number, bool or None, by column
-Sums = Mapping[str, Any]  # Any: a row of the view `cells`
 
 LEAST_TRIALS: Final = 8  # of a point: fewer say too little to be drawn
 MOST_POINTS: Final = 20  # of a curve
@@ -68,16 +67,14 @@ class KindCurve:
 
 def kind_curves(views: FolderViews) -> tuple[KindCurve, ...]:
     """Return a curve for each entrant and kind of which a length is known, by kind and then by entrant."""
-    return views.once("kind_curves", lambda: _kind_curves(cells_in(views), asked_in(views)))
+    return views.once("kind_curves", lambda: _kind_curves(placed_cells(views)))
 
 
-def _kind_curves(cells: Iterable[Sums], asked: Asked) -> tuple[KindCurve, ...]:
-    entrants, kinds = asked.entrant_places, asked.kind_places
+def _kind_curves(cells: Iterable[Sums]) -> tuple[KindCurve, ...]:
     groups = defaultdict[tuple[int, int], list[Sums]](list)
     for cell in cells:
-        who = cell["run"], cell["model"], cell["condition"]
-        if cell["length"] is not None and who in entrants:
-            groups[kinds[kind_of(cell)], entrants[who]].append(cell)
+        if cell["length"] is not None:
+            groups[cell["kind"], cell["asked"]].append(cell)
     return tuple(
         KindCurve(
             kind=kind,

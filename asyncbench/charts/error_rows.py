@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from asyncbench.charts.dressing import Row
+from asyncbench.charts.heat import placed_cells
 from asyncbench.charts.themes import OUTCOME_COLOURS
-from asyncbench.results import Asked, kind_of
+from asyncbench.results import Asked, kind_of, summed
 from asyncbench.results.anatomy import GROUP, ErrorFindings
 from asyncbench.views import FolderViews
 
@@ -16,32 +17,21 @@ LEAST_ANSWERS: Final = 8  # of a place: fewer say too little to be drawn
 MOST_ERRORS: Final = 12  # kinds of errors told apart
 OTHERS: Final = "others"
 
-_OUTCOMES: Final = f"""
-SELECT run, model, condition, sum(trials)::BIGINT AS trials,
-    {", ".join(f"sum({outcome})::BIGINT AS {outcome}" for outcome in OUTCOME_COLOURS)}
-FROM cells GROUP BY run, model, condition
-"""  # noqa: S608  made of our own words alone
 
-
-def outcome_rows(views: FolderViews, asked: Asked) -> list[Row]:
+def outcome_rows(views: FolderViews) -> list[Row]:
     """Return what became of each entrant's trials, the most accurate first; no row is of nothing."""
-    places = asked.entrant_places
-    counts = [
-        (places[row["run"], row["model"], row["condition"]], row)
-        for row in views.rows(_OUTCOMES)
-        if (row["run"], row["model"], row["condition"]) in places
-    ]
+    counts = [(place, sums) for (place,), sums in summed(placed_cells(views), ("asked",)).items()]
     return [
         {
             "asked": place,
             "outcome": outcome,
             "place": n,
-            "trials": row[outcome],
-            "share": row[outcome] / row["trials"],
+            "trials": sums[outcome],
+            "share": sums[outcome] / sums["trials"],
         }
-        for place, row in sorted(counts, key=lambda one: (-one[1]["correct"] / one[1]["trials"], one[0]))
+        for place, sums in sorted(counts, key=lambda one: (-one[1]["correct"] / one[1]["trials"], one[0]))
         for n, outcome in enumerate(OUTCOME_COLOURS)
-        if row[outcome]
+        if sums[outcome]
     ]
 
 

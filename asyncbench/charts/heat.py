@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from asyncbench.charts.dressing import Row
 from asyncbench.results import METRICS, Asked, asked_in, cells_in, kind_of, summed
 from asyncbench.suites.nupa import TASKS, range_of
 from asyncbench.views import FolderViews
 
-Row = dict[str, Any]  # Any: text, number, bool or None, by column
 Sums = Mapping[str, Any]  # Any: a row of the view `cells`
 
 MOST_LENGTHS: Final = 24  # columns; more are put into bins

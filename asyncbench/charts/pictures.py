@@ -156,7 +156,7 @@ def _errors(found: _Material) -> Iterator[Picture]:
     yield Picture(
         name="outcomes",
         chart="outcomes",
-        rows=found.dressed(outcome_rows(found.views, found.asked)),
+        rows=found.dressed(outcome_rows(found.views)),
         notes=found.lost,
     )
     yield Picture(name="kinds", chart="kinds", rows=found.dressed(by_entrant), notes=[said["kinds"], note])

@@ -1,12 +1,10 @@
 """The rows of a ranking: where each stands, and how far ahead of the others the leader is."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from asyncbench.charts.dressing import Row
 from asyncbench.reports import Ranking
 from asyncbench.results import Entrant
-
-Row = dict[str, Any]  # Any: text, number, bool or None, by column
 
 
 def dot_rows(ranking: Ranking, places: Mapping[Entrant, int]) -> list[Row]:

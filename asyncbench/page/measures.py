@@ -123,5 +123,5 @@ def errors_block(views: FolderViews) -> Values:
         "kinds": by_entrant,
         "kinds_by_kind": columnar(by_kind),
         "places": columnar(place_rows(found, asked)),
-        "outcomes": outcome_rows(views, asked),
+        "outcomes": outcome_rows(views),
     }

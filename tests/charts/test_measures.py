@@ -207,7 +207,7 @@ def test_kinds_are_shares_of_examined_answers_and_rare_ones_go_together():
 def test_outcomes_are_those_that_sql_counts_the_most_accurate_first(tmp_path):
     asked = [answered.Asked(model=model, outcomes=marks) for model, marks in (("a", "+-x"), ("b", "++?t"))]
     folder = answered.folder_of(tmp_path / "f", asked)
-    found, models = counted(folder, lambda views: (outcome_rows(views, asked_in(views)), "ab"))
+    found, models = counted(folder, lambda views: (outcome_rows(views), "ab"))
     rows = {(models[row["asked"]], row["outcome"]): row["trials"] for row in found}
     query = "SELECT model, outcome, count(*) AS n FROM trials GROUP BY ALL"
     assert rows == {(row["model"], row["outcome"]): row["n"] for row in ab.sql(folder, query).to_pylist()}
