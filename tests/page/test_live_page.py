@@ -23,6 +23,14 @@ FAULTS = """() => {
     };
 }"""
 
+TYPED_JUST_BEFORE_ANOTHER_IS_SHOWN = """() => {
+    document.getElementById("theme").click();
+    const box = document.getElementById("text");
+    box.focus();
+    box.value = "no such text";
+    box.dispatchEvent(new Event("input"));
+}"""
+
 
 @pytest.fixture(scope="module")
 def standing_live(night, tab):
@@ -94,6 +102,10 @@ def test_what_fails_between_page_and_server_is_told_and_tried_again(at_server):
     page.page.fill("#text", "no such text")
     page.until("location.hash.includes('text=')")
     page.page.evaluate("release()")
+    page.until(found)
+    page.page.fill("#text", "")
+    page.until(f"!({found})")
+    page.page.evaluate(TYPED_JUST_BEFORE_ANOTHER_IS_SHOWN)
     page.until(found)
     page.page.evaluate("faults = [['/trials', () => new Response('Ask again.', { status: 503 })]]")
     page.page.fill("#text", "")

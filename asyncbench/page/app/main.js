@@ -77,7 +77,7 @@ function standing(quietly) {
     drawn: new Map(keyed.filter((one) => one.classList.contains("chart") && one.firstChild).map((one) => [one.dataset.keep, one])),
     anchor: quietly ? anchorOf(focus) : null,
     focus,
-    typed: focused?.matches?.("input[type=search]") ? [focused.value, focused.selectionStart] : null,
+    typing: quietly && focused?.id === "text" ? focused : null,
   };
 }
 
@@ -113,8 +113,16 @@ function standAgain(before, quietly) {
   }
   const focused = before.focus && document.querySelector(before.focus);
   if (focused && document.activeElement !== focused) focused.focus({ preventScroll: true });
-  if (focused && before.typed) [focused.value, focused.selectionStart, focused.selectionEnd] = [before.typed[0], before.typed[1], before.typed[1]];
+  if (before.typing) typeOn(before.typing);
   scrollBackTo(before.anchor);
+}
+
+/** Go on with what was typed into a search box that another one has replaced. */
+function typeOn(old) {
+  const search = document.getElementById("text");
+  if (search === null) return;
+  [search.value, search.selectionStart, search.selectionEnd] = [old.value, old.selectionStart, old.selectionStart];
+  if (search.value !== state.text) search.dispatchEvent(new Event("input")); // the old one asks nothing any more
 }
 
 /** Show what was drawn until it is drawn anew; if its rows and colours are the same, it stays. */
