@@ -82,7 +82,6 @@ async function drawAll() {
   for (const holder of document.querySelectorAll(".chart")) {
     if (holder.isConnected && !drawn.has(holder)) await draw(holder);
   }
-  document.documentElement.dataset.drawn = "yes";
 }
 
 const beside = new Map(); // by chart: pixels of a panel's width that are not the panel itself

@@ -63,7 +63,9 @@ async function show({ quietly = false } = {}) {
   if (!quietly) say([title, filterWords()].filter(Boolean).join(": "));
   const top = scrollY;
   await drawAll();
-  if (turn === showing && scrollY === top) scrollBackTo(before.anchor); // drawings may have grown
+  if (turn !== showing) return; // a later view is coming, which is not drawn yet
+  if (scrollY === top) scrollBackTo(before.anchor); // drawings may have grown
+  document.documentElement.dataset.drawn = "yes";
 }
 
 /** Return where one stands on the page: what is open, scrolled, focused and typed. */
