@@ -25,6 +25,7 @@ ARGUMENTS = (
 DESK = {"width": 1280, "height": 900}
 STANDARD: Any = {"media": "null", "color_scheme": "light", "reduced_motion": "no-preference"}
 PHONE: Any = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+MOST_MS = 60_000  # that a busy machine takes for what is there at once
 AXE = Path(__file__).with_name("axe.min.js").read_text("utf-8")
 
 T = TypeVar("T")
@@ -41,7 +42,9 @@ def chromium() -> Iterator[Any]:
         "playwright.sync_api", reason="playwright opens the page: make test has it"
     )
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
+        browser = started.chromium.launch(
+            executable_path=str(CHROMIUM), args=list(ARGUMENTS), timeout=MOST_MS
+        )
         yield browser
         browser.close()
 
@@ -109,7 +112,7 @@ class Opened:
         page.on("console", lambda message: self.told.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: self.told.append(f"error: {error}"))
         page.on("dialog", self._dismiss)
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(MOST_MS)
         page.route("**/*", self._pass_on)
 
     def _dismiss(self, dialog: Any) -> None:
@@ -146,9 +149,9 @@ class Opened:
         self.page.wait_for_selector("html[data-ready][data-drawn]", state="attached")
         return self
 
-    def until(self, expression: str, *, seconds: int = 15) -> None:
+    def until(self, expression: str) -> None:
         """Wait until an expression is true: playwright would make code of text, which the policy forbids."""
-        for _ in range(10 * seconds):
+        for _ in range(MOST_MS // 100):
             if self.page.evaluate(expression):
                 return
             self.page.wait_for_timeout(100)

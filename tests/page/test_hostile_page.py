@@ -31,8 +31,7 @@ def test_what_a_model_wrote_is_shown_as_it_is_and_what_cannot_be_seen_is_spelled
     shown = {}
     for item in page.page.locator("#trial-list li").all():
         item.click()
-        page.until(f"location.hash.includes('{item.get_attribute('id')[2:]}')")
-        page.page.wait_for_timeout(20)
+        page.page.wait_for_selector(f"#trial article[data-trial='{item.get_attribute('id')[2:]}']")
         question = page.page.locator("#trial pre").last.evaluate("pre => pre.textContent")
         name, _, text = question.partition(": ")
         shown[name] = text
