@@ -32,9 +32,10 @@ demo: $(VENV)/ready
 	@command -v asyncbench > /dev/null || echo "These commands need the environment: . $(BIN)/activate"
 
 # Hundreds of processes are started: none compiles all again, whatever the environment says.
+# Warnings of damage that tests make on purpose are not listed: the last lines tell what failed.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -q -rs --durations=10 --numprocesses=$(WORKERS) --dist=worksteal
+	$(BIN)/python -m pytest -q -rsfE --disable-warnings --durations=10 --numprocesses=$(WORKERS) --dist=worksteal
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .
