@@ -150,7 +150,7 @@ def prices(golden):
 @contextmanager
 def replaying(folder):
     # So long that a busy machine, too, has started all it may before the first are answered.
-    with forked(Settings(replay=(folder,), latency_s=10.0)) as server:
+    with forked(Settings(replay=(folder,), latency_s=15.0)) as server:
         yield server
 
 
