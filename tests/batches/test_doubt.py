@@ -91,6 +91,19 @@ def test_a_part_of_a_key_that_is_lost_is_sent_again_if_a_person_wants_that(night
     assert (given_up, {*sent_again}) == (Step.GIVEN_UP, {Step.CLEANED})
 
 
+class UntilCreated(Forwarded):
+    """A clock of a process that dies once the server has a batch of the night's model, whatever others do."""
+
+    def __init__(self, night):
+        super().__init__(night.server)
+        self._night = night
+
+    async def sleep(self, seconds):
+        if self._night.truth:
+            raise TimeoutError
+        await super().sleep(seconds)
+
+
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
 def test_the_second_model_of_a_key_concludes_nothing_with_another_or_an_unknown_one(night, monkeypatch, told):
     asked = night(ANTHROPIC, "create_reply_dropped=#1", batch={"on_doubt": "resubmit"})
@@ -100,7 +113,7 @@ def test_the_second_model_of_a_key_concludes_nothing_with_another_or_an_unknown_
     if not told:
         monkeypatch.setattr(sdk_batches, "ACCOUNTS", ())
     with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(8, limit=4, env={"KEY": "key@one"})
+        asked.run(clock=UntilCreated(asked), limit=4, env={"KEY": "key@one"})
     monkeypatch.undo()
     [doubtful] = [part for part in asked.parts if part.in_doubt]
     assert doubtful.alias == "second"
