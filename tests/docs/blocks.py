@@ -37,7 +37,7 @@ from typer.core import TyperGroup
 import asyncbench as ab
 from asyncbench.cli import app, main
 from asyncbench.config import load_sweep, sweep_from
-from asyncbench.providers.endpoints import _our_endpoints
+from asyncbench.providers.endpoints import _our_endpoints, usable_endpoints
 from asyncbench.simulator.settings import Settings
 from tests.processes import Forked
 from tests.sweep_files import forked
@@ -99,7 +99,11 @@ def any_provider_simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 patched.setenv(endpoint.key_env, "a-key-of-no-use")
         patched.setattr("asyncbench.simulator.running", running)
         patched.setattr("asyncbench.checkup.probe_calls.running", running)
-        yield
+        usable_endpoints.cache_clear()
+        try:
+            yield
+        finally:
+            usable_endpoints.cache_clear()  # what was remembered of this table is true of no other
 
 
 @dataclass
