@@ -5,6 +5,7 @@ AsyncbenchError                  catch this to catch all of ours
 ├── ProblemSetError              a file we were given is not what it should be
 ├── StoreError                   results cannot be written: the run stops
 │     UnwrittenError             a call was not made, since it could not be written down first
+├── LostCallError                nobody knows how a call ended: the process that made it died
 └── ProviderError                one call failed; `kind` says what follows
       worth another try     rate_limited overloaded timeout unreachable server_error bad_reply
       final for the trial   bad_request too_long blocked
@@ -48,6 +49,20 @@ class NoRoomError(StoreError):
 
 class UnwrittenError(StoreError):
     """A call that could not be written down first, and so must not be made."""
+
+
+class LostCallError(AsyncbenchError):
+    """A call whose process died: nobody knows how it ended.
+
+    Args:
+        message: what happened.
+        worker: which process it was.
+        sent: whether the process had got it; if not, it was never made.
+    """
+
+    def __init__(self, message: str, worker: str | None = None, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.worker, self.sent = worker, sent
 
 
 class DamageWarning(UserWarning):
@@ -104,6 +119,9 @@ class ProviderError(AsyncbenchError):
         allowances: what the response told of the provider's limits.
         never_sent: no connection was made, so nobody can have read the request.
     """
+
+    worker: str | None = None  # the name of the process that made the call; None: the run's own
+    loop_lag_s: float = 0.0  # how late the event loop of that process was meanwhile, at worst
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from typing import Final
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.money import Money
 from asyncbench.engine.turn import Turn
-from asyncbench.errors import AsyncbenchError, ErrorKind, ProviderError, UnwrittenError
+from asyncbench.errors import AsyncbenchError, ErrorKind, LostCallError, ProviderError, UnwrittenError
 from asyncbench.records import BATCH, Attempt, Ended, Reply, Sent
 
 INTERRUPTED: Final = "the run was stopped before the call ended"
@@ -131,14 +131,20 @@ class Attempts:
             self._asker.counters.faults += 1
             self._asker.tell_fault(error)
             said = f"asyncbench could not read the reply ({type(error).__name__}): a bug of asyncbench"
+            worker = getattr(error, "worker", None)
             error = ProviderError(ErrorKind.BAD_REPLY, said)
+            error.worker = worker
         elif not isinstance(error, ProviderError):
             raise error
-        lag = self._asker.lag
-        if error.kind is ErrorKind.TIMEOUT and lag.worst_since(turn.sent_s) > lag.LATE_S:
+        if error.kind is ErrorKind.TIMEOUT and self._lag_s(turn, error) > self._asker.lag.LATE_S:
             error.message += "; the event loop of this computer was late: it may be no fault of the provider"
             error.args = (error.message,)
         return error.with_traceback(None)  # which leads back to it: a cycle of a failed call's size
+
+    def lose(self, turn: Turn, lost: LostCallError) -> Attempt:
+        """Write down that the process of a call died, before it made it or meanwhile."""
+        unsent = None if lost.sent else ProviderError(ErrorKind.UNREACHABLE, str(lost), never_sent=True)
+        return self.end(turn, unsent, said=str(lost), worker=lost.worker)
 
     def end(
         self,
@@ -147,8 +153,9 @@ class Attempts:
         *,
         status: str = LOST,
         said: str = INTERRUPTED,
+        worker: str | None = None,
     ) -> Attempt:
-        """Write down how a call ended; None: nobody waited for its end, with which status and why.
+        """Write down how a call ended; None: nobody knows, with which status, why and in which worker.
 
         A reply is to be closed before anything is awaited: both are written at once.
         """
@@ -171,13 +178,14 @@ class Attempts:
             usage=reply.usage if reply else None,
             cost_usd=self._money.cost(turn, ended),
             in_flight=turn.in_flight,
-            loop_lag_s=self._asker.lag.worst_since(turn.sent_s),
+            loop_lag_s=self._lag_s(turn, ended),
             raw_usage=reply.raw_usage if reply else None,
             note=reply.note if reply else None,
             max_tokens=turn.longest,
             reserved_usd=turn.reserved_usd,
             most_usd=turn.most_usd,
             error=error.message if error else None if reply else said,
+            worker=(ended.worker if ended else None) or worker,
             **turn.more(turn, ended),
         )
         at_once = reply is not None and not self._asker.grades_long(turn.request.trial.problem, reply)
@@ -185,3 +193,8 @@ class Attempts:
         self._money.settle(turn, attempt.cost_usd)
         self._asker.counters.count(attempt)
         return attempt
+
+    def _lag_s(self, turn: Turn, ended: Reply | ProviderError | None) -> float:
+        """Return how late an event loop was during a call at worst: this one's, or that of its worker."""
+        own_s = self._asker.lag.worst_since(turn.sent_s)
+        return own_s if ended is None else max(own_s, ended.loop_lag_s)

@@ -76,6 +76,8 @@ class Reply:
     allowances: tuple[Allowance, ...] = field(default=(), compare=False, metadata=UNSTORED)
     times: "ReplyTimes | None" = field(default=None, compare=False, metadata=UNSTORED)
     max_tokens: int | None = field(default=None, compare=False, metadata=UNSTORED)  # allowed, as sent
+    worker: str | None = field(default=None, compare=False, metadata=UNSTORED)  # None: this process asked
+    loop_lag_s: float = field(default=0.0, compare=False, metadata=UNSTORED)  # of the worker, at worst
 
     @property
     def cut_short(self) -> bool:
@@ -178,6 +180,7 @@ class Attempt:
     gap_p99_s: float | None = None
     gap_max_s: float | None = None
     output_chars: int | None = None  # of thinking and answer
+    worker: str | None = None  # the name of the process that made it; None: the run's own
 
 
 @dataclass(slots=True, kw_only=True)

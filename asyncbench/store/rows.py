@@ -134,6 +134,7 @@ def attempt_row(attempt: Attempt) -> Row:
         "gap_p99_s": attempt.gap_p99_s,
         "gap_max_s": attempt.gap_max_s,
         "output_chars": attempt.output_chars,
+        "worker": attempt.worker,
     }
 
 

@@ -210,9 +210,9 @@ _ATTEMPTS = (
     ),
     *_always(
         TEXT,
-        status="`ok`, the kind of the error, `lost` (the run died before the call ended, or a batch did not "
-        "return the request), `expired` or `cancelled` (the batch ended before the request ran), "
-        "`unfinished` (a step of a load waited no longer), or `failed` (imported, kind unknown).",
+        status="`ok`, the kind of the error, `lost` (the run or its worker died before the call ended, or a "
+        "batch did not return the request), `expired` or `cancelled` (the batch ended before the request "
+        "ran), `unfinished` (a step of a load waited no longer), or `failed` (imported, kind unknown).",
     ),
     *_maybe(SHORT, http_status="HTTP status. NULL: no response."),
     *_maybe(REAL, retry_after_s="Seconds that the provider asked to wait. NULL: it did not ask."),
@@ -226,7 +226,8 @@ _ATTEMPTS = (
     *_maybe(SHORT, in_flight="Calls of this lane in flight, with this one. NULL: not measured."),
     *_maybe(
         REAL,
-        loop_lag_s="Longest delay of asyncbench's own event loop during the call. NULL: not measured.",
+        loop_lag_s="Longest delay of asyncbench's own event loop during the call, or of its worker's. "
+        "NULL: not measured.",
     ),
     *_maybe(TEXT, raw_usage="The provider's usage object, as JSON, for pricing again. NULL: none given."),
     *_maybe(LONG, max_tokens="The `max_tokens` that was sent. NULL: none, or not recorded."),
@@ -268,6 +269,11 @@ _ATTEMPTS = (
         gap_max_s="The longest of them. NULL: fewer than two.",
     ),
     *_maybe(LONG, output_chars="Characters of thinking and answer. NULL: no reply, or no load."),
+    *_maybe(
+        TEXT,
+        worker="Name of the worker that made the call, such as `1`. NULL: the run made it itself, or it was "
+        "stopped.",
+    ),
 )
 ATTEMPTS = _schema(_ATTEMPTS)
 LOST = "lost"  # the status of a call without an end

@@ -228,7 +228,7 @@ _TEXTS = {"expected", "answer", "reply_text", "reasoning_text", "error_message",
 CODED = {  # texts of which there are few: read as dictionaries, which are counted faster
     *(*CELL, "sweep", "problem_set", "provider", "model_id", "model_served", "upstream", "service_tier"),
     *("style", "condition_params", "effort", "params", "price_source", "finish_reason", "outcome", "status"),
-    *("mode", "phase", "grader", "classification", "reason", "error_kind"),
+    *("mode", "phase", "worker", "grader", "classification", "reason", "error_kind"),
 } - {"length"}
 
 # some columns, a filter → rows

@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.records import Ended, LaneMinute, RetryPolicy
-from tests.engine.night import MODEL, Desk, Night, requests, virtually
+from asyncbench.errors import ErrorKind, LostCallError, ProviderError
+from asyncbench.records import Ended, LaneMinute, Reply, Request, RetryPolicy
+from tests.engine.night import MODEL, Desk, Night, virtually
 from tests.engine.test_lane import fresh
+
+ONCE = replace(MODEL, retry=RetryPolicy(attempts=1))
 
 
 class Late(LoopLag):
@@ -64,13 +66,49 @@ def test_an_attempt_says_how_late_the_loop_was_at_worst_meanwhile():
 
 
 def test_a_timeout_while_the_loop_was_late_may_be_no_fault_of_the_provider():
-    once = replace(MODEL, retry=RetryPolicy(attempts=1))
-    (request,) = requests(1, once)
-    question = request.messages[0].content
-    late = night_late_for(3.0, Desk(5.0, **{question: [_timeout()]}), trials=1, model=once)
-    calm = night_late_for(0.0, Desk(5.0, **{question: [_timeout()]}), trials=1, model=once)
+    late = night_late_for(3.0, Desk(5.0, q0=[_timeout()]), trials=1, model=ONCE)
+    calm = night_late_for(0.0, Desk(5.0, q0=[_timeout()]), trials=1, model=ONCE)
     assert "the event loop of this computer was late" in str(late.results["t0"].error)
     assert "event loop" not in str(calm.results["t0"].error)
+
+
+def test_an_attempt_says_which_worker_made_it_and_how_late_that_was_if_it_was_later_than_we():
+    class Worker(Desk):
+        async def ask(self, request: Request) -> Reply:
+            return replace(await super().ask(request), worker="2", loop_lag_s=0.5)
+
+    for late_s, lag_s in ((0.0, 0.5), (3.0, 1.0)):
+        (ended,) = night_late_for(late_s, Worker(10.0), trials=1).of(Ended)
+        assert (ended.attempt.worker, ended.attempt.loop_lag_s) == ("2", lag_s)
+
+
+def test_a_call_of_this_process_has_no_worker():
+    night = night_late_for(0.0, Desk(q0=[_timeout()]), trials=1, model=ONCE)
+    assert [(ended.attempt.worker, ended.attempt.status) for ended in night.of(Ended)] == [(None, "timeout")]
+
+
+def test_a_call_that_was_lost_with_its_worker_names_it_and_the_trial_is_asked_again():
+    desk = Desk(q0=[LostCallError("worker 2 died during the call", "2")])
+    night = night_late_for(0.0, desk, trials=1)
+    calls = [ended.attempt for ended in night.of(Ended)]
+    assert [(call.status, call.worker, call.error) for call in calls] == [
+        ("lost", "2", "worker 2 died during the call"),
+        ("ok", None, None),
+    ]
+
+
+def test_a_timeout_while_its_worker_was_late_may_be_no_fault_of_the_provider():
+    for late_s, told in ((0.4, True), (0.2, False)):
+        error = _timeout()
+        error.worker, error.loop_lag_s = "1", late_s
+        night = night_late_for(0.0, Desk(q0=[error]), trials=1, model=ONCE)
+        assert ("the event loop of this computer was late" in str(night.results["t0"].error)) is told
+        assert [ended.attempt.worker for ended in night.of(Ended)] == ["1"]
+
+
+def test_an_error_is_made_again_from_what_it_holds():
+    error = ProviderError(ErrorKind.TIMEOUT, "no reply", http_status=504)
+    assert vars(ProviderError(**vars(error))) == vars(error)
 
 
 def _timeout() -> ProviderError:

@@ -293,6 +293,20 @@ def test_a_call_of_unknown_cost_makes_the_cost_of_its_trial_unknown(tmp_path):
     }
 
 
+def test_a_call_keeps_the_worker_that_made_it(tmp_path):
+    def by(worker, n, *, at_s=0.0):
+        sent, ended, result = closed(n, Outcome.CORRECT, finished_at=made.AT, started_at=made.AT + at_s)
+        ended.attempt.worker = worker
+        return sent, ended, result
+
+    one = folder_of(tmp_path / "a", *by("1", 1), *by(None, 2))
+    merge_folders([one, folder_of(tmp_path / "b", *by("2", 2, at_s=9.0))], tmp_path / "out")
+
+    rows = read_attempts(tmp_path / "out", ["trial_id", "attempt", "worker"]).to_pylist()
+    calls = sorted((row["trial_id"], row["attempt"], row["worker"]) for row in rows)
+    assert calls == [(made.trial_id(1), 1, "1"), (made.trial_id(2), 1, None), (made.trial_id(2), 2, "2")]
+
+
 def test_a_call_that_a_copy_takes_for_lost_is_the_call_that_ended(tmp_path):
     events = closed(1, Outcome.CORRECT, finished_at=made.AT)
     copied = folder_of(tmp_path / "a", events[0], dead=True)

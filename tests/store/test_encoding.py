@@ -52,11 +52,12 @@ def test_a_record_is_an_object_even_where_a_part_of_it_is_odd():
 @pytest.mark.parametrize("text", ["4", "\ud83d"], ids=["plain", "odd"])
 def test_what_is_not_to_be_stored_is_left_out(text):
     limit = Allowance(what="requests", period_s=60, limit=5, remaining=4, reset_s=None)
-    reply = Reply(text=text, allowances=(limit,), max_tokens=9)
+    reply = Reply(text=text, allowances=(limit,), max_tokens=9, worker="1", loop_lag_s=0.5)
 
     written = orjson.loads(encode_json({"reply": reply}))["reply"]
 
-    assert set(written) == {one.name for one in fields(Reply)} - {"allowances", "max_tokens", "times"}
+    left_out = {"allowances", "max_tokens", "times", "worker", "loop_lag_s"}
+    assert set(written) == {one.name for one in fields(Reply)} - left_out
     assert Reply(**{**written, "text": text}) == reply
 
 
