@@ -7,6 +7,7 @@ import socket
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -75,6 +76,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _costs_of_calls(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let no test read or write what whoever runs them has measured, nor measure it for some seconds itself.
+
+    A call is so cheap here that no limits of a test allow more than one process carries.
+    """
+    from asyncbench.fleet.capacity import APIS, CallCost, CallKind, keep_costs
+
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    ways = [(via, api) for via, apis in APIS.items() for api in apis]
+    kinds = [CallKind(via=via, api=api, stream=stream) for via, api in ways for stream in (False, True)]
+    keep_costs({kind.name: CallCost(alone_s=1e-5, call_s=6e-6, hand_s=1e-6) for kind in kinds})
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _simulators() -> Iterator[None]:
     """Fork the simulators that runs start for themselves: from nothing, each imports for most of a second.
 
@@ -87,6 +102,20 @@ def _simulators() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(asyncbench.simulator, "running", forked)
         patched.setattr(asyncbench.checkup.probe_calls, "running", forked)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_collection_before_an_overview() -> Iterator[None]:
+    """Let a run of this process show its overview without a look for garbage first.
+
+    That one goes through all that pytest and its plugins hold, half a second each time. In processes that
+    tests start it stays.
+    """
+    import asyncbench.commands.running
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(asyncbench.commands.running, "gc", SimpleNamespace(collect=lambda: 0))
         yield
 
 

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from asyncbench import read_attempts, read_trials
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
+from tests.fleet.worker_processes import environment_of, memory_of, workers_of
 from tests.providers.asking import CHAT, CHUNKS, EVENTS, MESSAGE
 from tests.providers.raw_server import answering, events, raw_server, sending, stalling, stream_of
 from tests.sweep_files import problem_set
@@ -215,7 +216,8 @@ def written(folder, *models):
 # ── what a night leaves behind ───────────────────────────────────────────────────────────────
 
 
-async def test_no_key_is_left_in_a_folder_nor_in_anything_that_is_printed(tmp_path):
+@pytest.mark.parametrize("workers", [0, 2])
+async def test_no_key_is_left_in_a_folder_nor_in_anything_that_is_printed(tmp_path, workers):
     async with repeating() as server:
         asked = [
             model(server, adapter, manner, key_env=("MY_VENDOR", "FROM_FILE")[i % 2])
@@ -225,7 +227,8 @@ async def test_no_key_is_left_in_a_folder_nor_in_anything_that_is_printed(tmp_pa
         ]
         sweep_file, keys = written(tmp_path, *asked)
         out = tmp_path / "out"
-        code, told = await told_by("run", sweep_file, "--limit", 1, "--env-file", keys)
+        options = ("--limit", 1, "--env-file", keys, "--workers", workers)
+        code, told = await told_by("run", sweep_file, *options, env={"PYTHONASYNCIODEBUG": "1"})
         assert {key_in(one) for one in server.received} == {IN_ENVIRONMENT, IN_FILE}, told  # they were sent
 
     assert code == 3
@@ -291,6 +294,48 @@ async def test_no_key_is_in_the_journal_of_a_run_that_was_killed(tmp_path):
 
 def held_in(journal):
     return b"".join(path.read_bytes() for path in journal.glob("*.wal"))
+
+
+async def test_a_worker_is_started_with_no_key_and_gets_those_of_its_own_models(tmp_path):
+    async with repeating() as server:
+        asked = [
+            model(server, "openai", "stall", key_env="MY_VENDOR"),
+            model(server, "openai", "stall", key_env="FROM_FILE"),
+        ]
+        sweep_file, keys = written(tmp_path, *asked)
+        left_out = model(server, "openai", "stall", key_env="LEFT_OUT") | {"temperature": 0.5}
+        content = yaml.safe_load(sweep_file.read_text())
+        asked_aliases = ",".join(entry["alias"] for entry in content["models"])
+        content["models"].append(left_out)
+        sweep_file.write_text(yaml.safe_dump(content))
+        options = ("--limit", "2", "--env-file", keys, "--workers", "2", "--models", asked_aliases)
+        words = ("run", sweep_file, *options)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "asyncbench", *map(str, words)),
+            env=CLEAN
+            | ENVIRONMENT
+            | {"HTTPS_PROXY": "http://127.0.0.1:9", "TOKEN_DIR": "x", "LEFT_OUT": "x"},
+            cwd=ROOT,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(60):
+                while len(server.received) < 4:  # noqa: ASYNC110  another process sends them
+                    await asyncio.sleep(0.02)
+            started = workers_of(process.pid)
+            environments = {pid: environment_of(pid) for pid in started}
+            held = {pid: {word for word in WORDS if word.encode() in memory_of(pid)} for pid in started}
+        finally:
+            process.kill()
+            await process.communicate()
+
+    assert len(started) == 2
+    assert traces_in(" ".join(started.values())) == []
+    for environment in environments.values():
+        assert traces_in(repr(environment)) == []
+        assert environment["HTTPS_PROXY"] == "http://127.0.0.1:9"
+        assert {"TOKEN_DIR", "LEFT_OUT"}.isdisjoint(environment)
+    assert sorted(map(sorted, held.values())) == [[WORDS[0]], [WORDS[1]]]
 
 
 async def test_the_doctor_tells_no_key(tmp_path):

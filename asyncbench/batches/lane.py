@@ -394,7 +394,7 @@ class BatchLane:
         }
         asker = replace(
             self.askers[0],
-            trials=iter([_in_real_time(turn.request.trial) for turn in self._left]),
+            trials=iter(_in_real_time([turn.request.trial for turn in self._left])),
             history_of=lambda trial: known[trial.trial_id],
         )
         self._left.clear()
@@ -418,9 +418,14 @@ async def _clean(desk: BatchDesk, part: BatchPart) -> float:
     return math.inf
 
 
-def _in_real_time(trial: Trial) -> Trial:
-    """Return a trial as it is asked call by call: a budget sets aside the full price for it."""
-    return replace(trial, model=replace(trial.model, mode=REALTIME))
+def _in_real_time(trials: Sequence[Trial]) -> list[Trial]:
+    """Return trials as they are asked call by call: a budget sets aside the full price for them.
+
+    Those that shared a model share one again: what a run knows of a model, it knows of that object.
+    """
+    models = {id(trial.model): trial.model for trial in trials}
+    asked = {key: replace(model, mode=REALTIME) for key, model in models.items()}
+    return [replace(trial, model=asked[id(trial.model)]) for trial in trials]
 
 
 def _recent_sizes(desk: BatchDesk) -> set[int]:

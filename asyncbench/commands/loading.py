@@ -14,9 +14,11 @@ from asyncbench.commands.terminal import (
     Json,
     Models,
     SweepFile,
+    Workers,
     aliases_typed,
     awaited,
     environment_of,
+    workers_typed,
 )
 from asyncbench.errors import ConfigError
 
@@ -122,6 +124,7 @@ def load(
     past_limits: PastLimits = False,
     models: Models = None,
     budget: Budget = None,
+    workers: Workers = None,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -150,6 +153,7 @@ def load(
     options = RunOptions(
         models=aliases_typed(models),
         budget_usd=budget,
+        workers=workers_typed(workers),
         load=flags.words if sweep_file is not None else (),
         typed=True,
     )

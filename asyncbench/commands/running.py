@@ -34,6 +34,7 @@ from asyncbench.commands.terminal import (
     Limit,
     Models,
     SweepFile,
+    Workers,
     aliases_typed,
     awaited,
     environment_of,
@@ -41,6 +42,8 @@ from asyncbench.commands.terminal import (
     interruptible,
     names_typed,
     show,
+    with_workers_typed,
+    workers_typed,
 )
 from asyncbench.errors import ConfigError, StoreError
 
@@ -68,6 +71,7 @@ def plan(
     pilot: Pilot = None,
     budget: Budget = None,
     deadline: PlanDeadline = None,
+    workers: Workers = None,
     rates: Rates = None,
     find: Search = None,
     slo: Slos = None,
@@ -106,6 +110,7 @@ def plan(
     sweep = loaded_sweep(context, sweep_file, flags, beside=["mode"], quiet=as_json)
     mode = flag_typed(context, "mode")
     sweep = with_mode(sweep, mode, models=aliases_typed(models), given_as="--mode")
+    sweep = with_workers_typed(sweep, workers)
     meant = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     if sweep.load is not None:
         _plan_load(meant, pilot, limit, models, as_json=as_json)
@@ -217,6 +222,7 @@ def run(
     accept_loss: AcceptLoss = False,
     detach: Detach = False,
     resubmit: Resubmit = None,
+    workers: Workers = None,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -233,11 +239,9 @@ def run(
 
     Flags can stand for a sweep file. The run writes that file to the results folder: FOLDER/sweep.yaml.
     A run never asks a finished trial again, so you never pay twice. Ctrl-C stops it and keeps all answers.
-
-    --budget replaces the budget_usd of the sweep for this run. Raise it and run again to continue.
-
     Batches go on when a run ends: after --detach, Ctrl-C or a crash. Run again to collect them.
 
+    --budget replaces the budget_usd of the sweep for this run. Raise it and run again to continue.
     --retry keeps the old answer if the new call fails. --reuse costs nothing: it copies answers.
     --accept-loss treats missing and damaged files as lost. The cost of their calls still counts.
     """
@@ -260,6 +264,7 @@ def run(
         ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
         accept_loss=accept_loss,
         resubmit=_parts(resubmit, "--resubmit"),
+        workers=workers_typed(workers),
         typed=True,
     )
     summary = awaited(run_as_told(sweep, options, env=env, screen=default_screen(quiet=quiet or as_json)))

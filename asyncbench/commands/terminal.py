@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -12,6 +12,7 @@ import typer
 from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:
+    from asyncbench.config import Sweep, WorkersWanted
     from asyncbench.records import Model
     from asyncbench.shown import Report
 
@@ -55,6 +56,16 @@ Budget = Annotated[
 ]
 
 
+Workers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|auto",
+        help="Let N processes make the calls. auto: one fewer than there are cores. Default: workers of the "
+        "sweep, else 0: the run makes them itself.",
+    ),
+]
+
+
 def awaited(work: Coroutine[Any, Any, T]) -> T:
     """Return what async work comes to; `--help` does not wait for asyncio."""
     import asyncio
@@ -84,6 +95,37 @@ def names_typed(typed: str | None, flag: str, *, like: str, such: str) -> list[s
         said = f'{flag} "{typed}": name {names.index("") + 1} of {len(names)} is empty'
         raise ConfigError(f"{said}. Give {like} with one comma between them, such as {such}")
     return names
+
+
+def workers_typed(given: str | None) -> "WorkersWanted | None":
+    """Return the number of workers that was typed; None: none was.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    from asyncbench.config import workers_given
+
+    if given is None:
+        return None
+    return workers_given(int(given) if given.isascii() and given.isdecimal() else given, given_as="--workers")
+
+
+def with_workers_typed(sweep: "Sweep", typed: str | None) -> "Sweep":
+    """Return a sweep with the workers that were typed. What its calls cost is measured, if nobody knows it.
+
+    Raises:
+        ConfigError: it is no number of workers.
+    """
+    from asyncbench.config import usable_cores, with_workers
+
+    sweep = with_workers(sweep, workers_typed(typed))
+    if sweep.workers and usable_cores() > 1:
+        from asyncbench.fleet import kinds_of
+        from asyncbench.run import costs_here
+
+        with suppress(ConfigError):  # then the plan says that it is not known
+            costs_here(kinds_of(sweep.models), sweep)
+    return sweep
 
 
 def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:

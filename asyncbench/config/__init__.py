@@ -5,11 +5,12 @@ sweep file. Each module imports only from lines above its own:
 
     place
     entry · reading
-    sources · conditions · deadline · notify · matrix · batching · prices · serving
+    sources · conditions · deadline · notify · matrix · batching · prices · serving · workers
     models · loading
     sweep_file
     contradictions
     sweep · starter
+    overriding
 """
 
 from asyncbench.config.batching import Batching as Batching
@@ -37,6 +38,11 @@ from asyncbench.config.notify import (
     Notify as Notify,
     is_address as is_address,
 )
+from asyncbench.config.overriding import (
+    with_budget as with_budget,
+    with_mode as with_mode,
+    with_workers as with_workers,
+)
 from asyncbench.config.place import Place as Place
 from asyncbench.config.sources import ProblemSource as ProblemSource
 from asyncbench.config.starter import (
@@ -63,8 +69,14 @@ from asyncbench.config.sweep import (
     priced_models as priced_models,
     stop_rule_in as stop_rule_in,
     sweep_from as sweep_from,
-    with_budget as with_budget,
     with_load as with_load,
-    with_mode as with_mode,
 )
 from asyncbench.config.sweep_file import sweep_schema as sweep_schema
+from asyncbench.config.workers import (
+    AUTO_WORKERS as AUTO_WORKERS,
+    MOST_WORKERS as MOST_WORKERS,
+    WorkersWanted as WorkersWanted,
+    usable_cores as usable_cores,
+    workers_given as workers_given,
+    workers_here as workers_here,
+)

@@ -4,15 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, TypeAlias, get_args
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any, TypeAlias
 
 from asyncbench.config.batching import Batching
 from asyncbench.config.conditions import condition_from, condition_mapping, models_meant
 from asyncbench.config.contradictions import contradictions
 from asyncbench.config.deadline import deadline_from
-from asyncbench.config.entry import Dollars, Mode, Streaming, collected, read_entry
+from asyncbench.config.entry import Streaming, collected, read_entry
 from asyncbench.config.loading import (
     Load,
     as_load_mapping,
@@ -32,12 +30,12 @@ from asyncbench.config.models import (
     streams,
 )
 from asyncbench.config.notify import Notify, notify_from
-from asyncbench.config.place import Place, quoted
+from asyncbench.config.place import Place
 from asyncbench.config.reading import yaml_of
 from asyncbench.config.sources import ProblemsEntry, ProblemSource, source_mapping, sources_from
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
+from asyncbench.config.workers import WorkersWanted
 from asyncbench.errors import ConfigError
-from asyncbench.providers import batch_complaint, known_endpoints
 from asyncbench.records import Condition, Model, StopWhen
 from asyncbench.store import SWEEP_FILE, check_sweep_file, is_results_folder
 
@@ -62,6 +60,7 @@ class Sweep:
     stop_when: StopWhen | None = None  # enough is known of a cell; None: everything is asked
     batch: Batching = field(default_factory=Batching)
     load: Load | None = None  # None: it asks as fast as limits allow
+    workers: WorkersWanted = field(default=0, compare=False)  # processes that make its calls
     file: Path | None = field(default=None, compare=False)  # where it was read from
     # Aliases whose max_tokens is not the sweep's: their wire format demands one. Changes nothing asked.
     max_tokens_demanded: frozenset[str] = field(default=frozenset(), compare=False)
@@ -81,9 +80,6 @@ class Sweep:
 
 
 AnySweep: TypeAlias = Sweep | Mapping[str, object] | Path | str  # as a record, as a dict, or its file
-
-
-_DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
 
 
 # ── from entries to records ──────────────────────────────────────────────────────────────────
@@ -144,55 +140,6 @@ def _with_paths_as_text(given: object) -> object:
         case list() | tuple():
             return [_with_paths_as_text(value) for value in given]
     return given
-
-
-def with_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str = "budget_usd") -> Sweep:
-    """Return a sweep that may cost this much, USD, instead of its own `budget_usd`; None: its own.
-
-    Caps of its models and providers stay. `given_as` is what messages call the budget, such as `--budget`.
-
-    Raises:
-        ConfigError: it is not what a sweep file may hold.
-    """
-    if usd is None:
-        return sweep
-    try:
-        return replace(sweep, budget_usd=_DOLLARS.validate_python(usd), budget_name=given_as)
-    except ValidationError:
-        raise ConfigError(
-            f"{place}: {given_as} {usd!r} is not a number of dollars above 0. Give one, such as 5"
-        ) from None
-
-
-def with_mode(
-    sweep: Sweep, mode: str | None, *, models: Sequence[str] | None = None, given_as: str = "mode"
-) -> Sweep:
-    """Return a sweep whose models are asked in this mode, whatever their own; None: in their own.
-
-    Args:
-        sweep: the sweep.
-        mode: as a sweep file says it.
-        models: the aliases of those models. [all]
-        given_as: what messages call the mode, such as `--mode`.
-
-    Raises:
-        ConfigError: it is no mode, or a model cannot be asked like this.
-    """
-    if mode is None:
-        return sweep
-    if mode not in get_args(Mode):
-        raise ConfigError(f"{given_as} {quoted(mode)}: unknown mode. Known: {', '.join(get_args(Mode))}")
-    asked = [
-        replace(model, mode=mode) if model.alias in (models or (model.alias,)) else model
-        for model in sweep.models
-    ]
-    for model in asked:
-        if fault := batch_complaint(model, known_endpoints()[model.provider]):
-            raise ConfigError(
-                f"{given_as} {mode}: {fault}. {given_as} is for all models that are asked: leave this one "
-                "out with --models, or set the `mode` of each model in the sweep instead"
-            )
-    return replace(sweep, models=tuple(asked))
 
 
 def with_load(sweep: AnySweep, keys: Mapping[str, object], *, place: Place) -> Sweep:
@@ -293,6 +240,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         provider_budgets={name: limit.budget_usd for name, limit in entry.limits.items() if limit.budget_usd},
         allow_unpriced=entry.allow_unpriced,
         batch=Batching(**entry.batch.model_dump()),
+        workers=entry.workers,
         file=file,
         max_tokens_demanded=_demanded(models, entry.models),
         **rest,
@@ -424,6 +372,7 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         "stop_when": {name: share for name, share in rules.items() if share is not None},
         "batch": {} if sweep.batch == Batching() else _said_of(sweep.batch),
         "load": {} if sweep.load is None else as_load_mapping(sweep.load),
+        "workers": sweep.workers,
     }
     return {
         "name": sweep.name,

@@ -13,6 +13,7 @@ from asyncbench.config.loading import LoadEntry
 from asyncbench.config.models import ModelEntry, ProviderEntry, as_model_mapping
 from asyncbench.config.notify import NotifyEntry, as_notify_mapping
 from asyncbench.config.sources import Problems
+from asyncbench.config.workers import WorkersEntry
 from asyncbench.providers import known_endpoints
 
 
@@ -83,6 +84,12 @@ class SweepEntry(Entry):
     load: LoadEntry | None = Field(
         default=None,
         description="How `asyncbench load` loads the models. A sweep with it is not for `run`.",
+    )
+    workers: WorkersEntry = Field(
+        default=0,
+        description="How many processes make the calls, from 0 to 64. 0: the run makes them itself, as fast "
+        "as one core can. `auto`: one fewer than there are cores. It changes no trial: continue with "
+        "another number as you like. `--workers` wins.",
     )
     deadline: Annotated[object, WithJsonSchema({"type": ["string", "null"]})] = Field(
         default=None,

@@ -23,14 +23,14 @@ from asyncbench.engine.budget import (
     Ledger as Ledger,
 )
 from asyncbench.engine.closing import GRADER_ERROR as GRADER_ERROR
-from asyncbench.engine.lane import (
+from asyncbench.engine.lane import Lane as Lane
+from asyncbench.engine.lane_model import LaneModel as LaneModel
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN as CHARACTERS_PER_TOKEN, Counting as Counting
+from asyncbench.engine.scheduler import (
     AnyLane as AnyLane,
-    Lane as Lane,
     Scheduler as Scheduler,
     note_change as note_change,
 )
-from asyncbench.engine.lane_model import LaneModel as LaneModel
-from asyncbench.engine.limits import CHARACTERS_PER_TOKEN as CHARACTERS_PER_TOKEN, Counting as Counting
 from asyncbench.engine.stopping import (
     CellCounts as CellCounts,
     ConditionCell as ConditionCell,

@@ -1,4 +1,4 @@
-"""Lanes, each a queue and its limits, and all of them side by side.
+"""A lane: a queue and its limits.
 
 The way of a trial is `TrialQueue.feed`, `Lane._dispatch`, `Lane._attempt`: read, taken in its turn, asked.
 """
@@ -8,9 +8,9 @@ import heapq
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from aiolimiter import AsyncLimiter
 
@@ -20,10 +20,10 @@ from asyncbench.engine.asker import Asker, Keep
 from asyncbench.engine.budget import Account
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Amounts
-from asyncbench.engine.minutes import Minutes, change_alone
+from asyncbench.engine.minutes import Minutes
 from asyncbench.engine.telemetry import LoopLag
 from asyncbench.engine.turn import Turn
-from asyncbench.errors import ProviderError, UnwrittenError
+from asyncbench.errors import LostCallError, ProviderError, UnwrittenError
 from asyncbench.records import Limits, Reply
 
 GROWTH: Final = 16  # more calls in flight than before, started in one turn of the event loop
@@ -173,6 +173,11 @@ class Lane:
             except asyncio.CancelledError:
                 attempts.end(turn, None)
                 raise
+            except LostCallError as lost:
+                if turn.scouts:
+                    self.admission.throttle.lose_scout(self._now_s())
+                model.lose(turn, lost)
+                return
             except Exception as error:  # whatever it is, it is about one reply: the others go on
                 ended = attempts.failure(turn, error)
             attempt = attempts.end(turn, ended)
@@ -351,99 +356,3 @@ class Lane:
                 f"This computer, not the provider, limits the speed (event loop up to {late_ms:,.0f} ms "
                 "behind). Fewer models at once, or a lower concurrency, are not slower."
             )
-
-
-class AnyLane(Protocol):
-    """What a scheduler runs: the calls of some models, or their batches."""
-
-    name: str
-    askers: list[Asker]
-    turn: str | None  # lanes with the same one run one after the other; None: it waits for none
-
-    async def run(self) -> None:
-        """Return when every trial is closed, or it was stopped."""
-        ...
-
-    def stop(self) -> None:
-        """Begin nothing more."""
-        ...
-
-    @property
-    def steered(self) -> Lane | None:
-        """The lane whose limits can be set; None: it paces no calls."""
-        ...
-
-    def heed_pause(self) -> None:
-        """Take in that its models are paused, or no longer: `Counters.paused`."""
-        ...
-
-
-def note_change(lane: AnyLane, change: str) -> None:
-    """Write down what a person changes in a lane, before it is; some keep no account of their minutes."""
-    if lane.steered is not None and lane.steered.runs:
-        lane.steered.note(change)
-        return
-    asker = lane.askers[0]
-    at = asker.epoch_s + asyncio.get_running_loop().time()
-    asker.keep(change_alone(lane.name, change, at=at))
-
-
-@dataclass(slots=True, kw_only=True)
-class Scheduler:
-    """Runs lanes side by side; a slow or suspended lane holds up none but those that take turns with it."""
-
-    lanes: Sequence[AnyLane]
-    lag: LoopLag
-    stopped: bool = False
-    abandoned: bool = False  # calls still in flight were given up
-    overdue: bool = False  # the deadline stopped it
-    going: list[AnyLane] = field(init=False)  # lanes that have not ended
-    _bound: asyncio.Timeout | None = None  # of the drain; while running
-
-    def __post_init__(self) -> None:
-        self.going = list(self.lanes)
-
-    async def run(self) -> None:
-        """Return when every lane is done, or the drain after `stop` is over.
-
-        Raises:
-            ExceptionGroup: what a lane raised; all others were cancelled first.
-        """
-        try:
-            async with asyncio.timeout(None) as self._bound, asyncio.TaskGroup() as tasks:
-                meter = tasks.create_task(self.lag.measure(), name="event-loop lag")
-                async with asyncio.TaskGroup() as lanes:
-                    for in_turn in self._queues():
-                        lanes.create_task(self._one_by_one(in_turn), name=f"lane {in_turn[0].name}")
-                meter.cancel()
-        except TimeoutError:
-            self.abandoned = True
-        finally:
-            self._bound = None
-
-    def _queues(self) -> Collection[list[AnyLane]]:
-        """Return the lanes that run one after the other, every other by itself."""
-        queues: dict[str, list[AnyLane]] = {}
-        for lane in self.lanes:
-            queues.setdefault(f"alone {lane.name}" if lane.turn is None else f"turn {lane.turn}", []).append(
-                lane
-            )
-        return queues.values()
-
-    def pass_deadline(self, *, drain_s: float) -> None:
-        """Stop because there is no more time."""
-        self.overdue = not self.stopped
-        self.stop(drain_s=drain_s)
-
-    def stop(self, *, drain_s: float) -> None:
-        """Admit nothing more and give what is in flight `drain_s` seconds to end; 0 gives it up now."""
-        self.stopped = True
-        for lane in self.lanes:
-            lane.stop()
-        if self._bound is not None and not self._bound.expired():
-            self._bound.reschedule(asyncio.get_running_loop().time() + drain_s)
-
-    async def _one_by_one(self, lanes: Sequence[AnyLane]) -> None:
-        for lane in lanes:
-            await lane.run()
-            self.going = [other for other in self.going if other is not lane]

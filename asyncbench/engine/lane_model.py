@@ -17,6 +17,8 @@ from asyncbench.engine.money import Money
 from asyncbench.engine.probation import Probation
 from asyncbench.engine.token_estimates import TokenEstimates
 from asyncbench.engine.trial_queue import TrialQueue
+from asyncbench.engine.turn import Turn
+from asyncbench.errors import LostCallError
 
 
 class LaneModel:
@@ -53,6 +55,15 @@ class LaneModel:
     def exhausted(self) -> bool:
         """Whether there is, and will be, nothing more to take."""
         return (self.queue.dry or self.counters.over) and not self.queue.turns
+
+    def lose(self, turn: Turn, lost: LostCallError) -> None:
+        """Write down that nobody knows how a call ended. Its trial is next, unless all its calls are lost.
+
+        Such a one is left to another run: it may be what its process dies of.
+        """
+        self.attempts.lose(turn, lost)
+        if turn.tries < self.asker.model.retry.attempts:
+            self.queue.put_back(turn)
 
     def news(self) -> Iterator[str]:
         """Return what a person should hear, each once."""

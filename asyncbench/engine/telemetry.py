@@ -3,7 +3,7 @@
 import asyncio
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -149,12 +149,13 @@ class LoopLag:
         self.now_s = 0.0  # the last reading
         self.mean_s = 0.0  # of the last readings
         self.told = False  # whether a person heard that it holds the run back
+        self.others: Callable[[], Sequence[float]] = tuple  # how late the loops of workers are on average
         self._worst: list[tuple[float, float]] = []  # (when, reading), each worse than all after it
 
     @property
     def late(self) -> bool:
-        """Whether the loop has more to do than it can, and has had for some time."""
-        return self.mean_s > self.LATE_S
+        """Whether the loop has more to do than it can, and has had for some time; or those of all workers."""
+        return max(self.mean_s, min(self.others(), default=0.0)) > self.LATE_S
 
     def worst_since(self, at_s: float) -> float:
         """Return the worst reading since `at_s`, on the loop's clock; 0 where there was none."""

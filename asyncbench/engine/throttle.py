@@ -159,6 +159,10 @@ class Throttle:
         self._wait_s = min(rarest_s, self._wait_s * 2)
         self._await_scout(at_s, wait_s)
 
+    def lose_scout(self, at_s: float) -> None:
+        """Take in that nobody knows how a scout fared: another one leaves at once."""
+        self.scouting, self.scout_s = False, at_s
+
     def _await_scout(self, at_s: float, told_s: float | None) -> None:
         rarest_s = RAREST_OF_LONG_S if (told_s or 0.0) > 3600 else RAREST_SCOUT_S
         self.as_told = told_s is not None

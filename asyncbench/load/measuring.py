@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any, Final
 
 from asyncbench.config import Slo
-from asyncbench.engine import LOST, Counters, Turn, always_valid_interval
+from asyncbench.engine import LOST, Counters, LoopLag, Turn, always_valid_interval
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.load.arrivals import POISSON, dispersion_p, ks_p
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep, slo_of
@@ -177,8 +177,8 @@ class Measuring:
         """Why no call reached the server; None: one did, or nobody knows."""
         return None if self._reached else self._unreached
 
-    async def watch(self, counters: Counters, give_up: Callable[[], None]) -> None:
-        """Look at calls in flight and at how late our own event loop is, until cancelled.
+    async def watch(self, counters: Counters, lag: LoopLag, give_up: Callable[[], None]) -> None:
+        """Look at calls in flight and at how late our own event loops are, until cancelled.
 
         Call `give_up` as soon as the step need not be finished.
         """
@@ -186,7 +186,8 @@ class Measuring:
         while True:
             at_s = loop.time() + SAMPLE_S
             await asyncio.sleep(SAMPLE_S)
-            self.look(loop.time(), counters.in_flight, lag_s=loop.time() - at_s)
+            own_s = loop.time() - at_s
+            self.look(loop.time(), counters.in_flight, lag_s=max([own_s, *lag.others()]))
             if self.misses:
                 give_up()
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from asyncbench.config import Load
 from asyncbench.engine import INTERRUPTED, LOST, Asker, LaneModel, StepCounts, Turn
-from asyncbench.errors import ErrorKind, ProviderError, UnwrittenError
+from asyncbench.errors import ErrorKind, LostCallError, ProviderError, UnwrittenError
 from asyncbench.load.measuring import UNFINISHED, CallOfStep, Measuring
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, LoadStep, Steps, step_text
 from asyncbench.records import Reply, StepResult, Trial
@@ -140,7 +140,9 @@ class LoadLane:
                 self.interrupted = False
                 measuring.begin(self._now_s())
                 self._step = model.counters.step = self._counts(step, measuring)
-                beside.append(tasks.create_task(measuring.watch(model.counters, self._end_sending)))
+                beside.append(
+                    tasks.create_task(measuring.watch(model.counters, model.asker.lag, self._end_sending))
+                )
                 sending = self._call_in_turn if due is None else self._send
                 self._sending = tasks.create_task(sending(due or (), measuring, tasks))
                 await asyncio.wait({self._sending})
@@ -304,6 +306,9 @@ class LoadLane:
                 status, said = (UNFINISHED, NOT_WAITED) if self._giving_up else (LOST, INTERRUPTED)
                 measuring.ended(call, attempts.end(turn, None, status=status, said=said), self._now_s())
                 raise
+            except LostCallError as lost:
+                measuring.ended(call, attempts.lose(turn, lost), self._now_s())
+                return None
             except Exception as error:  # whatever it is, it is about one reply: the others go on
                 ended = attempts.failure(turn, error)
             attempt = attempts.end(turn, ended)

@@ -23,6 +23,10 @@ from asyncbench.providers.endpoints import (
     known_endpoints as known_endpoints,
     usable_endpoints as usable_endpoints,
 )
+from asyncbench.providers.garbage import (
+    collect_rarely as collect_rarely,
+    rare_garbage_collection as rare_garbage_collection,
+)
 from asyncbench.providers.known_models import is_moving_alias as is_moving_alias, same_model as same_model
 from asyncbench.providers.listing import (
     endpoint_lines as endpoint_lines,
@@ -58,11 +62,13 @@ from asyncbench.providers.prices import (
 from asyncbench.providers.provider import (
     PROVIDERS as PROVIDERS,
     Provider as Provider,
+    makes_own_calls as makes_own_calls,
     open_batches as open_batches,
     open_provider as open_provider,
     wire_of as wire_of,
 )
 from asyncbench.providers.secrets import (
+    SHORTEST_SECRET as SHORTEST_SECRET,
     looks_secret as looks_secret,
     without_pasted_key as without_pasted_key,
     without_secret as without_secret,

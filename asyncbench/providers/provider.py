@@ -69,6 +69,11 @@ WIRES: Final[Mapping[str, Callable[[Quirks], Wire]]] = {
 }
 
 
+def makes_own_calls(model: Model) -> bool:
+    """Whether code that a package adds makes the calls of a model."""
+    return known_endpoints()[model.provider].via not in PROVIDERS
+
+
 def wire_of(model: Model) -> Wire:
     """Return the wire format that a model is asked in, with the ways of its endpoint."""
     return WIRES[model.api](known_endpoints()[model.provider].quirks)

@@ -9,7 +9,7 @@ from functools import partial
 
 from asyncbench.engine import Asker, Counters, Counting, LoopLag
 from asyncbench.prompting import characters, request_for
-from asyncbench.providers import longest_reply_of, open_provider, rates_of
+from asyncbench.providers import longest_reply_of, makes_own_calls, open_provider, rates_of
 from asyncbench.records import History, Model, Trial
 from asyncbench.run.state import RunState
 from asyncbench.store import KnownCosts
@@ -24,7 +24,8 @@ def asker_of(
     run: RunState, model: Model, *, simulator_url: str | None, lag: LoopLag, stack: AsyncExitStack
 ) -> Asker:
     """Return the asker of a model; `stack` closes its connections."""
-    provider = open_provider(model, key=run.keys[model.alias], simulator_url=simulator_url)
+    opening = open_provider if run.workers is None or makes_own_calls(model) else run.workers.provider
+    provider = opening(model, key=run.keys[model.alias], simulator_url=simulator_url)
     stack.push_async_callback(provider.aclose)
     tell_fault = partial(run.faults.note, model.alias)
     before = run.costs_before.get(model.alias, NO_COSTS)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import gc
+import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -15,19 +15,20 @@ from asyncbench.control import controlled
 from asyncbench.engine import Asker, Counters, LoopLag, Scheduler
 from asyncbench.errors import StoreError
 from asyncbench.files import discard, input_path
+from asyncbench.fleet import Workers, without_keys
+from asyncbench.providers import rare_garbage_collection
 from asyncbench.records import Model
 from asyncbench.run.batch_news import BatchNews
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, lanes_of
+from asyncbench.run.measuring import secret_variables
+from asyncbench.run.progress import WatchedScreen
 from asyncbench.run.serving import start_servers, watch
 from asyncbench.run.state import RunState
 from asyncbench.run.steering import Steering
 from asyncbench.servers import StartedServer
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
-YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
-OBJECTS_OF_A_CALL = 200  # each call that may be in flight: through an SDK it holds about 140
-MANY_CALLS = 10_000  # beyond which the threshold no longer grows
 SIMULATED: Final = "simulated"  # beside the batches of a run: those of the simulators that it starts
 
 
@@ -58,6 +59,12 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
         stack.callback(run.batches.close)
         simulators = await asyncio.to_thread(_simulators, run, stack)
         servers = await start_servers(run, stack)
+        if count := run.workers_wanted:
+            named = secret_variables(run.sweep)
+            environment = without_keys(os.environ, keys=run.keys.values(), named=named)
+            workers = Workers(count, run.models, environment, say=run.screen.say)
+            run.workers = await stack.enter_async_context(workers.running())
+            lag.others = workers.lateness
 
         def url_of(model: Model) -> str | None:
             started = simulators.get(model.replay)
@@ -75,6 +82,14 @@ async def drive(run: RunState, driven: Driven) -> None:
         scheduler.stop(drain_s=DRAIN_S)
         screen.say(f"{error} Stopping: waiting up to {DRAIN_S:.0f} s for calls in flight.")
 
+    def stop_for_workers(why: str) -> None:
+        if scheduler.stopped:
+            screen.say(f"{why}.")
+            return
+        run.workers_failed = True
+        scheduler.stop(drain_s=DRAIN_S)
+        screen.say(f"{why}. Stopping: waiting up to {DRAIN_S:.0f} s for calls in flight.")
+
     def interrupt() -> None:
         if scheduler.stopped:
             scheduler.stop(drain_s=0)
@@ -84,8 +99,13 @@ async def drive(run: RunState, driven: Driven) -> None:
             screen.say(f"Stopping{_in_flight(driven)}. {_staying(driven)}Press Ctrl-C again to leave now.")
 
     run.salvage.stop = stop_for_the_disk
+    if run.workers is not None:
+        run.workers.give_up = stop_for_workers
+        await run.workers.ready()
+    if isinstance(screen, WatchedScreen):
+        screen.count_workers = run.worker_counts
     news = BatchNews(run, driven.counters)
-    calls = min(MANY_CALLS, sum(model.limits.most_in_flight for model in run.models))
+    calls = sum(model.limits.most_in_flight for model in run.models)
     async with asyncio.TaskGroup() as beside:
         tasks = [
             beside.create_task(run.salvage.tend(), name="store"),
@@ -94,7 +114,7 @@ async def drive(run: RunState, driven: Driven) -> None:
         ]
         for server in driven.servers:
             tasks.append(beside.create_task(watch(run, server, scheduler.lanes), name="server"))
-        with _deadline(run, scheduler), on_interrupt(interrupt), _rare_garbage_collection(calls):
+        with _deadline(run, scheduler), on_interrupt(interrupt), rare_garbage_collection(calls):
             async with _steered(run, scheduler):
                 await scheduler.run()
         for task in tasks:
@@ -143,24 +163,6 @@ def _deadline(run: RunState, scheduler: Scheduler) -> Iterator[None]:
         yield
     finally:
         alarm.cancel()
-
-
-@contextlib.contextmanager
-def _rare_garbage_collection(calls: int) -> Iterator[None]:
-    """Keep the cyclic collector from walking through the SDKs' million objects again and again.
-
-    Calls leave few cycles behind, but they allocate a lot, and each collection held up every request in
-    flight: a quarter of the CPU of a call, and half a second at a time with 5,000 in flight. What is alive
-    now is set aside; what `calls` in flight hold is not taken for garbage; the young are still collected.
-    """
-    threshold = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS + OBJECTS_OF_A_CALL * calls, *threshold[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*threshold)
-        gc.unfreeze()
 
 
 def _simulators(

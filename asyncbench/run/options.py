@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asyncbench.batches import BatchClock
-from asyncbench.config import Sweep
+from asyncbench.config import Sweep, WorkersWanted
 from asyncbench.records import Outcome
 from asyncbench.store import SWEEP_FILE
 
@@ -28,6 +28,7 @@ class RunOptions:
     detach: bool = False  # leaves batches as soon as they are sent
     resubmit: Collection[str] = ()  # keys of parts of batches that are in doubt
     ends: bool = False  # cancels open batches, and asks nothing
+    workers: WorkersWanted | None = None  # processes that make the calls; None: as the sweep says
     load: Sequence[str] | None = None  # the options of a load, as typed; None: it is no load
     clock: BatchClock | None = None  # of batches; None: this computer's
     typed: bool = False  # on the command line: messages name the options as they were typed
@@ -41,6 +42,11 @@ class RunOptions:
     def mode_name(self) -> str:
         """What a person set the mode with."""
         return "--mode" if self.typed else "mode"
+
+    @property
+    def workers_name(self) -> str:
+        """What a person set the number of workers with."""
+        return "--workers" if self.typed else "workers"
 
     @property
     def may_raise_budget(self) -> bool:
@@ -62,6 +68,7 @@ class RunOptions:
             "--max-tokens": self.max_tokens,
             "--reuse": self.reuse,
             "--ignore": ",".join(self.ignore),
+            "--workers": None if self.workers is None else str(self.workers),  # 0 is a number, too
         }
         words = [word for name, value in said.items() if value for word in (name, str(value))]
         file = sweep.out / SWEEP_FILE if sweep.file is None else sweep.file

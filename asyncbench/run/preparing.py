@@ -13,13 +13,21 @@ from typing import Final
 import yaml
 
 from asyncbench.batches import BatchLedger, Step, ask_abandoned, hold_again, left_open, trials_out
-from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget, with_mode
+from asyncbench.config import (
+    AnySweep,
+    as_mapping,
+    load_sweep,
+    seconds_left,
+    with_budget,
+    with_mode,
+    with_workers,
+)
 from asyncbench.errors import ConfigError
 from asyncbench.load import refuse_beyond_limits
 from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
 from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.faults import Faults
-from asyncbench.run.forecasts import switches_of, write_forecast
+from asyncbench.run.forecasts import switches_of, tell_of_workers, write_forecast
 from asyncbench.run.interrupts import death_in
 from asyncbench.run.loading import as_loaded, cautions_of_load, load_of
 from asyncbench.run.notify import notifier_of
@@ -82,6 +90,7 @@ async def open_run(
     name = options.budget_name
     sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run", given_as=name)
     sweep = with_mode(sweep, options.mode, models=options.models, given_as=options.mode_name)
+    sweep = with_workers(sweep, options.workers, given_as=options.workers_name)
     load = load_of(sweep, wanted=options.load is not None)
     models = as_loaded(in_their_modes(sweep, chosen_models(sweep, options.models)), load)
     if options.pilot is not None:
@@ -145,6 +154,7 @@ async def prepare(run: RunState) -> None:
         return
     for cap in run.caps:
         cap.typed = options.budget_name
+    await asyncio.to_thread(tell_of_workers, run)
     await asyncio.to_thread(_describe, run)
     if options.pilot is None and options.load is None and store.finished:
         await asyncio.to_thread(write_forecast, run)  # as it was known before this run
@@ -165,8 +175,7 @@ def _look_up_trials(run: RunState) -> None:
     elif options.pilot is None and options.load is None and store.finished:
         known = {"finished": store.finished, "failed": store.failed}
         run.closed = closed_trials(run.sweep, run.models, run.sets, limit=options.limit, **known)
-    done = sum(closed.done for closed in run.closed.values())
-    if done < sum(map(run.planned, run.models)) or not run.closed:
+    if not run.is_complete:
         _ = store.histories  # so that no call waits for them
 
 

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from asyncbench.batches import BatchLedger, LeftOpen, Switch
-from asyncbench.config import Sweep
+from asyncbench.config import Sweep, workers_here
 from asyncbench.engine import Cap, Ledger
+from asyncbench.fleet import WorkerCounts, Workers
 from asyncbench.problems import ProblemSet
-from asyncbench.records import Model
+from asyncbench.providers import makes_own_calls
+from asyncbench.records import BATCH, REALTIME, Model
 from asyncbench.run.faults import Faults
 from asyncbench.run.interrupts import Death
 from asyncbench.run.notify import Notifier
@@ -16,7 +18,7 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Screen
 from asyncbench.run.refusals import Refusals
 from asyncbench.store import KnownCosts, Salvage, Store
-from asyncbench.sweeps import AskedSet, Before, Closed, Needed, Room, planned
+from asyncbench.sweeps import AskedSet, Before, Closed, Needed, Room, has_mode_auto, planned
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class RunState:
     closed: Mapping[str, Closed] = field(default_factory=dict)  # by alias; empty: each trial is looked at
     before: Before | None = None  # None: no rule stops a cell
     grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of all models: graders of one's own
+    workers: Workers | None = None  # None: this process makes the calls
+    workers_failed: bool = False  # they died again and again
     needed: dict[str, Needed] = field(default_factory=dict)  # by alias; empty: likewise
 
     @property
@@ -54,11 +58,33 @@ class RunState:
         """What holds the budget."""
         return () if self.ledger is None else self.ledger.caps
 
+    def worker_counts(self) -> Sequence[WorkerCounts]:
+        """Return how each worker stands; empty: this process makes the calls."""
+        return () if self.workers is None else self.workers.counts()
+
     @property
     def own_graders(self) -> Mapping[str, str]:
         """The digests of the graders that are somebody's own functions, by name."""
         opened = self.opened.values()
         return {name: digest for problems in opened for name, digest in problems.own_graders.items()}
+
+    @property
+    def workers_wanted(self) -> int:
+        """How many processes are to make the calls; 0: this one, as where no call is for others."""
+        if self.options.ends or self.is_complete or not any(map(self._is_for_workers, self.models)):
+            return 0
+        return workers_here(self.sweep.workers)
+
+    def _is_for_workers(self, model: Model) -> bool:
+        """Whether workers can make calls of a model: those that batches leave, but none of a package."""
+        batched = model.mode == BATCH and not has_mode_auto(self.sweep, model.alias)
+        return not makes_own_calls(model) and (not batched or self.sweep.batch.fallback == REALTIME)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether earlier runs closed every trial, as far as anybody looked."""
+        done = sum(closed.done for closed in self.closed.values())
+        return bool(self.closed) and done >= sum(map(self.planned, self.models))
 
     def planned(self, model: Model) -> int:
         """Return how many trials this run is to ask of a model, those that are finished too."""

@@ -31,7 +31,7 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         sweep=run.sweep.name,
         out=run.sweep.out,
         models=driven.counters,
-        causes=_causes(run, driven) if options.load is None else _causes_of_load(driven),
+        causes=_causes(run, driven) if options.load is None else _causes_of_load(run, driven),
         steps=None if options.load is None else [step for lane in loads for step in lane.results],
         found={lane.name: lane.found() for lane in loads if lane.found is not None},
         seconds=time.monotonic() - run.started_s,
@@ -64,14 +64,14 @@ def _limit_text(run: RunState, *, reached: bool) -> str | None:
     return f"{typed.format(limit)} {said}; run again without {without} for the rest"
 
 
-def _causes_of_load(driven: Driven) -> frozenset[Exit]:
+def _causes_of_load(run: RunState, driven: Driven) -> frozenset[Exit]:
     """Return why a load ended before all its steps were measured."""
     scheduler = driven.scheduler
     left = [lane for lane in loads_in(scheduler.lanes) if not lane.complete]
     causes = {Exit.UNFINISHED} if left else set[Exit]()
     if scheduler.overdue and left:
         causes.add(Exit.DEADLINE)
-    elif scheduler.stopped and not scheduler.overdue:
+    elif scheduler.stopped and not scheduler.overdue and not run.workers_failed:
         causes.add(Exit.INTERRUPTED)
     if any(asker.counters.budget_stopped for lane in left for asker in lane.askers):
         causes.add(Exit.BUDGET)
@@ -85,7 +85,7 @@ def _causes(run: RunState, driven: Driven) -> frozenset[Exit]:
     if scheduler.overdue:
         if any(counters.open for counters in models):
             causes.add(Exit.DEADLINE)
-    elif scheduler.stopped:
+    elif scheduler.stopped and not run.workers_failed:
         causes.add(Exit.INTERRUPTED)
     if any(counters.budget_stopped and counters.open for counters in models):
         causes.add(Exit.BUDGET)

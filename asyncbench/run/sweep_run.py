@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from asyncbench.config import AnySweep, Place, load_sweep, with_load
+from asyncbench.config import AnySweep, Place, WorkersWanted, load_sweep, with_load
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Outcome
 from asyncbench.run.driving import drivable, drive
@@ -31,6 +31,7 @@ async def run_sweep(
     ignore: Collection[str] = (),
     accept_loss: bool = False,
     resubmit: Collection[str] = (),
+    workers: WorkersWanted | None = None,
     env: Mapping[str, str] | None = None,
     progress: bool | None = None,
     screen: Screen | None = None,
@@ -41,16 +42,14 @@ async def run_sweep(
 
     Args:
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
-        limit: ask each model at most this many problems. [all]
-        pilot: ask only this many problems of each task and length, once each: enough for `plan` to forecast.
+        limit, pilot: ask each model at most so many problems [all], or so many of each task and length, once.
         models, mode: the aliases of the models to ask [all], and how, as a sweep file says it [its own].
         detach: return as soon as all batches are sent that can be; the next run collects them.
         budget_usd: the most that all calls of the folder may cost, USD, earlier runs too. [the sweep's own]
         retry, max_tokens: ask trials with these outcomes again; those that were `truncated` with this limit.
-        reuse: another results folder. Its complete answers to the same trials are copied instead of asked.
-        ignore: `max_tokens`: with `reuse`, also copy answers of another `max_tokens`, but no longer ones.
-        accept_loss: ask again what is missing or damaged in the folder. What it cost still counts.
-        resubmit: keys of parts in doubt. Those of which no batch is found are sent again, perhaps paid twice.
+        reuse, ignore: another folder, to copy complete answers of; `max_tokens`: also those of another limit.
+        accept_loss, resubmit: ask again what the folder lost; parts in doubt, by key: they may be paid twice.
+        workers: how many processes make the calls. `auto`: one fewer than there are cores. [the sweep's own]
         env: where API keys are looked up, by variable name. [this process's environment]
         progress, screen: whether to show how far it is [on a terminal, in a notebook], or your own way to.
 
@@ -74,6 +73,7 @@ async def run_sweep(
         ignore=ignore,
         accept_loss=accept_loss,
         resubmit=resubmit,
+        workers=workers,
     )
     return await run_as_told(sweep, options, env=env, screen=screen or screen_for(progress))
 
@@ -84,6 +84,7 @@ async def run_load(
     load: Mapping[str, object] | None = None,
     models: Sequence[str] | None = None,
     budget_usd: float | None = None,
+    workers: WorkersWanted | None = None,
     env: Mapping[str, str] | None = None,
     progress: bool | None = None,
     screen: Screen | None = None,
@@ -99,6 +100,7 @@ async def run_load(
         load: keys of `load`, instead of those in the sweep.
         models: the aliases of the models to load. [all]
         budget_usd: the most that all calls of the folder may cost, USD, earlier runs too. [the sweep's own]
+        workers: how many processes make the calls. `auto`: one fewer than there are cores. [the sweep's own]
         env: where API keys are looked up, by variable name. [this process's environment]
         progress: whether to show how far it is. [on a terminal and in a notebook]
         screen: an object of your own that shows the progress instead.
@@ -111,7 +113,7 @@ async def run_load(
         StoreError: Results cannot be written. What was written stays.
     """
     loaded = with_load(sweep, load, place=Place(source="load")) if load else load_sweep(sweep)
-    options = RunOptions(models=models, budget_usd=budget_usd, load=())
+    options = RunOptions(models=models, budget_usd=budget_usd, workers=workers, load=())
     return await run_as_told(loaded, options, env=env, screen=screen or screen_for(progress))
 
 

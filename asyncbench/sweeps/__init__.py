@@ -71,6 +71,7 @@ from asyncbench.sweeps.trials import (
     asked_by_model as asked_by_model,
     asked_once as asked_once,
     cell_of as cell_of,
+    open_trials as open_trials,
     places_of as places_of,
     planned as planned,
     planned_tasks as planned_tasks,

@@ -14,7 +14,7 @@ from asyncbench.prompting import TrialIds
 from asyncbench.records import Condition, Model, Problem, Trial
 from asyncbench.store import IdSet
 from asyncbench.suites import SUITES
-from asyncbench.sweeps.trial_columns import ROWS, AskedSet, Closed, Slot
+from asyncbench.sweeps.trial_columns import ROWS, AskedSet, Closed, Slot, closed_trials
 
 ROWS_AT_ONCE = 1024  # of a problem set in memory
 
@@ -110,6 +110,22 @@ def planned(
     repeats = sweep.repeats if per_cell is None else 1
     first = Counter(place.batch.suites[place.row] for place in _chosen(sets, limit, per_cell, None, 0))
     return repeats * sum(len(conditions_of(sweep, alias, suite)) * count for suite, count in first.items())
+
+
+def open_trials(
+    sweep: Sweep,
+    models: Sequence[Model],
+    sets: Mapping[str, Sequence[AskedSet]],
+    *,
+    limit: int | None,
+    closed: IdSet,
+) -> dict[str, int]:
+    """Return how many trials of each model are not among the `closed`, by alias; see `closed_trials`."""
+    left = {model.alias: planned(sweep, model.alias, sets[model.alias], limit=limit) for model in models}
+    if not closed:
+        return left
+    found = closed_trials(sweep, models, sets, limit=limit, finished=closed, failed=IdSet.of(()))
+    return {alias: count - found[alias].done for alias, count in left.items()}
 
 
 def trials_of(

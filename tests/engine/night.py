@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from asyncbench.engine.asker import Asker
-from asyncbench.engine.lane import Lane, Scheduler
+from asyncbench.engine.lane import Lane
+from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import UnwrittenError

@@ -14,7 +14,7 @@ from asyncbench.engine.limits import Amounts
 from asyncbench.engine.probation import FEW
 from asyncbench.engine.token_estimates import TokenEstimates
 from asyncbench.engine.turn import Turn
-from asyncbench.errors import ErrorKind, ProviderError, StoreError, UnwrittenError
+from asyncbench.errors import ErrorKind, LostCallError, ProviderError, StoreError, UnwrittenError
 from asyncbench.records import (
     Attempt,
     Ended,
@@ -91,6 +91,44 @@ def test_what_an_adapter_stumbles_over_is_a_bad_reply_of_its_call(fault):
     bad = [ended.attempt for ended in kept.of(Ended) if ended.attempt.status != "ok"]
     assert [(one.trial_id, one.status, one.cost_usd) for one in bad] == [("t3", "bad_reply", None)]
     assert [type(error) for error in told] == [fault]
+
+
+def test_a_call_that_is_lost_with_its_worker_is_made_again_at_once_and_stays_charged():
+    desk = Desk(latency_s=1.0, q0=[LostCallError("worker 2 died", "2")])
+    night = night_of(desk, fresh(1))
+    lost, answered = (ended.attempt for ended in night.of(Ended))
+    assert (lost.status, lost.worker, lost.cost_usd, lost.error) == ("lost", "2", None, "worker 2 died")
+    assert (answered.status, answered.attempt) == ("ok", 2)
+    assert night.results["t0"].cost_usd is None
+    assert night.seconds == about(2.0)
+
+
+def test_a_call_that_no_worker_got_is_known_to_cost_nothing():
+    night = night_of(Desk(q0=[LostCallError("worker 2 is gone", "2", sent=False)]), fresh(1))
+    unsent, answered = (ended.attempt for ended in night.of(Ended))
+    assert (unsent.status, unsent.cost_usd, answered.status) == ("unreachable", 0.0, "ok")
+    assert night.results["t0"].cost_usd == answered.cost_usd
+
+
+def test_a_trial_whose_calls_are_all_lost_is_left_to_another_run():
+    model = replace(MODEL, retry=RetryPolicy(attempts=3))
+    desk = Desk(q3=[LostCallError("worker 1 died", "1") for _ in range(9)])
+    night = night_of(desk, fresh(10, model), model)
+    assert set(night.results) == {f"t{i}" for i in range(10)} - {"t3"}
+    assert [ended.attempt.status for ended in night.of(Ended) if ended.attempt.trial_id == "t3"] == [
+        "lost"
+    ] * 3
+
+
+def test_a_test_call_that_is_lost_is_followed_by_another_at_once():
+    """A lane that waits after refusals sends one call to see whether they are over."""
+    refused = {f"q{i}": fails(ErrorKind.RATE_LIMITED, retry_after_s=60) for i in range(10)}
+    night = night_of(Desk(**refused, q10=[LostCallError("worker 1 died", "1")]), fresh(20))
+    calls = [ended.attempt for ended in night.of(Ended)]
+    assert [call.status for call in calls][:12] == ["rate_limited"] * 10 + ["lost", "ok"]
+    assert calls[10].started_at - calls[9].started_at > 60
+    assert calls[11].started_at - calls[10].started_at == about(1.0)
+    assert len(night.results) == 20
 
 
 def test_what_asyncbench_itself_cannot_do_still_ends_the_night():

@@ -1,0 +1,74 @@
+"""A sweep with another budget, mode or number of workers than its file says: as a command line gives them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from asyncbench.config.entry import Dollars, Mode
+from asyncbench.config.place import quoted
+from asyncbench.config.sweep import Sweep
+from asyncbench.config.workers import WorkersWanted, workers_given
+from asyncbench.errors import ConfigError
+from asyncbench.providers import batch_complaint, known_endpoints
+
+_DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
+
+
+def with_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str = "budget_usd") -> Sweep:
+    """Return a sweep that may cost this much, USD, instead of its own `budget_usd`; None: its own.
+
+    Caps of its models and providers stay. `given_as` is what messages call the budget, such as `--budget`.
+
+    Raises:
+        ConfigError: it is not what a sweep file may hold.
+    """
+    if usd is None:
+        return sweep
+    try:
+        return replace(sweep, budget_usd=_DOLLARS.validate_python(usd), budget_name=given_as)
+    except ValidationError:
+        raise ConfigError(
+            f"{place}: {given_as} {usd!r} is not a number of dollars above 0. Give one, such as 5"
+        ) from None
+
+
+def with_mode(
+    sweep: Sweep, mode: str | None, *, models: Sequence[str] | None = None, given_as: str = "mode"
+) -> Sweep:
+    """Return a sweep whose models are asked in this mode, whatever their own; None: in their own.
+
+    Args:
+        sweep: the sweep.
+        mode: as a sweep file says it.
+        models: the aliases of those models. [all]
+        given_as: what messages call the mode, such as `--mode`.
+
+    Raises:
+        ConfigError: it is no mode, or a model cannot be asked like this.
+    """
+    if mode is None:
+        return sweep
+    if mode not in get_args(Mode):
+        raise ConfigError(f"{given_as} {quoted(mode)}: unknown mode. Known: {', '.join(get_args(Mode))}")
+    asked = [
+        replace(model, mode=mode) if model.alias in (models or (model.alias,)) else model
+        for model in sweep.models
+    ]
+    for model in asked:
+        if fault := batch_complaint(model, known_endpoints()[model.provider]):
+            raise ConfigError(
+                f"{given_as} {mode}: {fault}. {given_as} is for all models that are asked: leave this one "
+                "out with --models, or set the `mode` of each model in the sweep instead"
+            )
+    return replace(sweep, models=tuple(asked))
+
+
+def with_workers(sweep: Sweep, workers: WorkersWanted | None, *, given_as: str = "workers") -> Sweep:
+    """Return a sweep whose calls so many processes make, whatever it says itself; None: as it says.
+
+    Raises:
+        ConfigError: it is not what a sweep file may hold. `given_as` is its name, such as `--workers`.
+    """
+    return sweep if workers is None else replace(sweep, workers=workers_given(workers, given_as=given_as))
