@@ -10,12 +10,13 @@ from lines above its own:
 from asyncbench.control.asking import (
     KINDS as KINDS,
     Controlled as Controlled,
+    RunStanding as RunStanding,
     checked_limits as checked_limits,
-    lanes_of_run as lanes_of_run,
     limits_typed as limits_typed,
     pause_run as pause_run,
     resume_run as resume_run,
     set_limits as set_limits,
+    standing_of_run as standing_of_run,
     told as told,
 )
 from asyncbench.control.place import NOTE as NOTE

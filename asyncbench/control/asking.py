@@ -37,6 +37,14 @@ class Controlled(Report):
         yield from self.notes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStanding:
+    """How a run stands that is going on."""
+
+    lanes: tuple[Mapping[str, object], ...] = ()
+    workers: tuple[Mapping[str, object], ...] = ()  # none where the run makes its calls itself
+
+
 async def pause_run(folder: Path | str) -> Controlled:
     """Pause the run in a results folder: it sends nothing new until it is resumed.
 
@@ -133,18 +141,19 @@ def told(folder: Path, request: Mapping[str, object]) -> Controlled:
     )
 
 
-def lanes_of_run(folder: Path) -> tuple[Mapping[str, object], ...]:
-    """Return how each lane of the run in a folder stands; nothing where there is none, or nobody may know.
+def standing_of_run(folder: Path) -> RunStanding:
+    """Return how the run in a folder stands; nothing where there is none, or nobody may know.
 
     Nothing, too, where this is the process that runs it: its event loop may be waiting for us.
     """
     try:
         note = SocketNote.read(folder)
         if note is None or note.pid == os.getpid():
-            return ()
-        return tuple(_talk(note, {"do": "look"}, within_s=GLANCE_WITHIN_S).get("lanes", ()))
+            return RunStanding()
+        reply = _talk(note, {"do": "look"}, within_s=GLANCE_WITHIN_S)
+        return RunStanding(lanes=tuple(reply.get("lanes", ())), workers=tuple(reply.get("workers", ())))
     except (OSError, ValueError, AttributeError):
-        return ()
+        return RunStanding()
 
 
 def _asked(folder: Path, request: Mapping[str, object], *, within_s: float) -> Mapping[str, Any]:

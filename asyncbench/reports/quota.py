@@ -1,12 +1,20 @@
-"""`report --style quota`: how much of what was paid for each lane used, and what the rest was lost to."""
+"""`report --style quota`: what each lane used of its limits, what the rest was lost to, what workers did."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from asyncbench.results import BatchUse, FolderReport, batch_notes, batch_uses, note_of_simulated
-from asyncbench.shown import BOUND_BY, Sheet
+from asyncbench.results import (
+    BatchUse,
+    FolderReport,
+    WorkerUse,
+    batch_notes,
+    batch_uses,
+    note_of_simulated,
+    worker_uses,
+)
+from asyncbench.shown import BOUND_BY, MISSING, Sheet, filled
 from asyncbench.store import LIMITS, WAITS
 from asyncbench.views import BIN_OF_MINUTES, Folders, FolderViews, counted
 
@@ -29,6 +37,10 @@ WAIT_NAMES: Final = LIMIT_NAMES | {
 MEANING: Final = (
     "Used: part of the limit in force, while the lane ran. Limited by: what the lane waited for most, apart "
     "from work to do."
+)
+_WORKERS_HEAD: Final = (
+    *("worker", "calls made", "lost calls", "calls per s", "busiest minute"),
+    *("lag p50 ms", "lag p99 ms", "lag max ms"),
 )
 LEFT_OUT: Final = "They are left out here: batches have limits of their own."
 
@@ -63,17 +75,18 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReport(FolderReport):
-    """The lanes of a folder, as a whole and minute by minute."""
+    """The lanes of a folder, as a whole and minute by minute, and its workers."""
 
     lanes: tuple[LimitUse, ...]
     hours: tuple[LimitUse, ...]
     minutes: tuple[LimitUse, ...]
     batches: tuple[BatchUse, ...]
+    workers: tuple[WorkerUse, ...]
 
     def _data(self) -> dict[str, object]:
         whole = {"folder": self.folder, "simulated": self.simulated, "nothing": self._nothing}
         uses = {"lanes": map(_as_mapping, self.lanes), "minutes": map(_as_mapping, self.minutes)}
-        uses["batches"] = map(asdict, self.batches)
+        uses |= {"batches": map(asdict, self.batches), "workers": map(_worker_mapping, self.workers)}
         return whole | {name: list(found) for name, found in uses.items()}
 
     def _notes(self) -> Iterator[str]:
@@ -93,8 +106,13 @@ class QuotaReport(FolderReport):
         )
 
     def _sheets(self) -> Iterator[Sheet]:
-        if not self.lanes:
-            return
+        if self.lanes:
+            yield from self._lane_sheets()
+        if self.workers:
+            rows = list(map(_worker_row, self.workers))
+            yield filled(Sheet(title="By worker", head=_WORKERS_HEAD, rows=rows))
+
+    def _lane_sheets(self) -> Iterator[Sheet]:
         limits = [name for name in LIMITS if any(name in one.allowed for one in self.lanes)]
         causes = [name for name in WAITS if any(one.waited_s[name] for one in self.lanes)]
         yield _sheet("By lane", self.lanes, limits, causes, at=None)
@@ -150,6 +168,7 @@ def quota_of(views: FolderViews) -> QuotaReport:
     rows = views.table(_USES).to_pylist()
     return QuotaReport(
         batches=batch_uses(views),
+        workers=worker_uses(views),
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views, known=bool(views.manifest.get("simulated"))),
         lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),
@@ -214,3 +233,19 @@ def _row(one: LimitUse, limits: list[str], causes: list[str], at: str | None) ->
 
 def _part(seconds: float, whole: float) -> str:
     return f"{seconds / whole:.1%}" if whole and seconds / whole > WORTH_SHOWING else "-"
+
+
+def _worker_mapping(one: WorkerUse) -> dict[str, object]:
+    return asdict(one) | {"calls_per_s": one.calls_per_s}
+
+
+def _worker_row(one: WorkerUse) -> list[str]:
+    lags = (one.lag_p50_s, one.lag_p99_s, one.lag_max_s)
+    lags_ms = (None if lag_s is None else 1000 * lag_s for lag_s in lags)
+    measured = (one.calls_per_s, one.busiest_per_s, *lags_ms)
+    return [
+        one.worker,
+        f"{one.calls:,}",
+        f"{one.lost:,}" if one.lost else MISSING,
+        *(MISSING if number is None else f"{number:,.1f}" for number in measured),
+    ]

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from asyncbench.control import lanes_of_run
+from asyncbench.control import RunStanding, standing_of_run
 from asyncbench.engine import CellCounts
 from asyncbench.load import CLIENT_BOUND, INCOMPLETE
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.reports.batch_status import BatchesStatus, aliases_of, batches_in
 from asyncbench.results import FolderReport, held, lapsed_note, note_of_simulated
-from asyncbench.shown import Sheet, dollars, safe_note
+from asyncbench.shown import Sheet, dollars, number_of, safe_note
 from asyncbench.store import (
     QUARANTINE,
     Books,
@@ -32,6 +32,7 @@ from asyncbench.views import FolderViews
 _SHOWN_LEFTOVERS = 3
 _SHOWN_CHANGES = 5
 _LANES_HEAD = ("lane", "limited by", "limits in force", "in flight")
+_WORKERS_HEAD = ("worker", "in flight", "calls made", "calls per s", "lag ms", "deaths")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +81,8 @@ class ModelStatus:
     def cost_text(self) -> str:
         if self.cost_usd is None:
             return dollars(None)
-        unpriced = f" + {self.unpriced_attempts:,} calls of unknown cost" if self.unpriced_attempts else ""
-        return dollars(self.cost_usd) + unpriced
+        unpriced = number_of(self.unpriced_attempts, "call")
+        return dollars(self.cost_usd) + (f" + {unpriced} of unknown cost" if self.unpriced_attempts else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +139,7 @@ class Status(FolderReport):
     batches: BatchesStatus | None = None  # None: there are none
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
     lanes: tuple[Mapping[str, Any], ...] = ()  # how those of the run stand; empty: none is going that tells
+    workers: tuple[Mapping[str, Any], ...] = ()  # likewise; empty, too, where it makes its calls itself
     changes: tuple[ChangeByHand, ...] = ()  # by people, oldest first
     apart: ClassVar[str] = "\n"
 
@@ -167,6 +169,8 @@ class Status(FolderReport):
                     yield f"{one.model}: {rest:,} open trials are in no batch yet. A run sends them."
         if self.lanes:
             yield Sheet(title="", head=_LANES_HEAD, rows=list(map(_lane_row, self.lanes)))
+        if self.workers:
+            yield Sheet(title="", head=_WORKERS_HEAD, rows=list(map(_worker_row, self.workers)))
         for change in self.changes[-_SHOWN_CHANGES:]:
             yield f"changed {change.what} [{', '.join(change.lanes)}]"
         yield from self._health()
@@ -253,6 +257,7 @@ def status_of(folder: Path | str) -> Status:
     )
     latest = max(found.written_at or 0.0, batches.written_at)  # of batches nothing may be answered yet
     written_at = datetime.fromtimestamp(latest, UTC) if latest else None
+    standing = RunStanding() if files.writer is None else standing_of_run(path)
     return Status(
         sweep=str(manifest["sweep"]),
         folder=str(folder),
@@ -269,7 +274,8 @@ def status_of(folder: Path | str) -> Status:
         budget=tuple(_caps(manifest, path, batches)),
         batches=batches if batches.parts else None,
         lapsed=sum(one.skipped for one in found.models.values()) - sum(one.skipped for one in models),
-        lanes=lanes_of_run(path) if files.writer is not None else (),
+        lanes=standing.lanes,
+        workers=standing.workers,
         changes=tuple(
             ChangeByHand(what=what, lanes=tuple(dict.fromkeys(lanes)))
             for what, lanes in found.changes.items()
@@ -302,6 +308,7 @@ def joined_status(views: FolderViews, found: Sequence[Status]) -> Status:
         damaged_lines=sum(status.damaged_lines for status in found),
         models=tuple(models),
         lanes=(),
+        workers=(),
         changes=(),
     )
 
@@ -405,6 +412,12 @@ def _lane_row(lane: Mapping[str, Any]) -> tuple[str, ...]:
     limits = [f"{most:,.10g} {name}" for name, most in lane["limits"].items()]
     limits += [f"{calls:,} at once"] if (calls := lane["concurrency"]) else []
     return lane["lane"], lane["limited_by"], ", ".join(limits) or "-", f"{lane['in_flight']:,}"
+
+
+def _worker_row(worker: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = [f"{worker[name]:,}" for name in ("in_flight", "calls")]
+    measured = [f"{number:,.1f}" for number in (worker["calls_per_s"], 1000 * worker["lag_s"])]
+    return worker["name"], *counts, *measured, f"{worker['deaths']:,}"
 
 
 def _size(size: int) -> str:

@@ -3,18 +3,20 @@
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from asyncbench.engine import BatchCounts, Cap, Counters, StepCounts
+from asyncbench.fleet import WorkerCounts
 from asyncbench.records import Attempt
 from asyncbench.run.costs import cap_text, cost_text, costs_text
 from asyncbench.shown import days, duration, middle_cut, safe, whole_percent
 
 Lanes = Mapping[str, Counters]  # by alias
+CountWorkers = Callable[[], Sequence[WorkerCounts]]  # none: the run makes its calls itself
 
 WINDOW_S: Final = 10.0  # rates are those of the last ten seconds
 FEWEST_ROWS: Final = 3
@@ -63,17 +65,18 @@ class _PaceSample(NamedTuple):
 
 
 class Pace:
-    """How fast models are, and what limits them, over the last `WINDOW_S` seconds."""
+    """How fast models and workers are, and what limits models, over the last `WINDOW_S` seconds."""
 
-    def __init__(self, lanes: Lanes) -> None:
-        self._lanes = lanes
+    def __init__(self, lanes: Lanes, count_workers: CountWorkers = tuple) -> None:
+        self._lanes, self._count_workers = lanes, count_workers
         self._samples: dict[str, deque[_PaceSample]] = {alias: deque() for alias in lanes}
         self.began_s = asyncio.get_running_loop().time()
         self.sample()
 
     def sample(self) -> None:
-        """Note where every model stands."""
+        """Note where every model and every worker stands."""
         self.now_s = asyncio.get_running_loop().time()
+        self.workers = self._count_workers()
         for alias, samples in self._samples.items():
             counters = self._lanes[alias]
             closed = counters.outcomes.total() + counters.skipped
@@ -161,7 +164,7 @@ OPTIONAL: Final = 2
 
 def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Text:
     """Return how far a run is, in so many characters and at most so many lines."""
-    news = [*step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
+    news = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
     below = [*news, *map(cap_text, caps), *_changes(lanes), *_latest_failure(lanes)]
     rows = _folded(lanes, pace, height - len(below) - 5)
     if len(lanes) > 1:
@@ -193,8 +196,21 @@ def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
     ]
     more = [f"{len(lanes) - len(shown):,} more models"] if len(lanes) > len(shown) else []
     said = ", ".join(part for part, wanted in parts.items() if wanted)
-    news = [*step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
+    news = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
     return "; ".join([said, *models, *more, *news, *map(cap_text, caps)])
+
+
+def worker_lines(workers: Sequence[WorkerCounts]) -> list[str]:
+    """Return how fast workers are and how late the worst of them is, on one line; none: there are none."""
+    if not workers:
+        return []
+    calls = [worker.calls_per_s for worker in workers]
+    rates = " + ".join(map(_rate_text, calls if len(calls) <= IN_A_LINE else [sum(calls)]))
+    lag_ms = 1000 * max(worker.lag_s for worker in workers)
+    deaths = sum(worker.deaths for worker in workers)
+    died = f", {deaths:,} died" if deaths else ""
+    count = f"{len(workers):,} worker{'s' * (len(workers) > 1)}"
+    return [f"{count}: {rates} calls/s, lag {lag_ms:,.0f} ms{died}"]
 
 
 def step_lines(lanes: Lanes, now_s: float) -> list[str]:
@@ -261,13 +277,17 @@ def _row(name: str, aliases: Sequence[str], lanes: Lanes, pace: Pace, limited_by
         counters=counters,
         done=f"{counters.done + counters.skipped:,}/{counters.planned:,}",
         accuracy="-" if accuracy is None else f"{whole_percent(accuracy)} %",
-        calls=f"{calls:,.0f}" if calls >= 9.95 or not calls else f"{calls:.1f}",
+        calls=_rate_text(calls),
         limited_by=limited_by,
         refused=f"{counters.rate_limited:,}" if counters.rate_limited else "-",
         cost=cost_text(counters),
         left="" if left_s is None else duration(round(left_s)),
         in_flight=f"{counters.in_flight:,}",
     )
+
+
+def _rate_text(calls_per_s: float) -> str:
+    return f"{calls_per_s:,.0f}" if calls_per_s >= 9.95 or not calls_per_s else f"{calls_per_s:.1f}"
 
 
 def _folded(lanes: Lanes, pace: Pace, room: int) -> list[_PictureRow]:

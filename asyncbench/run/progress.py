@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from asyncbench.engine import Cap
-from asyncbench.run.picture import Lanes, Pace, picture, sentence, still_life
+from asyncbench.run.picture import CountWorkers, Lanes, Pace, picture, sentence, still_life
 
 
 class Screen(Protocol):
@@ -36,7 +36,14 @@ class Quiet:
         """Do nothing."""
 
 
-class Lines:
+class WatchedScreen:
+    """A screen that shows workers, too: a run tells it how to count them before it shows anything."""
+
+    def __init__(self) -> None:
+        self.count_workers: CountWorkers = tuple
+
+
+class Lines(WatchedScreen):
     """A plain line every ten seconds: for logs and pipes."""
 
     INTERVAL_S = 1.0
@@ -44,11 +51,12 @@ class Lines:
     SELDOM = 60  # times as long, where nothing changes while batches run
 
     def __init__(self, out: TextIO | None = None) -> None:
+        super().__init__()
         self._out = out or sys.stderr
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Print a line for all models together, now and then."""
-        pace, last, quiet = Pace(lanes), None, 0
+        pace, last, quiet = Pace(lanes, self.count_workers), None, 0
         while True:
             for _ in range(self.EVERY):
                 await asyncio.sleep(self.INTERVAL_S)
@@ -71,17 +79,18 @@ class Messages(Lines):
         """Do nothing."""
 
 
-class Terminal:
+class Terminal(WatchedScreen):
     """A table redrawn twice a second; it is gone when the run is over, and the summary follows."""
 
     INTERVAL_S = 0.5
 
     def __init__(self, console: Console | None = None) -> None:
+        super().__init__()
         self._console = console or Console(stderr=True)
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Redraw until cancelled."""
-        pace = Pace(lanes)
+        pace = Pace(lanes, self.count_workers)
 
         def drawn() -> RenderableType:
             size = self._console.size
@@ -110,7 +119,7 @@ class Notebook(Lines):
         """Redraw until cancelled."""
         from IPython.display import display
 
-        pace = Pace(lanes)
+        pace = Pace(lanes, self.count_workers)
 
         def drawn() -> dict[str, str]:
             return as_html(picture(lanes, pace, caps, width=self.WIDTH, height=self.HEIGHT), self.WIDTH)

@@ -1,7 +1,7 @@
 """What people ask of a run while it goes on: to pause, to go on, and to keep other limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ class Steering:
         self._paused_by = ""  # whom, and when; empty: it is not
 
     def answer(self, request: Talk, peer: Peer) -> Talk:
-        """Do what is asked; return what was done, and how each lane stands.
+        """Do what is asked; return what was done, and how each lane and each worker stands.
 
         Raises:
             ConfigError: it cannot be done.
@@ -41,8 +41,12 @@ class Steering:
             raise ConfigError("the run is stopping. It sends nothing new any more")
         ways = {"look": self._look, "pause": self._pause, "resume": self._resume, "set": self._set}
         notes = ways[request["do"]](request, peer)
-        lanes = [_standing(lane) for lane in self._scheduler.going]
-        return {"paused": bool(self._paused_by), "notes": list(notes), "lanes": lanes}
+        return {
+            "paused": bool(self._paused_by),
+            "notes": list(notes),
+            "lanes": [_standing(lane) for lane in self._scheduler.going],
+            "workers": [asdict(one) for one in self._run.worker_counts()],
+        }
 
     def _look(self, _request: Talk, _peer: Peer) -> Sequence[str]:
         return ()

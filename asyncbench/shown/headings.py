@@ -183,6 +183,18 @@ HEADINGS: Final[Mapping[str, str]] = {
     "refused": "calls that the server refused (429, 503 or 529)",
     "most in flight": "the most calls open at once",
     BOUND_BY: "what the lane waited for most",
+    # workers
+    "worker": "the process that made the calls",
+    "calls made": "by the worker, those that warm up a load included",
+    "calls per s": "calls a second: in a report while it worked, in `status` in the last ten seconds",
+    "lost calls": "calls without an end, for their worker died",
+    "busiest minute": "calls a second of the 60 seconds in which the worker made the most",
+    "lag ms": "how late its event loop was at worst in the last ten seconds, in milliseconds",
+    **{
+        f"lag {name} ms": f"how late its event loop was during a call, in milliseconds; {meaning}"
+        for name, meaning in (("p50", "median"), ("p99", "99 % were no later"), ("max", "the worst"))
+    },
+    "deaths": "how often its process died and another took its place",
     # load
     "step": "the rate that was asked for, with its pattern where they differ; all repeats together",
     "steps": "how often the rate was measured",

@@ -147,6 +147,29 @@ async def test_a_sweep_is_paused_lowered_raised_and_resumed_and_the_server_sees_
     assert sum(filter(None, read_lanes(out)["waited_for_resume_s"].to_pylist())) > 0.4
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+async def test_status_tells_how_each_worker_stands(server, problems, tmp_path, workers):
+    out = tmp_path / "out"
+    asked = entry(server, f"simulated/noisy-w{workers}", alias="w", concurrency=8)
+    async with Going(sweep(out, problems, asked, workers=workers)) as run:
+        await until(lambda: run.screen.one.done > 40)
+        await ab.pause_run(out)
+        await until(lambda: not run.screen.one.in_flight)
+        looked = await asyncio.to_thread(asyncbench, "status", out, "--json")
+        shown = await asyncio.to_thread(asyncbench, "status", out)
+    found = json.loads(looked.stdout)["workers"]
+    assert [one["name"] for one in found] == [str(n + 1) for n in range(workers)]
+    assert ("calls made" in shown.stdout) == bool(workers)
+    for one in found:
+        assert one["pid"] != os.getpid()
+        assert (one["in_flight"], one["deaths"]) == (0, 0)
+    if workers:
+        assert sum(one["calls"] for one in found) == run.screen.one.attempts
+        assert min(one["calls"] for one in found) > 0
+        rows = ab.read_attempts(out, ["worker"])["worker"].to_pylist()
+        assert {*rows} == {"1", "2"}
+
+
 async def test_the_commands_do_it_and_ctrl_c_drains_a_paused_run_at_once(server, problems, tmp_path):
     out = tmp_path / "out"
     wanted = sweep(out, problems, entry(server, "simulated/noisy-b", alias="b", rpm=600))

@@ -1,10 +1,12 @@
 """A heading means the same in every report: each is in one list, with its meaning."""
 
 import re
+from dataclasses import asdict, replace
 
 import pytest
 
 import asyncbench as ab
+from asyncbench.fleet import WorkerCounts
 from asyncbench.records import Outcome
 from asyncbench.reports import regrade_report
 from asyncbench.results.anatomy import UNCLASSIFIED
@@ -13,10 +15,12 @@ from tests.reports import answered
 from tests.reports.loaded import folder_of as load_of, step
 from tests.reports.paid import Call, folder_of, trials
 from tests.reports.test_cost import forecast, with_forecasts
+from tests.reports.test_quota import by_workers
 from tests.store.made import folder_of as lanes_of, minute
 
 # Headings that a folder makes: models, tasks, suites, lengths, ranges of them, causes, outcomes.
 MADE = re.compile(r"\d+(-\d+|\+)?|pass[@^]\d+|waiting: .*|add|sub|task|model|[ab]|nupa/.*|integer_addition")
+WORKER = WorkerCounts(name="1", pid=7, in_flight=3, calls=90, calls_per_s=9.0, lag_s=0.001, deaths=0)
 STYLES = (None, "standings", "heatmap", "anatomy", "cost", "quota", "providers")
 
 
@@ -33,11 +37,12 @@ def sheets(tmp_path_factory):
     night = answered.folder_of(place / "night", asked)
     paid = folder_of(place / "paid", trials(3, Call(usage=None)), trials(2, Call(cost_usd=None)))
     with_forecasts(paid, forecast(4, 1, low=0, high=9_000))
-    lanes = lanes_of(place / "lanes", minute())
+    lanes = lanes_of(place / "lanes", minute(), *by_workers(60))
     reports = [ab.report(folder, style) for folder in (night, paid, lanes) for style in STYLES]
     loaded = load_of(place / "load", step(8, [0.1] * 80), step(8, [0.2, None] * 40, round_=2, first=1000))
     reports.append(ab.report(loaded, "load"))
-    reports += [ab.compare("a", "b", night, unpaired=True), ab.status(night), regrade_report(night)]
+    going = replace(ab.status(night), workers=(asdict(WORKER),))
+    reports += [ab.compare("a", "b", night, unpaired=True), going, regrade_report(night)]
     return [part for report in reports for part in report._parts() if isinstance(part, Sheet)]
 
 

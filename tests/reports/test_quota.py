@@ -1,14 +1,30 @@
 """What became of the limits: told by lane and by minute, from the rows that the lanes left."""
 
+import asyncio
 import json
 from dataclasses import replace
 
 import pytest
 
+from asyncbench import run_sweep
 from asyncbench.reports.quota import MOST_ROWS, quota_report_on
-from tests.store.made import AT, folder_of, minute
+from tests.store.made import AT, ended, folder_of, minute, reply, trial
+from tests.sweep_files import entry, problem_set, simulator, sweep
 
 LIMITS = {"requests": 600.0, "output_tokens": 1_000.0}
+
+
+def call(n, worker, *, at_s, latency_s=1.0, status="ok", lag_s=0.001):
+    """A call that a worker made; None: the run itself."""
+    made = ended(trial(n), reply(n))
+    told = {"started_at": AT + at_s, "latency_s": latency_s, "status": status, "loop_lag_s": lag_s}
+    return replace(made, attempt=replace(made.attempt, worker=worker, **told))
+
+
+def by_workers(calls):
+    """Calls of two workers, one a second each; the last of them is lost."""
+    status = ["ok"] * (calls - 1) + ["lost"]
+    return [call(n, str(1 + n % 2), at_s=n // 2, status=status[n]) for n in range(calls)]
 
 
 def test_a_lane_tells_how_much_of_each_limit_it_used(tmp_path):
@@ -82,3 +98,60 @@ def test_what_a_change_by_hand_leaves_of_a_minute_is_no_row(tmp_path):
     assert len(report.minutes) == 2
     assert report.as_text().count("0:00:00") == 0
     assert report.as_text().count("0:01:00") == 2  # of the lane, and of its minute
+
+
+# ── workers ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_worker_tells_how_fast_it_was_while_it_worked(tmp_path):
+    overlapping = [call(n, "1", at_s=at_s, latency_s=2.0) for n, at_s in enumerate((0.0, 1.0, 1.5))]
+    later = call(3, "1", at_s=3600.0, latency_s=0.5)  # another run, or nothing to do in between
+    folder = folder_of(tmp_path / "night", *overlapping, later, call(4, None, at_s=1.0), minute())
+    (one,) = quota_report_on(folder).workers
+    # From 0 to 1.5 s, ten seconds of the pause, and half a second of the last call.
+    assert (one.worker, one.calls, one.working_s, one.calls_per_s) == ("1", 4, 12.0, pytest.approx(1 / 3))
+    assert one.busiest_per_s is None  # it worked for less than a minute
+
+
+def test_the_busiest_minute_is_any_60_seconds(tmp_path):
+    quiet = [call(n, "1", at_s=10.0 * n, latency_s=10.0) for n in range(30)]
+    busy = [call(100 + n, "1", at_s=95 + n / 5) for n in range(300)]  # over the end of a minute
+    (one,) = quota_report_on(folder_of(tmp_path / "night", *quiet, *busy)).workers
+    assert one.busiest_per_s == pytest.approx((300 + 6) / 60)
+    assert one.calls_per_s == pytest.approx(330 / 300)
+
+
+def test_the_lag_of_a_worker_is_told_in_milliseconds_and_lost_calls_where_there_are_some(tmp_path):
+    calls = [call(n, "2", at_s=n, lag_s=n / 1000) for n in range(101)]
+    folder = folder_of(tmp_path / "night", minute(), *calls, call(200, "10", at_s=0.0, status="lost"))
+    second, tenth = quota_report_on(folder).workers  # in the order of their numbers
+    assert (second.lag_p50_s, second.lag_p99_s, second.lag_max_s) == pytest.approx((0.05, 0.099, 0.1))
+    assert (second.lost, tenth.lost) == (0, 1)
+    lines = quota_report_on(folder).as_text().splitlines()
+    head = next(n for n, line in enumerate(lines) if line.startswith("worker"))
+    assert lines[head + 1].split() == ["2", "101", "-", "1.0", "1.0", "50.0", "99.0", "100.0"]
+    assert lines[head + 2].split() == ["10", "1", "1", "1.0", "-", "1.0", "1.0", "1.0"]
+    told = json.loads(quota_report_on(folder).as_json())["workers"]
+    assert [(one["worker"], one["calls_per_s"]) for one in told] == [("2", 1.0), ("10", 1.0)]
+
+
+def test_without_workers_there_is_no_word_of_them(tmp_path):
+    report = quota_report_on(folder_of(tmp_path / "night", minute(), call(1, None, at_s=0.0)))
+    assert report.workers == ()
+    assert "worker" not in report.as_markdown()
+
+
+def test_workers_of_several_folders_are_told_apart(tmp_path):
+    folders = [folder_of(tmp_path / name, minute(), call(1, "1", at_s=0.0)) for name in ("a", "b")]
+    assert [one.worker for one in quota_report_on(folders).workers] == ["1 in a", "1 in b"]
+
+
+def test_the_workers_of_a_run_made_all_of_its_calls(tmp_path):
+    problems = problem_set(tmp_path, trials=1)
+    with simulator(problems) as server:
+        wanted = sweep(tmp_path / "out", problems, entry(server, "simulated/oracle"))
+        asyncio.run(run_sweep(wanted, workers=2))
+    report = quota_report_on(tmp_path / "out")
+    assert [one.worker for one in report.workers] == ["1", "2"]
+    assert sum(one.calls for one in report.workers) == 72
+    assert "### By worker" in report.as_markdown()

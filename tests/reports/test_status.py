@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from asyncbench import run_sweep
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
+from asyncbench.fleet import WorkerCounts
 from asyncbench.reports.following import follow_status, followed
 from asyncbench.reports.status import status_of
 from asyncbench.store.folder import Store
@@ -103,6 +104,21 @@ def test_a_sweep_whose_key_is_refused_is_told_to_be_suspended(tmp_path):
         asyncio.run(run_sweep(sweep(tmp_path / "out", problems, entry(server, "simulated/noisy"))))
     (one,) = status_of(tmp_path / "out").models
     assert (one.suspended, one.done, one.open) == ("auth", 0, 72)
+
+
+def test_workers_have_a_row_each_where_there_are_some(tmp_path):
+    status = status_of(folder_of(tmp_path, *made.answered(1)))
+    assert status.workers == ()
+    assert "calls made" not in status.as_text()
+    counts = WorkerCounts(
+        name="1", pid=77, in_flight=40, calls=12_345, calls_per_s=612.34, lag_s=0.0042, deaths=1
+    )
+    status = replace(status, workers=(asdict(counts), asdict(replace(counts, name="2"))))
+    head, first, second = (line.split() for line in status.as_text().splitlines()[-4:-1])
+    assert " ".join(head) == "worker in flight calls made calls per s lag ms deaths"
+    assert first == ["1", "40", "12,345", "612.3", "4.2", "1"]
+    assert second[0] == "2"
+    assert json.loads(status.as_json())["workers"][0] == asdict(counts)
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────

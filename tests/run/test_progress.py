@@ -13,9 +13,10 @@ from rich.console import Console
 from asyncbench.engine import minutes
 from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import BatchCounts, Counters, StepCounts
+from asyncbench.fleet import WorkerCounts
 from asyncbench.records import Attempt, Outcome
 from asyncbench.run.costs import cost_text, costs_text
-from asyncbench.run.picture import LIMITED_BY, Pace, picture
+from asyncbench.run.picture import LIMITED_BY, Pace, picture, worker_lines
 from asyncbench.run.progress import Lines, Messages, Notebook, Quiet, Terminal, default_screen, screen_for
 from tests.engine.night import virtually
 
@@ -27,6 +28,11 @@ def counters(**given):
     made = Counters(**given)
     made.outcomes.update({Outcome.CORRECT: done, Outcome.WRONG: wrong})
     return made
+
+
+def worker(name, **given):
+    told = {"pid": 7, "in_flight": 3, "calls": 90, "calls_per_s": 612.4, "lag_s": 0.0016, "deaths": 0}
+    return WorkerCounts(name=name, **(told | given))
 
 
 async def shown(screen, lanes, *caps, for_s, then=lambda: None):
@@ -266,6 +272,27 @@ def test_a_load_says_its_step_and_the_time_left_of_all_steps():
     step.of = None
     *_, line = drawn({"simulated/noisy": loaded}, width=80)
     assert line.startswith("simulated/noisy: step 2 of a search, poisson 8/s #1: 80 due")
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["lines", "terminal"])
+def test_workers_are_shown_as_they_stand_now_where_there_are_some(terminal):
+    out, workers = io.StringIO(), list[WorkerCounts]()
+    screen = Terminal(Console(file=out, force_terminal=True, width=100)) if terminal else Lines(out)
+    screen.count_workers = lambda: tuple(workers)
+
+    def they_are_there():
+        assert "worker" not in out.getvalue()
+        workers.extend([worker("1"), worker("2", calls_per_s=1598.0, lag_s=0.0042)])
+
+    virtually(shown(screen, {"a": counters(planned=7)}, for_s=15, then=they_are_there))
+    assert "2 workers: 612 + 1,598 calls/s, lag 4 ms" in out.getvalue()
+
+
+def test_many_workers_are_one_short_line_too_and_the_dead_are_counted():
+    assert worker_lines([]) == []
+    assert worker_lines([worker("1", calls_per_s=0.26)]) == ["1 worker: 0.3 calls/s, lag 2 ms"]
+    many = [worker(str(n), calls_per_s=100.0, deaths=n % 2) for n in range(63)]
+    assert worker_lines(many) == ["63 workers: 6,300 calls/s, lag 2 ms, 31 died"]
 
 
 def test_a_terminal_is_left_without_the_table_when_the_run_is_over():
