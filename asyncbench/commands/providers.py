@@ -87,6 +87,10 @@ def doctor(
     parameters, and a free look at its list of batches. A server that the sweep starts (`serve`) is started
     for the calls.
 
+    Of a sweep file, doctor also measures how many calls a second one process of this computer carries, and
+    says whether `run --workers` helps: it does where the limits of the sweep allow more. That takes a few
+    seconds.
+
     The exit code is 3 if a sweep would fail. Only the kind of call that the sweep makes counts, plain or
     streamed.
     """
@@ -95,7 +99,8 @@ def doctor(
     asked = doctors.models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
     checkups = awaited(doctors.examine(asked, env=environment_of(env_file, asked)))
     noise = awaited(doctors.noise_floor()) if latency else ()
-    show(doctors.DoctorReport(models=checkups, noise=noise), as_json=as_json)
+    report = doctors.DoctorReport(models=checkups, noise=noise, capacity=doctors.capacity_for(what or []))
+    show(report, as_json=as_json)
     raise typer.Exit(0 if all(checkup.fine for checkup in checkups) else 3)
 
 

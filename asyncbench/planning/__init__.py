@@ -4,6 +4,7 @@ In: a sweep and its folder. Out: a `Plan`. If trials are finished, it is a forec
 otherwise it is a guess.
 """
 
+from asyncbench.planning.allowed_rates import workers_plan as workers_plan
 from asyncbench.planning.finished import cost_of_answers as cost_of_answers
 from asyncbench.planning.forecast_file import (
     FORECAST as FORECAST,
@@ -17,4 +18,10 @@ from asyncbench.planning.planned_load import LoadPlan as LoadPlan, load_plan as 
 from asyncbench.planning.records import Outlook as Outlook
 from asyncbench.planning.remaining_trials import sets_of as sets_of
 from asyncbench.planning.report import Plan as Plan
-from asyncbench.planning.sweep_plan import bounded_plan as bounded_plan, plan as plan, plan_of as plan_of
+from asyncbench.planning.sweep_plan import (
+    bounded_plan as bounded_plan,
+    plan as plan,
+    plan_of as plan_of,
+    sampled_plans as sampled_plans,
+)
+from asyncbench.planning.worker_figures import WorkersPlan as WorkersPlan

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from asyncbench import checkup as doctor
-from asyncbench.checkup import Checkup, DoctorReport, examine, models_from
-from asyncbench.checkup.findings import FindingState
+from asyncbench.checkup import Checkup, DoctorReport, capacity_for, examine, models_from
+from asyncbench.checkup.findings import Capacity, FindingState
 from asyncbench.checkup.judging import BatchLook, ProbeCall, of_batches, of_calls, of_settings, rate_headers
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
@@ -426,12 +426,25 @@ async def test_the_noise_floor_is_told_for_every_adapter_and_says_that_it_is_sim
     assert len(json.loads(told.as_json())["noise"]) == 3
 
 
+def test_what_workers_would_do_is_measured_for_sweeps_alone_and_its_trouble_told():
+    assert capacity_for([]) == capacity_for(["openai/gpt-4o"]) == Capacity()
+    lacking = {"name": "s", "problems": ["no-such.parquet"], "models": ["simulated/oracle"]}
+    told = capacity_for([lacking])
+    assert told.workers is None
+    assert (told.said or "").startswith("What the limits of this sweep allow is not known: ")
+    assert "no-such.parquet" in DoctorReport(models=(), capacity=told).as_text()
+
+
 def test_the_command_looks_at_a_sweep_and_ends_with_0_or_3(tmp_path):
     sweep = tmp_path / "s.yaml"
     sweep.write_text("{name: s, problems: [{suite: integer_addition}], models: [simulated/oracle]}")
     done = asyncbench("doctor", sweep, "--json")
     assert done.returncode == 0, done.stderr
-    assert [one["fine"] for one in json.loads(done.stdout)["models"]] == [True]
+    told = json.loads(done.stdout)
+    assert [one["fine"] for one in told["models"]] == [True]
+    assert told["workers"]["why"] is None  # it could be measured
+    assert told["workers"]["one_process_per_s"] > 0  # whatever it is
+    assert told["workers"]["unlimited"] == ["simulated/oracle"]
     done = asyncbench("doctor", "openai/gpt-4o")
     assert done.returncode == 3
     assert "OPENAI_API_KEY is not set" in done.stdout
