@@ -18,5 +18,9 @@ from asyncbench.fleet.capacity import (
     kinds_of as kinds_of,
 )
 from asyncbench.fleet.counts import WorkerCounts as WorkerCounts
-from asyncbench.fleet.process import python_running as python_running, without_keys as without_keys
+from asyncbench.fleet.process import (
+    PROXY as PROXY,
+    python_running as python_running,
+    without_keys as without_keys,
+)
 from asyncbench.fleet.workers import Workers as Workers

@@ -24,7 +24,7 @@ ENDS_WITHIN_S: Final = 5.0  # of its socket closed; then it is killed
 IN_VAIN: Final = 5  # processes in a row of one worker that lost more calls than they ended
 QUIET_S: Final = 3.0  # without a word: others make its calls
 BEATS: Final = 20  # that are remembered: ten seconds of them
-PROXY: Final = "PROXY"  # variables with this name hold a password, and where to connect
+PROXY: Final = "_PROXY"  # the end of variables that say where to connect, perhaps with a password
 
 
 class WorkerProcess:
@@ -235,7 +235,7 @@ class WorkerProcess:
             ended.set_result(what)
             return
         error = ProviderError(**what) if how == "error" else _fault(*what)
-        error.worker, error.loop_lag_s = self.name, lag_s  # type: ignore[attr-defined]
+        error.worker, error.loop_lag_s = self.name, lag_s  # type: ignore[attr-defined]  # of a fault, too
         ended.set_exception(error)
 
     # ── how it stands ────────────────────────────────────────────────────────────────────────
@@ -284,7 +284,7 @@ def without_keys(
     return {
         name: value
         for name, value in env.items()
-        if not (looks_secret(name) and PROXY not in name.upper())
+        if not (looks_secret(name) and not name.upper().endswith(PROXY))
         and name not in of_keys
         and not any(secret in value for secret in secrets)
     }

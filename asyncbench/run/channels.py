@@ -6,7 +6,7 @@ import shutil
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -18,7 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from asyncbench.config import ADDRESS_RULE, Notify, is_address
 from asyncbench.errors import ConfigError
-from asyncbench.providers import looks_secret, usable_endpoints
+from asyncbench.fleet import PROXY, without_keys
 from asyncbench.records import Model
 
 Message = Mapping[str, object]
@@ -48,17 +48,16 @@ def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str])
     return channels
 
 
-def _inherited(keys: Iterable[str | None]) -> dict[str, str]:
-    """Return our environment for a command: without these keys, other endpoints', and what may be one.
+def _inherited(keys: Collection[str | None]) -> dict[str, str]:
+    """Return our environment for a command, without keys and the passwords of proxies.
 
     A proxy without a password stays: the command may need it to reach anybody.
     """
-    known = {*keys, *(endpoint.key_env for endpoint in usable_endpoints().values())}
+    environment = without_keys(os.environ, named=keys)
     return {
         name: value
-        for name, value in os.environ.items()
-        if name not in known
-        and (not looks_secret(name) or (name.upper().endswith("_PROXY") and "@" not in value))
+        for name, value in environment.items()
+        if not (name.upper().endswith(PROXY) and "@" in value)
     }
 
 

@@ -124,7 +124,7 @@ def test_the_worker_with_the_fewest_calls_makes_the_next():
     first, second = found._all
     for worker in (first, second):
         worker._alive = True  # its process is there
-    first.calls = {0: None}  # type: ignore[dict-item]
+    first.calls = {0: None}  # type: ignore[dict-item]  # some call
     assert found.chosen("0") is second
     second._alive = False  # it has died
     assert found.chosen("0") is first
