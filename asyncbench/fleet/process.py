@@ -44,9 +44,7 @@ class WorkerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._frames: Frames | None = None
         self._opening = 0  # providers that it was told to open, and has not
-        self._opened = asyncio.Event()  # one of them
-        self._there = asyncio.Event()  # the first process told that it is there, or is gone
-        self._up = asyncio.Event()  # a process is there, or there will be none any more
+        self._changed = asyncio.Event()  # some of what follows, or of what it has opened
         self._alive = False  # a process is there
         self._complaint: str | None = None  # about what it was told to open
         self._begun = self._gone = False  # the first process was there; there is none any more
@@ -70,7 +68,7 @@ class WorkerProcess:
         try:
             async with asyncio.timeout(THERE_WITHIN_S):
                 await self._start()
-                await self._there.wait()
+                await self._until(lambda: self._alive or self._frames is None)
         except OSError as error:  # a timeout is one, without words
             why = str(error) or f"it was not ready within {THERE_WITHIN_S:.0f} s"
             raise ConfigError(f"worker {self.name} cannot be started: {why}. Set fewer `workers`") from None
@@ -84,9 +82,7 @@ class WorkerProcess:
         Raises:
             ConfigError: something is wrong with a key or an address.
         """
-        while self._opening and self._frames is not None:
-            self._opened.clear()
-            await self._opened.wait()
+        await self._until(lambda: not self._opening or self._frames is None)
         if self._complaint is not None:
             raise ConfigError(self._complaint)
 
@@ -124,8 +120,7 @@ class WorkerProcess:
     def _died(self) -> None:
         """Take in that the process is gone, and what it was doing with it."""
         self._frames, self._alive, self.late_s = None, False, 0.0
-        self._opened.set()
-        self._there.set()
+        self._changed.set()
         if self._closing:
             return
         self._deaths += 1
@@ -154,7 +149,7 @@ class WorkerProcess:
     def _leave(self, why: str) -> None:
         """Start no other process."""
         self._gone = True
-        self._up.set()
+        self._changed.set()
         self._give_up(why)
 
     async def _how(self) -> str:
@@ -175,11 +170,15 @@ class WorkerProcess:
         Raises:
             LostCallError: there will be none any more: the call is not made.
         """
-        while not self._alive:
-            if self._gone:
-                raise LostCallError(f"worker {self.name} is gone", self.name, sent=False)
-            self._up.clear()
-            await self._up.wait()
+        await self._until(lambda: self._alive or self._gone)
+        if not self._alive:
+            raise LostCallError(f"worker {self.name} is gone", self.name, sent=False)
+
+    async def _until(self, reached: Callable[[], bool]) -> None:
+        """Wait until something is true of it."""
+        while not reached():
+            self._changed.clear()
+            await self._changed.wait()
 
     def tell_once(self, number: int, told: tuple[Any, ...]) -> None:
         """Tell its process something, under a number, if it does not know it."""
@@ -216,14 +215,13 @@ class WorkerProcess:
             self._opening -= 1
             self._complaint = self._complaint or told[1]
             self._beats.clear()  # importing an SDK held it up, and no call
-            self._opened.set()
+            self._changed.set()
             return
         if told[0] == "beat":
             _, self.late_s, worst_s = told
             self._beats.append((self._heard_s, self._ended, worst_s))
             self._alive = True
-            self._there.set()
-            self._up.set()
+            self._changed.set()
             return
         _, number, how, what, lag_s = told
         self._ended += 1

@@ -13,7 +13,7 @@ from asyncbench.engine import BatchCounts, Cap, Counters, StepCounts
 from asyncbench.fleet import WorkerCounts
 from asyncbench.records import Attempt
 from asyncbench.run.costs import cap_text, cost_text, costs_text
-from asyncbench.shown import days, duration, middle_cut, safe, whole_percent
+from asyncbench.shown import days, duration, middle_cut, number_of, safe, whole_percent
 
 Lanes = Mapping[str, Counters]  # by alias
 CountWorkers = Callable[[], Sequence[WorkerCounts]]  # none: the run makes its calls itself
@@ -209,8 +209,7 @@ def worker_lines(workers: Sequence[WorkerCounts]) -> list[str]:
     lag_ms = 1000 * max(worker.lag_s for worker in workers)
     deaths = sum(worker.deaths for worker in workers)
     died = f", {deaths:,} died" if deaths else ""
-    count = f"{len(workers):,} worker{'s' * (len(workers) > 1)}"
-    return [f"{count}: {rates} calls/s, lag {lag_ms:,.0f} ms{died}"]
+    return [f"{number_of(len(workers), 'worker')}: {rates} calls/s, lag {lag_ms:,.0f} ms{died}"]
 
 
 def step_lines(lanes: Lanes, now_s: float) -> list[str]:
