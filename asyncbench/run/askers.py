@@ -3,14 +3,15 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 
-from asyncbench.engine import Asker, Counters, Counting, LoopLag
+from asyncbench.engine import Asker, Counters, Counting, LoopLag, MostUsd
 from asyncbench.prompting import characters, request_for
-from asyncbench.providers import longest_reply_of, makes_own_calls, open_provider, rates_of
-from asyncbench.records import History, Model, Trial
+from asyncbench.providers import Provider, longest_reply_of, makes_own_calls, open_provider, rates_of
+from asyncbench.records import Event, History, Model, Trial
 from asyncbench.run.state import RunState
 from asyncbench.store import KnownCosts
 from asyncbench.suites import is_own
@@ -27,7 +28,6 @@ def asker_of(
     opening = open_provider if run.workers is None or makes_own_calls(model) else run.workers.provider
     provider = opening(model, key=run.keys[model.alias], simulator_url=simulator_url)
     stack.push_async_callback(provider.aclose)
-    tell_fault = partial(run.faults.note, model.alias)
     before = run.costs_before.get(model.alias, NO_COSTS)
     counters = Counters(
         planned=run.planned(model), cost_before_usd=before.usd, unpriced_before=before.unknown_calls
@@ -37,18 +37,48 @@ def asker_of(
         met.done_before, met.failed_before = closed.done, closed.failed
         _show_met(counters, met)
     needed = _needed(run, model, counters)
-    return Asker(
-        model=model,
+    return replace(
+        asker_through(
+            provider,
+            model,
+            most_usd=most_usd_of(run.sweep, model),
+            counters=counters,
+            lag=lag,
+            keep=run.salvage.keep,
+            tell_fault=partial(run.faults.note, model.alias),
+        ),
         trials=_trials(run, model, needed, met),
         history_of=partial(_history_of, run, needed),
-        request_for=request_for,
         tell_read=partial(_show_met, counters, met),
+        grading=run.grading,
+        tell_failed=partial(run.refusals.failed, model),
+        tell_suspended=partial(_tell_suspended, run, model),
+        account=None if run.ledger is None else run.ledger.account_of(model.alias),
+        stopping=None if needed is None else needed.stopping,
+    )
+
+
+def asker_through(
+    provider: Provider,
+    model: Model,
+    *,
+    most_usd: MostUsd,
+    counters: Counters,
+    lag: LoopLag,
+    keep: Callable[[Event], None],
+    tell_fault: Callable[[Exception], None],
+) -> Asker:
+    """Return the asker of a model whose calls a provider makes; it has no trials yet, and no budget."""
+    return Asker(
+        model=model,
+        trials=iter(()),
+        history_of=lambda _: UNKNOWN,
+        request_for=request_for,
         ask=provider.ask,
         grade=partial(graded, tell_fault=tell_fault),
         slow=is_own,
-        grading=run.grading,
         tell_fault=tell_fault,
-        keep=run.salvage.keep,
+        keep=keep,
         characters=characters,
         longest=lambda request: longest_reply_of(request.trial.model, request.trial.condition),
         rates=rates_of(model),
@@ -57,11 +87,7 @@ def asker_of(
         epoch_s=time.time() - asyncio.get_running_loop().time(),
         jitter=random.Random(),  # noqa: S311  spreads retries in time; guards nothing
         counting=Counting(model.limits.counts),
-        tell_failed=partial(run.refusals.failed, model),
-        tell_suspended=partial(_tell_suspended, run, model),
-        account=None if run.ledger is None else run.ledger.account_of(model.alias),
-        most_usd=most_usd_of(run.sweep, model),
-        stopping=None if needed is None else needed.stopping,
+        most_usd=most_usd,
     )
 
 
