@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import pickle
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.problems import open_set
+from asyncbench.problems.custom import used_grader
 from asyncbench.records import Outcome, Reply
 from asyncbench.suites import SUITES
 from tests.commands import asyncbench_here
@@ -70,6 +72,21 @@ def test_results_name_the_grader_and_its_source(home):
     assert f"mine:same v{version}" in ab.report(home / "out").as_text(width=200)
     again = asyncbench_here("regrade", home / "out", "--grader", "mine:same")
     assert (again.returncode, "No outcome changes" in again.stdout) == (0, True), again.stderr
+
+
+def test_a_function_goes_to_another_process_with_its_source(home):
+    """A worker on another machine has no such file."""
+    grader = used_grader("mine:same", home / "own.yaml", place="problems")
+    (home / "mine.py").unlink()
+    there = (
+        "import pickle, sys; own = pickle.load(sys.stdin.buffer); "
+        "print(own.name, own.digest, own.call('it is 3/4', type('P', (), {'expected': '6/8'}))['correct'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", there], input=pickle.dumps(grader), capture_output=True, check=True
+    )
+    digest = sha256(SAME.encode()).hexdigest()
+    assert done.stdout.decode().split() == ["mine:same", digest, "True"]
 
 
 def test_regrade_uses_the_function_as_it_is_now(home):

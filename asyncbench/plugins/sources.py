@@ -24,6 +24,13 @@ class OwnFunction:
     name: str  # as results name it
     call: Callable[..., Any]  # Any: what somebody else's function returns
     digest: str  # SHA-256 of its source file: 64 hexadecimal characters
+    source: bytes | None = None  # of that file; None: it is of a package, which other machines have, too
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Be pickled as its source: another machine has no such file."""
+        if self.source is None:
+            return super().__reduce__()  # type: ignore[return-value]  # of an object it is a tuple
+        return function_of, (self.name, self.source)
 
     @cached_property
     def version(self) -> int:
@@ -69,7 +76,19 @@ def function_named(name: str, near: Path | None, *, place: str, takes: tuple[str
     digest = sha256(source).hexdigest()
     call = getattr(_imported(source, found, digest, place=place), function, None)
     checked = checked_callable(call, function, place=f"{place}: {found}", takes=takes)
-    return OwnFunction(name=f"{path.stem}:{function}", call=checked, digest=digest)
+    return OwnFunction(name=f"{path.stem}:{function}", call=checked, digest=digest, source=source)
+
+
+def function_of(name: str, source: bytes) -> OwnFunction:
+    """Return a function that was found and checked on another machine, of the source of its file.
+
+    Raises:
+        ConfigError: the import fails here.
+    """
+    path, function = _parts(name)
+    digest = sha256(source).hexdigest()
+    call = getattr(_imported(source, path, digest, place=f"grader {name!r} on this worker"), function)
+    return OwnFunction(name=name, call=call, digest=digest, source=source)
 
 
 def checked_callable(call: object, name: str, *, place: str, takes: tuple[str, ...]) -> Callable[..., Any]:
