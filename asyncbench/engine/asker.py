@@ -48,6 +48,7 @@ class Asker:
     account: Account | None = None  # of the sweep's budget; None: none holds this model
     most_usd: MostUsd = lambda _, __: None  # without one
     stopping: Stopping | None = None  # of its cells; None: no rule stops any
+    worker: str | None = None  # of a cluster, in whose process this is; None: it is the run's own
 
     def grades_long(self, problem: Problem, reply: Reply) -> bool:
         """Whether grading may take long, so that another thread does it."""

@@ -185,7 +185,7 @@ class Attempts:
             reserved_usd=turn.reserved_usd,
             most_usd=turn.most_usd,
             error=error.message if error else None if reply else said,
-            worker=(ended.worker if ended else None) or worker,
+            worker=self._worker((ended.worker if ended else None) or worker),
             **turn.more(turn, ended),
         )
         at_once = reply is not None and not self._asker.grades_long(turn.request.trial.problem, reply)
@@ -193,6 +193,10 @@ class Attempts:
         self._money.settle(turn, attempt.cost_usd)
         self._asker.counters.count(attempt)
         return attempt
+
+    def _worker(self, child: str | None) -> str | None:
+        """Return which process made a call: `w003`, or `w003.2` for the second that this one started."""
+        return ".".join(filter(None, (self._asker.worker, child))) or None
 
     def _lag_s(self, turn: Turn, ended: Reply | ProviderError | None) -> float:
         """Return how late an event loop was during a call at worst: this one's, or that of its worker."""
