@@ -6,6 +6,7 @@ AsyncbenchError                  catch this to catch all of ours
 ├── StoreError                   results cannot be written: the run stops
 │     UnwrittenError             a call was not made, since it could not be written down first
 ├── LostCallError                nobody knows how a call ended: the process that made it died
+├── UnsentError                  a call was not made after all: its trial is the next again
 └── ProviderError                one call failed; `kind` says what follows
       worth another try     rate_limited overloaded timeout unreachable server_error bad_reply
       final for the trial   bad_request too_long blocked
@@ -63,6 +64,10 @@ class LostCallError(AsyncbenchError):
     def __init__(self, message: str, worker: str | None = None, *, sent: bool = True) -> None:
         super().__init__(message)
         self.worker, self.sent = worker, sent
+
+
+class UnsentError(AsyncbenchError):
+    """A call that was not made after all: who was to make it came too late. Its trial is the next again."""
 
 
 class DamageWarning(UserWarning):
@@ -146,3 +151,7 @@ class ProviderError(AsyncbenchError):
         )
         self.allowances = allowances
         self.never_sent = never_sent
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let it go to another process as it is."""
+        return ProviderError, (self.kind, self.message), vars(self)

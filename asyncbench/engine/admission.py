@@ -45,6 +45,8 @@ class Admission:
     minutes: Minutes
     say: Callable[[str], None]
     now_s: Callable[[], float]
+    held_s: Callable[[], float] = float  # for how long nothing may start: nobody is there to make a call
+    taken_until_s: list[float] = field(default_factory=list)  # slots, by calls of a process that died
     gate: Gate = field(init=False)
     slots: Slots = field(init=False)
     throttle: Throttle = field(default_factory=Throttle)
@@ -98,11 +100,14 @@ class Admission:
             return Wait(seconds, minutes.PAUSE)
         if self.lag.late:
             return Wait(self.lag.interval_s, minutes.CLIENT)
+        if (seconds := self.held_s()) > 0:
+            return Wait(seconds, minutes.CLIENT)
         share = self.throttle.share(at_s)
-        if self.in_flight >= self.slots.ceiling(limited=self.limited, share=share):
+        taken = sum(until_s > at_s for until_s in self.taken_until_s)  # their server may still be at work
+        if self.in_flight + taken >= self.slots.ceiling(limited=self.limited, share=share):
             rpm = self.gate.guessed_rpm
             self.slots.full(None if rpm is None else rpm / 60)
-            return Wait(math.inf if share == 1.0 else SHARE_GROWS_S, minutes.CONCURRENCY)
+            return Wait(SHARE_GROWS_S if taken or share < 1.0 else math.inf, minutes.CONCURRENCY)
         if self.in_flight >= FIRST and self.gate.counts_tokens and model.estimates.guesses(turn):
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self.gate.use(share, at_s)

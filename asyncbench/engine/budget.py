@@ -209,6 +209,25 @@ class Account:
                 self.least = max(self.least, actual)
         self.ledger.changed()
 
+    def settle_elsewhere(
+        self, *, reserved: int, spent: int, doubted: int = 0, doubted_calls: int = 0
+    ) -> None:
+        """Take in what other processes did with what was set aside for them: by how much each changed."""
+        self.reserved += reserved
+        self.spent += spent
+        for cap in self.caps:
+            cap.reserved += reserved
+            cap.spent += spent
+            cap.doubted += doubted
+            cap.doubted_calls += doubted_calls
+        self.ledger.changed()
+
+    def learn(self, ratio: Fraction, least: int) -> None:
+        """Take in by how much bills elsewhere passed their bounds."""
+        if ratio > self.ratio or least > self.least:
+            self.ratio, self.least = max(ratio, self.ratio), max(least, self.least)
+            self.terms += 1
+
     def stop(self, hold: Hold, *, now: bool = False) -> None:
         """Note who left no room for a call, ever or `now`; others may have what this model held."""
         self.bound_by = [cap for cap in self.caps if not (cap.fits if now else cap.ever_fits)(hold.amount)]

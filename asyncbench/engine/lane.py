@@ -8,7 +8,7 @@ import heapq
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -23,7 +23,7 @@ from asyncbench.engine.limits import Amounts
 from asyncbench.engine.minutes import Minutes
 from asyncbench.engine.telemetry import LoopLag
 from asyncbench.engine.turn import Turn
-from asyncbench.errors import LostCallError, ProviderError, UnwrittenError
+from asyncbench.errors import LostCallError, ProviderError, UnsentError, UnwrittenError
 from asyncbench.records import Limits, Reply
 
 GROWTH: Final = 16  # more calls in flight than before, started in one turn of the event loop
@@ -50,6 +50,8 @@ class Lane:
     lag: LoopLag
     epoch_s: float  # UTC at zero of the loop's clock
     turn: str | None = None  # lanes with the same one run one after the other; None: it waits for none
+    taken_until_s: list[float] = field(default_factory=list)  # slots, by calls of a process that died
+    held_s: Callable[[], float] = float  # for how long nothing may start: nobody is there to make a call
     _retries: list[tuple[float, int, LaneModel, Turn]] = field(default_factory=list)  # a heap by due time
     _ties: Iterator[int] = field(default_factory=itertools.count)  # equal due times stay in order
     _stopped: bool = False
@@ -102,6 +104,12 @@ class Lane:
         self._minutes.changed(change)
         self.admission.close_minute()
 
+    def in_force(self) -> Mapping[str, float]:
+        """Return its limits a minute: as set or told, and the fraction of it."""
+        if self.runs:
+            return self.admission.gate.in_force()
+        return {what: most * self.limits.fraction for what, most in self.limits.per_minute.items() if most}
+
     def set_limits(self, limits: Limits) -> None:
         """Go on with other limits."""
         self.limits = limits
@@ -137,6 +145,8 @@ class Lane:
             minutes=self._minutes,
             say=self.say,
             now_s=self._now_s,
+            held_s=self.held_s,
+            taken_until_s=self.taken_until_s,
         )
 
     # ── the way of a trial ───────────────────────────────────────────────────────────────────
@@ -166,14 +176,15 @@ class Lane:
         attempts = model.attempts
         ended: Reply | ProviderError
         try:
-            attempts.begin(turn)
             try:
+                attempts.begin(turn)
                 async with asyncio.timeout(attempts.within_s):
-                    ended = await model.asker.ask(turn.request)
+                    hand_over = model.asker.hand_over
+                    ended = await (hand_over(turn) if hand_over else model.asker.ask(turn.request))
             except asyncio.CancelledError:
                 attempts.end(turn, None)
                 raise
-            except LostCallError as lost:
+            except (LostCallError, UnsentError) as lost:
                 if turn.scouts:
                     self.admission.throttle.lose_scout(self._now_s())
                 model.lose(turn, lost)
@@ -291,7 +302,7 @@ class Lane:
         if not queue.gives_up(turn) and admission.in_flight >= admission.highest:
             admission.highest += 1
             began_s = self._now_s()
-            self._show(minutes.RAMP)
+            _show(minutes.RAMP, admission)
             await self._ramp.acquire()
             self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
             if model.counters.paused:  # meanwhile
@@ -316,7 +327,7 @@ class Lane:
         began_s = self._now_s()
         left_s = self._minutes.left_s(began_s)
         self._changed.clear()
-        self._show(cause)
+        _show(cause, self.admission)
         try:
             async with asyncio.timeout(min(within_s, left_s)):
                 await self._changed.wait()
@@ -324,23 +335,12 @@ class Lane:
             pass  # it is time to look again
         finally:
             at_s = self._now_s()
-            self._show(None)
+            _show(None, self.admission)
             self._minutes.waited(cause, at_s - began_s)
             if cause == minutes.CLIENT:
                 self._client_bound(at_s - began_s)
         if at_s >= began_s + left_s:
             self.admission.close_minute()
-
-    def _show(self, cause: str | None) -> None:
-        """Let the screen see what this lane waits for."""
-        if cause == minutes.CONCURRENCY and self.admission.finds_slots:
-            cause = minutes.SERVER
-        elif cause == minutes.PAUSE and not self.admission.throttle.for_refusals:
-            cause = minutes.NO_REPLY
-        elif cause in OF_LIMITS and self.admission.throttle.backs_off(self._now_s()):
-            cause = minutes.BACK_OFF
-        for model in self._models:
-            model.counters.waits_for = cause
 
     def _client_bound(self, seconds: float) -> None:
         """Note, once it has cost enough, that this machine is what holds the lane back, and say so once."""
@@ -356,3 +356,15 @@ class Lane:
                 f"This computer, not the provider, limits the speed (event loop up to {late_ms:,.0f} ms "
                 "behind). Fewer models at once, or a lower concurrency, are not slower."
             )
+
+
+def _show(cause: str | None, admission: Admission) -> None:
+    """Let the screen see what a lane waits for."""
+    if cause == minutes.CONCURRENCY and admission.finds_slots:
+        cause = minutes.SERVER
+    elif cause == minutes.PAUSE and not admission.throttle.for_refusals:
+        cause = minutes.NO_REPLY
+    elif cause in OF_LIMITS and admission.throttle.backs_off(admission.now_s()):
+        cause = minutes.BACK_OFF
+    for model in admission.models:
+        model.counters.waits_for = cause

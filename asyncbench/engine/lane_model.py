@@ -18,7 +18,7 @@ from asyncbench.engine.probation import Probation
 from asyncbench.engine.token_estimates import TokenEstimates
 from asyncbench.engine.trial_queue import TrialQueue
 from asyncbench.engine.turn import Turn
-from asyncbench.errors import LostCallError
+from asyncbench.errors import LostCallError, UnsentError
 
 
 class LaneModel:
@@ -56,12 +56,17 @@ class LaneModel:
         """Whether there is, and will be, nothing more to take."""
         return (self.queue.dry or self.counters.over) and not self.queue.turns
 
-    def lose(self, turn: Turn, lost: LostCallError) -> None:
+    def lose(self, turn: Turn, lost: LostCallError | UnsentError) -> None:
         """Write down that nobody knows how a call ended. Its trial is next, unless all its calls are lost.
+
+        A call that was not made leaves no trace.
 
         Such a one is left to another run: it may be what its process dies of.
         """
-        self.attempts.lose(turn, lost)
+        if isinstance(lost, UnsentError):
+            self.attempts.forget(turn)
+        else:
+            self.attempts.lose(turn, lost)
         if turn.tries < self.asker.model.retry.attempts:
             self.queue.put_back(turn)
 

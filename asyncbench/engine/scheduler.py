@@ -1,14 +1,14 @@
 """All lanes of a run, side by side or one after the other."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from asyncbench.engine.asker import Asker
-from asyncbench.engine.lane import Lane
 from asyncbench.engine.minutes import change_alone
 from asyncbench.engine.telemetry import LoopLag
+from asyncbench.records import Limits
 
 
 class AnyLane(Protocol):
@@ -27,12 +27,31 @@ class AnyLane(Protocol):
         ...
 
     @property
-    def steered(self) -> Lane | None:
+    def steered(self) -> "SteeredLane | None":
         """The lane whose limits can be set; None: it paces no calls."""
         ...
 
     def heed_pause(self) -> None:
         """Take in that its models are paused, or no longer: `Counters.paused`."""
+        ...
+
+
+class SteeredLane(AnyLane, Protocol):
+    """A lane whose limits can be set."""
+
+    limits: Limits
+    runs: bool  # it keeps an account of its minutes, and notes changes in it
+
+    def note(self, change: str) -> None:
+        """Write down what a person changes, before it is."""
+        ...
+
+    def set_limits(self, limits: Limits) -> None:
+        """Go on with other limits."""
+        ...
+
+    def in_force(self) -> Mapping[str, float]:
+        """Return its limits a minute: as set or told, and the fraction of it."""
         ...
 
 

@@ -144,6 +144,27 @@ class Stopping:
         cell = self._cells.get(cell_of(trial))
         return None if cell is None or trial.trial_id in self._anyway else cell.stop
 
+    def stops(self) -> dict[ConditionCell, Stop]:
+        """Return the cells of which enough is known."""
+        return {cell: known.stop for cell, known in self._cells.items() if known.stop is not None}
+
+    def heed(self, cell: ConditionCell, stop: Stop) -> None:
+        """Take in that another process knows enough of a cell."""
+        self._answers(cell).stop = stop
+        self.on_stop()
+
+    def asks_anyway(self, trial: Trial) -> bool:
+        """Whether a trial is asked whatever is known of its cell."""
+        return trial.trial_id in self._anyway
+
+    def ask_anyway(self, trial: Trial) -> None:
+        """Take in that another process wants a trial asked whatever is known of its cell."""
+        self._anyway.add(trial.trial_id)
+
+    def skipped(self, trial: Trial) -> None:
+        """Take in that another process has written down that a trial is not asked."""
+        self._places.pop(trial.trial_id, None)
+
     def known(self, cell: ConditionCell, answers: Iterable[bool | None]) -> None:
         """Take in answers of earlier runs, None where one failed, that come next in the order of a cell."""
         known = self._answers(cell)

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -27,9 +28,10 @@ class TrialQueue:
 
     async def feed(self, depth: Callable[[], int], changed: Callable[[], None]) -> None:
         """Keep up to `depth()` trials waiting: memory does not grow with the set."""
-        asker, counters, trials = self._asker, self._counters, self._asker.trials
+        asker, counters = self._asker, self._counters
+        read = asker.read or partial(asyncio.to_thread, lambda: [*islice(asker.trials, BATCH)])
         self._changed = changed
-        while not counters.over and (batch := await asyncio.to_thread(lambda: [*islice(trials, BATCH)])):
+        while not counters.over and (batch := await read()):
             asker.tell_read()
             for trial in batch:
                 if counters.over:

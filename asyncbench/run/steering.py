@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from asyncbench.control import KINDS, Peer, Talk, checked_limits
-from asyncbench.engine import AnyLane, Lane, Scheduler, note_change
+from asyncbench.engine import AnyLane, Scheduler, SteeredLane, note_change
 from asyncbench.errors import ConfigError
 from asyncbench.records import Limits
 from asyncbench.run.loading import loads_in
@@ -102,7 +102,7 @@ class Steering:
         left = [lane.name for lane in chosen if lane.steered is None]
         return [*notes, *(f"{name}: left as it is, for it has no such limits." for name in left)]
 
-    def _apply(self, lane: Lane, limits: Limits, peer: Peer) -> Iterator[str]:
+    def _apply(self, lane: SteeredLane, limits: Limits, peer: Peer) -> Iterator[str]:
         before, configured = lane.limits, lane.askers[0].model.limits
         names = [name for name in KINDS if getattr(limits, name) != getattr(before, name)]
         said = [f"{name} {_text(limits, name)}, was {_text(before, name)}" for name in names]
@@ -114,7 +114,7 @@ class Steering:
             own, now = getattr(configured, name), getattr(limits, name)
             if own is not None and (now is None or now > own):
                 yield f"{lane.name}: that is more than the {name} of your sweep, {own:,.10g}."
-        for what, in_force in _in_force(lane).items():
+        for what, in_force in lane.in_force().items():
             most = limits.per_minute[what]
             if UNITS[what] in names and most and in_force < most * limits.fraction * ENOUGH:
                 told = f"{in_force:,.10g} {UNITS[what]}"
@@ -129,7 +129,7 @@ class Steering:
             lane for lane in going if alias is None or alias in {asker.model.alias for asker in lane.askers}
         ]
 
-    def _steered(self, lanes: Sequence[AnyLane]) -> Iterator[Lane]:
+    def _steered(self, lanes: Sequence[AnyLane]) -> Iterator[SteeredLane]:
         return (lane.steered for lane in lanes if lane.steered is not None)
 
     # ── who changed what ─────────────────────────────────────────────────────────────────────
@@ -144,7 +144,7 @@ class Steering:
         self._run.screen.say(f"{names}: {what}, by {peer}")
 
 
-def _changed(lane: Lane, limits: Mapping[str, float | None]) -> Limits:
+def _changed(lane: SteeredLane, limits: Mapping[str, float | None]) -> Limits:
     """Return the limits of a lane with others in them; raises ConfigError."""
     now: dict[str, Any] = dict(limits)  # Any: fields of `Limits`
     most = lane.askers[0].model.limits.connections
@@ -180,20 +180,13 @@ def _standing(lane: AnyLane) -> dict[str, object]:
         "lane": lane.name,
         "models": [asker.model.alias for asker in lane.askers],
         "limited_by": what_holds(going[0]) or (LIMITED_BY[waits] if waits else ""),
-        "limits": {} if steered is None else {UNITS[what]: most for what, most in _in_force(steered).items()},
+        "limits": {} if steered is None else {UNITS[what]: most for what, most in steered.in_force().items()},
         "concurrency": None if steered is None else steered.limits.concurrency,
         "in_flight": sum(one.in_flight for one in counters),
     }
 
 
-def _in_force(lane: Lane) -> Mapping[str, float]:
-    """Return the limits a minute of a lane: as set or told, and the fraction of it."""
-    if lane.runs:
-        return lane.admission.gate.in_force()
-    return {what: most * lane.limits.fraction for what, most in lane.limits.per_minute.items() if most}
-
-
-def _title(lane: Lane) -> str:
+def _title(lane: SteeredLane) -> str:
     aliases = [asker.model.alias for asker in lane.askers]
     return lane.name if aliases == [lane.name] else f"{lane.name} ({', '.join(aliases)})"
 

@@ -1,0 +1,246 @@
+"""A worker of a cluster: it runs lanes, makes calls of split ones, and reports."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from functools import partial
+from math import inf
+from typing import Final
+
+from asyncbench.cluster.leases import LeasedAccount
+from asyncbench.cluster.messages import LaneStart, Orders, WorkerReport
+from asyncbench.cluster.permitted_calls import PermittedCalls
+from asyncbench.cluster.worker_lane import WorkerLane
+from asyncbench.engine import Asker, CostBound, Counters, Keep, LaneModel, LoopLag
+from asyncbench.errors import AsyncbenchError, ProviderError
+from asyncbench.records import Ended, Event, Model
+
+LAG_WINDOW_S: Final = 10.0  # of the lag that is reported
+
+
+class StaleOrdersError(AsyncbenchError):
+    """Orders of a coordinator that rules no more, or orders that were obeyed already."""
+
+
+class ClusterWorker:
+    """Does what a coordinator orders.
+
+    Args:
+        name: is never used again, by whatever run.
+        asker_for: returns a complete asker of a model but for its trials, histories, account and rule.
+        bound_for: returns what a call of a model may cost at most.
+        now_s: a clock that goes on while the machine sleeps, where there is one.
+        lag: of the event loop; somebody measures it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        asker_for: Callable[[Model], Asker],
+        bound_for: Callable[[Model], CostBound],
+        now_s: Callable[[], float],
+        lag: LoopLag,
+    ) -> None:
+        self.name = name
+        self._asker_for, self._bound_for, self._now_s, self._lag = asker_for, bound_for, now_s, lag
+        self._lanes: dict[str, WorkerLane] = {}
+        self._accounts: dict[str, LeasedAccount] = {}
+        self._callers: dict[str, LaneModel] = {}  # of split lanes, by alias
+        self._calls = PermittedCalls(now_s=now_s)
+        self._ended_calls = 0  # of lanes that have ended
+        self._running = set[asyncio.Task[None]]()
+        self._failed: list[tuple[str, ProviderError]] = []
+        self._said: list[str] = []
+        self._epoch = 0
+        self._number = -1  # of the latest orders
+        self._asked_s = -inf  # when the latest report was made
+        self._heard_until_s = -inf
+        self._report: WorkerReport | None = None  # the latest
+        self._news, self._over = asyncio.Event(), asyncio.Event()
+        self._leaving = False
+        self._tasks: asyncio.TaskGroup | None = None
+        self._ready = asyncio.Event()
+        self._drain: asyncio.TimerHandle | None = None
+        self._answering = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Do what is ordered until nothing more is to be done, and what is in flight has ended.
+
+        Raises:
+            ExceptionGroup: what a lane raised; all others were cancelled first.
+        """
+        async with asyncio.TaskGroup() as self._tasks:
+            self._ready.set()
+            await self._over.wait()
+            self._stop_lanes()
+        self._wake()
+
+    def leave(self, drain_s: float) -> None:
+        """Begin nothing more, and end what is in flight within a time."""
+        self._leaving = True
+        self._stop_lanes()
+        self._drain_within(drain_s)
+        self._wake()
+
+    async def exchange(self, orders: Orders) -> WorkerReport:
+        """Obey orders; return the next report, as soon as there is news or it is time.
+
+        Orders that come again get the report that they got before.
+
+        Raises:
+            StaleOrdersError: a later coordinator rules, or later orders were obeyed.
+        """
+        async with self._answering:
+            if orders.epoch < self._epoch or (orders.epoch == self._epoch and orders.number < self._number):
+                raise StaleOrdersError(
+                    f"{self.name}: orders {orders.number} of epoch {orders.epoch} are stale"
+                )
+            known = (self._epoch, self._number) == (orders.epoch, orders.number)
+            if not known or self._report is None:
+                await self._ready.wait()
+                self._obey(orders)
+                await self._news_or(orders)
+                self._report = self._made_report(orders)
+            return self._report
+
+    # ── orders ───────────────────────────────────────────────────────────────────────────────
+
+    def _obey(self, orders: Orders) -> None:
+        self._epoch, self._number = orders.epoch, orders.number
+        asked_s = self._asked_s if self._report is not None else self._now_s()
+        self._heard_until_s = asked_s + orders.lane_lives_s
+        for alias, lease in orders.leases.items():
+            if (account := self._accounts.get(alias)) is not None:
+                account.take(lease)
+        for name, told in orders.lanes.items():
+            if told.start is not None:
+                self._begin(name, told.start)
+            self._lanes[name].heed(told)
+        for model in orders.models:
+            self._callers[model.alias] = self._caller(model)
+        for call in orders.calls:
+            caller = self._callers[call.trial.model.alias]
+            self._start(self._calls.make(caller, call, asked_s + orders.lives_s))
+        if orders.drain_s is not None:
+            self._stop_lanes()
+            self._drain_within(orders.drain_s)
+        if orders.ends:
+            self._drain_within(0.0)
+            self._over.set()
+
+    def _begin(self, name: str, start: LaneStart) -> None:
+        askers = [self._asker(model) for model in start.models]
+        for model in start.models:
+            if model.alias in start.budgeted and model.alias not in self._accounts:
+                bound = self._bound_for(model)
+                self._accounts[model.alias] = LeasedAccount.opened(model.alias, bound, self._wake)
+        lane = self._lanes[name] = WorkerLane(
+            name,
+            start,
+            askers,
+            accounts=self._accounts,
+            say=self._said.append,
+            tell_failed=lambda alias, error: self._failed.append((alias, error)),
+            silent=self._is_silent,
+            wake=self._wake,
+        )
+        self._start(lane.run())
+
+    def _asker(self, model: Model) -> Asker:
+        asker = self._asker_for(model)
+        asker.keep = partial(self._keep, asker.keep)
+        return asker
+
+    def _keep(self, keep: Keep, event: Event) -> None:
+        if isinstance(event, Ended) and event.attempt.worker is None:
+            event.attempt.worker = self.name
+        keep(event)
+
+    def _caller(self, model: Model) -> LaneModel:
+        asker = self._asker(model)
+        keep = asker.keep
+
+        def keep_and_note(event: Event) -> None:
+            keep(event)
+            self._calls.note(event)
+
+        asker.keep, asker.account, asker.stopping = keep_and_note, None, None
+        return LaneModel(asker)
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        assert self._tasks is not None  # noqa: S101  it is ready
+        self._running.add(task := self._tasks.create_task(work))
+        task.add_done_callback(self._running.discard)
+
+    def _stop_lanes(self) -> None:
+        for lane in self._lanes.values():
+            if not lane.over:
+                lane.lane.stop()
+
+    def _drain_within(self, seconds: float) -> None:
+        """Give up what is in flight after a time; the earliest such time counts."""
+        loop = asyncio.get_running_loop()
+        due_s = loop.time() + seconds
+        if self._drain is not None:
+            if self._drain.when() <= due_s:
+                return
+            self._drain.cancel()
+        self._drain = loop.call_at(due_s, self._give_up)
+
+    def _give_up(self) -> None:
+        for task in self._running:
+            task.cancel()
+
+    # ── reports ──────────────────────────────────────────────────────────────────────────────
+
+    def _wake(self) -> None:
+        self._news.set()
+
+    def _is_silent(self) -> bool:
+        return self._now_s() >= self._heard_until_s
+
+    async def _news_or(self, orders: Orders) -> None:
+        """Wait for news and some time at least, but no longer than the coordinator wants."""
+        await asyncio.sleep(orders.soonest_s)
+        if not self._news.is_set() and orders.every_s > orders.soonest_s:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(orders.every_s - orders.soonest_s):
+                    await self._news.wait()
+
+    def _made_report(self, orders: Orders) -> WorkerReport:
+        self._news.clear()
+        self._asked_s = self._now_s()
+        calls, self._calls.ended = self._calls.ended, {}
+        unsent, self._calls.unsent = self._calls.unsent, []
+        failed, self._failed = self._failed, []
+        said, self._said[:] = [*self._said], []
+        loop_s = asyncio.get_running_loop().time()
+        counters = [*self._counters()]
+        report = WorkerReport(
+            worker=self.name,
+            epoch=self._epoch,
+            number=orders.number,
+            lanes={name: lane.report() for name, lane in self._lanes.items()},
+            calls=calls,
+            unsent=unsent,
+            leases={alias: account.use(self._calls_soon(alias)) for alias, account in self._accounts.items()},
+            failed=failed,
+            said=said,
+            attempts=sum(one.attempts for one in counters) + self._ended_calls,
+            in_flight=sum(one.in_flight for one in counters) + self._calls.in_flight,
+            lag_s=self._lag.worst_since(loop_s - LAG_WINDOW_S),
+            leaving=self._leaving,
+        )
+        for name in [name for name, lane in self._lanes.items() if lane.over]:
+            self._ended_calls += sum(one.attempts for one in self._lanes.pop(name).counters)
+        return report
+
+    def _counters(self) -> Iterator[Counters]:
+        for lane in self._lanes.values():
+            yield from lane.counters
+        for caller in self._callers.values():
+            yield caller.counters
+
+    def _calls_soon(self, alias: str) -> int:
+        return max((lane.calls_soon(alias) for lane in self._lanes.values()), default=0)

@@ -1,0 +1,346 @@
+"""The one that rules a cluster: it gives lanes, trials, calls and dollars to workers, and counts for all.
+
+It is pure: whoever carries its messages calls `join`, `answer` and `lose`, on the clock that it was given.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final
+
+from asyncbench.cluster.dealt_lane import DealtLane
+from asyncbench.cluster.leases import Leases, Note
+from asyncbench.cluster.messages import CallOrder, JournalNews, LaneOrders, Orders, WorkerReport
+from asyncbench.cluster.split_lane import CallDesk, SplitLane, handed_over
+from asyncbench.engine import AnyLane, Asker, Keep, Ledger, LoopLag
+from asyncbench.errors import AsyncbenchError
+from asyncbench.records import Limits
+
+HORIZON_S: Final = 0.1  # a slice of calls
+LIVES_S: Final = 1.0  # a permit for a call
+LANE_LIVES_S: Final = 10.0  # a lane whose worker does not hear from its coordinator
+CARRIES: Final = 1_000.0  # calls a second of one process
+MESSAGES_PER_S: Final = 500.0  # of all workers
+IDLE_S: Final = 0.5  # between reports of a worker with nothing to tell
+PATIENCE_S: Final = 30.0  # for workers that were announced, before lanes are given to those that are there
+USUAL_TOKENS: Final = 500  # of a call
+USUAL_PER_S: Final = 100.0  # calls of a lane of which no limit is known
+WINDOW_S: Final = 10.0  # of calls a second
+
+
+class RivalError(AsyncbenchError):
+    """Another coordinator rules: this one must send nothing more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStanding:
+    """How a worker stands."""
+
+    name: str
+    lanes: Sequence[str]  # that it runs as a whole
+    in_flight: int  # calls that it is making
+    calls: int  # that it ended
+    calls_per_s: float  # over the last ten seconds
+    share: float  # of those of all workers
+    lag_s: float  # how late its event loop was at worst, lately
+    silent_s: float  # since its last report
+
+
+@dataclass(slots=True, kw_only=True)
+class _Member:
+    """A worker that has joined."""
+
+    orders: Orders  # the latest
+    heard_s: float
+    report: WorkerReport | None = None  # the latest
+    leaving: bool = False
+    knows: set[str] = field(default_factory=set)  # models of split lanes, by alias
+    samples: deque[tuple[float, int]] = field(default_factory=deque)  # when, and calls that it had ended
+
+    def sample(self, at_s: float, report: WorkerReport) -> None:
+        """Take in a report."""
+        self.heard_s, self.report, self.leaving = at_s, report, report.leaving
+        if not self.samples or at_s - self.samples[-1][0] >= 1.0:
+            self.samples.append((at_s, report.attempts))
+        while at_s - self.samples[0][0] > WINDOW_S:
+            self.samples.popleft()
+
+    def calls_per_s(self, at_s: float) -> float:
+        """Return how many calls it ended a second, lately."""
+        if self.report is None or not self.samples:
+            return 0.0
+        since_s, before = self.samples[0]
+        return (self.report.attempts - before) / max(at_s - since_s, 1.0)
+
+
+class Coordinator:
+    """Gives work to workers.
+
+    Args:
+        epoch: higher than that of any coordinator before it.
+        workers: that are to come.
+        now_s: a clock that goes on while the machine sleeps, where there is one.
+        say: tells a person something, once.
+        ledger: of the run; None: there is no budget.
+        note: writes down what a worker may have cost at most, before the worker hears of it.
+        carries: calls a second of one process. A lane that is allowed more is split.
+        quiet_s: for so long nothing is given out: workers of a coordinator before it may still hold some.
+    """
+
+    def __init__(
+        self,
+        *,
+        epoch: int,
+        workers: int,
+        now_s: Callable[[], float],
+        say: Callable[[str], None],
+        ledger: Ledger | None = None,
+        note: Note = lambda _worker, _alias, _amount: None,
+        carries: float = CARRIES,
+        horizon_s: float = HORIZON_S,
+        lives_s: float = LIVES_S,
+        lane_lives_s: float = LANE_LIVES_S,
+        quiet_s: float = 0.0,
+    ) -> None:
+        self.epoch, self._expected = epoch, workers
+        self._now_s, self._say, self._carries = now_s, say, carries
+        self._horizon_s, self._lives_s, self._lane_lives_s = horizon_s, lives_s, lane_lives_s
+        self._began_s = now_s()
+        self._quiet_until_s = self._began_s + quiet_s
+        self._leases = Leases(ledger, note)
+        self._numbers = itertools.count(1)
+        self._members: dict[str, _Member] = {}
+        self._lanes: list[DealtLane] = []
+        self._split: list[SplitLane] = []
+        self._lapsing: list[tuple[float, DealtLane, JournalNews | None]] = []  # lanes of silent workers
+        self._drains_until_s = inf
+        self._ended = False
+
+    # ── lanes ────────────────────────────────────────────────────────────────────────────────
+
+    def lane(
+        self,
+        *,
+        name: str,
+        askers: list[Asker],
+        limits: Limits,
+        keep: Keep,
+        say: Callable[[str], None],
+        lag: LoopLag,
+        epoch_s: float,
+        turn: str | None = None,
+    ) -> DealtLane | SplitLane:
+        """Return a lane whose calls workers make: one of them all of them, or each of them some."""
+        if calls_per_s(limits) <= self._carries:
+            whole = DealtLane(
+                name=name, askers=askers, limits=limits, turn=turn, number_of=self._numbers.__next__
+            )
+            self._lanes.append(whole)
+            return whole
+        desk = CallDesk(
+            leases=self._leases,
+            number_of=self._numbers.__next__,
+            now_s=self._now_s,
+            horizon_s=self._horizon_s,
+            lives_s=self._lives_s,
+            workers=self._workers_at_desks,
+        )
+        split = SplitLane(
+            name=name,
+            askers=[handed_over(asker, desk) for asker in askers],
+            limits=limits,
+            keep=keep,
+            say=say,
+            lag=lag,
+            epoch_s=epoch_s,
+            turn=turn,
+            held_s=desk.held_s,
+            desk=desk,
+        )
+        self._split.append(split)
+        return split
+
+    def _workers_at_desks(self) -> int:
+        if self._now_s() < self._quiet_until_s:
+            return 0
+        return sum(not member.leaving for member in self._members.values())
+
+    # ── workers ──────────────────────────────────────────────────────────────────────────────
+
+    def join(self, worker: str) -> Orders:
+        """Take a new worker in; return its first orders. A name is never used twice."""
+        self._members[worker] = member = _Member(orders=self._orders(worker, 0), heard_s=self._now_s())
+        return member.orders
+
+    def answer(self, report: WorkerReport) -> Orders:
+        """Take in what a worker did; return what it is to do next.
+
+        A report that comes again gets the orders that it got before. A worker that was given up is told to
+        end.
+
+        Raises:
+            RivalError: the worker obeys a later coordinator.
+        """
+        if report.epoch > self.epoch:
+            raise RivalError("another run of this sweep has taken over: this one ends")
+        member = self._members.get(report.worker)
+        if member is None or report.epoch < self.epoch:
+            return self._orders(report.worker, report.number + 1, ends=True)
+        if report.number == member.orders.number:
+            self._take(member, report)
+            member.orders = self._next_orders(member, report)
+        return member.orders
+
+    def lose(self, worker: str, news: JournalNews | None = None, *, dead: bool = True) -> None:
+        """Give a worker up.
+
+        Args:
+            worker: its name.
+            news: what its journal tells; None: it was not read, so its dollars count as spent. See `settle`.
+            dead: its process is known to have ended; if not, its lanes wait until it must have stopped.
+        """
+        if (member := self._members.pop(worker, None)) is None:
+            return
+        at_s = self._now_s()
+        for split in self._split:
+            since_s = split.desk.lose(worker, news)
+            if split.limits.concurrency and split.runs:
+                within_s = max(asker.model.timeouts.total for asker in split.askers)
+                ends_s = split.askers[0].now_s() + within_s - at_s
+                split.taken_until_s += [began_s + ends_s for began_s in since_s]
+        self._leases.lose(worker)
+        if news is not None:
+            self._leases.correct(worker, news.costs)
+        until_s = at_s if dead else member.heard_s + self._lane_lives_s
+        self._lapsing += [(until_s, lane, news) for lane in self._lanes if lane.worker == worker]
+        self._take_lanes_back()
+
+    def settle(self, worker: str, news: JournalNews) -> None:
+        """Put right what a worker cost that was given up, for its journal was read now."""
+        self._leases.correct(worker, news.costs)
+
+    def stop(self, drain_s: float) -> None:
+        """Have all workers end what they do within a time; nothing more is begun."""
+        self._drains_until_s = self._now_s() + drain_s
+
+    def end(self) -> None:
+        """Have all workers end: there is nothing more to do."""
+        self._ended = True
+
+    def standing(self) -> tuple[WorkerStanding, ...]:
+        """Return how each worker stands."""
+        at_s = self._now_s()
+        rates = {name: member.calls_per_s(at_s) for name, member in self._members.items()}
+        total = sum(rates.values())
+        return tuple(
+            WorkerStanding(
+                name=name,
+                lanes=[lane.name for lane in self._lanes if lane.worker == name],
+                in_flight=0 if member.report is None else member.report.in_flight,
+                calls=0 if member.report is None else member.report.attempts,
+                calls_per_s=rates[name],
+                share=rates[name] / total if total else 0.0,
+                lag_s=0.0 if member.report is None else member.report.lag_s,
+                silent_s=at_s - member.heard_s,
+            )
+            for name, member in self._members.items()
+        )
+
+    # ── what a worker did ────────────────────────────────────────────────────────────────────
+
+    def _take(self, member: _Member, report: WorkerReport) -> None:
+        member.sample(self._now_s(), report)
+        self._leases.take(report.worker, report.leases)
+        for lane in self._lanes:
+            if lane.worker == report.worker and lane.name in report.lanes:
+                lane.take(report.lanes[lane.name])
+        for number, ended in report.calls.items():
+            any(split.desk.end(report.worker, number, ended) for split in self._split)
+        for number in report.unsent:
+            any(split.desk.unsent(report.worker, number) for split in self._split)
+        for alias, error in report.failed:
+            self._asker(alias).tell_failed(error)
+        for said in report.said:
+            self._say(said)
+
+    def _asker(self, alias: str) -> Asker:
+        lanes: list[AnyLane] = [*self._lanes, *self._split]
+        askers = [asker for lane in lanes for asker in lane.askers]
+        return next(asker for asker in askers if asker.model.alias == alias)
+
+    # ── what it is to do ─────────────────────────────────────────────────────────────────────
+
+    def _next_orders(self, member: _Member, report: WorkerReport) -> Orders:
+        self._take_lanes_back()
+        self._assign()
+        worker, calls = report.worker, list[CallOrder]()
+        if not report.leaving and self._now_s() >= self._quiet_until_s:
+            calls = [call for split in self._split if split.runs for call in split.desk.fetch(worker)]
+        models = {call.trial.model.alias for call in calls} - member.knows
+        member.knows |= models
+        return self._orders(
+            worker,
+            report.number + 1,
+            lanes={lane.name: orders for lane, orders in self._of_lanes(report)},
+            calls=calls,
+            models=[self._asker(alias).model for alias in sorted(models)],
+            leases=self._leases.grant(worker, report.leases, workers=len(self._members)),
+            ends=self._ended,
+        )
+
+    def _of_lanes(self, report: WorkerReport) -> Iterator[tuple[DealtLane, LaneOrders]]:
+        for lane in self._lanes:
+            if lane.worker == report.worker:
+                reported = report.lanes.get(lane.name)
+                orders = lane.orders({} if reported is None else reported.room)
+                if orders is not None:
+                    yield lane, orders
+
+    def _orders(self, worker: str, number: int, **told: object) -> Orders:
+        soonest_s = max(self._horizon_s / 2, len(self._members) / MESSAGES_PER_S)
+        drain_s = self._drains_until_s - self._now_s()
+        return Orders(
+            worker=worker,
+            epoch=self.epoch,
+            number=number,
+            soonest_s=soonest_s,
+            every_s=soonest_s if any(split.runs for split in self._split) else IDLE_S,
+            lives_s=self._lives_s,
+            lane_lives_s=self._lane_lives_s,
+            drain_s=None if drain_s == inf else max(0.0, drain_s),
+            **told,  # type: ignore[arg-type]
+        )
+
+    def _assign(self) -> None:
+        """Give lanes that wait to workers: the heaviest first, to the one with the least to do."""
+        at_s = self._now_s()
+        few = len(self._members) < self._expected and at_s < self._began_s + PATIENCE_S
+        workers = [name for name, member in self._members.items() if not member.leaving]
+        if few or not workers or at_s < self._quiet_until_s:
+            return
+        for lane in sorted(self._lanes, key=lambda lane: -calls_per_s(lane.limits)):
+            if lane.waits:
+                lane.begin(min(workers, key=self._load), at_s)
+
+    def _load(self, worker: str) -> float:
+        return sum(calls_per_s(lane.limits) for lane in self._lanes if lane.worker == worker)
+
+    def _take_lanes_back(self) -> None:
+        """Take back lanes of workers that were given up, as soon as they must have stopped."""
+        at_s = self._now_s()
+        due = [entry for entry in self._lapsing if entry[0] <= at_s]
+        self._lapsing = [entry for entry in self._lapsing if entry[0] > at_s]
+        for _, lane, news in due:
+            lane.lose(news, at_s)
+
+
+def calls_per_s(limits: Limits) -> float:
+    """Return about how many calls a second the limits of a lane allow."""
+    allowed = [
+        limits.rpm and limits.rpm * limits.fraction / 60,
+        limits.tpm and limits.tpm * limits.fraction / 60 / USUAL_TOKENS,
+        limits.concurrency,  # calls that take a second each
+    ]
+    return min(filter(None, allowed), default=USUAL_PER_S)

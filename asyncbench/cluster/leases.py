@@ -1,0 +1,223 @@
+"""Dollars of workers: leased to them, settled by what they report, never given back by a timeout.
+
+What a worker holds is set aside in the coordinator's ledger. Of a worker that died it counts as possibly
+spent until somebody has read its journal.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from asyncbench.cluster.messages import JournalCosts, Lease, LeaseUse
+from asyncbench.engine import Account, Cap, CostBound, Hold, Ledger
+from asyncbench.pricing import picodollars
+
+Note = Callable[[str, str, int], None]  # worker, alias, picodollars: the most that it may have cost
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkerBook:
+    """What one worker did with the dollars of one model, as far as the coordinator knows; picodollars."""
+
+    granted: int = 0  # for its lanes
+    returned: int = 0
+    handed: int = 0  # set aside for calls that it makes for a split lane
+    spent: int = 0
+    doubted: int = 0
+    doubted_calls: int = 0
+    overruns: int = 0
+    told: Lease = field(default_factory=Lease)  # what the worker knows
+    noted: int = 0  # what is written down as the most that it may have cost
+
+    @property
+    def leased(self) -> int:
+        """What its lanes may still cost."""
+        return self.granted - self.returned - self.spent if self.granted else 0
+
+    @property
+    def most(self) -> int:
+        """What it may have cost in all."""
+        return self.spent + self.leased + self.handed
+
+
+class Leases:
+    """The books of all workers.
+
+    Args:
+        ledger: of the run; None: there is no budget.
+        note: writes down what a worker may cost, before the worker hears of it.
+    """
+
+    def __init__(self, ledger: Ledger | None, note: Note) -> None:
+        self._ledger, self._note = ledger, note
+        self._books: defaultdict[str, dict[str, WorkerBook]] = defaultdict(dict)  # by worker and alias
+
+    def of(self, worker: str, alias: str) -> WorkerBook:
+        """Return a book."""
+        return self._books[worker].setdefault(alias, WorkerBook())
+
+    # ── calls of split lanes ─────────────────────────────────────────────────────────────────
+
+    def hand(self, worker: str, alias: str, hold: Hold) -> None:
+        """Write down that a worker gets a call, for which the lane has set money aside."""
+        self.of(worker, alias).handed += hold.amount
+        self._write_down(worker, alias)
+
+    def settle(self, worker: str, alias: str, hold: Hold, cost_usd: float | None) -> None:
+        """Write down what a call cost; the lane settles it. None: nobody knows, so all of it."""
+        book = self.of(worker, alias)
+        book.handed -= hold.amount
+        book.spent += hold.amount if cost_usd is None else picodollars(cost_usd)
+        if cost_usd is None:
+            book.doubted += hold.amount
+            book.doubted_calls += 1
+
+    # ── lanes of workers ─────────────────────────────────────────────────────────────────────
+
+    def take(self, worker: str, uses: Mapping[str, LeaseUse]) -> None:
+        """Settle what a worker spent and gives back."""
+        for alias, use in uses.items():
+            if (account := self._account(alias)) is None:
+                continue
+            book = self.of(worker, alias)
+            before = replace(book)
+            book.spent, book.returned = use.spent, use.returned
+            book.doubted, book.doubted_calls = use.doubted, use.doubted_calls
+            account.overruns += use.overruns - book.overruns
+            book.overruns = use.overruns
+            book.granted += max(0, book.spent + book.returned - book.granted)  # bills may pass their bounds
+            account.learn(use.ratio, use.least)
+            _settle_change(account, before, book)
+
+    def grant(self, worker: str, uses: Mapping[str, LeaseUse], *, workers: int) -> dict[str, Lease]:
+        """Lease what a worker needs, as far as it is there; return what is new to it."""
+        news = {}
+        for alias, use in uses.items():
+            if (account := self._account(alias)) is None:
+                continue
+            book = self.of(worker, alias)
+            never = self._raise(account, book, use, workers) if use.wanted else None
+            lease = Lease(granted=book.granted, ratio=account.ratio, least=account.least, never=never)
+            if lease != book.told:
+                self._write_down(worker, alias)
+                news[alias] = book.told = lease
+        return news
+
+    def _raise(self, account: Account, book: WorkerBook, use: LeaseUse, workers: int) -> int | None:
+        """Lease some more; return what for one call will never be there, if that is so."""
+        if use.short:
+            account.latest = use.short
+        if account.ahead():
+            return None
+        left = min(cap.limit - cap.spent - cap.reserved for cap in account.caps)
+        share = max(use.short, min(use.wanted, left // (2 * workers)))
+        for amount in dict.fromkeys((share, use.short)):
+            if amount and account.reserve(Hold(amount, amount)):
+                book.granted += amount
+                return None
+        never = use.short and not account.ever_fits(Hold(use.short, use.short))
+        return use.short if never else None
+
+    # ── workers that died ────────────────────────────────────────────────────────────────────
+
+    def lose(self, worker: str) -> None:
+        """Count what the lanes of a dead worker may have cost as spent: nobody knows."""
+        for alias, book in self._books[worker].items():
+            account, leased = self._account(alias), book.leased
+            if account is None or not leased:
+                continue
+            before = replace(book)
+            book.spent += leased
+            book.doubted += leased
+            book.doubted_calls += 1
+            _settle_change(account, before, book)
+
+    def correct(self, worker: str, costs: Mapping[str, JournalCosts]) -> None:
+        """Put right what a dead worker cost, for its journal was read."""
+        for alias, book in self._books[worker].items():
+            account, known = self._account(alias), costs.get(alias, JournalCosts())
+            if account is None:
+                continue
+            before = replace(book)
+            book.granted = book.returned = 0
+            book.spent, book.doubted, book.doubted_calls = known.spent, known.doubted, known.doubted_calls
+            _settle_change(account, before, book)
+            self._write_down(worker, alias)
+
+    def _account(self, alias: str) -> Account | None:
+        return None if self._ledger is None else self._ledger.account_of(alias)
+
+    def _write_down(self, worker: str, alias: str) -> None:
+        book = self.of(worker, alias)
+        if book.most != book.noted:
+            book.noted = book.most
+            self._note(worker, alias, book.most)
+
+
+def _settle_change(account: Account, before: WorkerBook, now: WorkerBook) -> None:
+    account.settle_elsewhere(
+        reserved=now.leased - before.leased,
+        spent=now.spent - before.spent,
+        doubted=now.doubted - before.doubted,
+        doubted_calls=now.doubted_calls - before.doubted_calls,
+    )
+
+
+# ── at a worker ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class LeasedAccount(Account):
+    """What a worker may spend on a model: what it was leased. Whether more will come, others say."""
+
+    never: int | None = None  # so much for one call, and more, will never be there; None: it may
+    returned: int = 0
+    short: int = 0  # what a call needed that was not there; 0: nothing was missing
+    wake: Callable[[], None] = lambda: None  # is called when a call needs what is not there
+
+    @classmethod
+    def opened(cls, alias: str, most: CostBound, wake: Callable[[], None]) -> "LeasedAccount":
+        """Return an account without money."""
+        cap = Cap(kind="lease", of=alias, limit=0)
+        return cls(model=alias, ledger=Ledger([cap]), caps=[cap], most=most, wake=wake)
+
+    def fits(self, hold: Hold) -> bool:
+        """Whether it is there now; if not, it is asked for."""
+        fits = Account.fits(self, hold)
+        if not fits:
+            self.short = hold.amount
+            self.wake()
+        return fits
+
+    def ever_fits(self, hold: Hold) -> bool:
+        """Whether it may come, as far as the coordinator knows."""
+        return not hold.amount or self.never is None or hold.amount < self.never
+
+    def take(self, lease: Lease) -> None:
+        """Take in what was leased so far, and on which terms."""
+        self.caps[0].limit, self.never = lease.granted - self.returned, lease.never
+        self.learn(lease.ratio, lease.least)
+        self.ledger.changed()
+
+    def use(self, calls: int) -> LeaseUse:
+        """Return what came of it; so many calls more are to come before the next report."""
+        cap, need = self.caps[0], calls * (self.latest or 0)
+        free = cap.limit - cap.spent - cap.reserved
+        short = self.short if free < self.short and calls else 0
+        need = max(need, short)
+        if short or free > 2 * need:  # in one pot it may do for somebody's call
+            back = max(0, free if short else free - need)
+            self.returned += back
+            cap.limit, free = cap.limit - back, free - back
+        self.short = 0
+        return LeaseUse(
+            spent=cap.spent,
+            doubted=cap.doubted,
+            doubted_calls=cap.doubted_calls,
+            returned=self.returned,
+            overruns=self.overruns,
+            ratio=self.ratio,
+            least=self.least,
+            short=short,
+            wanted=max(0, need - free),
+        )

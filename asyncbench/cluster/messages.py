@@ -1,0 +1,182 @@
+"""What a coordinator and a worker tell each other: orders, and the report on them.
+
+A worker has one exchange open at a time. Orders and the report on them have the same number. Whoever gets a
+number again gives the answer that it gave before, so messages may be lost, late or doubled. Times are
+durations alone: no clock is compared with another.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from asyncbench.engine import AS_BOUND, ConditionCell, Counters
+from asyncbench.errors import ProviderError
+from asyncbench.records import Grade, History, Limits, Model, Outcome, Reply, Stop, Trial
+
+# ── a coordinator to a worker ────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneStart:
+    """A lane that a worker runs from now on, with all of its limits."""
+
+    models: Sequence[Model]
+    limits: Limits
+    budgeted: frozenset[str] = frozenset()  # aliases whose calls need leased dollars
+    answered_before: frozenset[str] = frozenset()  # aliases whose key and name are known to be good
+    stoppable: frozenset[str] = frozenset()  # aliases whose cells a rule may stop
+    taken_s: Sequence[float] = ()  # for how long slots are taken by calls of a worker that died
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DealtTrial:
+    """A trial for a lane of a worker."""
+
+    number: int  # in planned order
+    trial: Trial
+    history: History
+    anyway: bool  # it is asked whatever is known of its cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneOrders:
+    """What is new for a lane of a worker."""
+
+    start: LaneStart | None = None  # None: it runs it already
+    trials: Sequence[DealtTrial] = ()
+    dry: frozenset[str] = frozenset()  # aliases for which no more trials come
+    stops: Mapping[str, Mapping[ConditionCell, Stop]] = field(default_factory=dict)  # by alias
+    suspended: Mapping[str, str] = field(default_factory=dict)  # by alias, why
+    paused: bool | None = None  # None: as before
+    limits: Limits | None = None  # None: as before
+    stop: bool = False  # it begins nothing more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOrder:
+    """A call of a split lane that may be sent now: a permit for this very call."""
+
+    number: int
+    trial: Trial
+    attempts: int  # before it, those of earlier runs too
+    cost_usd: float | None  # of these; None: unknown
+    waited_s: float  # since the trial was read
+    in_flight: int  # of the lane, itself included
+    reserved_usd: float | None  # set aside for it; None: no budget holds it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """What a worker may spend on a model; picodollars, since it joined."""
+
+    granted: int = 0
+    ratio: Fraction = AS_BOUND  # by which bounds are raised
+    least: int = 0  # what is set aside where the bound is 0
+    never: int | None = None  # so much for one call, and more, will never be there; None: it may
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What a worker is to do, from a coordinator."""
+
+    worker: str
+    epoch: int  # of the coordinator: orders of a lower one than known are refused
+    number: int
+    soonest_s: float  # between two of its reports
+    every_s: float  # it reports at least so often
+    lives_s: float  # permits end so long after the worker made the report that these orders answer
+    lane_lives_s: float  # and so do its lanes: until it hears again, they send nothing
+    lanes: Mapping[str, LaneOrders] = field(default_factory=dict)
+    calls: Sequence[CallOrder] = ()
+    models: Sequence[Model] = ()  # of such calls, each told once
+    leases: Mapping[str, Lease] = field(default_factory=dict)  # by alias, where anything is new
+    drain_s: float | None = None  # all of it ends within this time; None: it goes on
+    ends: bool = False  # there is nothing more to do, or it was given up
+
+
+# ── a worker to its coordinator ──────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedTrial:
+    """What became of a trial, as far as counting goes."""
+
+    outcome: Outcome
+    right: bool | None  # None: it failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneReport:
+    """How a lane of a worker stands."""
+
+    room: Mapping[str, int]  # trials that it could take, by alias
+    closed: Mapping[int, ClosedTrial]  # since the report before, by number
+    skipped: Sequence[int]  # likewise
+    counters: Mapping[str, Counters]  # by alias, since the worker took the lane
+    in_force: Mapping[str, float]  # limits a minute
+    left: frozenset[int] | None = None  # it has ended, and left these begun; None: it goes on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedCall:
+    """How a call of a split lane ended."""
+
+    ended: Reply | ProviderError | None  # a reply without its text; None: nobody knows
+    grade: Grade | None = None  # of a reply
+    cost_usd: float | None = None  # None: unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseUse:
+    """What a worker made of its dollars for a model; picodollars, since it joined."""
+
+    spent: int = 0
+    doubted: int = 0  # of it: for calls of unknown cost
+    doubted_calls: int = 0
+    returned: int = 0
+    overruns: int = 0  # calls that cost more than was set aside for them
+    ratio: Fraction = AS_BOUND
+    least: int = 0
+    short: int = 0  # what its next call needs and is not there; 0: nothing is missing
+    wanted: int = 0  # what its next calls will need beyond what it has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReport:
+    """What a worker did, and what it needs."""
+
+    worker: str
+    epoch: int
+    number: int  # of the orders that it answers
+    lanes: Mapping[str, LaneReport] = field(default_factory=dict)
+    calls: Mapping[int, EndedCall] = field(default_factory=dict)  # that ended, by number
+    unsent: Sequence[int] = ()  # calls that were not made: their permits came too late
+    leases: Mapping[str, LeaseUse] = field(default_factory=dict)
+    failed: Sequence[tuple[str, ProviderError]] = ()  # alias and error, before its first reply
+    said: Sequence[str] = ()  # to a person
+    attempts: int = 0  # calls that it ended
+    in_flight: int = 0
+    lag_s: float = 0.0  # how late its event loop was at worst, lately
+    leaving: bool = False  # it begins nothing more
+
+
+# ── a journal ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalCosts:
+    """What the calls of a journal cost, picodollars."""
+
+    spent: int = 0
+    doubted: int = 0  # of it: set aside for calls of unknown cost
+    doubted_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalNews:
+    """What the journal of a dead worker tells."""
+
+    closed: Mapping[str, ClosedTrial] = field(default_factory=dict)  # by trial
+    skipped: frozenset[str] = frozenset()  # trials
+    histories: Mapping[str, History] = field(default_factory=dict)  # of trials that were begun, not closed
+    costs: Mapping[str, JournalCosts] = field(default_factory=dict)  # by alias, of all its calls

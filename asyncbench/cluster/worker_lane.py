@@ -1,0 +1,227 @@
+"""A lane at the worker that runs it: a real one, with trials that come from the coordinator."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from asyncbench.cluster.dealt_lane import CHUNK
+from asyncbench.cluster.leases import LeasedAccount
+from asyncbench.cluster.messages import ClosedTrial, DealtTrial, LaneOrders, LaneReport, LaneStart
+from asyncbench.engine import Asker, Counters, Lane, Stopping
+from asyncbench.errors import ProviderError, UnsentError
+from asyncbench.records import Event, History, Outcome, Result, Sent, Skipped, StopWhen, Trial
+
+LOOK_AGAIN_S: Final = 0.25  # while nobody has heard of the coordinator
+FEWEST: Final = 2  # calls for which there is to be money
+FEW: Final = CHUNK // 4  # trials that were not begun: more are asked for at once
+
+
+@dataclass(slots=True, kw_only=True)
+class Shelf:
+    """The trials of one model of a lane."""
+
+    waiting: deque[DealtTrial] = field(default_factory=deque)  # not read yet
+    numbers: dict[str, int] = field(default_factory=dict)  # of those that are not closed, by trial
+    histories: dict[str, History] = field(default_factory=dict)  # of those that were not read yet
+    begun: set[str] = field(default_factory=set)  # trials that are not closed
+    calls: int = 0  # begun at the report before
+    dry: bool = False  # no more come
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def unbegun(self) -> int:
+        """Trials that were not begun."""
+        return len(self.numbers) - len(self.begun)
+
+    async def read(self) -> Sequence[Trial]:
+        """Return the next trials, as soon as there are any; none when no more come."""
+        while not self.waiting and not self.dry:
+            self.changed.clear()
+            await self.changed.wait()
+        trials = [dealt.trial for dealt in self.waiting]
+        self.waiting.clear()
+        return trials
+
+
+class WorkerLane:
+    """Runs a lane and tells what becomes of it.
+
+    Args:
+        start: the lane.
+        askers: of its models; this lane gives them their trials, histories, accounts and rules.
+        accounts: of those that a budget holds, by alias.
+        silent: whether the coordinator was not heard for too long.
+        wake: has a report sent soon.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        start: LaneStart,
+        askers: Sequence[Asker],
+        *,
+        accounts: Mapping[str, LeasedAccount],
+        say: Callable[[str], None],
+        tell_failed: Callable[[str, ProviderError], None],
+        silent: Callable[[], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        self._silent, self._wake = silent, wake
+        self._shelves = {asker.model.alias: Shelf() for asker in askers}
+        self._askers = {asker.model.alias: asker for asker in askers}
+        self._closed: dict[int, ClosedTrial] = {}
+        self._skipped: list[int] = []
+        self.over = False  # it has ended
+        for alias, asker in self._askers.items():
+            self._prepare(asker, start, accounts.get(alias), tell_failed)
+        first = askers[0]
+        self.lane = Lane(
+            name=name,
+            askers=[*askers],
+            limits=start.limits,
+            keep=first.keep,
+            say=say,
+            lag=first.lag,
+            epoch_s=first.epoch_s,
+            taken_until_s=[asyncio.get_running_loop().time() + left_s for left_s in start.taken_s],
+            held_s=self._held_s,
+        )
+
+    def _prepare(
+        self,
+        asker: Asker,
+        start: LaneStart,
+        account: LeasedAccount | None,
+        tell_failed: Callable[[str, ProviderError], None],
+    ) -> None:
+        alias, keep = asker.model.alias, asker.keep
+        shelf = self._shelves[alias]
+        asker.counters = Counters(done_before=int(alias in start.answered_before))
+        asker.read, asker.history_of = shelf.read, lambda trial: shelf.histories.pop(trial.trial_id)
+        asker.account = account if alias in start.budgeted else None
+        asker.tell_failed = lambda error: tell_failed(alias, error)
+        asker.tell_suspended = lambda _: self._wake()
+
+        def keep_and_tell(event: Event) -> None:
+            if isinstance(event, Sent) and self._silent():
+                raise UnsentError("the coordinator was not heard for too long")
+            keep(event)
+            self._note(shelf, event)
+
+        asker.keep = keep_and_tell
+        asker.stopping = None
+        if alias in start.stoppable:
+            asker.stopping = Stopping(
+                when=StopWhen(),
+                keep=keep_and_tell,
+                counters=asker.counters,
+                now=lambda: asker.epoch_s + asker.now_s(),
+            )
+
+    def _note(self, shelf: Shelf, event: Event) -> None:
+        """Take in what was written down."""
+        if isinstance(event, Sent):
+            shelf.begun.add(event.trial_id)
+            if shelf.unbegun == FEW and not shelf.dry:
+                self._wake()
+        elif isinstance(event, Result):
+            headline = event.grades[0]
+            right = None if headline.outcome is Outcome.FAILED else headline.exact_match
+            number = self._end(shelf, event.trial.trial_id)
+            self._closed[number] = ClosedTrial(outcome=headline.outcome, right=right)
+        elif isinstance(event, Skipped):
+            self._skipped.append(self._end(shelf, event.trial.trial_id))
+
+    def _end(self, shelf: Shelf, trial_id: str) -> int:
+        shelf.begun.discard(trial_id)
+        return shelf.numbers.pop(trial_id)
+
+    def _held_s(self) -> float:
+        return LOOK_AGAIN_S if self._silent() else 0.0
+
+    async def run(self) -> None:
+        """Run it to its end."""
+        try:
+            await self.lane.run()
+        finally:
+            self.over = True
+            self._wake()
+
+    @property
+    def counters(self) -> list[Counters]:
+        """The figures of its models."""
+        return [asker.counters for asker in self._askers.values()]
+
+    def calls_soon(self, alias: str) -> int:
+        """Return about how many calls of a model will be begun before the next report; 0: it has none."""
+        if alias not in self._shelves or self.over or self._askers[alias].counters.over:
+            return 0
+        shelf, counters = self._shelves[alias], self._askers[alias].counters
+        begun = counters.attempts + counters.in_flight
+        lately, shelf.calls = begun - shelf.calls, begun
+        return min(len(shelf.numbers), max(FEWEST, 2 * lately))
+
+    # ── with the coordinator ─────────────────────────────────────────────────────────────────
+
+    def heed(self, orders: LaneOrders) -> None:
+        """Do what is new."""
+        for dealt in orders.trials:
+            self._deal(self._shelves[dealt.trial.model.alias], dealt)
+        for alias, cells in orders.stops.items():
+            if (stopping := self._askers[alias].stopping) is not None:
+                for cell, stop in cells.items():
+                    stopping.heed(cell, stop)
+        for alias in orders.dry & self._shelves.keys():
+            self._shelves[alias].dry = True
+        for shelf in self._shelves.values():
+            shelf.changed.set()
+        for alias, reason in orders.suspended.items():
+            self._suspend(alias, reason)
+        if orders.limits is not None:
+            self.lane.set_limits(orders.limits)
+        if orders.paused is not None:
+            for asker in self._askers.values():
+                asker.counters.paused = orders.paused
+            self.lane.heed_pause()
+        if orders.stop:
+            self.lane.stop()
+
+    def _suspend(self, alias: str, reason: str) -> None:
+        counters, shelf = self._askers[alias].counters, self._shelves[alias]
+        counters.suspended = counters.suspended or reason
+        shelf.dry = True
+        shelf.waiting.clear()
+        shelf.changed.set()
+
+    def _deal(self, shelf: Shelf, dealt: DealtTrial) -> None:
+        trial = dealt.trial
+        shelf.numbers[trial.trial_id] = dealt.number
+        shelf.histories[trial.trial_id] = dealt.history
+        shelf.waiting.append(dealt)
+        stopping = self._askers[trial.model.alias].stopping
+        if dealt.anyway and stopping is not None:
+            stopping.ask_anyway(trial)
+
+    def report(self) -> LaneReport:
+        """Return what is new, and how it stands."""
+        closed, self._closed = self._closed, {}
+        skipped, self._skipped = self._skipped, []
+        begun = [shelf.numbers[trial_id] for shelf in self._shelves.values() for trial_id in shelf.begun]
+        return LaneReport(
+            room={
+                alias: CHUNK - shelf.unbegun
+                for alias, shelf in self._shelves.items()
+                if not shelf.dry and shelf.unbegun < CHUNK and not self._askers[alias].counters.over
+            },
+            closed=closed,
+            skipped=skipped,
+            counters={alias: _copy(asker.counters) for alias, asker in self._askers.items()},
+            in_force=self.lane.in_force(),
+            left=frozenset(begun) if self.over else None,
+        )
+
+
+def _copy(counters: Counters) -> Counters:
+    return replace(counters, outcomes=counters.outcomes.copy())

@@ -1,0 +1,124 @@
+"""A coordinator and workers on one virtual clock, with a transport that carries their messages at once."""
+
+import asyncio
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+from asyncbench.cluster import ClusterWorker, Coordinator
+from asyncbench.engine import Asker, Cap, Ledger, LoopLag, Scheduler
+from asyncbench.pricing import picodollars
+from asyncbench.records import Event, History, Message, Model, Request, Trial
+from tests.engine.night import EPOCH_S, Answer, Night
+
+_NEW = History()
+
+
+def now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def most(_request: Request, _at: float) -> int:
+    """What a call may cost: more than it does."""
+    return picodollars(0.001)
+
+
+def request_of(trial: Trial) -> Request:
+    return Request(trial=trial, system=None, messages=(Message(role="user", content=trial.problem.question),))
+
+
+@dataclass(slots=True, kw_only=True)
+class SmallFleet:
+    """Some workers that answer by `ask`; every message is pickled, as between processes."""
+
+    ask: Answer
+    workers: int = 2
+    journals: dict[str, list[Event]] = field(default_factory=dict)
+    own: Night = field(default_factory=Night)  # of the coordinator's own process
+    lanes: list[Any] = field(default_factory=list)
+    notes: list[tuple[str, str, int]] = field(default_factory=list)
+    carries: float = 1_000.0
+    budget_usd: float | None = None
+    coordinator: Coordinator = field(init=False)
+    ledger: Ledger | None = None
+
+    def open(self) -> None:
+        """Begin to rule."""
+        if self.budget_usd is not None:
+            cap = Cap(kind="sweep", of="s", limit=picodollars(self.budget_usd))
+            self.ledger = Ledger([cap])
+        self.coordinator = Coordinator(
+            epoch=1,
+            workers=self.workers,
+            now_s=now_s,
+            say=self.own.said.append,
+            ledger=self.ledger,
+            note=lambda *noted: self.notes.append(noted),
+            carries=self.carries,
+        )
+
+    def lane(self, requests: list[Request], model: Model) -> None:
+        """Add the lane of a model."""
+        asker = self.own.asker(self.ask, [(one, _NEW) for one in requests], model)
+        if self.ledger is not None:
+            asker.account = self.ledger.open(model.alias, self.ledger.caps, most)
+        self.lanes.append(
+            self.coordinator.lane(
+                name=model.alias,
+                askers=[asker],
+                limits=model.limits,
+                keep=self.own.keep,
+                say=self.own.said.append,
+                lag=self.own.lag,
+                epoch_s=EPOCH_S,
+            )
+        )
+
+    async def go(self) -> "SmallFleet":
+        """Run to the end."""
+        scheduler = Scheduler(lanes=self.lanes, lag=LoopLag(interval_s=60.0))
+        async with asyncio.TaskGroup() as tasks:
+            for n in range(self.workers):
+                tasks.create_task(self._work(f"w{n}-e1"))
+            await scheduler.run()
+            self.coordinator.end()
+        return self
+
+    async def _work(self, name: str) -> None:
+        worker = self.worker(name)
+        orders = self.coordinator.join(name)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(worker.run())
+            while True:
+                report = await worker.exchange(_sent(orders))
+                ends, orders = orders.ends, self.coordinator.answer(_sent(report))
+                if ends:
+                    return
+
+    def worker(self, name: str) -> ClusterWorker:
+        night = Night(kept=self.journals.setdefault(name, []))
+
+        def asker_for(model: Model) -> Asker:
+            asker = night.asker(self.ask, [], model)
+            asker.request_for = request_of
+            return asker
+
+        return ClusterWorker(
+            name,
+            asker_for=asker_for,
+            bound_for=lambda _: most,
+            now_s=now_s,
+            lag=night.lag,
+        )
+
+    def of(self, kind: type) -> list[Any]:
+        return [
+            event
+            for kept in (*self.journals.values(), self.own.kept)
+            for event in kept
+            if isinstance(event, kind)
+        ]
+
+
+def _sent(message: Any) -> Any:
+    return pickle.loads(pickle.dumps(message))  # noqa: S301  our own
