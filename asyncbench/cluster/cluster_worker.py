@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
-from functools import partial
 from math import inf
 from typing import Final
 
@@ -11,9 +10,9 @@ from asyncbench.cluster.leases import LeasedAccount
 from asyncbench.cluster.messages import LaneStart, Orders, WorkerReport
 from asyncbench.cluster.permitted_calls import PermittedCalls
 from asyncbench.cluster.worker_lane import WorkerLane
-from asyncbench.engine import Asker, CostBound, Counters, Keep, LaneModel, LoopLag
+from asyncbench.engine import Asker, CostBound, Counters, LaneModel, LoopLag
 from asyncbench.errors import AsyncbenchError, ProviderError
-from asyncbench.records import Ended, Event, Model
+from asyncbench.records import Event, Model
 
 LAG_WINDOW_S: Final = 10.0  # of the lag that is reported
 
@@ -149,13 +148,8 @@ class ClusterWorker:
 
     def _asker(self, model: Model) -> Asker:
         asker = self._asker_for(model)
-        asker.keep = partial(self._keep, asker.keep)
+        asker.worker = asker.worker or self.name
         return asker
-
-    def _keep(self, keep: Keep, event: Event) -> None:
-        if isinstance(event, Ended) and event.attempt.worker is None:
-            event.attempt.worker = self.name
-        keep(event)
 
     def _caller(self, model: Model) -> LaneModel:
         asker = self._asker(model)

@@ -86,7 +86,6 @@ class Coordinator:
         ledger: of the run; None: there is no budget.
         note: writes down what a worker may have cost at most, before the worker hears of it.
         carries: calls a second of one process. A lane that is allowed more is split.
-        quiet_s: for so long nothing is given out: workers of a coordinator before it may still hold some.
     """
 
     def __init__(
@@ -102,13 +101,11 @@ class Coordinator:
         horizon_s: float = HORIZON_S,
         lives_s: float = LIVES_S,
         lane_lives_s: float = LANE_LIVES_S,
-        quiet_s: float = 0.0,
     ) -> None:
         self.epoch, self._expected = epoch, workers
         self._now_s, self._say, self._carries = now_s, say, carries
         self._horizon_s, self._lives_s, self._lane_lives_s = horizon_s, lives_s, lane_lives_s
         self._began_s = now_s()
-        self._quiet_until_s = self._began_s + quiet_s
         self._leases = Leases(ledger, note)
         self._numbers = itertools.count(1)
         self._members: dict[str, _Member] = {}
@@ -163,8 +160,6 @@ class Coordinator:
         return split
 
     def _workers_at_desks(self) -> int:
-        if self._now_s() < self._quiet_until_s:
-            return 0
         return sum(not member.leaving for member in self._members.values())
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
@@ -276,7 +271,7 @@ class Coordinator:
         self._take_lanes_back()
         self._assign()
         worker, calls = report.worker, list[CallOrder]()
-        if not report.leaving and self._now_s() >= self._quiet_until_s:
+        if not report.leaving:
             calls = [call for split in self._split if split.runs for call in split.desk.fetch(worker)]
         models = {call.trial.model.alias for call in calls} - member.knows
         member.knows |= models
@@ -318,7 +313,7 @@ class Coordinator:
         at_s = self._now_s()
         few = len(self._members) < self._expected and at_s < self._began_s + PATIENCE_S
         workers = [name for name, member in self._members.items() if not member.leaving]
-        if few or not workers or at_s < self._quiet_until_s:
+        if few or not workers:
             return
         for lane in sorted(self._lanes, key=lambda lane: -calls_per_s(lane.limits)):
             if lane.waits:
