@@ -150,9 +150,9 @@ class HeldFolder:
         """Return the rows of each part, and of the journal (None), with which of them count (None: all)."""
         self._parts = {part: self._parts.get(part) or self._read(seen, part) for part in seen.files["trials"]}
         pa.default_memory_pool().release_unused()
-        again = seen.answered_again("trials")
+        gone = seen.uncounted("trials")
         found: list[tuple[Path | None, HeldRows, Numbers | None]] = [
-            (part, rows, _counting(rows, again)) for part, rows in self._parts.items()
+            (part, rows, _counting(rows, gone[part])) for part, rows in self._parts.items()
         ]
         fresh = seen.journalled["trials"].select(_COLUMNS)
         coded = pa.table(
@@ -188,10 +188,10 @@ class HeldFolder:
         return held_rows(rows, self._registers, self.label)
 
 
-def _counting(rows: HeldRows, again: "pa.Array[pa.StringScalar]") -> Numbers | None:
-    if not len(again):
+def _counting(rows: HeldRows, gone: "pa.Array[pa.StringScalar]") -> Numbers | None:
+    if not len(gone):
         return rows.counted
-    first: Numbers = pc.invert(pc.is_in(rows.texts["trial_id"], value_set=again)).to_numpy()
+    first: Numbers = pc.invert(pc.is_in(rows.texts["trial_id"], value_set=gone)).to_numpy()
     return first if rows.counted is None else first & rows.counted
 
 

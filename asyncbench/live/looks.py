@@ -14,7 +14,7 @@ from asyncbench.live.queries import HeldPart, HeldPlace, TrialIndex, TrialQuery,
 from asyncbench.page import summaries, whole_trials
 from asyncbench.results import Asked
 from asyncbench.results.anatomy import ExaminedAnswer
-from asyncbench.store import Snapshot, beside, narrowed, take_snapshot
+from asyncbench.store import Snapshot, beside, folders_of, narrowed, take_snapshot
 from asyncbench.views import Chosen, FolderViews, Names, open_views
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
@@ -188,11 +188,16 @@ def state_of(folders: Mapping[str, Path]) -> State:
 
 
 def _state(folder: Path) -> tuple[object, ...]:
+    """Return it of a folder, and of those of its workers."""
     try:
-        manifest = (folder / "manifest.json").stat()
-        journal = sorted((path.name, path.stat().st_size) for path in (folder / "journal").iterdir())
-    except OSError:  # a segment was sealed a moment ago, or the folder is gone
+        return tuple(map(_state_alone, folders_of(folder)))
+    except (OSError, AsyncbenchError):  # a segment was sealed a moment ago, or the folder is gone
         return () if not folder.exists() else (None,)
+
+
+def _state_alone(folder: Path) -> tuple[object, ...]:
+    manifest = (folder / "manifest.json").stat()
+    journal = sorted((path.name, path.stat().st_size) for path in (folder / "journal").iterdir())
     return manifest.st_mtime_ns, manifest.st_size, *journal
 
 

@@ -42,6 +42,7 @@ from asyncbench.store.lock import (
     locked as locked,
     writer_of as writer_of,
 )
+from asyncbench.store.looking import take_snapshot as take_snapshot
 from asyncbench.store.manifest import (
     IMPORTED as IMPORTED,
     RECORDED as RECORDED,
@@ -50,6 +51,7 @@ from asyncbench.store.manifest import (
     check_owner as check_owner,
     check_sweep_file as check_sweep_file,
     claim_folder as claim_folder,
+    folders_of as folders_of,
     is_results_folder as is_results_folder,
     joined_recordings as joined_recordings,
     kept_sweep_file as kept_sweep_file,
@@ -57,6 +59,8 @@ from asyncbench.store.manifest import (
     planned_aliases as planned_aliases,
     read_manifest as read_manifest,
     simulated_note as simulated_note,
+    worker_folders as worker_folders,
+    workers_folder as workers_folder,
     write_sweep_file as write_sweep_file,
 )
 from asyncbench.store.merging import JoinedFolders as JoinedFolders, join_folders as join_folders
@@ -103,7 +107,6 @@ from asyncbench.store.snapshot import (
     Filters as Filters,
     MovedError as MovedError,
     Snapshot as Snapshot,
-    take_snapshot as take_snapshot,
 )
 from asyncbench.store.spending import (
     KnownCosts as KnownCosts,

@@ -1,6 +1,6 @@
 """What the calls of a results folder cost, or may have cost: what a budget is counted by."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.store.catalog import steady
-from asyncbench.store.holdings import listed_calls, lost_calls, unknown_loss
-from asyncbench.store.manifest import read_manifest
+from asyncbench.store.holdings import listed_calls, lost_calls, manifests_of, unknown_loss
+from asyncbench.store.manifest import folders_of
 from asyncbench.store.segment import calls_in, damaged_lines
 from asyncbench.store.snapshot import MANY_ROWS, MovedError, Snapshot
 from asyncbench.store.spending import COLUMNS, Charges, KnownCosts, Spending
@@ -62,8 +62,9 @@ class Books:
 def known_costs(folder: Path) -> dict[str, KnownCosts]:
     """Return what the calls in a folder's parts cost, by alias, as its list says: no part is read."""
     found: dict[str, Spending] = {}
-    for alias, told in listed_calls(read_manifest(folder)):
-        found.setdefault(alias, Spending()).add_told(told)
+    for manifest in manifests_of(folder):
+        for alias, told in listed_calls(manifest):
+            found.setdefault(alias, Spending()).add_told(told)
     return {alias: spending.known() for alias, spending in found.items()}
 
 
@@ -77,19 +78,25 @@ def spending_of(folder: Path | str) -> Books:
     path = Path(folder)
 
     def books(seen: Snapshot) -> Books:
-        manifest = read_manifest(path)
+        manifests = manifests_of(path)
         try:
-            damaged = sum(map(calls_in, damaged_lines(path, seen.damaged)))
+            damaged = sum(calls_in(line) for each in folders_of(path) for line in _damaged(each, seen))
         except FileNotFoundError as error:
             raise MovedError(
                 f"{path}: {error}. Its journal was being sealed. Read the folder again."
             ) from error
-        found = _spending(seen, str(manifest["sweep"]))
-        for alias, told in lost_calls(manifest):
+        found = _spending(seen, str(manifests[0]["sweep"]))
+        for alias, told in (call for manifest in manifests for call in lost_calls(manifest)):
             found.setdefault(alias, Spending()).add_told(told)
-        return Books(by_alias=found, damaged=damaged, unknown_loss=unknown_loss(manifest))
+        return Books(by_alias=found, damaged=damaged, unknown_loss=any(map(unknown_loss, manifests)))
 
     return steady(path, books)
+
+
+def _damaged(folder: Path, seen: Snapshot) -> Iterator[bytes]:
+    """Yield the damaged lines of one of the folders that were seen."""
+    own = [line for line in seen.damaged if line.segment.parent.parent == folder]
+    return damaged_lines(folder, own)
 
 
 def _spending(snapshot: Snapshot, own: str) -> dict[str, Spending]:

@@ -14,6 +14,7 @@ import pyarrow.compute
 from asyncbench.records import History, Outcome
 from asyncbench.store.frames import in_frames
 from asyncbench.store.id_set import LEAST, IdSet
+from asyncbench.store.looking import take_snapshot
 from asyncbench.store.snapshot import (
     BATCH_ROWS as ROWS,
     LOOKS,
@@ -22,7 +23,6 @@ from asyncbench.store.snapshot import (
     Filters,
     MovedError,
     Snapshot,
-    take_snapshot,
 )
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,7 @@ from asyncbench.store.snapshot import (
     expression,
     reading,
 )
+from asyncbench.store.united import UnitedSnapshot
 
 AT_ONCE = 2  # parts: each holds a row group with its replies
 OF_TRIALS = ("trials", "grades")  # the tables that are read a few trials at a time
@@ -73,7 +75,7 @@ class FewTrials(Snapshot):
         yield from rows.cast(with_codes(rows.schema, coded)).to_batches()
 
 
-def narrowed(seen: Snapshot, ids: Sequence[str], trials: Places, grades: Places | None = None) -> FewTrials:
+def narrowed(seen: Snapshot, ids: Sequence[str], trials: Places, grades: Places | None = None) -> Snapshot:
     """Return a snapshot of these trials alone.
 
     Args:
@@ -82,6 +84,12 @@ def narrowed(seen: Snapshot, ids: Sequence[str], trials: Places, grades: Places 
         trials: where their rows of `trials` stand.
         grades: where those of `grades` do, and maybe others; None: they are looked for.
     """
+    if isinstance(seen, UnitedSnapshot):
+        few = (
+            narrowed(own, ids, _places_in(own, "trials", trials), _places_in(own, "grades", grades))
+            for own in seen.sources
+        )
+        return replace(seen, sources=tuple(few))
     files = {**seen.files, "trials": tuple(trials), "grades": beside(seen, "grades", trials)}
     return FewTrials(
         files=files,
@@ -91,6 +99,11 @@ def narrowed(seen: Snapshot, ids: Sequence[str], trials: Places, grades: Places 
         ids=pa.array(ids, pa.string()),
         places={"trials": trials} | ({} if grades is None else {"grades": grades}),
     )
+
+
+def _places_in(seen: Snapshot, table: str, places: Places | None) -> Any:  # Any: as `places` is
+    """Return those of some places that are in parts of one folder."""
+    return places and {part: places[part] for part in seen.files[table] if part in places}
 
 
 def beside(seen: Snapshot, table: str, parts: Collection[Path]) -> list[Path]:

@@ -24,6 +24,7 @@ from asyncbench.store.holdings import (
 )
 from asyncbench.store.journal import Journal, ToldCalls, Unfinished, lost
 from asyncbench.store.lock import left_mark, locked, set_mark, take_away
+from asyncbench.store.looking import tell_damage
 from asyncbench.store.manifest import (
     IMPORTED,
     Manifest,
@@ -37,7 +38,6 @@ from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import next_number, part_files, seal, without_rows
 from asyncbench.store.segment import Damage, payloads, segments
-from asyncbench.store.snapshot import tell_damage
 
 SYNC_EVERY_S = 0.5  # the most that a power failure takes with it
 SEAL_EVERY_S = 15 * 60.0

@@ -6,6 +6,8 @@
                     will be, null where they will be gone
       "journal":    the names of its segments
       "lost":       parts that are gone, and whose loss was accepted: what their calls cost counts still
+    "joining":    the folders of workers whose rows are being taken over, and the tables that are so already
+    "joined":     such folders that only have to be removed
       "sweep.yaml": the digest of the sweep file; two while it is being written
     }
 
@@ -16,7 +18,7 @@ process, or a power cut, leaves files each of which is as it was or as it was to
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -27,11 +29,13 @@ from asyncbench.store.checksums import WAYS_OUT, check, fingerprint
 from asyncbench.store.manifest import (
     HOLDS,
     IMPORTED,
+    WORKER,
     Manifest,
     changed_manifest,
     is_results_folder,
     lost_files,
     read_manifest,
+    worker_folders,
 )
 from asyncbench.store.parts import TEMPORARY, Part, PartEntry, scanned
 from asyncbench.store.schema import SCHEMAS
@@ -156,6 +160,42 @@ def _exchanged(found: Mapping[str, Path], changes: Changes) -> bool:
     return any(entry is not None and key in found for key, entry in changes.items())
 
 
+# ── what is taken over from workers ──────────────────────────────────────────────────────────
+
+
+class TakenOver(NamedTuple):
+    """What a folder holds already of the folders of workers that are being joined to it."""
+
+    workers: Sequence[str] = ()  # the names of their folders
+    tables: Sequence[str] = ()  # and `journal`: answers that are not graded yet
+
+
+def taken_over(holds: Holds, found: Mapping[str, Path]) -> TakenOver:
+    """Return it of a folder whose parts are these."""
+    if (joining := holds.get("joining")) is None:
+        return TakenOver()
+    coming = holds.get("next", {"table": None})
+    exchanged = coming["table"] is not None and _exchanged(found, coming["parts"])
+    now = [coming["table"]] if exchanged and coming["joins"] else []
+    return TakenOver(joining["workers"], [*joining["tables"], *now])
+
+
+def manifests_of(folder: Path) -> list[Manifest]:
+    """Return the manifests of a folder and of those of its workers; what it took over is listed once."""
+    own = read_manifest(folder)
+    holds = own.get(HOLDS, {})
+    taken = taken_over(holds, stored(folder) if "joining" in holds else {})
+    found = [own]
+    for path in worker_folders(folder):
+        manifest = read_manifest(path)
+        if path.name in taken.workers:
+            parts = manifest[HOLDS]["parts"]
+            for key in [key for key in parts if key.partition("/")[0] in taken.tables]:
+                del parts[key]
+        found.append(manifest)
+    return found
+
+
 # ── comparing it with the disk ───────────────────────────────────────────────────────────────
 
 
@@ -227,10 +267,11 @@ def _calls_missing(folder: Path, manifest: Manifest) -> int:
     """Return how many fewer calls stand in `attempts` than trials count, by the list alone; none: 0.
 
     Damaged lines of the journal may have held them; what was imported never had them. While a segment is
-    being sealed, some of its parts stand before the others.
+    being sealed, some of its parts stand before the others. Calls of one worker may be counted by another's
+    trials, and stand in a journal.
     """
     holds = manifest[HOLDS]
-    if manifest.get(IMPORTED) or "next" in holds:
+    if manifest.get(IMPORTED) or WORKER in manifest or "next" in holds or worker_folders(folder):
         return 0
     entries = [*holds["parts"].items(), *((lost["path"], lost) for lost in lost_files(manifest))]
     made = sum(entry["rows"] for key, entry in entries if key.startswith("attempts/"))

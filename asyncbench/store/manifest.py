@@ -1,5 +1,7 @@
 """manifest.json: whose results a folder holds, and what wrote them."""
 
+import os
+import platform
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,9 +22,12 @@ from asyncbench.store.schema import SCHEMA_VERSION, check_version
 MANIFEST = "manifest.json"
 SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run
 HOLDS = "holds"  # the key of what the folder holds: see `holdings`
+WORKERS = "workers"  # in a results folder: those of the workers of its run, until they are joined
+WORKER = "worker"  # the key of who writes such a folder, and where
 DIGEST = "digest"  # the key of the digest of all else in it
 RECORDED = "recorded"  # the key of whose recorded answers were replayed: see `joined_recordings`
 IMPORTED = "imported"  # the key of a folder that holds what others recorded
+JOINED = "joined"  # in what it holds, the key of the folders of workers that are to be removed
 Manifest = dict[str, Any]  # Any: JSON, which its readers know
 
 _CHANGING = threading.RLock()  # a run describes itself while another of its threads makes parts
@@ -45,6 +50,36 @@ def is_results_folder(folder: Path) -> bool:
         raise ConfigError(
             f"{folder} cannot be opened: {error.strerror}. Name another folder, or get permission to read it."
         ) from None
+
+
+def workers_folder(folder: Path) -> Path:
+    """Return where the workers of a folder's run write: each to a results folder of its own."""
+    return folder / WORKERS
+
+
+def worker_folders(folder: Path) -> list[Path]:
+    """Return the folders of workers, without those whose rows the folder itself holds by now.
+
+    Raises:
+        ConfigError: the folder is not a results folder, or may not be looked into.
+        StoreError: its manifest cannot be read.
+    """
+    try:
+        names = sorted(os.listdir(workers_folder(folder)))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be opened: {error.strerror}. Get permission to read it."
+        ) from None
+    joined = read_manifest(folder).get(HOLDS, {}).get(JOINED, ()) if names else ()
+    paths = (workers_folder(folder) / name for name in names if name not in joined)
+    return [path for path in paths if is_results_folder(path)]
+
+
+def folders_of(folder: Path) -> list[Path]:
+    """Return a results folder and those of its workers, as `worker_folders` does."""
+    return [folder, *worker_folders(folder)]
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -251,5 +286,19 @@ def claim_folder(folder: Path, *, sweep: str, imported: bool = False) -> Manifes
         manifest: Manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}
         manifest[HOLDS] = {"parts": {}}
         manifest |= {IMPORTED: True} if imported else {}
+        manifest |= {WORKER: _this_worker(folder)} if _is_workers(folder) else {}
         write_manifest(folder, manifest)
     return read_manifest(folder)
+
+
+def _is_workers(folder: Path) -> bool:
+    """Return whether a folder stands among those of workers; elsewhere the run's own may be missing."""
+    around = folder.parent.parent
+    return folder.parent.name == WORKERS and (
+        is_results_folder(around) or {path.name for path in around.iterdir()} == {WORKERS}
+    )
+
+
+def _this_worker(folder: Path) -> dict[str, object]:
+    name = folder.name.partition("-")[0]  # what follows tells its folders apart
+    return {"name": name, "host": platform.node(), "cores": os.cpu_count()}

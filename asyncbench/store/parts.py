@@ -240,7 +240,7 @@ def _wanted(table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression
         return
     (fragment,) = dataset(table, [file]).get_fragments()
     groups = [group.id for group in fragment.subset(filters, schema=SCHEMAS[table]).row_groups]
-    schema = pa.schema([SCHEMAS[table].field(name) for name in _looked_at(table, (), filters)])
+    schema = pa.schema([SCHEMAS[table].field(name) for name in looked_at(table, (), filters)])
     for start in range(0, len(groups), GROUPS_AT_ONCE):
         run = groups[start : start + GROUPS_AT_ONCE]
         read = part.read_row_groups(run, columns=schema.names).to_batches()
@@ -290,9 +290,9 @@ def check_parts(
         StoreError: the bytes of one are not those that were written.
     """
     for file in files:
-        check(file, _looked_at(table, columns, filters), places)
+        check(file, looked_at(table, columns, filters), places)
 
 
-def _looked_at(table: str, columns: Sequence[str], filters: pc.Expression | None) -> list[str]:
+def looked_at(table: str, columns: Sequence[str], filters: pc.Expression | None) -> list[str]:
     said = str(filters)  # an expression does not tell its columns otherwise; one too many does no harm
     return [name for name in SCHEMAS[table].names if name in columns or name in said]

@@ -1,33 +1,24 @@
-"""A results folder as it is at one moment: its parts, and what its journal holds beyond them.
+"""A results folder as it was at one moment: its parts, and what its journal held beyond them."""
 
-Reads only: works while a run is writing, and after one was killed. A row stands in the journal or in a
-part or, while a segment is being sealed, in both; here it is read once.
-"""
-
-import time
-import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from asyncbench.errors import ConfigError, DamageWarning, StoreError
-from asyncbench.store.holdings import refusal, stored, wrong_with
-from asyncbench.store.journal import Unfinished
-from asyncbench.store.manifest import HOLDS, Manifest, read_manifest
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.store.journal import Unfinished, lost
 from asyncbench.store.parts import check_parts, dataset, scanned, with_codes
-from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.sealing import ONCE, in_order, part_name
-from asyncbench.store.segment import Damage, batches, payloads, segments
-from asyncbench.store.tables import Tables, joined, tables
+from asyncbench.store.rows import attempt_row
+from asyncbench.store.schema import ATTEMPTS, SCHEMAS
+from asyncbench.store.sealing import ONCE
+from asyncbench.store.segment import Damage
+from asyncbench.store.tables import Tables, joined
 
 LOOKS = 5  # a folder is rewritten once in a long while
-PAUSE_S = 0.05  # between two: as long as two folders may take to be exchanged
 BATCH_ROWS = 8192  # as many as a row group has
 MANY_ROWS = 65_536  # where columns hold no long texts: fewer and larger batches are read twice as fast
 
@@ -113,21 +104,35 @@ class Snapshot:
             found = scanned(name, [part], columns=columns, rows=MANY_ROWS, coded=coded)
             return pa.Table.from_batches(found, schema).unify_dictionaries()
 
-    def with_journal(self, name: str, rows: pa.Table) -> pa.Table:
-        """Return rows of a table's parts, of some columns, as they count now; then those of the journal."""
+    def counted(self, name: str, parts: Mapping[Path, pa.Table], columns: Sequence[str]) -> pa.Table:
+        """Return rows of parts, of some columns, as they count now; then those of the journal."""
         standing = self._standing(name, None)
-        counted = rows if standing is None else rows.filter(standing)
-        return pa.concat_tables([counted, self.journalled[name].select(rows.column_names)])
+        found = [rows if standing is None else rows.filter(standing) for rows in parts.values()]
+        return pa.concat_tables([*found, self.journalled[name].select(list(columns))])
+
+    def within(self, name: str, fits: Callable[[Path], bool]) -> "Snapshot":
+        """Return it with only some parts of a table, and all that its journal held."""
+        return replace(self, files={**self.files, name: [path for path in self.files[name] if fits(path)]})
+
+    def ended(self) -> "Snapshot":
+        """Return it with every call ended: nobody is going to tell how those of dead runs did."""
+        rows = {"attempts": pa.concat_tables([self.journalled["attempts"], lost_calls(self.unfinished)])}
+        left = Unfinished(replies=self.unfinished.replies)
+        return replace(self, journalled={**self.journalled, **rows}, unfinished=left)
 
     def _standing(self, name: str, wanted: pc.Expression | None) -> pc.Expression | None:
         """Return which rows of the parts are wanted, None: all; what was answered again does not count."""
-        ids = self.answered_again(name)
+        ids = self._answered_again(name)
         if not len(ids):
             return wanted
         first = ~pc.field("trial_id").isin(ids)
         return first if wanted is None else wanted & first
 
-    def answered_again(self, name: str) -> "pa.Array[pa.StringScalar]":
+    def uncounted(self, name: str) -> Mapping[Path, "pa.Array[pa.StringScalar]"]:
+        """Return of each part of a table the ids of trials whose rows in it do not count."""
+        return dict.fromkeys(self.files[name], self._answered_again(name))
+
+    def _answered_again(self, name: str) -> "pa.Array[pa.StringScalar]":
         """Return the ids of trials whose rows in parts do not count: the journal has later ones."""
         return joined(self.journalled[table]["trial_id"] for table in overruled_by(name))
 
@@ -180,71 +185,10 @@ def reading(name: str) -> Iterator[None]:
         raise StoreError(f"{name}: {error}. Restore that part from a backup, or remove it.") from error
 
 
-def take_snapshot(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
-    """Return what a results folder holds now; looks again while what it holds is changing.
-
-    Args:
-        folder: a results folder.
-        whatever_is_wrong: also when parts are missing, or others than were written.
-
-    Raises:
-        ConfigError: it is not a results folder.
-        StoreError: its manifest or its journal cannot be read, or its parts are not those that were written.
-    """
-    for looks_left in reversed(range(LOOKS)):
-        before = read_manifest(folder)
-        seen, found = _look(folder)
-        wrong = [] if whatever_is_wrong else wrong_with(folder, before, found)
-        after = read_manifest(folder)
-        if not wrong and (_same(before, after) or not looks_left):
-            tell_damage(folder, seen.damaged)
-            return seen
-        if wrong and (not looks_left or (_same(before, after) and "next" not in before[HOLDS])):
-            raise refusal(folder, wrong)
-        time.sleep(PAUSE_S)
-    raise AssertionError
-
-
-def tell_damage(folder: Path, damaged: Sequence[Damage]) -> None:
-    """Warn whoever reads, or opens, a folder whose journal has damaged lines."""
-    if damaged:
-        what = f"{folder}: {len(damaged):,} damaged lines of its journal are left out"
-        warnings.warn(f"{what}. `asyncbench status {folder} --verify` names them.", DamageWarning, 4)
-
-
-def _same(before: Manifest, after: Manifest) -> bool:
-    return bool(before.get(HOLDS) == after.get(HOLDS))
-
-
-def _look(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
-    """Return what is found, and the parts by their paths in the folder's list."""
-    covered, damaged, left = set[str](), list[Damage](), Unfinished()
-    journalled = [tables([], place=folder)]
-    for batch in batches(_lines(folder / "journal", covered, damaged)):
-        for line in map(orjson.loads, batch):
-            left.follow(line)
-        journalled.append(tables(batch, place=folder / "journal"))
-    found = stored(folder)  # after the journal was read: what was sealed meanwhile is found here
-    snapshot = Snapshot(
-        files={
-            name: in_order(
-                path for key, path in found.items() if key.startswith(f"{name}/") and path.name not in covered
-            )
-            for name in SCHEMAS
-        },
-        journalled={name: pa.concat_tables(rows[name] for rows in journalled) for name in SCHEMAS},
-        unfinished=left,
-        damaged=damaged,
+def lost_calls(unfinished: Unfinished) -> pa.Table:
+    """Return the calls without an end as rows of `attempts`."""
+    rows = [attempt_row(lost(sent)) for sent in unfinished.sent.values()]
+    plain = pa.schema(
+        field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field for field in ATTEMPTS
     )
-    return snapshot, found
-
-
-def _lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[bytes]:
-    for segment in segments(journal):
-        try:
-            yield from payloads(segment, damaged)
-            covered.add(part_name(segment))
-        except FileNotFoundError:  # sealed a moment ago
-            continue
-        except OSError as error:
-            raise StoreError(f"{segment} cannot be read: {error}. Restore it from a backup.") from error
+    return pa.Table.from_pylist(rows, plain).cast(ATTEMPTS)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind
 from asyncbench.store.catalog import steady
 from asyncbench.store.lock import writer_of
+from asyncbench.store.manifest import folders_of
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.sealing import all_parts
 from asyncbench.store.segment import Damage, quarantined, segments
@@ -69,12 +70,17 @@ def trial_counts(folder: Path | str) -> TrialCounts:
     path = Path(folder)
 
     def counted(seen: Snapshot) -> TrialCounts:
-        stats = _stats(segments(path / "journal") + all_parts(path))
+        folders = folders_of(path)
+        stats = _stats(file for each in folders for file in segments(each / "journal") + all_parts(each))
         return TrialCounts(
             models=_by_model(seen),
             written_at=max((stat.st_mtime for stat in stats), default=None),
             damaged=seen.damaged,
-            quarantined=quarantined(path),
+            quarantined={
+                str((each / name).relative_to(path)): lines
+                for each in folders
+                for name, lines in quarantined(each).items()
+            },
             waiting={name: len(rows) for name, rows in seen.journalled.items()},
             ungraded=len(seen.unfinished.replies),
             changes=_changes(seen),
@@ -178,14 +184,21 @@ class Upkeep:
 
 def read_upkeep(folder: Path) -> Upkeep:
     """Look at the files of a results folder; nothing is changed."""
-    writer, parts, journal = writer_of(folder), all_parts(folder), segments(folder / "journal")
-    temporary = (path for path in (folder / TEMPORARY).rglob("*") if path.is_file())
-    left = [] if writer is not None else [*sorted(temporary), *journal]
+    folders = folders_of(folder)
+    parts = [path for each in folders for path in all_parts(each)]
+    journal = [path for each in folders for path in segments(each / "journal")]
+    left = [path for each in folders if writer_of(each) is None for path in _left_in(each)]
     return Upkeep(
-        writer=writer,
+        writer=writer_of(folder),
         parts=len(parts),
         part_bytes=sum(stat.st_size for stat in _stats(parts)),
         segments=len(journal),
         journal_bytes=sum(stat.st_size for stat in _stats(journal)),
         leftovers=tuple(str(path.relative_to(folder)) for path in left),
     )
+
+
+def _left_in(folder: Path) -> list[Path]:
+    """Return what a dead process left in a folder."""
+    temporary = (path for path in (folder / TEMPORARY).rglob("*") if path.is_file())
+    return [*sorted(temporary), *segments(folder / "journal")]

@@ -12,11 +12,19 @@ import pyarrow.compute as pc
 from asyncbench.errors import StoreError
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import stored, wrong_with
-from asyncbench.store.manifest import SWEEP_FILE, kept_sweep_file, lost_files, read_manifest
+from asyncbench.store.looking import Looked, look_at, tell_damage
+from asyncbench.store.manifest import (
+    SWEEP_FILE,
+    WORKERS,
+    folders_of,
+    kept_sweep_file,
+    lost_files,
+    read_manifest,
+)
 from asyncbench.store.parts import read_checked
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import QUARANTINE, quarantined
-from asyncbench.store.snapshot import Snapshot, take_snapshot
+from asyncbench.store.snapshot import Snapshot
 
 _KEYS = {  # what tells the rows of a table apart
     "trials": ("trial_id",),
@@ -59,53 +67,73 @@ def verify_folder(folder: Path | str) -> Verified:
         StoreError: its manifest or its journal cannot be read at all.
     """
     path = Path(folder)
-    seen = take_snapshot(path, whatever_is_wrong=True)
-    findings = [*_journal(path, seen), *_holdings(path)]
+    looked = look_at(path, whatever_is_wrong=True)
+    seen = looked.seen(but=_unsound(looked))
+    tell_damage(path, seen.damaged)
+    folders = folders_of(path)
+    findings = [
+        *_journal(path, folders, seen),
+        *(found for each in folders for found in _holdings(path, each)),
+    ]
     keys, unchecked = dict[str, pa.Table](), 0
     known: pa.Array[Any] = pa.array([], pa.string())
-    for name, parts in seen.files.items():
-        held = [_schema(name).empty_table()]
-        for part in parts:
+    for name in SCHEMAS:
+        held = {}
+        for part in looked.parts(name):
             try:
                 unchecked += not check(part)
-                held.append(_read_all(name, part))
+                held[part] = _read_all(name, part)
             except (StoreError, pa.ArrowException, OSError) as error:
                 what = str(error).removeprefix(f"{part} ")  # the place says which it is
                 findings.append(FolderFinding(place=str(part.relative_to(path)), what=what))
-        keys[name] = seen.with_journal(name, pa.concat_tables(held))
+        keys[name] = seen.counted(name, held, _schema(name).names)
         if name in ("trials", "grades", "attempts"):
             keys[name], known = _numbered(keys[name], known)  # a ninth of the memory
             pa.default_memory_pool().release_unused()
-    lost = {file["path"].partition("/")[0] for file in lost_files(read_manifest(path))}
+    lost = {file["path"].partition("/")[0] for each in folders for file in lost_files(read_manifest(each))}
     return Verified(
         rows={name: len(rows) for name, rows in keys.items()},
-        parts=sum(map(len, seen.files.values())),
+        parts=sum(len(looked.parts(name)) for name in SCHEMAS),
         unchecked=unchecked,
-        findings=(*findings, *_ids(keys, lost)),
+        findings=(*findings, *_twice_there(keys, folders), *_ids(keys, lost)),
     )
 
 
-def _journal(folder: Path, seen: Snapshot) -> Iterator[FolderFinding]:
+def _unsound(looked: Looked) -> set[Path]:
+    """Return the damaged parts, where several folders are held against each other first."""
+    found = set[Path]()
+    for part in (part for name in SCHEMAS for part in looked.parts(name) if looked.workers):
+        try:
+            check(part)
+        except (StoreError, OSError):
+            found.add(part)
+    return found
+
+
+def _journal(folder: Path, folders: Sequence[Path], seen: Snapshot) -> Iterator[FolderFinding]:
     for line in seen.damaged:
         place = f"{line.segment.relative_to(folder)}, line {line.line}"
         what = f"{line.size:,} damaged bytes; the next run moves them to {QUARANTINE}/"
         yield FolderFinding(place=place, what=what)
-    for name, lines in quarantined(folder).items():
-        what = f"{lines:,} damaged lines of the journal were moved here; their content is lost"
-        yield FolderFinding(place=f"{QUARANTINE}/{name}", what=what, known=True)
+    for each in folders:
+        for name, lines in quarantined(each).items():
+            what = f"{lines:,} damaged lines of the journal were moved here; their content is lost"
+            place = str((each / QUARANTINE / name).relative_to(folder))
+            yield FolderFinding(place=place, what=what, known=True)
 
 
-def _holdings(folder: Path) -> Iterator[FolderFinding]:
+def _holdings(around: Path, folder: Path) -> Iterator[FolderFinding]:
+    """Yield what is wrong with one of the folders, by places in the one `around` it."""
     manifest = read_manifest(folder)
     for key, what in wrong_with(folder, manifest, stored(folder)):
-        yield FolderFinding(place=key, what=f"{what}. {WAYS_OUT}")
+        yield FolderFinding(place=str((folder / key).relative_to(around)), what=f"{what}. {WAYS_OUT}")
     for file in lost_files(manifest):
         what = "was lost, and you accepted that; the cost of its calls still counts"
-        yield FolderFinding(place=file["path"], what=what, known=True)
+        yield FolderFinding(place=str((folder / file["path"]).relative_to(around)), what=what, known=True)
     try:
         kept_sweep_file(folder)
     except StoreError as error:
-        yield FolderFinding(place=SWEEP_FILE, what=str(error))
+        yield FolderFinding(place=str((folder / SWEEP_FILE).relative_to(around)), what=str(error))
 
 
 def _schema(name: str) -> pa.Schema:
@@ -130,18 +158,25 @@ def _read_all(name: str, part: Path) -> pa.Table:
     return pa.Table.from_batches(kept, schema)
 
 
+def _twice_there(keys: Mapping[str, pa.Table], folders: Sequence[Path]) -> Iterator[FolderFinding]:
+    """Yield the rows that stand twice; two workers may have run a lane in the same minute."""
+    by_workers = len(folders) > 1 or WORKERS in read_manifest(folders[0])
+    for name, columns in _KEYS.items():
+        if by_workers and name == "lanes":
+            continue
+        if twice := _twice(keys[name].select(columns)):
+            yield FolderFinding(
+                place=name, what=f"{twice:,} rows are there more than once (same {' and '.join(columns)})"
+            )
+
+
 def _ids(keys: Mapping[str, pa.Table], lost: Collection[str]) -> Iterator[FolderFinding]:
-    """Yield the rows that stand twice, and those that lack their counterpart in another table.
+    """Yield the rows that lack their counterpart in another table.
 
     Args:
         keys: the keys of all rows that are sound, by table; for trial ids their places in one list.
         lost: tables of which parts are lost, and known to be.
     """
-    for name, columns in _KEYS.items():
-        if twice := _twice(keys[name].select(columns)):
-            yield FolderFinding(
-                place=name, what=f"{twice:,} rows are there more than once (same {' and '.join(columns)})"
-            )
     rows = keys["trials"]
     trials, grades, attempts = (
         pc.unique(keys[name]["trial_id"]) for name in ("trials", "grades", "attempts")

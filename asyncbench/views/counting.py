@@ -22,6 +22,7 @@ from asyncbench.store import (
     MANY_ROWS,
     Manifest,
     Snapshot,
+    folders_of,
     iter_problems,
     known_parts,
     patiently,
@@ -272,8 +273,10 @@ def open_views(folder: Folders, *snapshots: Snapshot, known: Names | None = None
 
 def _room(folders: Sequence[Path]) -> Mapping[str, str]:
     """Return how much memory DuckDB may take: an exact quantile holds every value, and cannot spill."""
-    listed = [known_parts(folder) for folder in folders]
-    entries = (item for parts in listed for item in parts.items())
+    listed = [
+        [item for each in folders_of(folder) for item in known_parts(each).items()] for folder in folders
+    ]
+    entries = (item for parts in listed for item in parts)
     trials = sum(entry["rows"] for key, entry in entries if entry and key.startswith("trials/"))
     room = MEMORY + trials // 10_000 if all(listed) else MEMORY_OF_UNKNOWN
     return {"memory_limit": f"{room}MB"}

@@ -18,9 +18,9 @@ from asyncbench.queries.select import MOST_SHOWN, asking
 from asyncbench.records import Outcome
 from asyncbench.stats import Proportion
 from asyncbench.store.folder import Store
+from asyncbench.store.looking import take_snapshot
 from asyncbench.store.parts import read
 from asyncbench.store.sealing import part_files
-from asyncbench.store.snapshot import take_snapshot
 from asyncbench.views.views import VIEWS
 from tests.regrading.made import as_now, fill, right, sums
 from tests.reports.answered import Asked, folder_of

@@ -17,9 +17,9 @@ import pytest
 
 from asyncbench import read_attempts, read_grades, read_problems, read_trials, sql
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
+from asyncbench.store.looking import take_snapshot
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import part_files
-from asyncbench.store.snapshot import take_snapshot
 from asyncbench.views.contained import TABLE_FUNCTIONS
 from asyncbench.views.counting import open_views
 from tests.commands import CLEAN, asyncbench, asyncbench_here

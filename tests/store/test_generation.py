@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.errors import StoreError
-from asyncbench.store import generation, snapshot
+from asyncbench.store import generation, snapshot, take_snapshot
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials, steady
 from asyncbench.store.folder import Store
 from asyncbench.store.generation import MANY_PARTS, settle
@@ -271,7 +271,7 @@ def test_a_table_between_two_names_is_read_and_put_in_its_place(folder):
 
 
 def test_a_part_that_goes_while_it_is_read_is_another_complaint_than_damage(folder):
-    seen = snapshot.take_snapshot(folder)
+    seen = take_snapshot(folder)
     seen.files["trials"][0].unlink()
     with pytest.raises(snapshot.MovedError, match=r"being rewritten\. Read it again"):
         seen.read("trials")

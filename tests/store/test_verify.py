@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from asyncbench.cli import app
 from asyncbench.store.folder import Store
-from asyncbench.store.snapshot import take_snapshot
+from asyncbench.store.looking import take_snapshot
 from asyncbench.store.verify import verify_folder
 from tests.store.made import answered, ended, keep, refused, reply, result, sent, trial
 

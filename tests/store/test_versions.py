@@ -13,9 +13,9 @@ from asyncbench.records import History
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.checksums import check
 from asyncbench.store.folder import Store
+from asyncbench.store.looking import take_snapshot
 from asyncbench.store.schema import SCHEMA_VERSION, SCHEMAS
 from asyncbench.store.segment import Segment, head_of, number_of
-from asyncbench.store.snapshot import take_snapshot
 from asyncbench.store.status import trial_counts
 from asyncbench.store.verify import verify_folder
 from tests.store.made import answered, ended, keep, reply, trial, trial_id, without_list
