@@ -18,8 +18,8 @@ HOUSE = ROOT / "asyncbench"
 
 # Bottom to top; a module imports only from the steps before its own. Inside a room, one way likewise.
 FLOORS = """
-lazy_imports | errors | records, files, shown | plugins | suites, pricing, stats | prompting | problems |
-providers | store | views | config | engine | sweeps, batches, load, control, fleet, cluster |
+lazy_imports | errors | records, files, shown | plugins, bucket | suites, pricing, stats | prompting |
+problems | providers | store | views | config | engine | sweeps, batches, load, control, fleet, cluster |
 simulator, servers | planning | run | regrading, merging | results | queries, exchange, published |
 reports | charts | page | live | reconciliation, checkup | commands | cli, __init__ | __main__
 """

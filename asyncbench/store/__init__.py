@@ -24,6 +24,7 @@ from asyncbench.store.catalog import (
     together as together,
 )
 from asyncbench.store.checksums import check as check, stamp as stamp
+from asyncbench.store.copying import FolderCopy as FolderCopy
 from asyncbench.store.few_trials import beside as beside, narrowed as narrowed
 from asyncbench.store.folder import Store as Store
 from asyncbench.store.frames import (

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 import pyarrow.compute
 
+from asyncbench.bucket import at_hand
 from asyncbench.records import History, Outcome
 from asyncbench.store.frames import in_frames
 from asyncbench.store.id_set import LEAST, IdSet
@@ -123,21 +124,21 @@ def iter_trials(
     Raises:
         ConfigError, StoreError: as `read_trials`. A damaged file raises when its rows are reached.
     """
-    return take_snapshot(Path(folder)).batches("trials", columns, filters, rows=batch_rows)
+    return take_snapshot(at_hand(folder)).batches("trials", columns, filters, rows=batch_rows)
 
 
 def iter_grades(
     folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Read the grades in batches. Arguments and errors are those of `iter_trials`."""
-    return take_snapshot(Path(folder)).batches("grades", columns, filters, rows=batch_rows)
+    return take_snapshot(at_hand(folder)).batches("grades", columns, filters, rows=batch_rows)
 
 
 def iter_attempts(
     folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Read the calls in batches. Arguments and errors are those of `iter_trials`."""
-    return take_snapshot(Path(folder)).batches("attempts", columns, filters, rows=batch_rows)
+    return take_snapshot(at_hand(folder)).batches("attempts", columns, filters, rows=batch_rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +254,8 @@ def _ids_where(folder: Path | str, condition: pc.Expression) -> frozenset[str]:
 
 def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:
     """Return what `use` makes of a folder; looks again when parts were replaced between look and use."""
-    return patiently(lambda: use(take_snapshot(Path(folder))))
+    path = at_hand(folder)
+    return patiently(lambda: use(take_snapshot(path)))
 
 
 def patiently(read: Callable[[], T]) -> T:

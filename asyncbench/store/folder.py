@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -60,6 +60,7 @@ class Store:
     ) -> None:
         """Use `Store.open` or `Store.reopen`; `again` is None where nobody will ask."""
         self.folder = folder
+        self.seals = 0  # how often what was kept became parts
         self.damaged: list[Damage] = []
         self._sealing = threading.RLock()  # one thread at a time
         self._closed = False
@@ -120,7 +121,7 @@ class Store:
             ConfigError: it is not a results folder.
             StoreError: another process is writing to it, or it cannot be written.
         """
-        path = Path(folder).absolute()
+        path = local(folder).absolute()
         manifest = read_manifest(path)
         imported = manifest.get(IMPORTED, False)
         store = cls(path, sweep=manifest["sweep"], imported=imported, again=None, accept=False)
@@ -279,6 +280,7 @@ class Store:
             if segment != current.path:
                 self.damaged += seal(segment, self.folder)
         list_journal(self.folder)
+        self.seals += 1
 
 
 def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:
@@ -291,6 +293,11 @@ def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:
                 compact(new)
         before, after = before + len(parts), after + len(part_files(folder, name))
     return before, after
+
+
+def held_still(store: Store) -> AbstractContextManager[object]:
+    """Return what keeps the parts of a store as they are meanwhile."""
+    return store._sealing
 
 
 def sync_journal(store: Store) -> None:

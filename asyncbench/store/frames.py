@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, overload
 
 import pyarrow as pa
 
+from asyncbench.bucket import at_hand
 from asyncbench.errors import ConfigError
 from asyncbench.store.snapshot import Columns, Filters
 
@@ -92,12 +93,12 @@ def _of_all(
 
 
 def paths_of(folder: Paths) -> tuple[Path, ...]:
-    """Return the folders that are named.
+    """Return the folders that are named; those of a bucket are fetched.
 
     Raises:
         ConfigError: none is, or one is named twice.
     """
-    paths = (Path(folder),) if isinstance(folder, str | PathLike) else tuple(map(Path, folder))
+    paths = (at_hand(folder),) if isinstance(folder, str | PathLike) else tuple(map(at_hand, folder))
     if not paths:
         raise ConfigError("no results folder is named. Name one or more.")
     if twice := [path for path, times in Counter(path.resolve() for path in paths).items() if times > 1]:

@@ -103,6 +103,13 @@ def known_parts(folder: Path) -> Changes:
     return parts
 
 
+def settled_manifest(folder: Path) -> Manifest:
+    """Return the manifest without a change that a dead process was making; no part may be changing."""
+    manifest = read_manifest(folder)
+    manifest[HOLDS] = _resolved(folder, manifest.get(HOLDS, {}))
+    return manifest
+
+
 def list_journal(folder: Path, *, but: Path | None = None) -> None:
     """Write down which segments there are, but one; all of them must be on the disk."""
     names = [path.name for path in segments(folder / JOURNAL) if path != but]
@@ -346,6 +353,12 @@ def accept_missing_calls(folder: Path) -> None:
     if calls := _calls_missing(folder, read_manifest(folder)):
         with changed_manifest(folder) as manifest:
             manifest[HOLDS].setdefault("lost", []).append({"path": "attempts/", "rows": calls})
+
+
+def note_lost_journal(folder: Path, where: str) -> None:
+    """Write down that calls are lost with a journal: nobody knows what they cost."""
+    with changed_manifest(folder) as manifest:
+        manifest.setdefault(HOLDS, {}).setdefault("lost", []).append({"path": f"{JOURNAL}/{where}"})
 
 
 def lost_calls(manifest: Manifest) -> Iterator[tuple[str, Told]]:

@@ -177,9 +177,13 @@ def lost_files(manifest: Manifest) -> list[dict[str, Any]]:  # Any: JSON of our 
 
 def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
     """Write the manifest, with the digest of what it says, in one step."""
-    stamped = {**manifest, DIGEST: _digest(manifest)}
-    text = orjson.dumps(stamped, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    write_durably(folder / MANIFEST, text, temporary=folder / TEMPORARY / MANIFEST)
+    write_durably(folder / MANIFEST, stamped(manifest), temporary=folder / TEMPORARY / MANIFEST)
+
+
+def stamped(manifest: Mapping[str, object]) -> bytes:
+    """Return the bytes of a manifest's file."""
+    said = {**manifest, DIGEST: _digest(manifest)}
+    return orjson.dumps(said, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def _digest(manifest: Mapping[str, object]) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.bucket import at_hand
 from asyncbench.problems import PROBLEM_FIELDS, ROWS_AT_ONCE, ProblemSet, open_set
 from asyncbench.store.frames import in_frames
 from asyncbench.store.manifest import IMPORTED, read_manifest
@@ -67,7 +68,7 @@ def iter_problems(
     """
     chosen = chosen_columns("problems", columns, COPY_SCHEMA)
     wanted = expression("problems", filters, COPY_SCHEMA)
-    found, said = copies(Path(folder)), str(wanted)  # an expression does not tell its columns otherwise
+    found, said = copies(at_hand(folder)), str(wanted)  # an expression does not tell its columns otherwise
     names = [name for name in COPY_SCHEMA.names[1:] if name in (*chosen, "problem_id") or name in said]
     return (
         batch

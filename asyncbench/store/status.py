@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.bucket import at_hand
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind
 from asyncbench.store.catalog import steady
 from asyncbench.store.lock import writer_of
@@ -67,7 +68,7 @@ def trial_counts(folder: Path | str) -> TrialCounts:
         ConfigError: the folder is not a results folder.
         StoreError: its manifest or its journal cannot be read.
     """
-    path = Path(folder)
+    path = at_hand(folder)
 
     def counted(seen: Snapshot) -> TrialCounts:
         folders = folders_of(path)

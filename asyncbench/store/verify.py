@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.bucket import at_hand
 from asyncbench.errors import StoreError
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import stored, wrong_with
@@ -66,7 +67,7 @@ def verify_folder(folder: Path | str) -> Verified:
         ConfigError: it is not a results folder, or a later asyncbench wrote something in it.
         StoreError: its manifest or its journal cannot be read at all.
     """
-    path = Path(folder)
+    path = at_hand(folder)
     looked = look_at(path, whatever_is_wrong=True)
     seen = looked.seen(but=_unsound(looked))
     tell_damage(path, seen.damaged)

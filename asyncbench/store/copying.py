@@ -1,0 +1,169 @@
+"""A results folder that is copied to a bucket while it grows: what of it counts, and when it goes up."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from asyncbench.bucket import WORKERS, BucketWriter, Claim, Files, OvertakenError, claim
+from asyncbench.errors import AsyncbenchError
+from asyncbench.files import OWNERS, make_folder, storing
+from asyncbench.store.folder import Store, held_still
+from asyncbench.store.holdings import JOURNAL, note_lost_journal, settled_manifest
+from asyncbench.store.manifest import HOLDS, MANIFEST, is_results_folder, stamped
+from asyncbench.store.schema import SCHEMAS
+
+LOOK_EVERY_S: Final = 1.0  # whether anything was sealed
+FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, 120.0  # after an upload that failed
+LAST_TRIES: Final = 4  # of the upload at the end
+STAYING: Final = frozenset({MANIFEST, JOURNAL, WORKERS, "servers", *SCHEMAS})  # or are told otherwise
+SMALL_BYTES: Final = 2**20  # other files up to this are read at once: some are written to meanwhile
+
+Say = Callable[[str], None]
+
+
+class FolderCopy:
+    """The copy of a results folder in a bucket.
+
+        copy = FolderCopy.claim("s3://bucket/night", folder)
+        with Store.open(folder, sweep="night") as store:
+            …                     # beside it: await copy.tend(store, say)
+        await copy.finish(say)
+
+    The copy holds the local folder for this process from `claim` to `finish`.
+    """
+
+    def __init__(self, claimed: Claim) -> None:
+        """Use `claim`."""
+        self.address, self.folder, self.lost = claimed.address, claimed.folder, claimed.lost
+        self._claim = claimed
+        self._links = self.folder.with_name(f".{self.folder.name}.outgoing")
+        self._told = False  # that uploads fail
+
+    @classmethod
+    def claim(cls, address: str, folder: Path, *, accept_loss: bool = False) -> "FolderCopy":
+        """Claim a folder in a bucket, and bring what it holds into the local folder.
+
+        Raises:
+            ConfigError: the local folder belongs to something else; the bucket cannot be used.
+            StoreError: another writer has not ended; the bucket cannot be reached.
+        """
+        return cls(claim(address, folder, prepare=_note_loss, accept_loss=accept_loss))
+
+    async def tend(self, store: Store, say: Say, *, look_every_s: float = LOOK_EVERY_S) -> None:
+        """Upload what is new, now and after each seal, until cancelled; what fails is tried again later.
+
+        Raises:
+            OvertakenError: another writer has claimed the folder in the bucket.
+        """
+        pushed, wait_s = -1, FIRST_WAIT_S
+        while True:
+            if pushed == store.seals:
+                await asyncio.sleep(look_every_s)
+                continue
+            seals = store.seals
+            try:
+                await self._in_thread(partial(self.push, store))
+                pushed, wait_s, self._told = seals, FIRST_WAIT_S, False
+            except OvertakenError:
+                raise
+            except AsyncbenchError as error:
+                self._complain(error, say)
+                await asyncio.sleep(wait_s)
+                wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
+
+    def push(self, store: Store) -> None:
+        """Upload what is in parts by now; raises as `Claim.push`."""
+        with held_still(store):
+            files = self._outgoing(journal=False)
+        self._claim.push(files)
+
+    async def finish(self, say: Say, *, tries: int = LAST_TRIES, wait_s: float = FIRST_WAIT_S) -> None:
+        """Upload the folder as it was closed, with what is left in its journal, and let it go.
+
+        Raises:
+            OvertakenError: another writer has claimed the folder in the bucket.
+            ConfigError, StoreError: the bucket does not take it. All results are in the local folder.
+        """
+        self._claim.hurry.clear()
+        try:
+            for tries_left in reversed(range(tries)):
+                try:
+                    return await self._in_thread(self._push_all)
+                except AsyncbenchError as error:
+                    if not tries_left or isinstance(error, OvertakenError):
+                        raise
+                    self._complain(error, say)
+                await asyncio.sleep(wait_s)
+                wait_s *= 2
+        finally:
+            shutil.rmtree(self._links, ignore_errors=True)
+            self._claim.close()
+
+    def _push_all(self) -> None:
+        if is_results_folder(self.folder):
+            self._claim.push(self._outgoing(journal=True), ended=True)
+        else:  # whoever claimed it never came to open it
+            self._claim.end_unchanged()
+
+    async def _in_thread(self, push: Callable[[], None]) -> None:
+        """Upload in another thread; when cancelled, wait until it is done with the objects at hand."""
+        pushing = asyncio.ensure_future(asyncio.to_thread(push))
+        try:
+            await asyncio.shield(pushing)
+        except asyncio.CancelledError:
+            self._claim.hurry.set()
+            with suppress(AsyncbenchError):
+                await pushing
+            raise
+
+    def _complain(self, error: AsyncbenchError, say: Say) -> None:
+        """Say once that uploads fail."""
+        if not self._told:
+            say(f"{error} The results are safe in {self.folder}; the upload is tried again.")
+        self._told = True
+
+    def _outgoing(self, *, journal: bool) -> Files:
+        """Return the files of the folder that count; links keep them as they are while they go up."""
+        shutil.rmtree(self._links, ignore_errors=True)
+        manifest = settled_manifest(self.folder)
+        segments = manifest[HOLDS].get(JOURNAL, []) if journal else []
+        manifest[HOLDS][JOURNAL] = segments
+        files: dict[str, Path | bytes] = {MANIFEST: stamped(manifest)}
+        with storing(self.folder):
+            for name in (*manifest[HOLDS]["parts"], *(f"{JOURNAL}/{segment}" for segment in segments)):
+                files[name] = _linked(self.folder / name, self._links / name)
+            for name in _others(self.folder):
+                path = self.folder / name
+                if path.suffix == ".parquet" or path.stat().st_size > SMALL_BYTES:
+                    files[name] = _linked(path, self._links / name)
+                else:
+                    files[name] = path.read_bytes()
+        return files
+
+
+def _others(folder: Path) -> Iterator[str]:
+    """Yield the names of files that are neither parts nor of the journal."""
+    for top in sorted(folder.iterdir()):
+        if top.name not in STAYING and not top.name.startswith("."):
+            for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+                if path.is_file() and not path.is_symlink() and path.suffix != ".new":
+                    yield path.relative_to(folder).as_posix()
+
+
+def _linked(path: Path, link: Path) -> Path:
+    make_folder(link.parent, mode=OWNERS)
+    try:
+        os.link(path, link)
+    except OSError:  # a file system without links
+        shutil.copyfile(path, link)
+    return link
+
+
+def _note_loss(folder: Path, lost: BucketWriter | None) -> None:
+    if lost is not None:
+        note_lost_journal(folder, f"of {lost}")

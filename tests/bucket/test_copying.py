@@ -1,0 +1,285 @@
+"""A results folder and its copy in a bucket: what goes up, what comes down, and who may write."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+import asyncbench as ab
+from asyncbench.bucket import BucketAddress, BucketObjects, at_hand, newest_manifest
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.records import Outcome
+from asyncbench.store import FolderCopy, Store, read_manifest
+from tests.bucket.s3_server import Request, S3Server, nothing
+from tests.store.made import answered, refused, sent, trial, trial_id
+
+URL = "s3://bucket/mine/night"
+pytestmark = pytest.mark.usefixtures("s3")
+
+
+def ids(folder: Path | str) -> list[str]:
+    """The trials of a folder that are answered."""
+    return sorted(map(str, ab.read_trials(folder, ["trial_id"])["trial_id"].to_pylist()))
+
+
+def seal(store: Store) -> None:
+    store._journal.rotate()
+    store._seal_complete()
+
+
+def write(folder: Path, *numbers: int, copy: FolderCopy | None = None) -> None:
+    """Answer some trials; with a copy, upload after each."""
+    with Store.open(folder, sweep="night") as store:
+        for number in numbers:
+            for event in answered(number):
+                store.keep(event)
+            if copy is not None:
+                seal(store)
+                copy.push(store)
+
+
+def finish(copy: FolderCopy, **options: float) -> list[str]:
+    said: list[str] = []
+    asyncio.run(copy.finish(said.append, **options))  # type: ignore[arg-type]
+    return said
+
+
+def copied(folder: Path, *numbers: int, **options: bool) -> None:
+    """Run a sweep that answers some trials, from claim to finish."""
+    copy = FolderCopy.claim(URL, folder, **options)
+    write(folder, *numbers, copy=copy)
+    finish(copy)
+
+
+def left_open(folder: Path, *numbers: int) -> None:
+    """Answer some trials, and the last of them only in the journal; then die."""
+    copy = FolderCopy.claim(URL, folder)
+    write(folder, *numbers[:-1], copy=copy)
+    with Store.open(folder, sweep="night") as store:
+        for event in answered(numbers[-1]):
+            store.keep(event)
+        seal(store)
+    copy._claim.close()
+
+
+def names() -> list[str]:
+    return BucketObjects(BucketAddress.of(URL)).names()
+
+
+def test_what_was_copied_is_read_like_the_folder(tmp_path: Path):
+    folder = tmp_path / "night"
+    copied(folder, 1, 2, 3)
+
+    assert ids(URL) == ids(folder) == [trial_id(1), trial_id(2), trial_id(3)]
+    for read in (ab.read_attempts, ab.read_grades):
+        assert read(URL).sort_by("trial_id").equals(read(folder).sort_by("trial_id"))
+
+
+def test_readers_see_what_was_sealed_while_the_run_goes_on(tmp_path: Path):
+    copy = FolderCopy.claim(URL, tmp_path / "night")
+    with Store.open(tmp_path / "night", sweep="night") as store:
+        for number in (1, 2):
+            for event in answered(number):
+                store.keep(event)
+            seal(store)
+            copy.push(store)
+            assert ids(URL) == [trial_id(n) for n in range(1, number + 1)]
+    finish(copy)
+
+
+def test_an_object_is_written_once_and_read_whole(s3: S3Server, tmp_path: Path):
+    copied(tmp_path / "night", 1, 2)
+
+    puts = [request for request in s3.requests if request.method == "PUT"]
+    assert {request.headers["if-none-match"] for request in puts} == {"*"}
+    assert len({request.key for request in puts}) == len(puts)
+
+
+def test_a_push_of_nothing_new_asks_the_bucket_nothing(s3: S3Server, tmp_path: Path):
+    copy = FolderCopy.claim(URL, tmp_path / "night")
+    with Store.open(tmp_path / "night", sweep="night") as store:
+        copy.push(store)
+        before = len(s3.requests)
+        copy.push(store)
+        assert len(s3.requests) == before
+    finish(copy)
+
+
+def test_another_machine_goes_on_with_what_the_bucket_holds(tmp_path: Path):
+    copied(tmp_path / "here" / "night", 1, 2)
+    copied(tmp_path / "there" / "night", 3)
+    copied(tmp_path / "here" / "night", 4)  # the first folder is older by now
+
+    assert ids(URL) == ids(tmp_path / "here" / "night") == [trial_id(n) for n in (1, 2, 3, 4)]
+
+
+def test_calls_in_flight_at_the_end_are_known_to_another_machine(tmp_path: Path):
+    folder = tmp_path / "here" / "night"
+    copy = FolderCopy.claim(URL, folder)
+    with Store.open(folder, sweep="night") as store:
+        store.keep(sent(trial(1)))
+    finish(copy)
+
+    copied(tmp_path / "there" / "night")
+    assert ab.read_attempts(URL, ["status"])["status"].to_pylist() == ["lost"]
+
+
+def test_what_compaction_replaced_is_gone_from_the_bucket(tmp_path: Path):
+    folder = tmp_path / "night"
+    copied(folder, *range(1, 6))
+    copy = FolderCopy.claim(URL, folder)
+    with Store.open(folder, sweep="night") as store:
+        store.compact()
+    finish(copy)
+
+    assert ids(URL) == [trial_id(n) for n in range(1, 6)]
+    parts = [name for name in names() if name.startswith("trials/")]
+    assert len(parts) == 1
+
+
+def test_an_answer_that_replaced_another_is_the_one_that_is_read(tmp_path: Path):
+    folder = tmp_path / "night"
+    copy = FolderCopy.claim(URL, folder)
+    with Store.open(folder, sweep="night") as store:
+        for event in refused(1):
+            store.keep(event)
+    finish(copy)
+    copy = FolderCopy.claim(URL, folder)
+    with Store.open(folder, sweep="night", again=[Outcome.FAILED]) as store:
+        for event in answered(1, attempt=2):
+            store.keep(event)
+    finish(copy)
+
+    assert ab.read_trials(URL, ["outcome"])["outcome"].to_pylist() == ["correct"]
+    assert len(ab.read_attempts(URL)) == 2
+
+
+# ── who may write ──────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_that_has_not_ended_keeps_other_machines_out(tmp_path: Path):
+    left_open(tmp_path / "here" / "night", 1, 2)
+
+    with pytest.raises(StoreError, match=r"has not ended.*here/night.*--accept-loss"):
+        FolderCopy.claim(URL, tmp_path / "there" / "night")
+    assert not (tmp_path / "there" / "night").exists()
+
+
+def test_the_machine_of_a_run_that_died_goes_on_with_its_folder(tmp_path: Path):
+    left_open(tmp_path / "night", 1, 2)
+    assert ids(URL) == [trial_id(1)]
+
+    copied(tmp_path / "night")
+    assert ids(URL) == [trial_id(1), trial_id(2)]
+
+
+def test_a_loss_that_is_accepted_is_written_down(tmp_path: Path):
+    left_open(tmp_path / "here" / "night", 1, 2)
+    copied(tmp_path / "there" / "night", 3, accept_loss=True)
+
+    assert ids(URL) == [trial_id(1), trial_id(3)]
+    (lost,) = read_manifest(at_hand(URL))["holds"]["lost"]
+    assert lost["path"].startswith(f"journal/of a run on {os.uname().nodename}")
+
+
+def test_answers_of_a_machine_that_was_given_up_are_not_thrown_away(tmp_path: Path):
+    left_open(tmp_path / "here" / "night", 1, 2)
+    copied(tmp_path / "there" / "night", 3, accept_loss=True)
+
+    with pytest.raises(StoreError, match="asyncbench merge"):
+        FolderCopy.claim(URL, tmp_path / "here" / "night", accept_loss=True)
+    assert ids(tmp_path / "here" / "night") == [trial_id(1), trial_id(2)]
+
+
+def test_a_writer_that_was_overtaken_stops_and_changes_nothing(tmp_path: Path):
+    slow = FolderCopy.claim(URL, tmp_path / "here" / "night")
+    write(tmp_path / "here" / "night", 1, copy=slow)
+    copied(tmp_path / "there" / "night", 2, accept_loss=True)
+    before = names()
+
+    with pytest.raises(StoreError, match="This run stops"):
+        finish(slow)
+    assert ids(URL) == [trial_id(1), trial_id(2)]
+    assert {*before} <= {*names()}
+
+
+def test_of_two_that_begin_at_once_one_is_told_of_the_other(s3: S3Server, tmp_path: Path):
+    copied(tmp_path / "first" / "night", 1)
+
+    def overtake(_: int, request: Request) -> None:
+        if request.method == "PUT":  # the claim of the second; the first comes before it
+            s3.before = nothing
+            FolderCopy.claim(URL, tmp_path / "there" / "night")
+
+    s3.before = overtake
+    with pytest.raises(StoreError, match=r"writes there now, in .*there/night"):
+        FolderCopy.claim(URL, tmp_path / "here" / "night")
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path):
+    copied(tmp_path / "here" / "night", 1)
+    write(tmp_path / "there" / "night", 2)
+
+    with pytest.raises(ConfigError, match="is not the copy of"):
+        FolderCopy.claim(URL, tmp_path / "there" / "night")
+    with pytest.raises(ConfigError, match="is the copy of"):
+        FolderCopy.claim(f"{URL}-other", tmp_path / "here" / "night")
+
+
+def test_a_folder_that_exists_already_is_copied_to_a_new_place(tmp_path: Path):
+    write(tmp_path / "night", 1, 2)
+    copied(tmp_path / "night", 3)
+
+    assert ids(URL) == [trial_id(1), trial_id(2), trial_id(3)]
+
+
+def test_a_place_with_other_things_is_refused(tmp_path: Path):
+    BucketObjects(BucketAddress.of(URL)).put_new("photo.jpg", b"...")
+
+    with pytest.raises(ConfigError, match=r"holds other things \(photo.jpg"):
+        FolderCopy.claim(URL, tmp_path / "night")
+
+
+def test_a_claim_that_led_to_nothing_leaves_the_bucket_free(tmp_path: Path):
+    finish(FolderCopy.claim(URL, tmp_path / "here" / "night"))
+
+    copied(tmp_path / "there" / "night", 1)
+    assert ids(URL) == [trial_id(1)]
+
+
+def test_one_process_of_a_machine_works_on_the_folder(tmp_path: Path):
+    copy = FolderCopy.claim(URL, tmp_path / "night")
+
+    with pytest.raises(StoreError, match="another process works on it"):
+        FolderCopy.claim(URL, tmp_path / "night")
+    finish(copy)
+
+
+def test_what_a_dead_writer_had_uploaded_for_nothing_is_cleared_away(tmp_path: Path):
+    copied(tmp_path / "night", 1)
+    BucketObjects(BucketAddress.of(URL)).put_new("trials/stray-1.parquet", b"...")
+
+    copied(tmp_path / "night", 2)
+    assert not [name for name in names() if "stray" in name]
+
+
+# ── workers ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_folder_of_a_worker_comes_with_its_run(tmp_path: Path):
+    copied(tmp_path / "night", 1)
+    place = tmp_path / "w1-e1"
+    copy = FolderCopy.claim(f"{URL}/workers/w1-e1", place)
+    write(place, 2, copy=copy)
+    finish(copy)
+
+    assert ids(at_hand(URL) / "workers" / "w1-e1") == [trial_id(2)]
+
+
+def test_a_manifest_says_nothing_of_keys(tmp_path: Path):
+    copied(tmp_path / "night", 1)
+    manifest = newest_manifest(BucketObjects(BucketAddress.of(URL)))
+    assert manifest is not None
+    assert manifest.ended
+    assert os.environ["AWS_SECRET_ACCESS_KEY"].encode() not in manifest.as_bytes()
