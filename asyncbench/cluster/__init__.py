@@ -4,7 +4,7 @@ In: the lanes of a run, and what workers report. Out: orders for workers, which 
 knows no file, provider or transport: a run carries the messages. Each module imports only from lines above
 its own:
 
-    messages
+    messages · links
     leases · permitted_calls
     dealt_lane · split_lane
     worker_lane · coordinator
@@ -19,6 +19,14 @@ from asyncbench.cluster.coordinator import (
     Coordinator as Coordinator,
     RivalError as RivalError,
     WorkerStanding as WorkerStanding,
+)
+from asyncbench.cluster.links import (
+    Cluster as Cluster,
+    Link as Link,
+    Program as Program,
+    Start as Start,
+    WorkerDiedError as WorkerDiedError,
+    awake_s as awake_s,
 )
 from asyncbench.cluster.messages import (
     ClosedTrial as ClosedTrial,

@@ -82,6 +82,16 @@ class ClusterWorker:
         self._drain_within(drain_s)
         self._wake()
 
+    def end(self, drain_s: float) -> None:
+        """Leave, and be over as soon as nothing is in flight."""
+        self.leave(drain_s)
+        self._over.set()
+
+    def say(self, text: str) -> None:
+        """Have the coordinator tell a person something."""
+        self._said.append(text)
+        self._wake()
+
     async def exchange(self, orders: Orders) -> WorkerReport:
         """Obey orders; return the next report, as soon as there is news or it is time.
 

@@ -113,7 +113,7 @@ class Coordinator:
         self._split: list[SplitLane] = []
         self._lapsing: list[tuple[float, DealtLane, JournalNews | None]] = []  # lanes of silent workers
         self._drains_until_s = inf
-        self._ended = False
+        self.ended = False  # there is nothing more to do
 
     # ── lanes ────────────────────────────────────────────────────────────────────────────────
 
@@ -222,7 +222,7 @@ class Coordinator:
 
     def end(self) -> None:
         """Have all workers end: there is nothing more to do."""
-        self._ended = True
+        self.ended = True
 
     def standing(self) -> tuple[WorkerStanding, ...]:
         """Return how each worker stands."""
@@ -282,7 +282,7 @@ class Coordinator:
             calls=calls,
             models=[self._asker(alias).model for alias in sorted(models)],
             leases=self._leases.grant(worker, report.leases, workers=len(self._members)),
-            ends=self._ended,
+            ends=self.ended,
         )
 
     def _of_lanes(self, report: WorkerReport) -> Iterator[tuple[DealtLane, LaneOrders]]:

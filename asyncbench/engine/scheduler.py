@@ -1,7 +1,7 @@
 """All lanes of a run, side by side or one after the other."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -74,6 +74,7 @@ class Scheduler:
     stopped: bool = False
     abandoned: bool = False  # calls still in flight were given up
     overdue: bool = False  # the deadline stopped it
+    on_stop: Callable[[float], None] = lambda _: None  # is told the seconds in which all is to end
     going: list[AnyLane] = field(init=False)  # lanes that have not ended
     _bound: asyncio.Timeout | None = None  # of the drain; while running
 
@@ -115,6 +116,7 @@ class Scheduler:
     def stop(self, *, drain_s: float) -> None:
         """Admit nothing more and give what is in flight `drain_s` seconds to end; 0 gives it up now."""
         self.stopped = True
+        self.on_stop(drain_s)
         for lane in self.lanes:
             lane.stop()
         if self._bound is not None and not self._bound.expired():

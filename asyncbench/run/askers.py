@@ -11,7 +11,7 @@ from functools import partial
 from asyncbench.engine import Asker, Counters, Counting, LoopLag, MostUsd
 from asyncbench.prompting import characters, request_for
 from asyncbench.providers import Provider, longest_reply_of, makes_own_calls, open_provider, rates_of
-from asyncbench.records import Event, History, Model, Trial
+from asyncbench.records import Event, History, Model, Reply, Request, Trial
 from asyncbench.run.state import RunState
 from asyncbench.store import KnownCosts
 from asyncbench.suites import is_own
@@ -25,9 +25,7 @@ def asker_of(
     run: RunState, model: Model, *, simulator_url: str | None, lag: LoopLag, stack: AsyncExitStack
 ) -> Asker:
     """Return the asker of a model; `stack` closes its connections."""
-    opening = open_provider if run.workers is None or makes_own_calls(model) else run.workers.provider
-    provider = opening(model, key=run.keys[model.alias], simulator_url=simulator_url)
-    stack.push_async_callback(provider.aclose)
+    provider = None if run.is_dealt(model) else _provider(run, model, simulator_url, stack)
     before = run.costs_before.get(model.alias, NO_COSTS)
     counters = Counters(
         planned=run.planned(model), cost_before_usd=before.usd, unpriced_before=before.unknown_calls
@@ -58,8 +56,20 @@ def asker_of(
     )
 
 
+def _provider(run: RunState, model: Model, simulator_url: str | None, stack: AsyncExitStack) -> Provider:
+    opening = open_provider if run.workers is None or makes_own_calls(model) else run.workers.provider
+    provider = opening(model, key=run.keys[model.alias], simulator_url=simulator_url)
+    stack.push_async_callback(provider.aclose)
+    return provider
+
+
+async def _elsewhere(_: Request) -> Reply:
+    """Be what asks a model that others ask: nobody calls it."""
+    raise NotImplementedError
+
+
 def asker_through(
-    provider: Provider,
+    provider: Provider | None,
     model: Model,
     *,
     most_usd: MostUsd,
@@ -68,13 +78,13 @@ def asker_through(
     keep: Callable[[Event], None],
     tell_fault: Callable[[Exception], None],
 ) -> Asker:
-    """Return the asker of a model whose calls a provider makes; it has no trials yet, and no budget."""
+    """Return the asker of a model; it has no trials yet, and no budget. Without a provider others call."""
     return Asker(
         model=model,
         trials=iter(()),
         history_of=lambda _: UNKNOWN,
         request_for=request_for,
-        ask=provider.ask,
+        ask=_elsewhere if provider is None else provider.ask,
         grade=partial(graded, tell_fault=tell_fault),
         slow=is_own,
         tell_fault=tell_fault,

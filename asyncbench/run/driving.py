@@ -19,8 +19,9 @@ from asyncbench.fleet import Workers, without_keys
 from asyncbench.providers import rare_garbage_collection
 from asyncbench.records import Model
 from asyncbench.run.batch_news import BatchNews
+from asyncbench.run.clustering import ClusterRun
 from asyncbench.run.interrupts import on_interrupt
-from asyncbench.run.lanes import OWN_SPEED, lanes_of
+from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of
 from asyncbench.run.measuring import secret_variables
 from asyncbench.run.progress import WatchedScreen
 from asyncbench.run.serving import start_servers, watch
@@ -37,6 +38,7 @@ class Driven:
     """What asks, and the simulators and servers that this run started to answer."""
 
     scheduler: Scheduler
+    clustered: ClusterRun | None  # the workers of a cluster; None: it has none
     simulators: "Sequence[simulator.Simulator]"
     servers: Sequence[StartedServer]
 
@@ -70,8 +72,23 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
             started = simulators.get(model.replay)
             return None if started is None else started.url
 
-        scheduler = Scheduler(lanes=lanes_of(run, url_of, lag, stack), lag=lag)
-        yield Driven(scheduler=scheduler, simulators=list(simulators.values()), servers=servers)
+        clustered = _clustered(run, url_of)
+        coordinator = None if clustered is None else clustered.coordinator
+        scheduler = Scheduler(lanes=lanes_of(run, url_of, lag, stack, coordinator), lag=lag)
+        if coordinator is not None:
+            scheduler.on_stop = coordinator.stop
+        yield Driven(
+            scheduler=scheduler, clustered=clustered, simulators=list(simulators.values()), servers=servers
+        )
+
+
+def _clustered(run: RunState, url_of: Url) -> ClusterRun | None:
+    """Return what the workers of a cluster do for a run, if they do anything."""
+    dealt = [model for model in run.models if run.is_dealt(model)]
+    if run.cluster is None or run.is_complete or not dealt:
+        return None
+    urls = {model.alias: url for model in dealt if (url := url_of(model)) is not None}
+    return ClusterRun(run, run.cluster, dealt, urls)
 
 
 async def drive(run: RunState, driven: Driven) -> None:
@@ -102,6 +119,9 @@ async def drive(run: RunState, driven: Driven) -> None:
     if run.workers is not None:
         run.workers.give_up = stop_for_workers
         await run.workers.ready()
+    if driven.clustered is not None:
+        driven.clustered.give_up = stop_for_workers
+        run.count_workers = driven.clustered.counts
     if isinstance(screen, WatchedScreen):
         screen.count_workers = run.worker_counts
     news = BatchNews(run, driven.counters)
@@ -115,11 +135,16 @@ async def drive(run: RunState, driven: Driven) -> None:
         for server in driven.servers:
             tasks.append(beside.create_task(watch(run, server, scheduler.lanes), name="server"))
         with _deadline(run, scheduler), on_interrupt(interrupt), rare_garbage_collection(calls):
-            async with _steered(run, scheduler):
+            async with _steered(run, scheduler), _asked_by_workers(driven):
                 await scheduler.run()
         for task in tasks:
             task.cancel()
         news.look(last=True)
+
+
+def _asked_by_workers(driven: Driven) -> AbstractAsyncContextManager[None]:
+    """Have the workers of a cluster ask, if there are any."""
+    return contextlib.nullcontext() if driven.clustered is None else driven.clustered.running()
 
 
 def _steered(run: RunState, scheduler: Scheduler) -> AbstractAsyncContextManager[None]:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLane, EnqueuedPool, Harvest, LeftOpen
+from asyncbench.cluster import Coordinator
 from asyncbench.engine import AnyLane, Asker, Lane, LaneModel, LoopLag, Turn
 from asyncbench.providers import open_batches
 from asyncbench.records import BATCH, REALTIME, History, Model, Trial
@@ -19,10 +20,16 @@ from asyncbench.sweeps import trials_of
 
 OWN_SPEED: Final = 3600.0  # of the batches of a simulator that a run starts: an hour takes a second
 Url = Callable[[Model], str | None]  # of the simulator that answers a model, if one does
+L = TypeVar("L")
 
 
-def lanes_of(run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack) -> list[AnyLane]:
-    """Return the lanes of a run; `stack` closes their connections."""
+def lanes_of(
+    run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack, coordinator: Coordinator | None = None
+) -> list[AnyLane]:
+    """Return the lanes of a run; `stack` closes their connections.
+
+    A coordinator gives those to the workers of a cluster that are asked call by call.
+    """
     grouped: dict[str, list[Asker]] = {}  # the models of a group together, every other by itself
     lanes: list[AnyLane] = []
     # Of all aliases: under another one the same model is asked the same trials.
@@ -47,7 +54,8 @@ def lanes_of(run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack) ->
         grouped.setdefault(model.limits.group or model.alias, []).append(asker)
         if left.done:  # the mode was another one: what is out is collected, and asked in no other way
             lanes.append(_batches(run, replace(asker, trials=iter(())), left, account, url_of(model), stack))
-    return [*(_lane(run, name, askers) for name, askers in grouped.items()), *lanes]
+    opened = Lane if coordinator is None else coordinator.lane
+    return [*(_lane(run, name, askers, opened) for name, askers in grouped.items()), *lanes]
 
 
 def _unless_out(
@@ -57,8 +65,8 @@ def _unless_out(
     return None if trial.trial_id in out else history_of(trial)
 
 
-def _lane(run: RunState, name: str, askers: list[Asker]) -> Lane:
-    return Lane(
+def _lane(run: RunState, name: str, askers: list[Asker], opened: "Callable[..., L]") -> "L":
+    return opened(
         name=name,
         askers=askers,
         limits=askers[0].model.limits,
@@ -120,7 +128,7 @@ def _batches(
         askers=[asker],
         desk=desk,
         harvest=harvest,
-        realtime=lambda rest: _lane(run, model.alias, [rest]),
+        realtime=lambda rest: _lane(run, model.alias, [rest], Lane),
         fail=run.salvage.fail,
         rounds=left.rounds if batching.fallback == REALTIME else Counter(),
         pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),

@@ -13,6 +13,7 @@ from typing import Final
 import yaml
 
 from asyncbench.batches import BatchLedger, Step, ask_abandoned, hold_again, left_open, trials_out
+from asyncbench.cluster import Cluster
 from asyncbench.config import (
     AnySweep,
     as_mapping,
@@ -84,7 +85,12 @@ EARLIER: Final = "earlier_graders"  # in a manifest: name → the digests that i
 
 
 async def open_run(
-    sweep: AnySweep, options: RunOptions, *, env: Mapping[str, str] | None, screen: Screen | None
+    sweep: AnySweep,
+    options: RunOptions,
+    *,
+    env: Mapping[str, str] | None,
+    screen: Screen | None,
+    cluster: Cluster | None = None,
 ) -> RunState:
     """Check what can be known before anything is spent, then open the folder; raises as `run_sweep` does."""
     name = options.budget_name
@@ -100,7 +106,9 @@ async def open_run(
     models = held_models(sweep, models)
     env = os.environ if env is None else env
     screen = screen or Quiet()
-    keys = keys_for(models, env)
+    dealt = () if cluster is None else [model for model in models if model.mode == REALTIME]
+    keys = dict.fromkeys((model.alias for model in dealt), "")  # workers have them
+    keys |= keys_for([model for model in models if model not in dealt], env)
     notifier = notifier_of(sweep, models, env, screen.say, options)
     opened = await asyncio.to_thread(open_sources, sweep, models)
     check_conditions(sweep, models, opened)
@@ -122,6 +130,7 @@ async def open_run(
         within_s=within_s,
         death=death if store.dead else None,
         store=store,
+        cluster=cluster,
         salvage=Salvage(store),
         screen=screen,
         notifier=notifier,

@@ -1,10 +1,11 @@
 """What the parts of a run share while it lasts."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from asyncbench.batches import BatchLedger, LeftOpen, Switch
+from asyncbench.cluster import Cluster
 from asyncbench.config import Sweep, workers_here
 from asyncbench.engine import Cap, Ledger
 from asyncbench.fleet import WorkerCounts, Workers
@@ -50,6 +51,8 @@ class RunState:
     before: Before | None = None  # None: no rule stops a cell
     grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of all models: graders of one's own
     workers: Workers | None = None  # None: this process makes the calls
+    cluster: Cluster | None = None  # where workers ask what is asked call by call; None: this process does
+    count_workers: Callable[[], Sequence[WorkerCounts]] = tuple  # of the cluster
     workers_failed: bool = False  # they died again and again
     needed: dict[str, Needed] = field(default_factory=dict)  # by alias; empty: likewise
 
@@ -60,7 +63,7 @@ class RunState:
 
     def worker_counts(self) -> Sequence[WorkerCounts]:
         """Return how each worker stands; empty: this process makes the calls."""
-        return () if self.workers is None else self.workers.counts()
+        return self.count_workers() if self.workers is None else self.workers.counts()
 
     @property
     def own_graders(self) -> Mapping[str, str]:
@@ -73,7 +76,13 @@ class RunState:
         """How many processes are to make the calls; 0: this one, as where no call is for others."""
         if self.options.ends or self.is_complete or not any(map(self._is_for_workers, self.models)):
             return 0
+        if self.cluster is not None:
+            return 0  # a worker of the cluster has its own
         return workers_here(self.sweep.workers)
+
+    def is_dealt(self, model: Model) -> bool:
+        """Whether workers of a cluster ask a model. Batches are a few calls an hour: the run makes them."""
+        return self.cluster is not None and model.mode == REALTIME and not self.options.ends
 
     def _is_for_workers(self, model: Model) -> bool:
         """Whether workers can make calls of a model: those that batches leave, but none of a package."""

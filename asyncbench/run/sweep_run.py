@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from asyncbench.cluster import Cluster
 from asyncbench.config import AnySweep, Place, WorkersWanted, load_sweep, with_load
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Outcome
@@ -123,9 +124,13 @@ async def run_as_told(
     *,
     env: Mapping[str, str] | None = None,
     screen: Screen | None = None,
+    cluster: Cluster | None = None,
 ) -> Summary:
-    """Do what `run_sweep` does, which says what the arguments are and what is raised."""
-    run = await open_run(sweep, options, env=env, screen=screen)
+    """Do what `run_sweep` does, which says what the arguments are and what is raised.
+
+    Workers of a cluster, if one is given, ask what is asked call by call.
+    """
+    run = await open_run(sweep, options, env=env, screen=screen, cluster=cluster)
     async with run.notifier.until_the_end():
         try:
             await prepare(run)

@@ -43,6 +43,7 @@ from asyncbench.suites.own import (
     TAKES as TAKES,
     grader_of as grader_of,
     use_grader as use_grader,
+    used_graders as used_graders,
 )
 from asyncbench.suites.strings import draft_string as draft_string
 from asyncbench.suites.suite import (

@@ -52,6 +52,11 @@ def grader_of(extra: str) -> str | None:
     return grader
 
 
+def used_graders(named: Mapping[str, str]) -> list[OwnFunction]:
+    """Return graders of somebody's own that were made known here, by name and digest."""
+    return [_KNOWN[known] for known in named.items()]
+
+
 @lru_cache(maxsize=1024)
 def own_grader(extra: str) -> OwnFunction | None:
     """Return the grader of somebody's own that a problem names; None: it names one of ours.

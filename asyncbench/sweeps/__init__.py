@@ -13,6 +13,7 @@ from asyncbench.sweeps.budget_bounds import (
     check_budget as check_budget,
     held_models as held_models,
     most_for as most_for,
+    most_of as most_of,
     most_usd_of as most_usd_of,
     named as named,
     named_before as named_before,

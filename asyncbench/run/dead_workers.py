@@ -1,0 +1,126 @@
+"""What workers did that died: as their journals tell or, where nobody can read them, at the most."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from asyncbench.cluster import ClosedTrial, JournalCosts, JournalNews
+from asyncbench.errors import AsyncbenchError
+from asyncbench.files import storing
+from asyncbench.records import Outcome
+from asyncbench.store import (
+    Store,
+    is_results_folder,
+    known_trials,
+    read_skipped,
+    read_trials,
+    spending_of,
+    texts,
+    workers_folder,
+)
+
+LEASES: Final = "leases.jsonl"  # in a results folder: what each worker may have cost at most
+RELEASED_WITHIN_S: Final = 5.0  # the lock of a process that was killed
+LOOK_EVERY_S: Final = 0.1
+
+
+def journal_news(out: Path, worker: str) -> JournalNews | None:
+    """Return what the folder of a dead worker tells; None: it cannot be read, or the worker still writes.
+
+    What a crash left in it is recovered.
+    """
+    folder = workers_folder(out) / worker
+    if not is_results_folder(folder):
+        return None
+    ends_s = time.monotonic() + RELEASED_WITHIN_S
+    while True:
+        try:
+            Store.reopen(folder).close()
+            return _news(folder)
+        except AsyncbenchError:
+            if time.monotonic() > ends_s:
+                return None
+            time.sleep(LOOK_EVERY_S)
+
+
+def _news(folder: Path) -> JournalNews:
+    rows = read_trials(folder, ["trial_id", "outcome", "exact_match"]).to_pylist()
+    return JournalNews(
+        closed={row["trial_id"]: _closed(row["outcome"], right=row["exact_match"]) for row in rows},
+        skipped=frozenset(texts(read_skipped(folder, ["trial_id"])["trial_id"].combine_chunks())),
+        histories=known_trials(folder).histories,
+        costs=dict(_costs(folder)),
+    )
+
+
+def _closed(outcome: str, *, right: bool) -> ClosedTrial:
+    failed = outcome == Outcome.FAILED
+    return ClosedTrial(outcome=Outcome(outcome), right=None if failed else right)
+
+
+def _costs(folder: Path) -> Iterator[tuple[str, JournalCosts]]:
+    for alias, spending in spending_of(folder).by_alias.items():
+        known = spending.charges()
+        yield (
+            alias,
+            JournalCosts(
+                spent=known.charged + known.reserved,
+                doubted=known.doubted + known.reserved,
+                doubted_calls=known.doubted_calls + known.unended_calls,
+            ),
+        )
+
+
+class LeaseFile:
+    """What each worker may have cost at most, written down before the worker hears of its dollars.
+
+    It is for workers whose journal nobody can read: their machine is gone. Each line has a worker, an alias
+    and picodollars as text; without an alias, what that worker cost is known by now.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LEASES
+
+    def unknown(self, *, readable: Callable[[str], bool]) -> dict[str, int]:
+        """Return what workers may have cost whose folders cannot be read, by alias."""
+        most: dict[tuple[str, str], int] = {}
+        for worker, alias, noted in self._lines():
+            if alias is None:
+                most = {key: known for key, known in most.items() if key[0] != worker}
+            else:
+                most[worker, alias] = int(noted)
+        found = Counter[str]()
+        for (worker, alias), amount in most.items():
+            found[alias] += 0 if readable(worker) else amount
+        return dict(+found)
+
+    def note(self, worker: str, alias: str, amount: int) -> None:
+        """Write down what a worker may cost at most on a model, picodollars."""
+        self._append(worker, alias, str(amount))
+
+    def settle(self, worker: str) -> None:
+        """Write down that what a worker cost is known."""
+        self._append(worker, None, "0")
+
+    def forget(self) -> None:
+        """Remove the file: what all workers cost is known."""
+        with storing(self._path):
+            self._path.unlink(missing_ok=True)
+
+    def _append(self, *line: str | None) -> None:
+        with storing(self._path), self._path.open("ab") as file:
+            file.write(orjson.dumps(line) + b"\n")
+
+    def _lines(self) -> Iterator[tuple[str, str | None, str]]:
+        try:
+            text = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        for line in text.splitlines():
+            with suppress(ValueError):  # what a crash cut off: the worker never heard of it
+                yield tuple(orjson.loads(line))

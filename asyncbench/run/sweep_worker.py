@@ -1,0 +1,197 @@
+"""A worker of a cluster: in a results folder of its own it asks what it is dealt, and grades the replies."""
+
+import asyncio
+import os
+import platform
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from asyncbench.cluster import ClusterWorker, Orders, WorkerDiedError, WorkerReport, awake_s
+from asyncbench.config import Sweep, usable_cores, workers_here
+from asyncbench.engine import Asker, Counters, LoopLag
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.fleet import Workers, without_keys
+from asyncbench.plugins import OwnFunction
+from asyncbench.providers import Provider, makes_own_calls, open_provider, rare_garbage_collection
+from asyncbench.records import Model
+from asyncbench.run.askers import asker_through
+from asyncbench.run.faults import Faults
+from asyncbench.run.measuring import secret_variables
+from asyncbench.store import Salvage, Store, is_results_folder, workers_folder
+from asyncbench.suites import use_grader
+from asyncbench.sweeps import keys_for, most_of, most_usd_of, raise_file_limit
+
+DRAIN_S: Final = 30.0  # for calls in flight, when a worker leaves by itself
+ORPHANED_S: Final = 60.0  # without orders: its run is gone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerBrief:
+    """What a worker is told of its run. No key is part of it: a worker reads its own environment."""
+
+    sweep: Sweep
+    models: Sequence[Model]  # that workers ask
+    out: Path  # of the run
+    urls: Mapping[str, str]  # of the simulators that answer models, by alias
+    graders: Sequence[OwnFunction]
+    version: str  # of asyncbench
+
+
+async def start_worker(brief: WorkerBrief, name: str) -> "SweepWorker":
+    """Return a worker that is ready for orders, in the process that calls this.
+
+    Raises:
+        ConfigError: it cannot work here: a key, the folder or a package is missing.
+        StoreError: its folder cannot be written.
+    """
+    _check(brief)
+    for grader in brief.graders:
+        use_grader(grader)
+    worker = SweepWorker(brief, name)
+    await worker.begin()
+    return worker
+
+
+def _check(brief: WorkerBrief) -> None:
+    here, host = version("asyncbench"), socket.gethostname()
+    if here != brief.version:
+        raise ConfigError(
+            f"{host} has asyncbench {here}, the run {brief.version}. Install the same version on each machine"
+        )
+    if not is_results_folder(brief.out):
+        raise ConfigError(
+            f"{brief.out} is not there on {host}. Set `out:` to a folder that all machines share, or to "
+            "s3://bucket/prefix"
+        )
+
+
+class SweepWorker:
+    """The `Program` of a worker."""
+
+    def __init__(self, brief: WorkerBrief, name: str) -> None:
+        self._brief, self._name = brief, name
+        self._keys = keys_for(brief.models, os.environ)
+        self._lag = LoopLag()
+        self._obeys = ClusterWorker(
+            name, asker_for=self._asker, bound_for=most_of, now_s=awake_s, lag=self._lag
+        )
+        self._providers: dict[str, Provider] = {}
+        self._ready = asyncio.get_running_loop().create_future()
+        self._heard = asyncio.Event()
+
+    async def begin(self) -> None:
+        """Open folder and connections; raises as `start_worker` does."""
+        self._life = asyncio.create_task(self._live(), name=self._name)
+        await asyncio.wait([self._life, self._ready], return_when=asyncio.FIRST_COMPLETED)
+        if self._life.done():
+            await self._life
+
+    async def exchange(self, orders: Orders) -> WorkerReport:
+        """Do what `ClusterWorker.exchange` does.
+
+        Raises:
+            StaleOrdersError: a later coordinator rules.
+            WorkerDiedError: this worker failed, and is over.
+        """
+        self._heard.set()
+        exchange = asyncio.create_task(self._obeys.exchange(orders))
+        await asyncio.wait([exchange, self._life], return_when=asyncio.FIRST_COMPLETED)
+        if not exchange.done():
+            exchange.cancel()
+            raise WorkerDiedError(f"{self._name} failed: {self._life.exception()!r}")
+        return await exchange
+
+    async def close(self) -> None:
+        """End what is in flight, seal what was kept, and let the folder go.
+
+        Raises:
+            StoreError: the disk did not take it.
+        """
+        self._obeys.end(0.0)
+        await self._life
+
+    # ── its life ─────────────────────────────────────────────────────────────────────────────
+
+    async def _live(self) -> None:
+        brief = self._brief
+        async with AsyncExitStack() as stack:
+            folder = workers_folder(brief.out) / self._name
+            store = await asyncio.to_thread(Store.open, folder, sweep=brief.sweep.name)
+            self._salvage = Salvage(store)
+            self._salvage.stop = self._stop_for_the_disk
+            stack.push_async_callback(asyncio.to_thread, self._salvage.close)
+            await asyncio.to_thread(store.begin_run)
+            await asyncio.to_thread(store.write_manifest, _described(brief))
+            self._faults = Faults(store.folder, self._keys.values())
+            await self._open_providers(stack)
+            calls = sum(model.limits.most_in_flight for model in brief.models)
+            stack.enter_context(rare_garbage_collection(calls))
+            async with self._salvage.tended(), asyncio.TaskGroup() as tasks:
+                beside = [tasks.create_task(self._lag.measure()), tasks.create_task(self._end_if_orphaned())]
+                self._ready.set_result(None)
+                await self._obeys.run()
+                for task in beside:
+                    task.cancel()
+
+    async def _open_providers(self, stack: AsyncExitStack) -> None:
+        brief, workers = self._brief, None
+        raise_file_limit(brief.models)
+        if count := workers_here(brief.sweep.workers):
+            named = secret_variables(brief.sweep)
+            environment = without_keys(os.environ, keys=self._keys.values(), named=named)
+            workers = Workers(count, brief.models, environment, say=self._obeys.say)
+            await stack.enter_async_context(workers.running())
+            self._lag.others = workers.lateness
+        for model in brief.models:
+            opening = open_provider if workers is None or makes_own_calls(model) else workers.provider
+            url = brief.urls.get(model.alias)
+            provider = opening(model, key=self._keys[model.alias], simulator_url=url)
+            stack.push_async_callback(provider.aclose)
+            self._providers[model.alias] = provider
+        if workers is not None:
+            await workers.ready()
+
+    async def _end_if_orphaned(self) -> None:
+        """End this worker when nobody gives it orders any more."""
+        with suppress(TimeoutError):
+            while True:
+                async with asyncio.timeout(ORPHANED_S):
+                    await self._heard.wait()
+                self._heard.clear()
+        self._obeys.end(DRAIN_S)
+
+    def _asker(self, model: Model) -> Asker:
+        return replace(
+            asker_through(
+                self._providers[model.alias],
+                model,
+                most_usd=most_usd_of(self._brief.sweep, model),
+                counters=Counters(),
+                lag=self._lag,
+                keep=self._salvage.keep,
+                tell_fault=partial(self._faults.note, model.alias),
+            ),
+            worker=self._name,
+        )
+
+    def _stop_for_the_disk(self, error: StoreError) -> None:
+        """Leave: other workers go on with what is not asked yet."""
+        self._obeys.say(f"{self._name} on {socket.gethostname()}: {error} It stops.")
+        self._obeys.leave(DRAIN_S)
+
+
+def _described(brief: WorkerBrief) -> dict[str, object]:
+    """Return what the manifest of a worker's folder says of its machine."""
+    return {
+        "asyncbench": brief.version,
+        "python": platform.python_version(),
+        "simulated": any(model.simulated for model in brief.sweep.models),
+        "host": socket.gethostname(),
+        "cores": usable_cores(),
+    }
