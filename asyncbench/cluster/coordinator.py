@@ -111,7 +111,8 @@ class Coordinator:
         self._members: dict[str, _Member] = {}
         self._lanes: list[DealtLane] = []
         self._split: list[SplitLane] = []
-        self._lapsing: list[tuple[float, DealtLane, JournalNews | None]] = []  # lanes of silent workers
+        self._lapsing: list[tuple[float, DealtLane, JournalNews | None, bool]] = []  # of silent workers
+        self._gathered = False  # all workers were there
         self._drains_until_s = inf
         self.ended = False  # there is nothing more to do
 
@@ -194,14 +195,15 @@ class Coordinator:
         Args:
             worker: its name.
             news: what its journal tells; None: it was not read, so its dollars count as spent. See `settle`.
-            dead: its process is known to have ended; if not, its lanes wait until it must have stopped.
+            dead: its process is known to have ended, and its connections with it. If not, its lanes wait
+                until it must have stopped, and the slots of its calls until no provider works on them.
         """
         if (member := self._members.pop(worker, None)) is None:
             return
         at_s = self._now_s()
         for split in self._split:
             since_s = split.desk.lose(worker, news)
-            if split.limits.concurrency and split.runs:
+            if split.limits.concurrency and split.runs and not dead:
                 within_s = max(asker.model.timeouts.total for asker in split.askers)
                 ends_s = split.askers[0].now_s() + within_s - at_s
                 split.taken_until_s += [began_s + ends_s for began_s in since_s]
@@ -209,7 +211,7 @@ class Coordinator:
         if news is not None:
             self._leases.correct(worker, news.costs)
         until_s = at_s if dead else member.heard_s + self._lane_lives_s
-        self._lapsing += [(until_s, lane, news) for lane in self._lanes if lane.worker == worker]
+        self._lapsing += [(until_s, lane, news, dead) for lane in self._lanes if lane.worker == worker]
         self._take_lanes_back()
 
     def settle(self, worker: str, news: JournalNews) -> None:
@@ -311,9 +313,9 @@ class Coordinator:
     def _assign(self) -> None:
         """Give lanes that wait to workers: the heaviest first, to the one with the least to do."""
         at_s = self._now_s()
-        few = len(self._members) < self._expected and at_s < self._began_s + PATIENCE_S
         workers = [name for name, member in self._members.items() if not member.leaving]
-        if few or not workers:
+        self._gathered |= len(workers) >= self._expected or at_s >= self._began_s + PATIENCE_S
+        if not self._gathered or not workers:
             return
         for lane in sorted(self._lanes, key=lambda lane: -calls_per_s(lane.limits)):
             if lane.waits:
@@ -327,8 +329,8 @@ class Coordinator:
         at_s = self._now_s()
         due = [entry for entry in self._lapsing if entry[0] <= at_s]
         self._lapsing = [entry for entry in self._lapsing if entry[0] > at_s]
-        for _, lane, news in due:
-            lane.lose(news, at_s)
+        for _, lane, news, dead in due:
+            lane.lose(news, at_s, dead=dead)
 
 
 def calls_per_s(limits: Limits) -> float:

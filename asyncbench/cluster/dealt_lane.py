@@ -244,11 +244,11 @@ class DealtLane:
             self._take_back(model)
             model.reported = Counters()
 
-    def lose(self, news: JournalNews | None, at_s: float) -> None:
-        """Take back the trials of a worker that died, with what its journal tells of them, if it was read."""
+    def lose(self, news: JournalNews | None, at_s: float, *, dead: bool) -> None:
+        """Take back the trials of a lost worker, with what its journal tells of them, if it was read."""
         self.worker = None
         for model in self._models.values():
-            if self.limits.concurrency:
+            if self.limits.concurrency and not dead:
                 until_s = at_s + model.asker.model.timeouts.total
                 self.taken_until_s += [until_s] * model.reported.in_flight
             model.lose_calls()

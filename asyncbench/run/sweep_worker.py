@@ -102,9 +102,9 @@ class SweepWorker:
         self._heard.set()
         exchange = asyncio.create_task(self._obeys.exchange(orders))
         await asyncio.wait([exchange, self._life], return_when=asyncio.FIRST_COMPLETED)
-        if not exchange.done():
+        if self._life.done() and (error := self._life.exception()) is not None:
             exchange.cancel()
-            raise WorkerDiedError(f"{self._name} failed: {self._life.exception()!r}")
+            raise WorkerDiedError(f"{self._name} failed: {error!r}") from error
         return await exchange
 
     async def close(self) -> None:

@@ -3,8 +3,7 @@
 import asyncio
 
 import asyncbench as ab
-from asyncbench.run import RunOptions, run_as_told
-from tests.cluster.processes import ProcessCluster
+from tests.cluster.on_processes import on_processes
 
 SWEEP = {
     "name": "night",
@@ -18,14 +17,6 @@ WHAT = ["trial_id", "model", "outcome", "exact_match", "reply_text", "attempts"]
 
 def rows_of(folder):
     return sorted(ab.read_trials(folder, WHAT).to_pylist(), key=lambda row: row["trial_id"])
-
-
-async def on_processes(sweep, count=2, **options):
-    cluster = ProcessCluster(count)
-    try:
-        return await run_as_told(sweep, RunOptions(**options), cluster=cluster)
-    finally:
-        await cluster.aclose()
 
 
 def test_a_cluster_gives_the_answers_of_one_process(tmp_path):

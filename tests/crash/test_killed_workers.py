@@ -24,6 +24,17 @@ from tests.sweep_files import ADAPTERS, entry, problem_set, simulator
 PRICE = {"input": 1.0, "output": 5.0}
 
 
+def with_workers(rng, file, *budget, stderr):
+    """Start a run whose calls other processes make."""
+    words = ("run", file, "--quiet", "--workers", rng.randrange(1, 4))
+    return Forked("asyncbench", *words, *(f"--budget={usd}" for usd in budget), stderr=stderr)
+
+
+def on_a_cluster(rng, file, *budget, stderr):
+    """Start a run whose trials are asked by other processes, each with a folder of its own."""
+    return Forked("tests.cluster.on_processes", file, rng.randrange(1, 4), *budget, stderr=stderr)
+
+
 def killed_at_random(rng, process, sampled, *, kills):
     """Kill workers of a run, or the run, after some answers each; return how many kills are left.
 
@@ -44,12 +55,11 @@ def killed_at_random(rng, process, sampled, *, kills):
     return kills
 
 
-def run_until_it_ends(rng, file, sampled, *options, kills):
+def run_until_it_ends(rng, file, sampled, *budget, start, kills):
     """Start a run with some workers, and again when it was killed; return its exit code."""
     while True:
-        words = ("run", file, "--quiet", "--workers", rng.randrange(1, 4), *options)
         with file.with_suffix(".errors").open("w") as errors:
-            process = Forked("asyncbench", *words, stderr=errors.fileno())
+            process = start(rng, file, *budget, stderr=errors.fileno())
         kills = killed_at_random(rng, process, sampled, kills=kills)
         code = process.wait()
         still_in_flight(sampled)
@@ -57,7 +67,7 @@ def run_until_it_ends(rng, file, sampled, *options, kills):
             return code
 
 
-def sweep_with_killed_workers(folder, *, seed, kills, trials):
+def sweep_with_killed_workers(folder, *, start, seed, kills, trials):
     """Kill one half of the times in a run whose money ends, the other in the one that completes it."""
     rng = random.Random(seed)
     print(f"killed workers: seed {seed}, {kills} kills")
@@ -72,10 +82,10 @@ def sweep_with_killed_workers(folder, *, seed, kills, trials):
         said = {"name": "s", "problems": [str(problems)], "models": models, "out": str(out)}
         file.write_text(yaml.safe_dump(said | {"budget_usd": little}))
         sampled = Sampled(server)
-        assert run_until_it_ends(rng, file, sampled, kills=-(-kills // 2)) == Exit.BUDGET
+        assert run_until_it_ends(rng, file, sampled, start=start, kills=-(-kills // 2)) == Exit.BUDGET
         bill = server.stats()["delivered"] * cheapest(out)
         assert bill <= little, "the server answered more than the budget pays for"
-        code = run_until_it_ends(rng, file, sampled, "--budget", 1000 * little, kills=kills // 2)
+        code = run_until_it_ends(rng, file, sampled, 1000 * little, start=start, kills=kills // 2)
         stats = server.stats()
 
     assert code == Exit.COMPLETE, file.with_suffix(".errors").read_text()
@@ -93,11 +103,13 @@ def cheapest(out):
 
 
 @pytest.mark.timeout(300)
-def test_nothing_is_lost_or_doubled_and_no_cap_passed_whichever_process_is_killed(tmp_path):
-    sweep_with_killed_workers(tmp_path, seed=SEED, kills=6, trials=2)
+@pytest.mark.parametrize("start", [with_workers, on_a_cluster])
+def test_nothing_is_lost_or_doubled_and_no_cap_passed_whichever_process_is_killed(tmp_path, start):
+    sweep_with_killed_workers(tmp_path, start=start, seed=SEED, kills=6, trials=2)
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("start", [with_workers, on_a_cluster])
 @pytest.mark.parametrize("seed", range(200, 205))
-def test_a_hundred_kills_of_workers_and_of_their_runs(tmp_path, seed):
-    sweep_with_killed_workers(tmp_path, seed=seed, kills=20, trials=20)
+def test_a_hundred_kills_of_workers_and_of_their_runs(tmp_path, seed, start):
+    sweep_with_killed_workers(tmp_path, start=start, seed=seed, kills=20, trials=20)

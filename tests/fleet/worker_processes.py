@@ -8,6 +8,8 @@ from pathlib import Path
 from asyncbench.simulator import Simulator
 from tests.sweep_files import entry
 
+PROGRAMS = ("from asyncbench.fleet.worker import main", "-m tests.cluster.processes")
+
 
 def workers_of(pid: int | None = None) -> dict[int, str]:
     """Return the arguments of the workers that a process has started, by their process id."""
@@ -19,8 +21,9 @@ def workers_of(pid: int | None = None) -> dict[int, str]:
             words = (status.parent / "cmdline").read_bytes().decode().split("\0")
         except (OSError, StopIteration):  # it has ended meanwhile
             continue
-        if parent == (pid or os.getpid()) and "from asyncbench.fleet.worker import main" in " ".join(words):
-            found[int(status.parent.name)] = " ".join(words)
+        said = " ".join(words)
+        if parent == (pid or os.getpid()) and any(program in said for program in PROGRAMS):
+            found[int(status.parent.name)] = said
     return found
 
 
