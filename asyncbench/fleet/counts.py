@@ -15,4 +15,3 @@ class WorkerCounts:
     lag_s: float  # the worst that its event loop was late in the last ten seconds
     deaths: int  # processes of its name that ended before the run did
     host: str = ""  # of a cluster: its machine
-    share: float | None = None  # of a cluster: its part of the calls of all workers, lately

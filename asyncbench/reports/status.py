@@ -14,7 +14,7 @@ from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.reports.batch_status import BatchesStatus, aliases_of, batches_in
 from asyncbench.results import FolderReport, held, lapsed_note, note_of_simulated
-from asyncbench.shown import Sheet, dollars, number_of, safe_note
+from asyncbench.shown import MISSING, Sheet, dollars, number_of, safe_note
 from asyncbench.store import (
     QUARANTINE,
     Books,
@@ -32,7 +32,7 @@ from asyncbench.views import FolderViews
 _SHOWN_LEFTOVERS = 3
 _SHOWN_CHANGES = 5
 _LANES_HEAD = ("lane", "limited by", "limits in force", "in flight")
-_WORKERS_HEAD = ("worker", "in flight", "calls made", "calls per s", "lag ms", "deaths")
+_WORKERS_HEAD = ("worker", "in flight", "calls made", "calls per s", "of all calls", "lag ms", "deaths")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class Status(FolderReport):
         if self.lanes:
             yield Sheet(title="", head=_LANES_HEAD, rows=list(map(_lane_row, self.lanes)))
         if self.workers:
-            yield Sheet(title="", head=_WORKERS_HEAD, rows=list(map(_worker_row, self.workers)))
+            yield Sheet(title="", head=_WORKERS_HEAD, rows=[*_worker_rows(self.workers)])
         for change in self.changes[-_SHOWN_CHANGES:]:
             yield f"changed {change.what} [{', '.join(change.lanes)}]"
         yield from self._health()
@@ -414,10 +414,18 @@ def _lane_row(lane: Mapping[str, Any]) -> tuple[str, ...]:
     return lane["lane"], lane["limited_by"], ", ".join(limits) or "-", f"{lane['in_flight']:,}"
 
 
-def _worker_row(worker: Mapping[str, Any]) -> tuple[str, ...]:
-    counts = [f"{worker[name]:,}" for name in ("in_flight", "calls")]
-    measured = [f"{number:,.1f}" for number in (worker["calls_per_s"], 1000 * worker["lag_s"])]
-    return worker["name"], *counts, *measured, f"{worker['deaths']:,}"
+def _worker_rows(workers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    together = sum(worker["calls_per_s"] for worker in workers)
+    for worker in workers:
+        host, per_s = worker.get("host"), worker["calls_per_s"]
+        yield (
+            f"{worker['name']} on {host}" if host else worker["name"],
+            *(f"{worker[name]:,}" for name in ("in_flight", "calls")),
+            f"{per_s:,.1f}",
+            f"{per_s / together:.0%}" if together else MISSING,
+            f"{1000 * worker['lag_s']:,.1f}",
+            f"{worker['deaths']:,}",
+        )
 
 
 def _size(size: int) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -62,7 +63,7 @@ class ClusterRun:
         self._links: dict[str, Link] = {}  # by the names of those that are there
         self._unread: list[str] = []  # names of dead workers whose journals were not read
         self._in_vain = 0
-        self.deaths = 0
+        self._deaths = Counter[str]()  # of a worker and those before it, by its name
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -90,9 +91,8 @@ class ClusterRun:
                 in_flight=standing.in_flight,
                 calls=standing.calls,
                 calls_per_s=standing.calls_per_s,
-                share=standing.share,
                 lag_s=standing.lag_s,
-                deaths=0,
+                deaths=self._deaths[standing.name],
             )
             for standing in self.coordinator.standing()
             if standing.name in self._links
@@ -126,7 +126,6 @@ class ClusterRun:
         link.kill()
         before = next((one for one in self.counts() if one.name == link.name), None)
         del self._links[link.name]
-        self.deaths += 1
         in_flight, calls = (before.in_flight, before.calls) if before else (0, 0)
         self._in_vain = self._in_vain + 1 if in_flight >= calls else 0
         dead = isinstance(error, WorkerDiedError)
@@ -147,7 +146,9 @@ class ClusterRun:
             return None
         self._run.screen.say(f"{said}. Another one takes its place")
         try:
-            return await self._started(next(self._names))
+            name = next(self._names)
+            self._deaths[name] = self._deaths.pop(link.name, 0) + 1
+            return await self._started(name)
         except AsyncbenchError as again:
             self._give_up(f"{said}. No other can be started: {again}") if not self._links else None
             return None

@@ -187,6 +187,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "worker": "the process that made the calls",
     "calls made": "by the worker, those that warm up a load included",
     "calls per s": "calls a second: in a report while it worked, in `status` in the last ten seconds",
+    "of all calls": "part of the calls that all workers made in the last ten seconds",
     "lost calls": "calls without an end, for their worker died",
     "busiest minute": "calls a second of the 60 seconds in which the worker made the most",
     "lag ms": "how late its event loop was at worst in the last ten seconds, in milliseconds",

@@ -115,9 +115,12 @@ def test_workers_have_a_row_each_where_there_are_some(tmp_path):
     )
     status = replace(status, workers=(asdict(counts), asdict(replace(counts, name="2"))))
     head, first, second = (line.split() for line in status.as_text().splitlines()[-4:-1])
-    assert " ".join(head) == "worker in flight calls made calls per s lag ms deaths"
-    assert first == ["1", "40", "12,345", "612.3", "4.2", "1"]
+    assert " ".join(head) == "worker in flight calls made calls per s of all calls lag ms deaths"
+    assert first == ["1", "40", "12,345", "612.3", "50%", "4.2", "1"]
     assert second[0] == "2"
+    far = replace(counts, name="w001-e1", host="node-7", calls_per_s=0.0)
+    there = replace(status, workers=(asdict(far),))
+    assert "w001-e1 on node-7  " in there.as_text()
     assert json.loads(status.as_json())["workers"][0] == asdict(counts)
 
 
