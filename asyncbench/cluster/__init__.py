@@ -5,7 +5,7 @@ knows no file, provider or transport: a run carries the messages. Each module im
 its own:
 
     messages · links
-    leases · permitted_calls
+    on_ray · leases · permitted_calls
     dealt_lane · split_lane
     worker_lane · coordinator
     cluster_worker
@@ -35,3 +35,4 @@ from asyncbench.cluster.messages import (
     Orders as Orders,
     WorkerReport as WorkerReport,
 )
+from asyncbench.cluster.on_ray import on_ray as on_ray
