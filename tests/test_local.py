@@ -18,7 +18,7 @@ from tests.exchange.made import jsonl, trial
 from tests.store.made import answered, keep
 from tests.sweep_files import problem_set
 
-BUCKET = "s3://bucket/night"
+BUCKET = "gs://bucket/night"
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ WAYS = {
 def test_an_address_is_refused_and_nothing_is_made(way, here):
     before = sorted(here.rglob("*"))
     with pytest.raises(
-        ConfigError, match=r"^s3:/.*addresses are not supported. Copy the data to this machine"
+        ConfigError, match=r"^gs:/.*addresses are not supported. Copy the data to this machine"
     ):
         WAYS[way](BUCKET)
     assert sorted(here.rglob("*")) == before

@@ -4,17 +4,24 @@ In: an address, or the files of a folder that count. Out: objects that are writt
 which of them count, and a local folder with what they say. It knows no results: `store` tells what counts.
 """
 
-from asyncbench.bucket.address import BucketAddress as BucketAddress, s3_address as s3_address
+from asyncbench.bucket.address import (
+    BucketAddress as BucketAddress,
+    journal_folder as journal_folder,
+    s3_address as s3_address,
+)
 from asyncbench.bucket.claiming import (
     Claim as Claim,
     Files as Files,
     OvertakenError as OvertakenError,
     claim as claim,
+    current_folder as current_folder,
+    run_folder as run_folder,
 )
 from asyncbench.bucket.fetching import (
     WORKERS as WORKERS,
     at_hand as at_hand,
     fetched_file as fetched_file,
+    told_as as told_as,
 )
 from asyncbench.bucket.manifests import (
     BucketManifest as BucketManifest,

@@ -65,6 +65,12 @@ class BucketAddress:
         return folder / "asyncbench" / "s3" / self.digest
 
 
+def journal_folder(address: str) -> Path:
+    """Return where a run keeps what it copies to an address, unless it is told another place."""
+    place = BucketAddress.of(address)
+    return place.kept_in("XDG_STATE_HOME", ".local/state") / place.name
+
+
 def s3_address(path: PathLike[str] | str) -> str | None:
     """Return the address of a bucket that a path is, also where a `Path` made one slash of two; else None."""
     scheme, colon, rest = str(path).partition(":/")

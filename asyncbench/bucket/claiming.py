@@ -13,13 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from os import PathLike
 from pathlib import Path, PurePosixPath
 from threading import Event
 
 import orjson
 
-from asyncbench.bucket.address import BucketAddress
-from asyncbench.bucket.fetching import THREADS, WORKERS, build, locked_file
+from asyncbench.bucket.address import BucketAddress, journal_folder, s3_address
+from asyncbench.bucket.fetching import THREADS, WORKERS, at_hand, build, locked_file
 from asyncbench.bucket.manifests import (
     MANIFESTS,
     BucketManifest,
@@ -204,6 +205,43 @@ def claim(address: str, folder: Path, *, prepare: Prepare, accept_loss: bool = F
             objects.delete([name for name in strays if name not in used])
         claimed.held = held.pop_all()
     return claimed
+
+
+def current_folder(path: PathLike[str] | str, folder: Path | None = None) -> Path:
+    """Return where the newest state of a results folder is on this machine; one of a bucket may be fetched.
+
+    Args:
+        path: a path, or an address; where a run of this machine wrote there last, its folder is newer.
+        folder: the folder of such a run. [where runs keep it by themselves]
+
+    Raises:
+        ConfigError, StoreError: as `at_hand`.
+    """
+    if (address := s3_address(path)) is None:
+        return Path(path)
+    folder = folder or journal_folder(address)
+    if (mark := _read_mark(folder, address)) is not None and mark.whole:
+        newest = newest_manifest(BucketObjects(BucketAddress.of(address)))
+        if newest is not None and newest.writer.id in mark.writers:
+            return folder
+    return at_hand(address)
+
+
+def run_folder(path: PathLike[str] | str) -> Path:
+    """Return the folder of a run on this machine that a path or an address names.
+
+    Raises:
+        ConfigError: no run of this machine keeps the address where runs do so by themselves.
+    """
+    address = s3_address(path)
+    if address is None:
+        return Path(path)
+    if not (folder := journal_folder(address)).is_dir():
+        raise ConfigError(
+            f"{address}: no run of this machine has it in {folder}. Name the folder of its --journal, or "
+            "type this where the run goes on."
+        )
+    return folder
 
 
 def _missing(

@@ -31,6 +31,7 @@ CACHE: Final = ("XDG_CACHE_HOME", ".cache")
 
 Parts = Mapping[str, BucketManifest]  # of a folder and of those below it, by the path in it: "", "workers/w1"
 
+_TOLD: dict[Path, str] = {}  # the addresses of folders that this process fetched
 _IN_USE: dict[Path, int] = {}  # states that this process reads, until it ends
 
 
@@ -43,6 +44,11 @@ def at_hand(path: PathLike[str] | str) -> Path:
     """
     address = s3_address(path)
     return Path(path) if address is None else _fetched(BucketAddress.of(address))
+
+
+def told_as(path: Path) -> str:
+    """Return what people call a folder: its address, where it was fetched."""
+    return _TOLD.get(path, str(path))
 
 
 def fetched_file(address: str) -> Path:
@@ -138,6 +144,7 @@ def _fetched(address: BucketAddress) -> Path:
                 build(objects, parts, state / address.name, top / "objects")
             _use(state)
             _clear(top)
+            _TOLD[state / address.name] = str(address)
             return state / address.name
     raise StoreError(f"{address}: changes faster than it can be read. Try again later.")
 

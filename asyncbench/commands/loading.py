@@ -8,16 +8,16 @@ import typer
 
 from asyncbench.commands.sweep_flags import fill_for_load, sweep_of
 from asyncbench.commands.terminal import (
-    KEYS,
     Budget,
     EnvFile,
+    Journal,
     Json,
     Models,
     SweepFile,
     Workers,
     aliases_typed,
     awaited,
-    environment_of,
+    environment_for,
     workers_typed,
 )
 from asyncbench.errors import ConfigError
@@ -125,6 +125,7 @@ def load(
     models: Models = None,
     budget: Budget = None,
     workers: Workers = None,
+    journal: Journal = None,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -148,12 +149,12 @@ def load(
 
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
     sweep = loaded_sweep(context, sweep_file, flags, quiet=quiet or as_json)
-    env = environment_of(env_file, sweep.models)
-    KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
+    env = environment_for(sweep, env_file)
     options = RunOptions(
         models=aliases_typed(models),
         budget_usd=budget,
         workers=workers_typed(workers),
+        journal=journal,
         load=flags.words if sweep_file is not None else (),
         typed=True,
     )

@@ -26,10 +26,10 @@ from asyncbench.commands.loading import (
 )
 from asyncbench.commands.sweep_flags import flag_typed, sweep_of, way_to_budget
 from asyncbench.commands.terminal import (
-    KEYS,
     Budget,
     EnvFile,
     Folder,
+    Journal,
     Json,
     Limit,
     Models,
@@ -37,6 +37,7 @@ from asyncbench.commands.terminal import (
     Workers,
     aliases_typed,
     awaited,
+    environment_for,
     environment_of,
     harmless,
     interruptible,
@@ -120,7 +121,7 @@ def plan(
         held, lower = bounded_plan(sweep, None, deadline), _lower(budget, sweep.budget_usd)
         asked = _piloted(held, pilot, limit, models, lower, env_file, quiet=as_json)
     found = plan_sweep(meant, limit=limit, models=aliases_typed(models))
-    found = found if asked is None else _kept(found, asked, quiet=as_json)
+    found = found if asked is None else _kept(found, asked, sweep.out, quiet=as_json)
     typer.echo(found.as_json() if as_json else found.as_text())
     raise typer.Exit(asked.exit if asked is not None else 0)
 
@@ -130,12 +131,12 @@ def _lower(budget: float | None, own: float | None) -> float | None:
     return budget if own is None or (budget is not None and budget < own) else None
 
 
-def _kept(found: "Plan", asked: "Summary", *, quiet: bool) -> "Plan":
+def _kept(found: "Plan", asked: "Summary", folder: Path, *, quiet: bool) -> "Plan":
     """Return a plan with what its pilot asked; it is kept in the results folder, and the pilot shown."""
     from asyncbench.planning import keep_forecast
 
     try:
-        keep_forecast(found, by="pilot")
+        keep_forecast(found, folder, by="pilot")
     except StoreError as error:  # what was asked is kept, and paid for: it is shown all the same
         typer.echo(f"the forecast is not kept: {error}", err=True)
     if not quiet:
@@ -223,6 +224,7 @@ def run(
     detach: Detach = False,
     resubmit: Resubmit = None,
     workers: Workers = None,
+    journal: Journal = None,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -250,8 +252,7 @@ def run(
     sweep = sweep_of(context, sweep_file, beside=["mode", *["max_tokens"] * bool(retry)])
     if sweep_file is None and budget is not None:
         _check_typed_budget(sweep, budget, context)
-    env = environment_of(env_file, sweep.models)
-    KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
+    env = environment_for(sweep, env_file)
     options = RunOptions(
         limit=limit,
         models=aliases_typed(models),
@@ -265,11 +266,11 @@ def run(
         accept_loss=accept_loss,
         resubmit=_parts(resubmit, "--resubmit"),
         workers=workers_typed(workers),
+        journal=journal,
         typed=True,
     )
     summary = awaited(run_as_told(sweep, options, env=env, screen=default_screen(quiet=quiet or as_json)))
-    _show_end(summary, typed=sweep_file is None, quiet=quiet, as_json=as_json)
-    raise typer.Exit(summary.exit)
+    _end(summary, typed=sweep_file is None, quiet=quiet, as_json=as_json)
 
 
 def _parts(typed: str | None, flag: str) -> list[str]:
@@ -277,8 +278,8 @@ def _parts(typed: str | None, flag: str) -> list[str]:
     return names_typed(typed, flag, like="parts", such="0f3a51c2b4d6e879,1c2b4d6e8790f3a5") or []
 
 
-def _show_end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None:
-    """Print what a run did, and the sweep file of one whose sweep was `typed`."""
+def _end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None:
+    """Print what a run did, and the sweep file of one whose sweep was `typed`; exit with its code."""
     from asyncbench.store import SWEEP_FILE
 
     brief = not (quiet or as_json)
@@ -288,6 +289,7 @@ def _show_end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) ->
     typer.echo(text)
     if brief and (any(one.done for one in summary.models.values()) or not summary.batches):
         _show_morning(summary.out, below=text.count("\n") + 2)
+    raise typer.Exit(summary.exit)
 
 
 def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:

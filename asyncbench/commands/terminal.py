@@ -66,6 +66,16 @@ Workers = Annotated[
 ]
 
 
+Journal = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Keep results that go to a bucket (s3://…) in this folder until they are there. Default: one in "
+        "~/.local/state.",
+    ),
+]
+
+
 def awaited(work: Coroutine[Any, Any, T]) -> T:
     """Return what async work comes to; `--help` does not wait for asyncio."""
     import asyncio
@@ -135,6 +145,13 @@ def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str
     given = read_env_file(env_file) if env_file else {}
     env = {**os.environ, **given}
     KEYS.update(given.values(), (env.get(model.key_env or "", "") for model in models))
+    return env
+
+
+def environment_for(sweep: "Sweep", env_file: Path | None) -> dict[str, str]:
+    """Return the same for a run of a sweep, which may tell somebody."""
+    env = environment_of(env_file, sweep.models)
+    KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
     return env
 
 

@@ -40,6 +40,7 @@ from asyncbench.config.notify import (
 )
 from asyncbench.config.overriding import (
     with_budget as with_budget,
+    with_journal as with_journal,
     with_mode as with_mode,
     with_workers as with_workers,
 )

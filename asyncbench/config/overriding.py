@@ -1,7 +1,8 @@
-"""A sweep with another budget, mode or number of workers than its file says: as a command line gives them."""
+"""A sweep with another budget, mode, place or number of workers than its file says: as a command has them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,6 +12,7 @@ from asyncbench.config.place import quoted
 from asyncbench.config.sweep import Sweep
 from asyncbench.config.workers import WorkersWanted, workers_given
 from asyncbench.errors import ConfigError
+from asyncbench.files import local
 from asyncbench.providers import batch_complaint, known_endpoints
 
 _DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
@@ -32,6 +34,22 @@ def with_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str = 
         raise ConfigError(
             f"{place}: {given_as} {usd!r} is not a number of dollars above 0. Give one, such as 5"
         ) from None
+
+
+def with_journal(sweep: Sweep, folder: Path | None, *, given_as: str = "journal") -> Sweep:
+    """Return a sweep that keeps what it copies to a bucket in this local folder; None: where runs do.
+
+    Raises:
+        ConfigError: its results go to no bucket.
+    """
+    if folder is None:
+        return sweep
+    if sweep.copied_to is None:
+        raise ConfigError(
+            f"{given_as} {folder}: the results go to {sweep.out}, which is on this machine. Leave it out, or "
+            "set `out` to s3://BUCKET/FOLDER"
+        )
+    return replace(sweep, out=local(folder))
 
 
 def with_mode(

@@ -12,7 +12,7 @@ from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.plugins import file_named, is_in_file
-from asyncbench.problems import hub_address
+from asyncbench.problems import remote_address
 from asyncbench.suites import SUITES
 
 
@@ -147,7 +147,7 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
     """Return the entry that `sources_from` reads back; `near`: the sweep file that names it."""
     if source.path is None:
         return {"suite": source.suite, "seed": source.seed, **source.parameters}
-    path = hub_address(source.path) or str(input_path(source.path, near))
+    path = remote_address(source.path) or str(input_path(source.path, near))
     if source.run is not None:
         return {"path": path, "run": source.run}
     if source.suite is None:

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from asyncbench.bucket import journal_folder, s3_address
 from asyncbench.config.batching import Batching
 from asyncbench.config.conditions import condition_from, condition_mapping, models_meant
 from asyncbench.config.contradictions import contradictions
@@ -51,6 +52,7 @@ class Sweep:
     conditions: tuple[Condition, ...]
     repeats: int
     out: Path
+    copied_to: str | None = None  # the address in a bucket that `out` is copied to
     deadline: str | None = None  # when a run stops asking; see `deadline.seconds_left`
     notify: Notify | None = field(default=None, compare=False)  # whom to tell; changes nothing asked
     budget_usd: float | None = None  # the most that all calls may cost, those of earlier runs too
@@ -64,6 +66,11 @@ class Sweep:
     file: Path | None = field(default=None, compare=False)  # where it was read from
     # Aliases whose max_tokens is not the sweep's: their wire format demands one. Changes nothing asked.
     max_tokens_demanded: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def place(self) -> str:
+        """Where people find the results."""
+        return self.copied_to or str(self.out)
 
     def problems_of(self, model: Model) -> tuple[ProblemSource, ...]:
         """Return what a model is asked: its own problems where it names some, else the sweep's."""
@@ -200,7 +207,8 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     plain, moved = expanded(raw, place=place)
     place = replace(place, moved=moved)
     entry = read_entry(SweepEntry, plain, place=place)
-    out = Path(entry.out or Path("results") / entry.name)
+    copied_to = s3_address(entry.out or "")
+    out = journal_folder(copied_to) if copied_to else Path(entry.out or Path("results") / entry.name)
     faults = _sent_whole(raw, out, place) if any("params" in keys for keys in moved) else []
     for provider in entry.limits:
         with collected(faults):
@@ -236,6 +244,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         conditions=tuple(conditions),
         repeats=entry.repeats,
         out=out,
+        copied_to=copied_to,
         budget_usd=entry.budget_usd,
         provider_budgets={name: limit.budget_usd for name, limit in entry.limits.items() if limit.budget_usd},
         allow_unpriced=entry.allow_unpriced,
@@ -382,6 +391,6 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         ],
         "conditions": [condition_mapping(condition, sweep.file) for condition in sweep.conditions],
         "repeats": sweep.repeats,
-        "out": str(sweep.out),
+        "out": sweep.place,
         **{name: value for name, value in said.items() if value},
     }

@@ -118,7 +118,7 @@ class SweepEntry(Entry):
     )
     out: Name | None = Field(
         default=None,
-        description="The results folder, relative to the working directory. "
+        description="The results folder, relative to the working directory, or `s3://BUCKET/FOLDER`. "
         "Without it: results/ and the name.",
     )
 

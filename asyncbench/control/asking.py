@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from asyncbench.bucket import run_folder
 from asyncbench.config import load_sweep
 from asyncbench.control.place import SocketNote
 from asyncbench.errors import AsyncbenchError, ConfigError
@@ -130,7 +131,7 @@ def checked_limits(limits: Mapping[str, float | None]) -> dict[str, float | None
 
 def told(folder: Path, request: Mapping[str, object]) -> Controlled:
     """Return what the run in a folder did; raises ConfigError."""
-    reply = _asked(folder, request, within_s=REPLY_WITHIN_S)
+    reply = _asked(run_folder(folder), request, within_s=REPLY_WITHIN_S)
     if "error" in reply:
         raise ConfigError(str(reply["error"]))
     return Controlled(

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
+from asyncbench.bucket import at_hand
 from asyncbench.errors import ConfigError
 from asyncbench.exchange.exported import ExportedPart, FileToWrite, Row, asked_in, parts_of, rows_of
 from asyncbench.exchange.formats import FileFormat, format_named
@@ -68,7 +69,7 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
         StoreError: The folder cannot be read, or the files cannot be written.
         ProblemSetError: A copy of a problem set is damaged.
     """
-    folder, out = Path(folder), local(out)
+    folder, out = at_hand(folder), local(out)
     chosen = None if form == INSPECT else format_named(form, others=[INSPECT])
     manifest = read_manifest(folder)
     files = _texts(chosen, folder, manifest) if chosen else logs(folder, manifest)

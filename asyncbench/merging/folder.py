@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from asyncbench.batches import copy_given_up, trials_out
+from asyncbench.bucket import at_hand
 from asyncbench.config import Sweep, as_mapping
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, sync_to_disk, write_durably
@@ -83,7 +84,7 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         ProblemSetError: A copy of a problem set is damaged.
         StoreError: A run is going in a folder, a folder cannot be read, or `out` cannot be written.
     """
-    paths, place = [Path(folder) for folder in folders], local(out)
+    paths, place = [at_hand(folder) for folder in folders], local(out)
     _check_places(paths, place)
     for path in paths:
         read_manifest(path)  # before a lock is put into what is none of ours
@@ -103,7 +104,7 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
             _describe(found, sweep, read_manifest(draft), draft)
             if forecasts is not None:
                 write_durably(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
-    return Merged(out=str(out), folders=tuple(map(str, paths)), joined=joined)
+    return Merged(out=str(out), folders=tuple(map(str, folders)), joined=joined)
 
 
 def _check_places(folders: Sequence[Path], out: Path) -> None:

@@ -40,15 +40,15 @@ def read_forecasts(folder: Path) -> tuple[Kept, ...]:
     raise StoreError(f"This asyncbench cannot read {path}. Remove the file, or install a later asyncbench.")
 
 
-def keep_forecast(plan: Plan, *, by: str) -> None:
+def keep_forecast(plan: Plan, folder: Path, *, by: str) -> None:
     """Add a plan's forecast to its results folder, where it tells anything new; `by`: pilot or run.
 
-    Models of which too little is known are left out.
+    Models of which too little is known are left out. `folder` is where the results are on this machine.
 
     Raises:
         StoreError: the folder cannot be read or written.
     """
-    folder, total = Path(plan.out), plan.forecast_total
+    total = plan.forecast_total
     models = {
         model.model: {
             "trials": model.trials,

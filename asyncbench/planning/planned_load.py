@@ -29,7 +29,7 @@ from asyncbench.planning.assumptions import servers_started
 from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import sets_of
-from asyncbench.planning.sweep_plan import plan_of
+from asyncbench.planning.sweep_plan import folder_begun, plan_of
 from asyncbench.planning.worker_figures import WorkersPlan
 from asyncbench.records import Model
 from asyncbench.shown import Report, Sheet, dollars, duration
@@ -120,6 +120,7 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
         ConfigError, ProblemSetError: it would not start.
         StoreError: the results folder cannot be read.
     """
+    sweep = replace(sweep, out=folder_begun(sweep))
     if sweep.load is None:
         raise ConfigError(f"{sweep.name}: has no `load`. Set it in the sweep file")
     asked = chosen_models(sweep, models)
@@ -139,7 +140,7 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
     ]
     return LoadPlan(
         sweep=sweep.name,
-        out=str(sweep.out),
+        out=sweep.place,
         simulated=any(model.simulated for model in asked),
         steps=tuple(steps),
         latency_s={model.alias: latency[0] for model, latency in zip(asked, latencies, strict=True)},

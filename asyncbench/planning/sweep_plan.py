@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
+from asyncbench.bucket import BucketAddress, BucketObjects, current_folder, newest_manifest
 from asyncbench.config import (
     AnySweep,
     Sweep,
@@ -89,6 +90,7 @@ def plan(
     sweep = with_workers(sweep, workers)
     asked = in_their_modes(sweep, chosen_models(sweep, models))
     check_replays(sweep, asked)
+    sweep = replace(sweep, out=folder_begun(sweep))
     check_owner(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
     finished = known_trials(sweep.out).finished if begun else frozenset[str]()
@@ -96,6 +98,14 @@ def plan(
         sets = sets_of(sweep, asked, Path(made))
         check_sets(sweep, asked, sets)
         return plan_of(sweep, asked, sets, limit=limit, finished=finished, begun=begun)
+
+
+def folder_begun(sweep: Sweep) -> Path:
+    """Return where on this machine the results are that a sweep has by now; those in a bucket are fetched."""
+    address = sweep.copied_to
+    if address is None or newest_manifest(BucketObjects(BucketAddress.of(address))) is None:
+        return sweep.out
+    return current_folder(address, sweep.out)
 
 
 def plan_of(
@@ -144,7 +154,7 @@ def plan_of(
     problem_sets = {asked.problems.path: asked.problems for many in sets.values() for asked in many}
     return Plan(
         sweep=sweep.name,
-        out=str(sweep.out),
+        out=sweep.place,
         simulated=any(model.simulated for model in models),
         limit=limit,
         problem_sets=tuple(PlannedSet(name=used.name, rows=used.rows) for used in problem_sets.values()),

@@ -5,7 +5,7 @@ In: a suite's parameters, a Parquet file, or recorded answers. Out: a `ProblemSe
 
 from asyncbench.problems.custom import columns_in as columns_in, used_grader as used_grader
 from asyncbench.problems.files import opened_parquet as opened_parquet, read_batches as read_batches
-from asyncbench.problems.hub import hub_address as hub_address, problem_file as problem_file
+from asyncbench.problems.hub import problem_file as problem_file, remote_address as remote_address
 from asyncbench.problems.identity import identified as identified
 from asyncbench.problems.making import (
     copy_into as copy_into,

@@ -1,4 +1,7 @@
-"""Problem files of the Hugging Face Hub: an address becomes a file of one commit, in the Hub's own cache."""
+"""Problem files elsewhere: an address of the Hugging Face Hub, or of a bucket, becomes a file here.
+
+Of the Hub it is a file of one commit, in the Hub's own cache; of a bucket the object as it is now.
+"""
 
 import re
 from collections.abc import Iterator
@@ -9,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote
 
+from asyncbench.bucket import fetched_file, s3_address
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.text_files import JSON, JSON_LINES, TABLES
 
@@ -61,28 +65,35 @@ def hub_address(path: str | PathLike[str]) -> str | None:
     return f"hf://{rest.lstrip('/')}" if colon and scheme == "hf" else None
 
 
+def remote_address(path: str | PathLike[str]) -> str | None:
+    """Return the address on the Hub or in a bucket that a path is; None: it is on this machine."""
+    return hub_address(path) or s3_address(path)
+
+
 @contextmanager
 def problem_file(
     path: str | PathLike[str], pinned: str | None = None
 ) -> Iterator[tuple[Path, HubFile | None]]:
-    """Yield where a problem file is on this machine; faults of one of the Hub are told by its address.
+    """Yield where a problem file is on this machine; faults of one from elsewhere are told by its address.
 
     Args:
-        path: a path, or an address `hf://datasets/OWNER/NAME[@REVISION][/FILE]`.
+        path: a path, or an address: `hf://datasets/OWNER/NAME[@REVISION][/FILE]`, `s3://BUCKET/FILE`.
         pinned: the address with the commit and file that it led to before; they are taken again.
 
     Raises:
-        ConfigError: it is no address of a dataset; huggingface_hub is not installed.
+        ConfigError: it is no address; the extra for it is not installed; the bucket has no such file.
         ProblemSetError: there is no such file, you have no access to it, or the Hub cannot be reached.
+        StoreError: the bucket cannot be reached.
     """
-    if (address := hub_address(path)) is None:
+    if (address := remote_address(path)) is None:
         yield Path(path), None
         return
-    file = _downloaded(address, pinned)
+    hub = _downloaded(address, pinned) if hub_address(path) else None
+    file = fetched_file(address) if hub is None else hub.path
     try:
-        yield file.path, file
+        yield file, hub
     except (ConfigError, ProblemSetError) as error:
-        raise type(error)(str(error).replace(str(file.path), address)) from error
+        raise type(error)(str(error).replace(str(file), address)) from error
 
 
 def _downloaded(address: str, pinned: str | None) -> HubFile:

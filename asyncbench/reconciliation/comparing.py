@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from asyncbench.bucket import at_hand
 from asyncbench.errors import ConfigError
 from asyncbench.reconciliation.causes import Cause, likely_causes, listed
 from asyncbench.reconciliation.gaps import MEASURES, BillPair, BillSide, added, by_model, share_of, together
@@ -184,7 +185,7 @@ def reconcile(
         ConfigError: The file cannot be read or compared. The message names line and column.
         StoreError: The folder cannot be read.
     """
-    file, folder = Path(file), Path(folder)
+    file, folder = Path(file), at_hand(folder)
     export = read_export(file, columns=columns, shift_h=utc_offset_h)
     use = use_of(folder, provider, now=now or datetime.now(UTC), shift_h=utc_offset_h)
     if not use.by_day:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from asyncbench.bucket import at_hand
 from asyncbench.errors import StoreError
+from asyncbench.files import local
 from asyncbench.regrading.grades import HEADLINE, REPLY, Regrade, regraded
 from asyncbench.regrading.stored import EarlierGrades, FolderQuestions
 from asyncbench.regrading.tally import ChangedTrial, Grader, Move, RegradeTally
@@ -69,7 +71,7 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
         ProblemSetError: A copy of a problem set is damaged.
         StoreError: The folder cannot be read; or, with `write`, a run is going in it or the disk is full.
     """
-    path = Path(folder)
+    path = local(folder) if write else at_hand(folder)
     manifest = read_manifest(path)
     tally = RegradeTally()
     with _without_collections():

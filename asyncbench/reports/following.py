@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from asyncbench.bucket import current_folder
 from asyncbench.reports.status import Status, status_of
 from asyncbench.store import writer_of
 
@@ -36,7 +37,7 @@ def followed(folder: Path | str, *, every_s: float) -> Iterator[Status]:
         if not status.running:
             return
         due_s = time.monotonic() + max(every_s, IDLE * took_s)
-        while time.monotonic() < due_s and writer_of(Path(folder)) is not None:
+        while time.monotonic() < due_s and writer_of(current_folder(folder)) is not None:
             time.sleep(min(GLANCE_EVERY_S, every_s))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from asyncbench.problems import PROBLEM_SCHEMA, ProblemSet, columns_in, open_set, problem_file
+from asyncbench.problems import PROBLEM_SCHEMA, ProblemSet, columns_in, open_set, problem_file, remote_address
 from asyncbench.prompting import wording_of
 from asyncbench.records import Condition, Problem, Reply
 from asyncbench.shown import Report, Sheet, number_of, safe_notes
@@ -132,7 +132,7 @@ def inspect_problems(
         ProblemSetError: The file cannot be read as problems.
     """
     with problem_file(path) as (file, hub):
-        given = {"path": str(path) if hub is None else hub.address}
+        given = {"path": remote_address(path) or str(path)}
         names = columns_in(file)
         if not (columns or grader or pattern) and set(PROBLEM_SCHEMA.names) <= set(names):
             found = _inspected(open_set(file), names, given, grader_guessed=False)
@@ -143,7 +143,7 @@ def inspect_problems(
             said = {name: value for name, value in own.items() if value}
             entry = {**given, "suite": "custom", "grader": chosen, **said}
             found = _inspected(problems, names, entry, grader_guessed=grader is None)
-        return found if hub is None else replace(found, file=hub.pinned)
+        return replace(found, file=given["path"] if hub is None else hub.pinned)
 
 
 def _likely(file: Path, columns: Mapping[str, str] | None) -> str:

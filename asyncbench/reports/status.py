@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from asyncbench.bucket import current_folder
 from asyncbench.control import RunStanding, standing_of_run
 from asyncbench.engine import CellCounts
 from asyncbench.load import CLIENT_BOUND, INCOMPLETE
@@ -237,7 +238,7 @@ def status_of(folder: Path | str) -> Status:
         ConfigError: The folder is not a results folder, or its sweep.yaml cannot be read.
         StoreError: A file of the folder is missing or damaged.
     """
-    path = Path(folder)
+    path = current_folder(folder)
     manifest, files, found = read_manifest(path), read_upkeep(path), trial_counts(path)
     damaged = set(found.damaged)
     if damaged and files.writer is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from asyncbench.bucket import at_hand
 from asyncbench.errors import ProblemSetError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.shown import Report
@@ -46,8 +47,9 @@ def health_of(folder: Path | str) -> Health:
         ConfigError: it is not a results folder, or a later asyncbench wrote something in it.
         StoreError: its manifest or its journal cannot be read at all.
     """
-    found = verify_folder(folder)
-    findings = (*found.findings, *_problem_sets(Path(folder)))
+    path = at_hand(folder)
+    found = verify_folder(path)
+    findings = (*found.findings, *_problem_sets(path))
     return Health(folder=str(folder), found=replace(found, findings=findings))
 
 

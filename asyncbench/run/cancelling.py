@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from asyncbench.batches import BatchClock, BatchLedger, BatchPart, abandon, most_usd_of, standing_of
+from asyncbench.bucket import run_folder
 from asyncbench.config import Sweep, load_sweep
 from asyncbench.engine import Counters
 from asyncbench.run.costs import cost_text
@@ -18,7 +19,7 @@ from asyncbench.run.preparing import open_run, prepare
 from asyncbench.run.progress import Quiet, Screen, screen_for
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import Exit
-from asyncbench.run.sweep_run import first_cause
+from asyncbench.run.sweep_run import let_go
 from asyncbench.shown import Report, dollars
 from asyncbench.store import SWEEP_FILE, Store, read_manifest
 
@@ -120,6 +121,7 @@ async def cancel_as_told(
     clock: BatchClock | None = None,
 ) -> Cancelled:
     """Do what `cancel_batches` does, which says what the arguments are and what is raised."""
+    folder = run_folder(folder)
     sweep = sweep_in(folder)
     if abandoned:
         return await asyncio.to_thread(_abandon, folder, sweep, abandoned)
@@ -136,12 +138,11 @@ async def cancel_as_told(
     bare = replace(sweep, deadline=None, notify=None, stop_when=None)  # they are for who asks
     options = RunOptions(models=asked, ends=True, clock=clock, typed=True)
     run = await open_run(bare, options, env=env, screen=screen)
-    try:
-        return await _cancel(run, sweep)
-    except BaseExceptionGroup as errors:
-        raise first_cause(errors) from None
-    finally:
-        await asyncio.to_thread(run.salvage.close)
+    async with let_go(run):
+        found = await _cancel(run, sweep)
+    if run.copy is not None:
+        await run.copy.finish(screen.say)
+    return found
 
 
 async def _cancel(run: RunState, sweep: Sweep) -> Cancelled:
@@ -193,13 +194,14 @@ def _abandon(folder: Path, sweep: Sweep, keys: Collection[str]) -> Cancelled:
 
 def sweep_in(folder: Path) -> Sweep:
     """Return the sweep that was run in a results folder; raises ConfigError: it is none."""
+    folder = run_folder(folder)
     read_manifest(folder)
     return replace(load_sweep(folder / SWEEP_FILE), out=folder)
 
 
 def price_of_cancelling(folder: Path) -> str | None:
     """Return which batches are open, and what is billed all the same; None: none is."""
-    ledger = BatchLedger(folder)
+    ledger = BatchLedger(run_folder(folder))
     if not (parts := [part for part in ledger.parts.values() if part.open]):
         return None
     requests, most_usd = sum(part.requests for part in parts), most_usd_of(ledger, parts)

@@ -20,6 +20,7 @@ from asyncbench.providers import rare_garbage_collection
 from asyncbench.records import Model
 from asyncbench.run.batch_news import BatchNews
 from asyncbench.run.clustering import ClusterRun
+from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of
 from asyncbench.run.measuring import secret_variables
@@ -131,6 +132,7 @@ async def drive(run: RunState, driven: Driven) -> None:
             beside.create_task(run.salvage.tend(), name="store"),
             beside.create_task(screen.show(driven.counters, run.caps), name="screen"),
             beside.create_task(news.watch(), name="news of batches"),
+            beside.create_task(tend_copy(run), name="bucket"),
         ]
         for server in driven.servers:
             tasks.append(beside.create_task(watch(run, server, scheduler.lanes), name="server"))

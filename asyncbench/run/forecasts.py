@@ -41,7 +41,7 @@ def write_forecast(run: RunState) -> None:
             rates = (rates_asked(model, condition, now) for condition in run.sweep.conditions_of(model.alias))
             trials, prices, limit = planned[model.alias], prices_of(rates), run.options.limit
             if not is_forecast_told(before, model.alias, limit=limit, trials=trials, prices=prices):
-                keep_forecast(_quick_plan(run, finished), by="run")
+                keep_forecast(_quick_plan(run, finished), run.store.folder, by="run")
                 return
     except StoreError as error:
         run.screen.say(f"no forecast is kept: {error}")

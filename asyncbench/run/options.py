@@ -25,6 +25,7 @@ class RunOptions:
     reuse: Path | None = None
     ignore: Collection[str] = ()
     accept_loss: bool = False
+    journal: Path | None = None  # the local folder of results in a bucket
     detach: bool = False  # leaves batches as soon as they are sent
     resubmit: Collection[str] = ()  # keys of parts of batches that are in doubt
     ends: bool = False  # cancels open batches, and asks nothing
@@ -49,6 +50,11 @@ class RunOptions:
         return "--workers" if self.typed else "workers"
 
     @property
+    def journal_name(self) -> str:
+        """What a person set the local folder with."""
+        return "--journal" if self.typed else "journal"
+
+    @property
     def may_raise_budget(self) -> bool:
         """Whether `budget_usd` may take more money: of a pilot's budget and the sweep's the lower holds."""
         return self.pilot is None or self.budget_usd is not None
@@ -68,6 +74,7 @@ class RunOptions:
             "--max-tokens": self.max_tokens,
             "--reuse": self.reuse,
             "--ignore": ",".join(self.ignore),
+            "--journal": self.journal,
             "--workers": None if self.workers is None else str(self.workers),  # 0 is a number, too
         }
         words = [word for name, value in said.items() if value for word in (name, str(value))]

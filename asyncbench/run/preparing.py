@@ -20,6 +20,7 @@ from asyncbench.config import (
     load_sweep,
     seconds_left,
     with_budget,
+    with_journal,
     with_mode,
     with_workers,
 )
@@ -27,6 +28,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.load import refuse_beyond_limits
 from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
 from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
+from asyncbench.run.copying import claimed_copy
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import switches_of, tell_of_workers, write_forecast
 from asyncbench.run.interrupts import death_in
@@ -97,6 +99,7 @@ async def open_run(
     sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run", given_as=name)
     sweep = with_mode(sweep, options.mode, models=options.models, given_as=options.mode_name)
     sweep = with_workers(sweep, options.workers, given_as=options.workers_name)
+    sweep = with_journal(sweep, options.journal, given_as=options.journal_name)
     load = load_of(sweep, wanted=options.load is not None)
     models = as_loaded(in_their_modes(sweep, chosen_models(sweep, options.models)), load)
     if options.pilot is not None:
@@ -110,33 +113,41 @@ async def open_run(
     keys = dict.fromkeys((model.alias for model in dealt), "")  # workers have them
     keys |= keys_for([model for model in models if model not in dealt], env)
     notifier = notifier_of(sweep, models, env, screen.say, options)
-    opened = await asyncio.to_thread(open_sources, sweep, models)
-    check_conditions(sweep, models, opened)
-    check_replays(sweep, models)
-    check_longer(models, sweep.conditions, retry=options.retry, max_tokens=options.max_tokens)
-    check_reuse(options.reuse, options.ignore, out=sweep.out)
-    models = raise_file_limit(models, most=MOST_IN_FLIGHT if load is None else load.max_in_flight)
-    within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
-    death = None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out, sweep.stop_when)
-    store = await asyncio.to_thread(
-        Store.open, sweep.out, sweep=sweep.name, again=options.retry, accept=options.accept_loss
-    )
-    return RunState(
-        sweep=sweep,
-        models=models,
-        options=options,
-        keys=keys,
-        opened=opened,
-        within_s=within_s,
-        death=death if store.dead else None,
-        store=store,
-        cluster=cluster,
-        salvage=Salvage(store),
-        screen=screen,
-        notifier=notifier,
-        faults=Faults(store.folder, keys.values()),
-        refusals=Refusals(models, screen.say, retries=options.load is None),
-    )
+    async with claimed_copy(sweep, options, screen.say) as copy:
+        opened = await asyncio.to_thread(open_sources, sweep, models)
+        check_conditions(sweep, models, opened)
+        check_replays(sweep, models)
+        check_longer(models, sweep.conditions, retry=options.retry, max_tokens=options.max_tokens)
+        check_reuse(options.reuse, options.ignore, out=sweep.out)
+        models = raise_file_limit(models, most=MOST_IN_FLIGHT if load is None else load.max_in_flight)
+        within_s = (
+            None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
+        )
+        death = (
+            None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out, sweep.stop_when)
+        )
+        store = await asyncio.to_thread(
+            Store.open, sweep.out, sweep=sweep.name, again=options.retry, accept=options.accept_loss
+        )
+        if copy is not None:
+            copy.note_loss()
+        return RunState(
+            sweep=sweep,
+            models=models,
+            options=options,
+            keys=keys,
+            opened=opened,
+            within_s=within_s,
+            death=death if store.dead else None,
+            store=store,
+            cluster=cluster,
+            salvage=Salvage(store),
+            screen=screen,
+            notifier=notifier,
+            faults=Faults(store.folder, keys.values()),
+            refusals=Refusals(models, screen.say, retries=options.load is None),
+            copy=copy,
+        )
 
 
 async def prepare(run: RunState) -> None:
@@ -307,6 +318,8 @@ def _cautions(run: RunState) -> Iterator[str]:
     """Yield what is said before the first call and refuses nothing."""
     for damage in run.store.damaged:
         yield f"journal/{damage.segment.name}, line {damage.line}: damaged, left out; the rest is kept"
+    if run.copy is not None and (lost := run.copy.lost) is not None:
+        yield f"the journal of {lost} is taken for lost: what it held of calls is asked, and paid, again"
     for path in run.store.lost:
         yield f"{path}: accepted as lost; the cost of its calls still counts"
     if any(path.startswith("grades/") for path in run.store.lost):

@@ -18,7 +18,7 @@ from asyncbench.run.notify import Notifier
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Screen
 from asyncbench.run.refusals import Refusals
-from asyncbench.store import KnownCosts, Salvage, Store
+from asyncbench.store import FolderCopy, KnownCosts, Salvage, Store
 from asyncbench.sweeps import AskedSet, Before, Closed, Needed, Room, has_mode_auto, planned
 
 
@@ -39,6 +39,7 @@ class RunState:
     notifier: Notifier
     faults: Faults
     refusals: Refusals
+    copy: FolderCopy | None = None  # in a bucket; None: there is none
     costs_before: Mapping[str, KnownCosts] = field(default_factory=dict)  # of earlier runs, by alias
     sets: Mapping[str, tuple[AskedSet, ...]] = field(init=False)  # what each model is asked, by alias
     room: Room = field(init=False)

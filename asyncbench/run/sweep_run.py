@@ -1,18 +1,21 @@
 """run_sweep(): prepares, drives, settles and sums up one run of a sweep."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from asyncbench.cluster import Cluster
 from asyncbench.config import AnySweep, Place, WorkersWanted, load_sweep, with_load
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Outcome
+from asyncbench.run.copying import finished_copy, give_up_copy
 from asyncbench.run.driving import drivable, drive
 from asyncbench.run.options import RunOptions
 from asyncbench.run.preparing import open_run, prepare
 from asyncbench.run.progress import Screen, screen_for
 from asyncbench.run.settling import settle
+from asyncbench.run.state import RunState
 from asyncbench.run.summary import Summary
 from asyncbench.run.summing_up import sum_up
 
@@ -33,6 +36,7 @@ async def run_sweep(
     accept_loss: bool = False,
     resubmit: Collection[str] = (),
     workers: WorkersWanted | None = None,
+    journal: Path | str | None = None,
     env: Mapping[str, str] | None = None,
     progress: bool | None = None,
     screen: Screen | None = None,
@@ -44,14 +48,12 @@ async def run_sweep(
     Args:
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
         limit, pilot: ask each model at most so many problems [all], or so many of each task and length, once.
-        models, mode: the aliases of the models to ask [all], and how, as a sweep file says it [its own].
-        detach: return as soon as all batches are sent that can be; the next run collects them.
-        budget_usd: the most that all calls of the folder may cost, USD, earlier runs too. [the sweep's own]
+        models, mode, detach: the aliases of the models to ask [all]; how; to return once batches are sent.
+        budget_usd, workers: what all calls of the folder may cost, USD, and how many processes make them.
         retry, max_tokens: ask trials with these outcomes again; those that were `truncated` with this limit.
         reuse, ignore: another folder, to copy complete answers of; `max_tokens`: also those of another limit.
         accept_loss, resubmit: ask again what the folder lost; parts in doubt, by key: they may be paid twice.
-        workers: how many processes make the calls. `auto`: one fewer than there are cores. [the sweep's own]
-        env: where API keys are looked up, by variable name. [this process's environment]
+        journal, env: the local folder of results that go to a bucket; where keys are looked up. [your own]
         progress, screen: whether to show how far it is [on a terminal, in a notebook], or your own way to.
 
     Returns:
@@ -75,6 +77,7 @@ async def run_sweep(
         accept_loss=accept_loss,
         resubmit=resubmit,
         workers=workers,
+        journal=None if journal is None else Path(journal),
     )
     return await run_as_told(sweep, options, env=env, screen=screen or screen_for(progress))
 
@@ -86,6 +89,7 @@ async def run_load(
     models: Sequence[str] | None = None,
     budget_usd: float | None = None,
     workers: WorkersWanted | None = None,
+    journal: Path | str | None = None,
     env: Mapping[str, str] | None = None,
     progress: bool | None = None,
     screen: Screen | None = None,
@@ -102,6 +106,7 @@ async def run_load(
         models: the aliases of the models to load. [all]
         budget_usd: the most that all calls of the folder may cost, USD, earlier runs too. [the sweep's own]
         workers: how many processes make the calls. `auto`: one fewer than there are cores. [the sweep's own]
+        journal: where on this machine results are kept that go to a bucket. [in the user's state folder]
         env: where API keys are looked up, by variable name. [this process's environment]
         progress: whether to show how far it is. [on a terminal and in a notebook]
         screen: an object of your own that shows the progress instead.
@@ -114,7 +119,8 @@ async def run_load(
         StoreError: Results cannot be written. What was written stays.
     """
     loaded = with_load(sweep, load, place=Place(source="load")) if load else load_sweep(sweep)
-    options = RunOptions(models=models, budget_usd=budget_usd, workers=workers, load=())
+    kept = None if journal is None else Path(journal)
+    options = RunOptions(models=models, budget_usd=budget_usd, workers=workers, journal=kept, load=())
     return await run_as_told(loaded, options, env=env, screen=screen or screen_for(progress))
 
 
@@ -132,17 +138,29 @@ async def run_as_told(
     """
     run = await open_run(sweep, options, env=env, screen=screen, cluster=cluster)
     async with run.notifier.until_the_end():
-        try:
+        async with let_go(run):
             await prepare(run)
             async with drivable(run) as driven:
                 await drive(run, driven)
                 await settle(run, driven)
-                summary = run.notifier.summary = await sum_up(run, driven)
+                summary = await sum_up(run, driven)
+        summary = run.notifier.summary = await finished_copy(run, summary)
+    return summary
+
+
+@asynccontextmanager
+async def let_go(run: RunState) -> AsyncIterator[None]:
+    """Close the results folder after the body; where it fails, raise its cause."""
+    try:
+        try:
+            yield
         except BaseExceptionGroup as errors:
             raise first_cause(errors) from None
         finally:
             await asyncio.to_thread(run.salvage.close)
-    return summary
+    except BaseException:
+        await give_up_copy(run.copy, run.screen.say)
+        raise
 
 
 def first_cause(errors: BaseExceptionGroup) -> BaseException:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from asyncbench.bucket import at_hand
 from asyncbench.store.catalog import steady
 from asyncbench.store.holdings import listed_calls, lost_calls, manifests_of, unknown_loss
 from asyncbench.store.manifest import folders_of
@@ -75,7 +76,7 @@ def spending_of(folder: Path | str) -> Books:
         ConfigError: the folder is not a results folder.
         StoreError: its manifest, its journal or a part cannot be read.
     """
-    path = Path(folder)
+    path = at_hand(folder)
 
     def books(seen: Snapshot) -> Books:
         manifests = manifests_of(path)

@@ -54,6 +54,10 @@ class FolderCopy:
         """
         return cls(claim(address, folder, prepare=_note_loss, accept_loss=accept_loss))
 
+    def note_loss(self) -> None:
+        """Write down in the folder, which is there by now, whose journal was taken for lost."""
+        _note_loss(self.folder, self.lost)
+
     async def tend(self, store: Store, say: Say, *, look_every_s: float = LOOK_EVERY_S) -> None:
         """Upload what is new, now and after each seal, until cancelled; what fails is tried again later.
 
@@ -82,7 +86,7 @@ class FolderCopy:
             files = self._outgoing(journal=False)
         self._claim.push(files)
 
-    async def finish(self, say: Say, *, tries: int = LAST_TRIES, wait_s: float = FIRST_WAIT_S) -> None:
+    async def finish(self, say: Say, *, tries: int = LAST_TRIES) -> None:
         """Upload the folder as it was closed, with what is left in its journal, and let it go.
 
         Raises:
@@ -90,6 +94,7 @@ class FolderCopy:
             ConfigError, StoreError: the bucket does not take it. All results are in the local folder.
         """
         self._claim.hurry.clear()
+        wait_s = FIRST_WAIT_S
         try:
             for tries_left in reversed(range(tries)):
                 try:
@@ -165,5 +170,5 @@ def _linked(path: Path, link: Path) -> Path:
 
 
 def _note_loss(folder: Path, lost: BucketWriter | None) -> None:
-    if lost is not None:
+    if lost is not None and is_results_folder(folder):
         note_lost_journal(folder, f"of {lost}")

@@ -356,9 +356,11 @@ def accept_missing_calls(folder: Path) -> None:
 
 
 def note_lost_journal(folder: Path, where: str) -> None:
-    """Write down that calls are lost with a journal: nobody knows what they cost."""
-    with changed_manifest(folder) as manifest:
-        manifest.setdefault(HOLDS, {}).setdefault("lost", []).append({"path": f"{JOURNAL}/{where}"})
+    """Write down that calls are lost with a journal, once: nobody knows what they cost."""
+    entry = {"path": f"{JOURNAL}/{where}"}
+    if entry not in lost_files(read_manifest(folder)):
+        with changed_manifest(folder) as manifest:
+            manifest.setdefault(HOLDS, {}).setdefault("lost", []).append(entry)
 
 
 def lost_calls(manifest: Manifest) -> Iterator[tuple[str, Told]]:

@@ -17,8 +17,8 @@ from asyncbench.problems import (
     ProblemSet,
     copy_into,
     generate,
-    hub_address,
     open_set,
+    remote_address,
     run_called,
     runs_said,
 )
@@ -114,7 +114,7 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
     for source in sources_of(sweep, models):
         if source.path is None:
             continue
-        address = hub_address(source.path)
+        address = remote_address(source.path)
         opened[source.place] = open_set(
             address
             or found_input(

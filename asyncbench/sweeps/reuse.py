@@ -10,6 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.bucket import at_hand
 from asyncbench.config import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import TrialIds
@@ -55,6 +56,7 @@ def check_reuse(folder: Path | None, ignore: Collection[str], *, out: Path) -> N
         if ignore:
             raise ConfigError("--ignore needs --reuse: name the folder whose answers you want to take over.")
         return
+    folder = at_hand(folder)
     read_manifest(folder)
     if folder.resolve() == out.resolve():
         raise ConfigError(
@@ -78,6 +80,7 @@ class Answers:
             ConfigError: it is not a results folder.
             StoreError: it cannot be read.
         """
+        folder = at_hand(folder)
         ids = read_trials(folder, ["trial_id"], _COMPLETE)["trial_id"]
         return cls(
             folder=folder,

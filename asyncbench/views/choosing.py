@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from asyncbench.bucket import told_as
 from asyncbench.errors import ConfigError
 from asyncbench.store import IMPORTED, RECORDED, SCHEMAS, Manifest, Paths, labels_of, paths_of
 from asyncbench.views.contained import check_select, line_of
@@ -28,7 +29,7 @@ class Chosen:
     loaded: bool = False  # whether trials of a load count, too: how fast a server is asked may change answers
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.paths))
+        return ", ".join(map(told_as, self.paths))
 
     @property
     def several(self) -> bool:

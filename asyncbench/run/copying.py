@@ -1,0 +1,68 @@
+"""A run whose results go to a bucket: the claim before its first call, uploads meanwhile and at its end."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from asyncbench.bucket import OvertakenError
+from asyncbench.config import Sweep
+from asyncbench.errors import AsyncbenchError
+from asyncbench.run.options import RunOptions
+from asyncbench.run.state import RunState
+from asyncbench.run.summary import Exit, Summary
+from asyncbench.store import FolderCopy
+
+Say = Callable[[str], None]
+
+
+@asynccontextmanager
+async def claimed_copy(sweep: Sweep, options: RunOptions, say: Say) -> AsyncIterator[FolderCopy | None]:
+    """Claim the folder in a bucket that results go to; let it go where the run is refused after that.
+
+    Raises:
+        ConfigError: the bucket or the local folder cannot be used.
+        StoreError: another run writes there, or may have left answers elsewhere.
+    """
+    if sweep.copied_to is None:
+        yield None
+        return
+    copy = await asyncio.to_thread(
+        FolderCopy.claim, sweep.copied_to, sweep.out, accept_loss=options.accept_loss
+    )
+    try:
+        yield copy
+    except BaseException:
+        await give_up_copy(copy, say)
+        raise
+
+
+async def give_up_copy(copy: FolderCopy | None, say: Say) -> None:
+    """Upload what a run leaves that fails; what is said of the upload comes beside why it failed."""
+    if copy is not None:
+        try:
+            await copy.finish(say, tries=1)
+        except AsyncbenchError as error:
+            say(str(error))
+
+
+async def tend_copy(run: RunState) -> None:
+    """Upload what is sealed, until cancelled; begin no more calls once another run writes there."""
+    if run.copy is not None:
+        try:
+            await run.copy.tend(run.store, run.screen.say)
+        except OvertakenError as error:
+            run.salvage.fail(error)
+
+
+async def finished_copy(run: RunState, summary: Summary) -> Summary:
+    """Upload all that a run wrote, and return its summary with what came of that."""
+    if run.copy is None:
+        return summary
+    try:
+        await run.copy.finish(run.screen.say)
+    except AsyncbenchError as error:
+        lacks = f"{run.copy.address} lacks results: {error} They are all in {run.store.folder}."
+        notes = (*summary.stops, lacks, f"To upload them: {summary.command}")
+        return replace(summary, causes=summary.causes | {Exit.STORAGE}, stops=notes)
+    return replace(summary, stops=(*summary.stops, f"copied to {run.copy.address}"))
