@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from asyncbench import simulator
+from asyncbench.cluster import on_ray
+from asyncbench.config import workers_here
 from asyncbench.control import controlled
 from asyncbench.engine import Asker, Counters, LoopLag, Scheduler
 from asyncbench.errors import StoreError
@@ -73,7 +75,7 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
             started = simulators.get(model.replay)
             return None if started is None else started.url
 
-        clustered = _clustered(run, url_of)
+        clustered = await _clustered(run, url_of, stack)
         coordinator = None if clustered is None else clustered.coordinator
         scheduler = Scheduler(lanes=lanes_of(run, url_of, lag, stack, coordinator), lag=lag)
         if coordinator is not None:
@@ -83,11 +85,15 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
         )
 
 
-def _clustered(run: RunState, url_of: Url) -> ClusterRun | None:
+async def _clustered(run: RunState, url_of: Url, stack: contextlib.AsyncExitStack) -> ClusterRun | None:
     """Return what the workers of a cluster do for a run, if they do anything."""
     dealt = [model for model in run.models if run.is_dealt(model)]
-    if run.cluster is None or run.is_complete or not dealt:
+    if run.is_complete or not dealt:
         return None
+    if run.cluster is None:
+        each = 1 if workers_here(run.sweep.workers) else None  # which has processes of its own
+        run.cluster = await on_ray(run.options.ray or "", each=each)
+        stack.push_async_callback(run.cluster.aclose)
     urls = {model.alias: url for model in dealt if (url := url_of(model)) is not None}
     return ClusterRun(run, run.cluster, dealt, urls)
 

@@ -53,7 +53,7 @@ def tell_of_workers(run: RunState) -> None:
     To be called while the folder still holds the sweep file of the run before: it tells the limits of that.
     """
     models = [model for model in run.models if model.mode != BATCH]
-    if not run.sweep.workers or not models:
+    if not run.sweep.workers or not models or run.on_cluster:
         return
     limit, finished = run.options.limit, run.store.finished
     try:

@@ -30,6 +30,7 @@ class RunOptions:
     resubmit: Collection[str] = ()  # keys of parts of batches that are in doubt
     ends: bool = False  # cancels open batches, and asks nothing
     workers: WorkersWanted | None = None  # processes that make the calls; None: as the sweep says
+    ray: str | None = None  # the address of a Ray cluster whose workers ask; "": the usual one; None: none
     load: Sequence[str] | None = None  # the options of a load, as typed; None: it is no load
     clock: BatchClock | None = None  # of batches; None: this computer's
     typed: bool = False  # on the command line: messages name the options as they were typed
@@ -78,6 +79,7 @@ class RunOptions:
             "--workers": None if self.workers is None else str(self.workers),  # 0 is a number, too
         }
         words = [word for name, value in said.items() if value for word in (name, str(value))]
+        words += [] if self.ray is None else ["--ray", *filter(None, [self.ray])]
         file = sweep.out / SWEEP_FILE if sweep.file is None else sweep.file
         name = "plan" if self.pilot else "run" if self.load is None else "load"
         return shlex.join(["asyncbench", name, str(file), *words, *(self.load or ())])

@@ -109,7 +109,8 @@ async def open_run(
     models = held_models(sweep, models)
     env = os.environ if env is None else env
     screen = screen or Quiet()
-    dealt = () if cluster is None else [model for model in models if model.mode == REALTIME]
+    on_cluster = cluster is not None or options.ray is not None
+    dealt = [model for model in models if on_cluster and model.mode == REALTIME]
     keys = dict.fromkeys((model.alias for model in dealt), "")  # workers have them
     keys |= keys_for([model for model in models if model not in dealt], env)
     notifier = notifier_of(sweep, models, env, screen.say, options)

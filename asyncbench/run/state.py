@@ -52,7 +52,7 @@ class RunState:
     before: Before | None = None  # None: no rule stops a cell
     grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of all models: graders of one's own
     workers: Workers | None = None  # None: this process makes the calls
-    cluster: Cluster | None = None  # where workers ask what is asked call by call; None: this process does
+    cluster: Cluster | None = None  # where workers ask what is asked call by call; None: as options say
     count_workers: Callable[[], Sequence[WorkerCounts]] = tuple  # of the cluster
     workers_failed: bool = False  # they died again and again
     needed: dict[str, Needed] = field(default_factory=dict)  # by alias; empty: likewise
@@ -77,13 +77,18 @@ class RunState:
         """How many processes are to make the calls; 0: this one, as where no call is for others."""
         if self.options.ends or self.is_complete or not any(map(self._is_for_workers, self.models)):
             return 0
-        if self.cluster is not None:
+        if self.on_cluster:
             return 0  # a worker of the cluster has its own
         return workers_here(self.sweep.workers)
 
+    @property
+    def on_cluster(self) -> bool:
+        """Whether workers of a cluster ask what is asked call by call."""
+        return self.cluster is not None or self.options.ray is not None
+
     def is_dealt(self, model: Model) -> bool:
         """Whether workers of a cluster ask a model. Batches are a few calls an hour: the run makes them."""
-        return self.cluster is not None and model.mode == REALTIME and not self.options.ends
+        return self.on_cluster and model.mode == REALTIME and not self.options.ends
 
     def _is_for_workers(self, model: Model) -> bool:
         """Whether workers can make calls of a model: those that batches leave, but none of a package."""

@@ -36,6 +36,7 @@ async def run_sweep(
     accept_loss: bool = False,
     resubmit: Collection[str] = (),
     workers: WorkersWanted | None = None,
+    ray: str | None = None,
     journal: Path | str | None = None,
     env: Mapping[str, str] | None = None,
     progress: bool | None = None,
@@ -53,6 +54,7 @@ async def run_sweep(
         retry, max_tokens: ask trials with these outcomes again; those that were `truncated` with this limit.
         reuse, ignore: another folder, to copy complete answers of; `max_tokens`: also those of another limit.
         accept_loss, resubmit: ask again what the folder lost; parts in doubt, by key: they may be paid twice.
+        ray: the address of a Ray cluster whose workers ask; "": that of this machine, which may be new. [none]
         journal, env: the local folder of results that go to a bucket; where keys are looked up. [your own]
         progress, screen: whether to show how far it is [on a terminal, in a notebook], or your own way to.
 
@@ -77,6 +79,7 @@ async def run_sweep(
         accept_loss=accept_loss,
         resubmit=resubmit,
         workers=workers,
+        ray=ray,
         journal=None if journal is None else Path(journal),
     )
     return await run_as_told(sweep, options, env=env, screen=screen or screen_for(progress))
