@@ -31,6 +31,7 @@ from asyncbench.commands.reading import (
     sql as sql,
     view as view,
 )
+from asyncbench.commands.run_flags import RunCommand as RunCommand
 from asyncbench.commands.running import (
     cancel as cancel,
     plan as plan,

@@ -24,6 +24,7 @@ from asyncbench.commands.loading import (
     Warmup,
     loaded_sweep,
 )
+from asyncbench.commands.run_flags import AcceptLoss, Detach, Ignore, Ray, Resubmit, Retry, Reuse
 from asyncbench.commands.sweep_flags import flag_typed, sweep_of, way_to_budget
 from asyncbench.commands.terminal import (
     Budget,
@@ -179,38 +180,6 @@ def _piloted(
     return awaited(run_as_told(sweep, options, env=env, screen=screen))
 
 
-Retry = Annotated[
-    str | None,
-    typer.Option(
-        metavar="OUTCOME,…",
-        help="Ask again the trials with these outcomes: failed, no_answer, truncated, refused.",
-    ),
-]
-Reuse = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Take over the complete answers of this results folder.")
-]
-Ignore = Annotated[
-    str | None,
-    typer.Option(metavar="max_tokens", help="With --reuse: also take answers with other max_tokens."),
-]
-Detach = Annotated[
-    bool,
-    typer.Option(
-        "--detach", help="Exit once all batches are sent. Models in real time are asked to the end."
-    ),
-]
-Resubmit = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PART,…", help="Send these parts again if nobody finds their batch. This may pay them twice."
-    ),
-]
-AcceptLoss = Annotated[
-    bool,
-    typer.Option("--accept-loss", help="If files of the results folder are lost, ask those trials again."),
-]
-
-
 def run(
     context: typer.Context,
     sweep_file: SweepFile = None,
@@ -224,6 +193,7 @@ def run(
     detach: Detach = False,
     resubmit: Resubmit = None,
     workers: Workers = None,
+    ray: Ray = None,
     journal: Journal = None,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
@@ -266,6 +236,7 @@ def run(
         accept_loss=accept_loss,
         resubmit=_parts(resubmit, "--resubmit"),
         workers=workers_typed(workers),
+        ray=ray,
         journal=journal,
         typed=True,
     )

@@ -54,7 +54,7 @@ async def run_sweep(
         retry, max_tokens: ask trials with these outcomes again; those that were `truncated` with this limit.
         reuse, ignore: another folder, to copy complete answers of; `max_tokens`: also those of another limit.
         accept_loss, resubmit: ask again what the folder lost; parts in doubt, by key: they may be paid twice.
-        ray: the address of a Ray cluster whose workers ask; "": that of this machine, which may be new. [none]
+        ray: the address of a Ray cluster whose workers ask; "": the one of this machine, or a new one. [none]
         journal, env: the local folder of results that go to a bucket; where keys are looked up. [your own]
         progress, screen: whether to show how far it is [on a terminal, in a notebook], or your own way to.
 

@@ -1,0 +1,70 @@
+"""The options of `run` alone."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from asyncbench.commands.sweep_flags import SweepCommand
+
+Retry = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OUTCOME,…",
+        help="Ask again the trials with these outcomes: failed, no_answer, truncated, refused.",
+    ),
+]
+Reuse = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Take over the complete answers of this results folder.")
+]
+Ignore = Annotated[
+    str | None,
+    typer.Option(metavar="max_tokens", help="With --reuse: also take answers with other max_tokens."),
+]
+Detach = Annotated[
+    bool,
+    typer.Option(
+        "--detach", help="Exit once all batches are sent. Models in real time are asked to the end."
+    ),
+]
+Resubmit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PART,…", help="Send these parts again if nobody finds their batch. This may pay them twice."
+    ),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[ADDRESS]",
+        help="Have workers on a Ray cluster ask the models in real time. Without an ADDRESS: the cluster of "
+        "RAY_ADDRESS, of this machine, or a new one here.",
+    ),
+]
+AcceptLoss = Annotated[
+    bool,
+    typer.Option("--accept-loss", help="If files of the results folder are lost, ask those trials again."),
+]
+
+
+class RunCommand(SweepCommand):
+    """`run`, whose `--ray` may stand without an address."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        return super().parse_args(ctx, with_ray_address(args))
+
+
+def with_ray_address(args: list[str]) -> list[str]:
+    """Return arguments in which each `--ray` has a value; an address has a port, or is `auto` or `local`.
+
+    >>> with_ray_address(["--ray", "night.yaml", "--ray", "head:6379"])
+    ['--ray=', 'night.yaml', '--ray=head:6379']
+    """
+    found: list[str] = []
+    for word in args:
+        if found[-1:] == ["--ray="] and (":" in word or word in ("auto", "local")):
+            found[-1] += word
+        else:
+            found.append("--ray=" if word == "--ray" else word)
+    return found
