@@ -25,15 +25,18 @@ from asyncbench.store import (
     LOCK,
     RECORDED,
     TEMPORARY,
+    WORKERS,
     JoinedFolders,
     Manifest,
     claim_folder,
+    folders_of,
     join_folders,
     joined_recordings,
     locked,
     planned_aliases,
     read_manifest,
     read_steps,
+    worker_hosts,
     write_sweep_file,
 )
 from asyncbench.sweeps import ASKED, named_before
@@ -90,7 +93,8 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         read_manifest(path)  # before a lock is put into what is none of ours
     with ExitStack() as held:
         for path in paths:
-            held.enter_context(_held_still(path))
+            for each in folders_of(path):
+                held.enter_context(_held_still(each))
             _refuse_open_batches(path)
         _refuse_unlike_steps(paths)
         found = sources(paths)
@@ -225,5 +229,14 @@ def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: 
                 (planned_aliases(said), said.get(RECORDED, [])) for said in manifests
             ),
             "merged": [source.folder.resolve().name for source in found],
-        },
+        }
+        | ({WORKERS: hosts} if (hosts := _hosts(found)) else {}),
     )
+
+
+def _hosts(found: Sequence[Source]) -> dict[str, list[str]]:
+    """Return on which machines the workers of any of the folders were, by name."""
+    hosts: dict[str, set[str]] = {}
+    for name, machines in (item for source in found for item in worker_hosts(source.folder).items()):
+        hosts.setdefault(name, set()).update(machines)
+    return {name: sorted(machines) for name, machines in hosts.items()}

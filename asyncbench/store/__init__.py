@@ -48,6 +48,7 @@ from asyncbench.store.manifest import (
     IMPORTED as IMPORTED,
     RECORDED as RECORDED,
     SWEEP_FILE as SWEEP_FILE,
+    WORKERS as WORKERS,
     Manifest as Manifest,
     check_owner as check_owner,
     check_sweep_file as check_sweep_file,
@@ -61,6 +62,7 @@ from asyncbench.store.manifest import (
     read_manifest as read_manifest,
     simulated_note as simulated_note,
     worker_folders as worker_folders,
+    worker_hosts as worker_hosts,
     workers_folder as workers_folder,
     write_sweep_file as write_sweep_file,
 )

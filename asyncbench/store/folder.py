@@ -10,7 +10,7 @@ from typing import Self
 
 import orjson
 
-from asyncbench.errors import StoreError
+from asyncbench.errors import AsyncbenchError, StoreError
 from asyncbench.files import OWNERS, local, make_folder, refused, storing, write_durably
 from asyncbench.records import Ended, Event, History, Outcome, Result
 from asyncbench.store.catalog import KnownTrials, known_trials
@@ -22,16 +22,19 @@ from asyncbench.store.holdings import (
     check_holdings,
     list_journal,
 )
+from asyncbench.store.joining import join, remove_joined
 from asyncbench.store.journal import Journal, ToldCalls, Unfinished, lost
-from asyncbench.store.lock import left_mark, locked, set_mark, take_away
+from asyncbench.store.lock import left_mark, locked, set_mark, take_away, writer_of
 from asyncbench.store.looking import tell_damage
 from asyncbench.store.manifest import (
     IMPORTED,
+    WORKER,
     Manifest,
     changed_manifest,
     check_owner,
     claim_folder,
     read_manifest,
+    worker_folders,
     write_sweep_file,
 )
 from asyncbench.store.parts import TEMPORARY
@@ -70,9 +73,12 @@ class Store:
             settle(folder)
             claim_folder(folder, sweep=sweep, imported=imported)
             begin_list(folder, accept=accept)
+            remove_joined(folder)
+            refuse_living_workers(folder)
             self.lost = accept_loss(folder) if accept else []
             check_holdings(folder, calls=not accept)
             self._recover(held)
+            _join_workers(self, accept=accept)
             if accept:
                 accept_missing_calls(folder)
             if again is None:  # else whatever looks for known trials compares again
@@ -220,6 +226,8 @@ class Store:
                 self._closed = True
                 self._journal.rotate()
                 self._seal_complete()
+                with suppress(AsyncbenchError):  # the next start does, or tells what is in the way
+                    _join_workers(self)
                 with suppress(StoreError):  # all is sealed: many parts are merely slower than few
                     _compact(self.folder, all_tables=False)
                 _close_journal(self._journal, self.folder)
@@ -258,7 +266,8 @@ class Store:
 
     def _recover(self, held: ExitStack) -> None:
         """Begin a segment with what earlier ones left unfinished, then seal those: harmless to repeat."""
-        folder, left, told = self.folder / "journal", Unfinished(), ToldCalls()
+        folder, left = self.folder / "journal", Unfinished()
+        told = ToldCalls(alone=WORKER not in self.manifest)
         for segment in segments(folder):
             for payload in payloads(segment, []):
                 line = orjson.loads(payload)
@@ -281,6 +290,31 @@ class Store:
                 self.damaged += seal(segment, self.folder)
         list_journal(self.folder)
         self.seals += 1
+
+
+def refuse_living_workers(folder: Path) -> None:
+    """Refuse a folder while a process writes to that of a worker."""
+    for path in worker_folders(folder):
+        with locked(path):
+            pass
+
+
+def _join_workers(store: Store, *, accept: bool = False) -> None:
+    """Recover the folders of workers whose processes have ended, and make them part of a store's own.
+
+    Raises:
+        StoreError: what a folder holds is not what was written to it, or the disk does not take it.
+    """
+    folder = store.folder
+    while ended := [path for path in worker_folders(folder) if writer_of(path) is None]:
+        for path in ended:
+            sweep = read_manifest(path)["sweep"]
+            with Store(path, sweep=sweep, imported=False, again=None, accept=accept) as worker:
+                store.lost += [str((path / name).relative_to(folder)) for name in worker.lost]
+                store.damaged += worker.damaged
+        store._journal.rotate()
+        store._seal_complete()
+        join(folder, [path.name for path in ended], store._journal, store._seal_complete)
 
 
 def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:

@@ -28,6 +28,7 @@ from asyncbench.store.checksums import check
 from asyncbench.store.holdings import READY, Changes, declared, known_parts
 from asyncbench.store.parts import TEMPORARY, Part, scanned
 from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.spending import Told
 
 FULL_ROWS = 1_000_000  # a part of so many rows is left as it is: no night's work is copied again and again
 MANY_PARTS = 16  # of one partition, that are not full: from here on it is worth it
@@ -48,22 +49,35 @@ class Generation:
         self._table = table
         self._parts: list[tuple[Part, frozenset[Path]]] = []  # with what they take the place of
         self._kept: dict[str, Path] = {}  # earlier parts that are taken over, by their paths in the list
+        self._adopted: dict[str, Told] = {}  # the same of other folders' parts: what their lists say
         self._left = set(earlier)
 
-    def part(self, of: Sequence[Path]) -> Part:
+    def part(self, of: Sequence[Path], *, may_be_empty: bool = False) -> Part:
         """Return a new part, to be filled, that takes the place of earlier ones of one partition.
 
         Raises:
             StoreError: one of them has been given already, or they are not of one partition.
         """
-        part = Part(self._folder / _NEXT, self._place(of))
+        part = Part(self._folder / _NEXT, self._place(of), may_be_empty=may_be_empty)
         self._parts.append((part, frozenset(of)))
         return part
 
     @property
     def changed(self) -> bool:
         """Whether anything but earlier parts is in it."""
-        return bool(self._parts)
+        return bool(self._parts or self._adopted)
+
+    def further_part(self, partition: Path, number: int) -> Part:
+        """Return a new part, to be filled, that takes the place of none; `number`: one that no part has."""
+        part = Part(self._folder / _NEXT, self._further(partition, number))
+        self._parts.append((part, frozenset()))
+        return part
+
+    def adopt(self, path: Path, entry: Told, partition: Path, number: int) -> None:
+        """Take a part of another folder over as it is; raises StoreError: the disk does not take it."""
+        place = self._further(partition, number)
+        self._adopted[place.as_posix()] = entry
+        self._link(path, place)
 
     def keep_after_all(self, of: Sequence[Path]) -> None:
         """Take earlier parts over as they are, instead of the parts that were filled to take their place."""
@@ -82,7 +96,11 @@ class Generation:
             StoreError: it has been given already, or the disk does not take it.
         """
         place = self._place([path])
-        self._kept[place.as_posix()], target = path, self._folder / _NEXT / place
+        self._kept[place.as_posix()] = path
+        self._link(path, place)
+
+    def _link(self, path: Path, place: Path) -> None:
+        target = self._folder / _NEXT / place
         with storing(target):
             make_folder(target.parent)
             try:
@@ -100,13 +118,18 @@ class Generation:
         for part, _ in self._parts:
             part.finish()
             part.publish()
+        self._parts = [(part, places) for part, places in self._parts if places or part.rows]
 
     def changes(self) -> Changes:
         """Return what becomes of the list of the folder's parts."""
         known = known_parts(self._folder)
         old = {path: path.relative_to(self._folder).as_posix() for path in self.earlier}
         kept = {key: known.get(old[path]) for key, path in self._kept.items()}
-        return dict.fromkeys(old.values()) | kept | {part.key: part.entry for part, _ in self._parts}
+        new = {part.key: part.entry for part, _ in self._parts}
+        return dict.fromkeys(old.values()) | kept | self._adopted | new
+
+    def _further(self, partition: Path, number: int) -> Path:
+        return partition / f"part-g{self.number:06d}-{number:06d}.parquet"
 
     def _place(self, of: Sequence[Path]) -> Path:
         places = {path.parent for path in of}
@@ -120,11 +143,13 @@ class Generation:
 
 
 @contextmanager
-def next_generation(folder: Path, table: str, earlier: Sequence[Path]) -> Iterator[Generation]:
+def next_generation(
+    folder: Path, table: str, earlier: Sequence[Path], *, joins: bool = False
+) -> Iterator[Generation]:
     """Build the next generation of a table; on the way out it takes the place of the present one.
 
     Where it holds nothing but earlier parts, these stay where they are. The folder's lock must be held. When
-    the body raises, or the process dies, all stays as it was.
+    the body raises, or the process dies, all stays as it was. `joins`: as `declared` has it.
 
     Raises:
         StoreError: the disk does not take it.
@@ -134,8 +159,6 @@ def next_generation(folder: Path, table: str, earlier: Sequence[Path]) -> Iterat
     generation = Generation(folder, table, earlier)
     try:
         yield generation
-        if not earlier:
-            return
         generation.finish()
         if not generation.changed:  # the table that stands is the same
             shutil.rmtree(building, ignore_errors=True)
@@ -143,7 +166,8 @@ def next_generation(folder: Path, table: str, earlier: Sequence[Path]) -> Iterat
         with storing(folder / table):
             sync_folders(building)
             sync_to_disk(building.parent)
-        with declared(folder, generation.changes(), table=table), storing(folder / table):
+            make_folder(folder / table)  # there may be no part of it yet
+        with declared(folder, generation.changes(), table=table, joins=joins), storing(folder / table):
             swap(folder, table)
     except BaseException:
         # Half a table must not take the room that the journal needs. Parts that are kept are links: only what

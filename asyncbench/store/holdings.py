@@ -72,7 +72,12 @@ def stored(folder: Path) -> dict[str, Path]:
 
 @contextmanager
 def declared(
-    folder: Path, changes: Changes, *, table: str | None = None, sealed: Path | None = None
+    folder: Path,
+    changes: Changes,
+    *,
+    table: str | None = None,
+    joins: bool = False,
+    sealed: Path | None = None,
 ) -> Iterator[None]:
     """Say what the body changes, before and after it; the folder's lock must be held.
 
@@ -80,19 +85,20 @@ def declared(
         folder: the results folder; one without a list stays without.
         changes: parts that are new, another, or gone.
         table: the body exchanges this table as a whole: all changes are made, or none.
+        joins: the new table holds the rows of the workers that are being joined, too.
         sealed: the segment whose rows stand in parts afterwards.
     """
     if not is_results_folder(folder) or "parts" not in read_manifest(folder).get(HOLDS, {}):
         yield
         return
     with changed_manifest(folder) as manifest:
-        holds = _resolved(folder, manifest[HOLDS])
-        holds["next"] = {"table": table, "parts": dict(changes)}
+        holds = resolved(folder, manifest[HOLDS])
+        holds["next"] = {"table": table, "parts": dict(changes), "joins": joins}
         holds[JOURNAL] = [path.name for path in segments(folder / JOURNAL)]
     yield
     with changed_manifest(folder) as manifest:
         holds = manifest[HOLDS]
-        _apply(holds, holds.pop("next")["parts"])
+        _apply(holds, holds.pop("next"))
         holds[JOURNAL] = [path.name for path in segments(folder / JOURNAL) if path != sealed]
 
 
@@ -106,7 +112,7 @@ def known_parts(folder: Path) -> Changes:
 def settled_manifest(folder: Path) -> Manifest:
     """Return the manifest without a change that a dead process was making; no part may be changing."""
     manifest = read_manifest(folder)
-    manifest[HOLDS] = _resolved(folder, manifest.get(HOLDS, {}))
+    manifest[HOLDS] = resolved(folder, manifest.get(HOLDS, {}))
     return manifest
 
 
@@ -142,23 +148,25 @@ def list_of(folder: Path, *, accept: bool = False) -> dict[str, Told]:
     return found
 
 
-def _apply(holds: Holds, changes: Changes) -> None:
-    for key, entry in changes.items():
+def _apply(holds: Holds, coming: Told) -> None:
+    if coming.get("joins"):
+        holds["joining"]["tables"].append(coming["table"])
+    for key, entry in coming["parts"].items():
         if entry is None:
             holds["parts"].pop(key, None)
         else:
             holds["parts"][key] = entry
 
 
-def _resolved(folder: Path, holds: Holds) -> Holds:
+def resolved(folder: Path, holds: Holds) -> Holds:
     """Take up what became of a change that a dead process was making."""
     if coming := holds.pop("next", None):
         found, changes = stored(folder), coming["parts"]
         if coming["table"] is None:
-            changes = {key: new for key, new in changes.items() if not _wrong(found.get(key), [new])}
-            _apply(holds, changes)
+            made = {key: new for key, new in changes.items() if not _wrong(found.get(key), [new])}
+            _apply(holds, {"parts": made})
         elif _exchanged(found, changes):
-            _apply(holds, changes)
+            _apply(holds, coming)
     return holds
 
 
@@ -183,7 +191,7 @@ def taken_over(holds: Holds, found: Mapping[str, Path]) -> TakenOver:
         return TakenOver()
     coming = holds.get("next", {"table": None})
     exchanged = coming["table"] is not None and _exchanged(found, coming["parts"])
-    now = [coming["table"]] if exchanged and coming["joins"] else []
+    now = [coming["table"]] if exchanged and coming.get("joins") else []
     return TakenOver(joining["workers"], [*joining["tables"], *now])
 
 

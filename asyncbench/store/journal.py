@@ -126,10 +126,18 @@ class Journal:
                 self._unfinished.close(event.trial.trial_id)
                 self.results += 1
 
-    def rotate(self) -> None:
-        """Begin the next segment with all that is unfinished, so that the one before is complete."""
+    def carry(self, replies: Mapping[str, Ended]) -> None:
+        """Begin the next segment with these answers that are not graded yet, instead of those there were."""
+        self._unfinished.replies = dict(replies)
+        self.rotate()
+
+    def rotate(self, number: int | None = None) -> None:
+        """Begin the next segment with all that is unfinished, so that the one before is complete.
+
+        `number`: its own, a higher one than that of any segment. [the next]
+        """
         complete = self.segment
-        self._begin(number_of(complete.path) + 1)
+        self._begin(number or number_of(complete.path) + 1)
         complete.close()
 
     def close(self) -> None:
@@ -190,10 +198,12 @@ class ToldCalls:
     """The calls that lines of a journal tell of, and whose own lines are elsewhere, or lost.
 
     A power failure may leave later lines without earlier ones. A carried line holds the whole call. If only
-    its trial tells of a call, nothing is known but that it cost no more than the trial.
+    its trial tells of a call, nothing is known but that it cost no more than the trial. A call of a trial
+    that went from worker to worker may be in the journal of another: it is not `alone`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, alone: bool = True) -> None:
+        self._alone = alone
         self._recorded = set[tuple[str, int]]()
         self._told = dict[tuple[str, int], Attempt]()
 
@@ -204,7 +214,7 @@ class ToldCalls:
                 self._recorded.add((trial_id, attempt))
             case {"carried": row, "reply": reply}:
                 self._told[row["trial_id"], row["attempt"]] = _ended(row, reply).attempt
-            case {"trial": {"trial_id": trial_id, "attempts": attempts} as row} if attempts:
+            case {"trial": {"trial_id": trial_id, "attempts": attempts} as row} if attempts and self._alone:
                 if (trial_id, attempts) not in self._recorded:  # as it nearly always is
                     self._told.setdefault((trial_id, attempts), _last_call(row))
 

@@ -22,7 +22,7 @@ from asyncbench.store.sealing import in_order, part_name
 from asyncbench.store.segment import Damage, batches, payloads, segments
 from asyncbench.store.snapshot import LOOKS, Snapshot
 from asyncbench.store.tables import tables
-from asyncbench.store.united import with_workers
+from asyncbench.store.united import UnitedSnapshot, with_workers
 
 PAUSE_S = 0.05  # between two looks: as long as two folders may take to be exchanged
 
@@ -53,6 +53,14 @@ class Looked(NamedTuple):
     def parts(self, name: str) -> list[Path]:
         """Return the parts of a table."""
         return [path for seen in (self.own, *self.workers.values()) for path in seen.files[name]]
+
+    def only(self, workers: Collection[str]) -> "Looked":
+        """Return it with only some of the workers' folders."""
+        return self._replace(workers={name: self.workers[name] for name in workers})
+
+    def united(self) -> UnitedSnapshot:
+        """Return all of it as one folder; raises StoreError where a part cannot be read."""
+        return with_workers(self.own, self.workers, self.taken)
 
     def seen(self, but: Collection[Path] = ()) -> Snapshot:
         """Return all of it as one folder, without some parts; raises StoreError where one cannot be read."""

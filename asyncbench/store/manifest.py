@@ -77,6 +77,15 @@ def worker_folders(folder: Path) -> list[Path]:
     return [path for path in paths if is_results_folder(path)]
 
 
+def worker_hosts(folder: Path) -> dict[str, list[str]]:
+    """Return on which machines the workers of a cluster were, by name; raises as `read_manifest` does."""
+    found = {name: set(hosts) for name, hosts in read_manifest(folder).get(WORKERS, {}).items()}
+    for path in worker_folders(folder):
+        said = read_manifest(path)[WORKER]
+        found.setdefault(said["name"], set()).add(said["host"])
+    return {name: sorted(hosts) for name, hosts in found.items()}
+
+
 def folders_of(folder: Path) -> list[Path]:
     """Return a results folder and those of its workers, as `worker_folders` does."""
     return [folder, *worker_folders(folder)]

@@ -13,8 +13,8 @@ from asyncbench.store.holdings import JOURNAL, list_of
 from asyncbench.store.journal import Journal
 from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import HOLDS, changed_manifest, folders_of, lost_files, read_manifest
-from asyncbench.store.parts import TEMPORARY, Part
-from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
+from asyncbench.store.parts import TEMPORARY, Part, partition_of
+from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import by_partition, next_number
 from asyncbench.store.segment import QUARANTINE, Damage, lines_of, segments
 from asyncbench.store.united import UnitedSnapshot, united
@@ -74,12 +74,8 @@ def join_folders(folders: Sequence[Path], out: Path) -> JoinedFolders:
 
 def _places(name: str, seen: UnitedSnapshot) -> list[Path]:
     """Return the partitions of a table that any of the folders has."""
-    found = {_place(name, path) for path in seen.files[name]}
+    found = {partition_of(name, path) for path in seen.files[name]}
     return sorted(found | {place for place, _ in by_partition(name, seen.journalled[name])})
-
-
-def _place(name: str, part: Path) -> Path:
-    return Path(name, *part.parts[-1 - len(PARTITIONED_BY[name]) : -1])
 
 
 def _rows(name: str, place: Path, seen: UnitedSnapshot) -> Iterator[pa.Table]:
@@ -89,7 +85,7 @@ def _rows(name: str, place: Path, seen: UnitedSnapshot) -> Iterator[pa.Table]:
     for key, value in said.items():
         here = here & (pc.field(key) == unquote(value))
     steps = set[tuple[object, ...]]()
-    for batch in seen.within(name, lambda path: _place(name, path) == place).batches(name, None, here):
+    for batch in seen.within(name, lambda path: partition_of(name, path) == place).batches(name, None, here):
         rows = pa.Table.from_batches([batch])
         if name == "steps":  # a folder may be a copy
             keys = rows.select(["model", "load", "began_at"])

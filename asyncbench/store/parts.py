@@ -37,6 +37,11 @@ def _on_disk(schema: pa.Schema, keys: Sequence[str]) -> pa.Schema:
 ON_DISK = {name: _on_disk(schema, PARTITIONED_BY[name]) for name, schema in SCHEMAS.items()}
 
 
+def partition_of(table: str, part: Path) -> Path:
+    """Return the folders that a part stands in, from that of its table on."""
+    return Path(table, *part.parts[-1 - len(PARTITIONED_BY[table]) : -1])
+
+
 class PartEntry:
     """What the list of a folder's parts says of one: gathered from its rows as they come.
 

@@ -84,10 +84,7 @@ class UnitedSnapshot(Snapshot):
         found = []
         for source, seen in enumerate(self.sources):
             own = {path: rows for path, rows in parts.items() if self.source_of[path] == source}
-            rows = seen.counted(name, own, columns)
-            if len(gone := self.left_out(name, source)):
-                rows = rows.filter(pc.invert(pc.is_in(rows["trial_id"], value_set=gone)))
-            found.append(self.calls.recounted(rows) if name == "trials" else rows)
+            found.append(self.settled(name, source, seen.counted(name, own, columns)))
         shared = [self.calls.rows.select(list(columns))] if name == "attempts" else []
         return pa.concat_tables([*found, *shared])
 
@@ -104,6 +101,16 @@ class UnitedSnapshot(Snapshot):
         if name == "attempts":
             return self.calls.totals["trial_id"].combine_chunks()
         return self.gave_way[name][source] if name in self.gave_way else pa.array([], pa.string())
+
+    def changed_ids(self, name: str, source: int) -> Ids:
+        """Return the ids of trials whose rows of one folder do not count, or not as they stand."""
+        recounted = [self.calls.totals["trial_id"].combine_chunks()] if name == "trials" else []
+        return _together([self.left_out(name, source), *recounted])
+
+    def settled(self, name: str, source: int, rows: pa.Table) -> pa.Table:
+        """Return rows of one folder as they count; the calls of shared trials are in `calls` alone."""
+        kept = _without(rows, self.left_out(name, source))
+        return self.calls.recounted(kept) if name == "trials" else kept
 
     def within(self, name: str, fits: Callable[[Path], bool]) -> Snapshot:
         """Return it with only some parts of a table, and all that the journals held."""

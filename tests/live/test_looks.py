@@ -18,8 +18,9 @@ from asyncbench.results import asked_in
 from asyncbench.store.folder import Store
 from asyncbench.views import chosen, counted
 from tests.live.test_following import keep
-from tests.page.made import problems_of
+from tests.page.made import events, problems_of, trial_of
 from tests.processes import until
+from tests.store.made import AT
 
 
 @pytest.fixture
@@ -96,6 +97,27 @@ def test_a_look_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep, mon
     found = look.question(problems[0].problem_id)
     assert found["of"] == 9
     assert [trial["asked"] for trial in found["trials"]] == [0, 0, 1, 1]
+
+
+def test_a_trial_that_two_workers_answered_is_found_and_opened_once(sweep):
+    """One was told that the other had died, though it had not."""
+    folder, _, problems = sweep
+    asked = trial_of(100, problems[0], model="large")
+    for name, text, at in (("w001-e1", "137", AT), ("w002-e1", "731", AT + 9)):
+        with Store.open(folder / "workers" / name, sweep="night") as store:
+            for event in events(asked, text, at=at):
+                store.keep(event)
+    look = take_look(Holding(chosen(folder)))
+    with look.views() as views:
+        look.read_index(views, asked_in(views))
+        found = look.trials(TrialQuery(outcome=("wrong",)))
+        assert (found["found"], found["of"]) == (0, 21)
+        look.look_at_grades(views)
+    found = look.question(problems[0].problem_id)
+    assert found["of"] == 2
+    opened = next(trial for trial in found["trials"] if trial["id"] == asked.trial_id)
+    assert [grade["answer"] for grade in opened["grades"]] == ["137"] * 3
+    assert ["attempts", "2"] in opened["facts"]
 
 
 def test_a_lane_of_several_folders_has_what_its_last_minute_tells(night, simulated, monkeypatch):

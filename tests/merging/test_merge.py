@@ -32,6 +32,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked
 from asyncbench.store.manifest import changed_manifest, read_manifest
 from asyncbench.store.status import trial_counts
+from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps.budget_bounds import ANY, ASKED
 from tests.store import made
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
@@ -218,7 +219,9 @@ def folder_of(path, *events, **keys):
     (path / "problems").mkdir(parents=True)
     generate("llm_arithmetic", path / "problems" / "nowhere-000000000000.parquet", seed=5, trials=1)
     (path / "sweep.yaml").write_text(yaml.safe_dump(CONTENT | keys.get("content", {})))
-    (path / "manifest.json").write_text('{"schema_version":1,"sweep":"night","created_at":"2026-01-01"}')
+    said = {"schema_version": 1, "sweep": "night", "created_at": "2026-01-01"}
+    said |= {"worker": keys["here"]} if "here" in keys else {}
+    (path / "manifest.json").write_text(json.dumps(said))
     if keys.get("dead"):
         script = "import os, pickle, sys\nfrom asyncbench.store.folder import Store\n"
         script += "store = Store.open(sys.argv[1], sweep='night')\n"
@@ -305,6 +308,37 @@ def test_a_call_keeps_the_worker_that_made_it(tmp_path):
     rows = read_attempts(tmp_path / "out", ["trial_id", "attempt", "worker"]).to_pylist()
     calls = sorted((row["trial_id"], row["attempt"], row["worker"]) for row in rows)
     assert calls == [(made.trial_id(1), 1, "1"), (made.trial_id(2), 1, None), (made.trial_id(2), 2, "2")]
+
+
+def test_a_folder_is_merged_with_those_of_its_workers(tmp_path):
+    """Of one trial the worker has the better answer; both of its calls, and a lost one, are kept."""
+    one = folder_of(tmp_path / "a", *closed(1, Outcome.FAILED, finished_at=made.AT))
+    late = closed(1, Outcome.CORRECT, finished_at=made.AT + 9, started_at=made.AT + 5)
+    events = (*late, made.sent(made.trial(3)))
+    folder_of(one / "workers" / "w001-e1", *events, dead=True, here={"name": "w001", "host": "machine"})
+    before = {path: path.read_bytes() for path in files(one)}
+    merge_folders([one, folder_of(tmp_path / "b", *made.answered(2))], tmp_path / "out")
+
+    rows = {row["trial_id"]: row for row in read_trials(tmp_path / "out").to_pylist()}
+    assert {name: (row["outcome"], row["attempts"]) for name, row in rows.items()} == {
+        made.trial_id(1): (Outcome.CORRECT, 2),
+        made.trial_id(2): (Outcome.CORRECT, 1),
+    }
+    assert Counter(spend(tmp_path / "out")) == {
+        made.trial_id(n): count for n, count in ((1, 2), (2, 1), (3, 1))
+    }
+    assert read_manifest(tmp_path / "out")["workers"] == {"w001": ["machine"]}
+    assert {path: path.read_bytes() for path in files(one)} == before
+    assert verify_folder(tmp_path / "out").sound
+
+
+def test_a_folder_whose_worker_still_writes_is_not_merged(tmp_path):
+    folders = [folder_of(tmp_path / name, *made.answered(n)) for n, name in enumerate("ab")]
+    with (
+        Store.open(folders[1] / "workers" / "w001-e1", sweep="night"),
+        pytest.raises(StoreError, match=rf"process {os.getpid()} is writing to .*w001-e1"),
+    ):
+        merge_folders(folders, tmp_path / "out")
 
 
 def test_a_call_that_a_copy_takes_for_lost_is_the_call_that_ended(tmp_path):

@@ -97,3 +97,20 @@ def told(folder: Path) -> dict[str, Any]:  # Any: whatever a reader tells
         "charges": books.charges("sweep", SWEEP),
         "doubts": (books.damaged, books.unknown_loss, books.dearest),
     }
+
+
+def mixed(folder: Path) -> None:
+    """Write a fleet in which all has happened: asked again, by two workers, skipped, ungraded, lost."""
+    once = History(attempts=1, cost_usd=0.25)
+    write(folder, None, *closed(1, 10, Outcome.NO_ANSWER), *closed(2, 20, Outcome.NO_ANSWER), *closed(3, 30))
+    write_and_die(folder, None, made.skipped(4), made.skipped(5), made.skipped(15), made.minute("large"))
+    write(folder, "w001-e1", *closed(1, 100, history=once), *closed(6, 60, Outcome.TRUNCATED), *closed(7, 70))
+    shared = [*unclosed(closed(8, 80)), *unended(closed(9, 90)), made.skipped(5)]
+    write_and_die(folder, "w002-e1", *closed(6, 160), *closed(4, 40), *shared, made.minute("small"))
+    write(
+        folder,
+        "w002-e2",
+        replace(closed(8, 80)[-1], attempts=1),
+        *closed(2, 200, Outcome.FAILED, history=once),
+    )
+    write_and_die(folder, "w003-e1", *unclosed(closed(11, 110)), *closed(12, 120), *closed(9, 190))

@@ -1,0 +1,178 @@
+"""The folders of workers become part of that of their run, table by table, where they stand.
+
+Parts whose rows all count as they stand are linked and not copied. At every moment the manifest tells which
+tables the folder holds of which workers: a reader takes those of the workers' own folders for the others.
+Grades go before trials, which tell whose grades count, and trials before attempts, by which calls of several
+workers are counted together. So a join that was killed half-way is finished by the next one as it was begun.
+"""
+
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.errors import StoreError
+from asyncbench.files import make_folder, storing, sync_to_disk, write_durably
+from asyncbench.store.generation import Generation, next_generation
+from asyncbench.store.holdings import JOURNAL, known_parts, resolved
+from asyncbench.store.journal import Journal
+from asyncbench.store.lock import LOCK, MARK
+from asyncbench.store.looking import look_at
+from asyncbench.store.manifest import (
+    HOLDS,
+    JOINED,
+    MANIFEST,
+    SWEEP_FILE,
+    WORKER,
+    WORKERS,
+    changed_manifest,
+    is_results_folder,
+    lost_files,
+    read_manifest,
+    workers_folder,
+)
+from asyncbench.store.parts import TEMPORARY, partition_of, scanned
+from asyncbench.store.sealing import by_partition, next_number
+from asyncbench.store.segment import QUARANTINE, name_of
+from asyncbench.store.united import UnitedSnapshot
+
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
+
+IN_ORDER = ("grades", "trials", "attempts", "lanes", "skipped", "steps")
+_OWN = {MANIFEST, SWEEP_FILE, LOCK, MARK}  # files of every results folder
+ROWS = 2048  # of a batch: replies may be long
+
+
+def join(folder: Path, ended: Sequence[str], journal: Journal, seal: Callable[[], None]) -> None:
+    """Take over all that some workers' folders hold; or those of a join that was killed. Then remove them.
+
+    Args:
+        folder: that of the run, whose lock is held.
+        ended: the names of the workers' folders, which are recovered and sealed.
+        journal: that of the run, which holds nothing but answers that are not graded.
+        seal: makes every segment but the present one into parts.
+
+    Raises:
+        StoreError: a part is damaged, or the disk does not take it; readers see what they saw.
+    """
+    with changed_manifest(folder) as manifest:
+        holds = resolved(folder, manifest[HOLDS])
+        joining = holds.setdefault("joining", {"workers": list(ended), "tables": []})
+    workers = {name: workers_folder(folder) / name for name in joining["workers"]}
+    for path in workers.values():
+        if not is_results_folder(path):
+            raise StoreError(
+                f"{path} is missing, and not all of it was taken over. Restore it from a backup."
+            )
+    seen = look_at(folder).only(workers).united()
+    if JOURNAL not in joining["tables"]:
+        journal.carry(seen.unfinished.replies)
+        seal()
+        _note(folder, JOURNAL)
+    numbers = count(next_number(folder))
+    for name in IN_ORDER:
+        if name not in joining["tables"]:
+            with next_generation(folder, name, seen.sources[0].files[name], joins=True) as new:
+                _fill(new, name, seen, [folder, *workers.values()], numbers)
+            _note(folder, name)
+    _set_aside(folder, workers.values(), numbers)
+    journal.rotate(next(numbers))  # or parts of later segments had the numbers of some that were taken over
+    seal()
+    _conclude(folder, workers)
+    remove_joined(folder)
+
+
+def _note(folder: Path, table: str) -> None:
+    """Write down that a table is taken over, where nothing had to be exchanged for that."""
+    if table not in read_manifest(folder)[HOLDS]["joining"]["tables"]:
+        with changed_manifest(folder) as manifest:
+            manifest[HOLDS]["joining"]["tables"].append(table)
+
+
+# ── one table ────────────────────────────────────────────────────────────────────────────────
+
+
+def _fill(
+    new: Generation, name: str, seen: UnitedSnapshot, folders: Sequence[Path], numbers: Iterator[int]
+) -> None:
+    """Fill the next generation of a table with the rows of all folders; most parts stay as they are."""
+    for source, (alone, folder) in enumerate(zip(seen.sources, folders, strict=True)):
+        known = known_parts(folder) if source and alone.files[name] else {}
+        for path in alone.files[name]:
+            if _has(path, name, seen.changed_ids(name, source)):
+                own = new.part([path], may_be_empty=True) if not source else None
+                part = own or new.further_part(partition_of(name, path), next(numbers))
+                for batch in scanned(name, [path], rows=ROWS):
+                    part.add(seen.settled(name, source, pa.Table.from_batches([batch])))
+                part.finish()
+            elif entry := known.get(path.relative_to(folder).as_posix()):
+                new.adopt(path, entry, partition_of(name, path), next(numbers))
+            else:
+                new.keep(path)
+    if name == "attempts":
+        for place, rows in by_partition(name, seen.calls.rows):
+            part = new.further_part(place, next(numbers))
+            part.add(rows)
+
+
+def _has(path: Path, name: str, trial_ids: Any) -> bool:
+    """Return whether a part has rows of some trials."""
+    if not len(trial_ids):
+        return False
+    found = (batch["trial_id"] for batch in scanned(name, [path], columns=["trial_id"]))
+    return any(pc.any(pc.is_in(ids, value_set=trial_ids)).as_py() for ids in found)
+
+
+# ── what is not in tables ────────────────────────────────────────────────────────────────────
+
+
+def _set_aside(folder: Path, workers: Collection[Path], numbers: Iterator[int]) -> None:
+    """Keep damaged lines and parts, and files that are no results; doing it again changes nothing."""
+    aside = folder / QUARANTINE
+    known = {file.read_bytes() for file in aside.glob("*.wal")}
+    for worker in workers:
+        for path in sorted((worker / QUARANTINE).glob("*")):
+            if path.is_dir():
+                with storing(aside):
+                    make_folder(aside / worker.name)
+                    path.rename(aside / worker.name / path.name)
+            elif (lines := path.read_bytes()) not in known:
+                name = name_of(next(numbers))
+                write_durably(aside / name, lines, temporary=folder / TEMPORARY / name)
+        for path in sorted(path for path in worker.iterdir() if path.is_file() and path.name not in _OWN):
+            with storing(folder):
+                path.rename(folder / f"{worker.name}-{path.name}")  # such as faults.txt
+
+
+def _conclude(folder: Path, workers: Mapping[str, Path]) -> None:
+    """Say that all is taken over, what was lost before, and on which machines the workers were."""
+    said = [read_manifest(path) for path in workers.values()]
+    with changed_manifest(folder) as manifest:
+        holds = manifest[HOLDS]
+        holds[JOINED] = holds.pop("joining")["workers"]
+        if lost := [*lost_files(manifest), *(file for each in said for file in lost_files(each))]:
+            holds["lost"] = lost
+        hosts = manifest.setdefault(WORKERS, {})
+        for worker in (each[WORKER] for each in said if WORKER in each):
+            hosts[worker["name"]] = sorted({*hosts.get(worker["name"], ()), worker["host"]})
+
+
+def remove_joined(folder: Path) -> None:
+    """Remove the folders of workers whose rows that of their run holds; its lock must be held."""
+    if names := read_manifest(folder).get(HOLDS, {}).get(JOINED):
+        top = workers_folder(folder)
+        with storing(top):
+            for name in names:
+                if (top / name).exists():
+                    shutil.rmtree(top / name)
+            with suppress(FileNotFoundError):
+                sync_to_disk(top)
+            with suppress(OSError):  # others are there still
+                top.rmdir()
+        with changed_manifest(folder) as manifest:
+            del manifest[HOLDS][JOINED]
