@@ -8,10 +8,12 @@ from typing import Any, Final
 from asyncbench.results import (
     BatchUse,
     FolderReport,
+    WorkerLatency,
     WorkerUse,
     batch_notes,
     batch_uses,
     note_of_simulated,
+    worker_latencies,
     worker_uses,
 )
 from asyncbench.shown import BOUND_BY, MISSING, Sheet, filled
@@ -39,8 +41,12 @@ MEANING: Final = (
     "from work to do."
 )
 _WORKERS_HEAD: Final = (
-    *("worker", "calls made", "lost calls", "calls per s", "busiest minute"),
+    *("worker", "host", "calls made", "lost calls", "calls per s", "busiest minute"),
     *("lag p50 ms", "lag p99 ms", "lag max ms"),
+)
+_LATENCIES_HEAD: Final = (
+    *("model", "worker", "host", "answered"),
+    *("TTFT p50 s", "latency p50 s", "latency p95 s", "latency p99 s"),
 )
 LEFT_OUT: Final = "They are left out here: batches have limits of their own."
 
@@ -82,11 +88,13 @@ class QuotaReport(FolderReport):
     minutes: tuple[LimitUse, ...]
     batches: tuple[BatchUse, ...]
     workers: tuple[WorkerUse, ...]
+    latencies: tuple[WorkerLatency, ...]  # () without a cluster
 
     def _data(self) -> dict[str, object]:
         whole = {"folder": self.folder, "simulated": self.simulated, "nothing": self._nothing}
         uses = {"lanes": map(_as_mapping, self.lanes), "minutes": map(_as_mapping, self.minutes)}
         uses |= {"batches": map(asdict, self.batches), "workers": map(_worker_mapping, self.workers)}
+        uses |= {"worker_latencies": map(asdict, self.latencies)}
         return whole | {name: list(found) for name, found in uses.items()}
 
     def _notes(self) -> Iterator[str]:
@@ -111,6 +119,9 @@ class QuotaReport(FolderReport):
         if self.workers:
             rows = list(map(_worker_row, self.workers))
             yield filled(Sheet(title="By worker", head=_WORKERS_HEAD, rows=rows))
+        if self.latencies:
+            rows = list(map(_latency_row, self.latencies))
+            yield filled(Sheet(title="Latency by worker", head=_LATENCIES_HEAD, rows=rows, labels=2))
 
     def _lane_sheets(self) -> Iterator[Sheet]:
         limits = [name for name in LIMITS if any(name in one.allowed for one in self.lanes)]
@@ -169,6 +180,7 @@ def quota_of(views: FolderViews) -> QuotaReport:
     return QuotaReport(
         batches=batch_uses(views),
         workers=worker_uses(views),
+        latencies=worker_latencies(views),
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views, known=bool(views.manifest.get("simulated"))),
         lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),
@@ -245,7 +257,14 @@ def _worker_row(one: WorkerUse) -> list[str]:
     measured = (one.calls_per_s, one.busiest_per_s, *lags_ms)
     return [
         one.worker,
+        one.host or MISSING,
         f"{one.calls:,}",
         f"{one.lost:,}" if one.lost else MISSING,
         *(MISSING if number is None else f"{number:,.1f}" for number in measured),
     ]
+
+
+def _latency_row(one: WorkerLatency) -> list[str]:
+    times_s = (one.ttft_p50_s, one.latency_p50_s, one.latency_p95_s, one.latency_p99_s)
+    seconds = (MISSING if time_s is None else f"{time_s:,.3f}" for time_s in times_s)
+    return [one.model, one.worker, one.host or MISSING, f"{one.answered:,}", *seconds]

@@ -13,7 +13,12 @@ from asyncbench.results.asked import (
     kind_of as kind_of,
     kinds_in as kinds_in,
 )
-from asyncbench.results.by_worker import WorkerUse as WorkerUse, worker_uses as worker_uses
+from asyncbench.results.by_worker import (
+    WorkerLatency as WorkerLatency,
+    WorkerUse as WorkerUse,
+    worker_latencies as worker_latencies,
+    worker_uses as worker_uses,
+)
 from asyncbench.results.calls import (
     PRICED as PRICED,
     TOKEN_KINDS as TOKEN_KINDS,
