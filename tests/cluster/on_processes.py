@@ -9,9 +9,9 @@ from asyncbench.run import RunOptions, Summary, default_screen, run_as_told
 from tests.cluster.processes import ProcessCluster
 
 
-async def on_processes(sweep: object, count: int = 2, **options: object) -> Summary:
-    """Run a sweep on so many processes."""
-    cluster, screen = ProcessCluster(count), default_screen(quiet=False)
+async def on_processes(sweep: object, cluster: ProcessCluster, **options: object) -> Summary:
+    """Run a sweep on a cluster of processes."""
+    screen = default_screen(quiet=False)
     try:
         return await run_as_told(sweep, RunOptions(**options), cluster=cluster, screen=screen)  # type: ignore[arg-type]
     finally:
@@ -23,7 +23,7 @@ def main() -> int:
     file, count, *budget = sys.argv[1:]
     try:
         budget_usd = float(budget[0]) if budget else None
-        return asyncio.run(on_processes(Path(file), int(count), budget_usd=budget_usd)).exit
+        return asyncio.run(on_processes(Path(file), ProcessCluster(int(count)), budget_usd=budget_usd)).exit
     except AsyncbenchError as error:
         print(error, file=sys.stderr)
         return 2

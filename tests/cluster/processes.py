@@ -13,30 +13,39 @@ from typing import Any
 from asyncbench.cluster import Link, Orders, Program, Start, WorkerDiedError, WorkerReport
 from asyncbench.errors import AsyncbenchError
 from asyncbench.fleet.frames import Frames
+from tests.processes import Forked
 
 
 class ProcessCluster:
-    """A cluster of so many processes."""
+    """A cluster of so many processes; those that are not `children` of this one start sooner."""
 
-    def __init__(self, count: int, environment: dict[str, str] | None = None) -> None:
-        self.count = count
+    def __init__(
+        self, count: int, environment: dict[str, str] | None = None, *, children: bool = True
+    ) -> None:
+        self.count, self._children = count, children
         self.links: list[ProcessLink] = []
         self._environment = dict(os.environ) if environment is None else environment
 
     async def start(self, name: str, program: Start) -> Link:
         ours, theirs = socket.socketpair()
         with theirs:
-            process = subprocess.Popen(  # noqa: ASYNC220  takes no time
-                [sys.executable, "-m", "tests.cluster.processes", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=self._environment,
-                start_new_session=True,  # Ctrl-C is the run's
-            )
+            process = self._started(theirs.fileno())
         link = ProcessLink(name, process)
         self.links.append(link)
         await link.connect(ours)
         await link.ask("start", name, program)
         return link
+
+    def _started(self, descriptor: int) -> "subprocess.Popen[bytes] | Forked":
+        module = "tests.cluster.processes"
+        if not self._children:
+            return Forked(module, stdin=descriptor, env=self._environment)
+        return subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=descriptor,
+            env=self._environment,
+            start_new_session=True,  # Ctrl-C is the run's
+        )
 
     async def aclose(self) -> None:
         for link in self.links:
@@ -47,7 +56,7 @@ class ProcessCluster:
 class ProcessLink:
     """One of its workers."""
 
-    def __init__(self, name: str, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, name: str, process: "subprocess.Popen[bytes] | Forked") -> None:
         self.name, self.host, self.pid, self.process = name, socket.gethostname(), process.pid, process
         self._numbers = itertools.count()
         self._asked: dict[int, asyncio.Future[Any]] = {}
@@ -127,4 +136,4 @@ class Inside:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asyncio.run(Inside().run(socket.socket(fileno=int(sys.argv[1]))))
+    asyncio.run(Inside().run(socket.socket(fileno=os.dup(0))))

@@ -1,32 +1,157 @@
 """A run whose workers are processes of their own: the answers, budgets and ends of one process."""
 
 import asyncio
+import os
+import signal
+from collections import Counter
+
+import pytest
 
 import asyncbench as ab
-from tests.cluster.on_processes import on_processes
+from asyncbench.errors import ConfigError
+from asyncbench.run import RunOptions, run_as_told
+from asyncbench.run.summary import Exit
+from tests.cluster.processes import ProcessCluster
+from tests.processes import until
+from tests.sweep_files import Said, entry, outcomes, problem_set, simulator, sweep
 
-SWEEP = {
-    "name": "night",
-    "problems": [{"suite": "integer_addition", "tries": 2, "max_digits": 12, "seed": 7}],
-    "models": ["simulated/oracle", {"model": "simulated/noisy", "alias": "noisy"}],
-    "budget_usd": 5,
-    "allow_unpriced": True,
-}
-WHAT = ["trial_id", "model", "outcome", "exact_match", "reply_text", "attempts"]
+PRICE = {"input": 1.0, "output": 5.0}
+ANSWER = ["trial_id", "model", "outcome", "exact_match", "reply_text"]
 
 
 def rows_of(folder):
-    return sorted(ab.read_trials(folder, WHAT).to_pylist(), key=lambda row: row["trial_id"])
+    return sorted(ab.read_trials(folder, ANSWER).to_pylist(), key=lambda row: row["trial_id"])
 
 
-def test_a_cluster_gives_the_answers_of_one_process(tmp_path):
-    alone, spread = SWEEP | {"out": str(tmp_path / "alone")}, SWEEP | {"out": str(tmp_path / "spread")}
-    asyncio.run(ab.run_sweep(alone))
-    summary = asyncio.run(on_processes(spread))
-    assert summary.exit == 0
-    assert rows_of(tmp_path / "spread") == rows_of(tmp_path / "alone")
-    assert {row["worker"] for row in ab.read_attempts(tmp_path / "spread", ["worker"]).to_pylist()} == {
-        "w001-e1",
-        "w002-e1",
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A problem set, and a server that answers it."""
+    problems = problem_set(tmp_path_factory.mktemp("asked"), trials=2)
+    with simulator(problems, latency_s=0.05) as server:
+        yield problems, server
+
+
+@pytest.fixture(scope="module")
+def alone(asked, tmp_path_factory):
+    """What one process makes of it."""
+    problems, server = asked
+    out = tmp_path_factory.mktemp("alone") / "out"
+    asyncio.run(ab.run_sweep(sweep(out, problems, *models_of(server))))
+    return out
+
+
+def models_of(server, **keys):
+    return [
+        entry(server, f"simulated-http/{name}", price=PRICE, max_tokens=64, **keys)
+        for name in ("noisy", "oracle")
+    ]
+
+
+def run_on(cluster, meant, screen=None, beside=None, **options):
+    """Run a sweep on a cluster, and do something beside it."""
+
+    async def running():
+        try:
+            run = asyncio.create_task(
+                run_as_told(meant, RunOptions(**options), cluster=cluster, screen=screen, env={})
+            )
+            if beside is not None:
+                await beside(cluster)
+            return await run
+        finally:
+            await cluster.aclose()
+
+    return asyncio.run(running())
+
+
+def two():
+    return ProcessCluster(2, children=False)
+
+
+def on_two(meant):
+    return run_on(two(), meant)
+
+
+def test_workers_give_the_answers_of_one_process(asked, alone, tmp_path):
+    problems, server = asked
+    assert run_on(two(), sweep(tmp_path / "out", problems, *models_of(server))).exit is Exit.COMPLETE
+    assert rows_of(tmp_path / "out") == rows_of(alone)
+    calls = Counter(row["worker"] for row in ab.read_attempts(tmp_path / "out", ["worker"]).to_pylist())
+    assert calls == {"w001-e1": 144, "w002-e1": 144}  # each has a lane
+    assert not (tmp_path / "out" / "workers").exists()
+
+
+def test_a_lane_beyond_one_process_is_asked_by_all(asked, alone, tmp_path):
+    problems, server = asked
+    fast = models_of(server, rpm=120_000)
+    assert run_on(two(), sweep(tmp_path / "out", problems, *fast)).exit is Exit.COMPLETE
+    assert rows_of(tmp_path / "out") == rows_of(alone)
+    calls = ab.read_attempts(tmp_path / "out", ["worker", "model"]).to_pylist()
+    assert {(call["worker"], call["model"]) for call in calls} == {
+        (worker, f"simulated-http/{name}")
+        for worker in ("w001-e1", "w002-e1")
+        for name in ("noisy", "oracle")
     }
-    assert not (tmp_path / "spread" / "workers").exists()
+
+
+@pytest.mark.parametrize("rpm", [None, 120_000])
+def test_a_budget_holds_for_all_workers_and_any_number_goes_on(asked, alone, tmp_path, rpm):
+    problems, server = asked
+    before = server.stats()["delivered"]
+    meant = sweep(tmp_path / "out", problems, *models_of(server, rpm=rpm), budget_usd=0.003)
+    assert run_on(two(), meant).exit is Exit.BUDGET
+    answers = ab.read_attempts(tmp_path / "out", ["cost_usd"])["cost_usd"].to_pylist()
+    assert len(answers) == server.stats()["delivered"] - before
+    assert 0.002 < sum(answers) <= 0.003
+    asyncio.run(ab.run_sweep(meant, budget_usd=1))  # without workers
+    assert rows_of(tmp_path / "out") == rows_of(alone)
+
+
+def test_a_rule_stops_the_same_cells(tmp_path):
+    few = tmp_path / "few.parquet"
+    ab.generate("integer_addition", few, tries=60, min_digits=1, max_digits=3, seed=3)
+    with simulator(few, latency_s=0.02) as server:
+        for out, run in (("alone", lambda meant: asyncio.run(ab.run_sweep(meant))), ("spread", on_two)):
+            asked = models_of(server, concurrency=2)
+            run(sweep(tmp_path / out, few, *asked, stop_when={"saturated": 0.3}))
+    stops = ["model", "task", "length", "rule", "asked", "correct"]
+    alone, spread = (
+        {tuple(row.values()) for row in ab.read_skipped(tmp_path / out, stops).to_pylist()}
+        for out in ("alone", "spread")
+    )
+    assert alone
+    assert spread == alone
+
+
+def test_a_worker_that_is_killed_costs_no_more_than_what_it_was_doing(asked, alone, tmp_path):
+    problems, server = asked
+    before, screen = server.stats()["delivered"], Said()
+
+    async def kill_the_first(cluster):
+        await asyncio.to_thread(until, lambda: server.stats()["delivered"] >= before + 60)
+        os.kill(cluster.links[0].pid, signal.SIGKILL)
+
+    meant = sweep(tmp_path / "out", problems, *models_of(server, concurrency=8), budget_usd=1)
+    summary = run_on(two(), meant, screen, kill_the_first)
+    assert summary.exit is Exit.COMPLETE
+    assert rows_of(tmp_path / "out") == rows_of(alone)
+    lost = [row for row in ab.read_attempts(tmp_path / "out").to_pylist() if row["status"] == "lost"]
+    assert len(lost) <= 8
+    assert server.stats()["delivered"] - before <= 288 + len(lost)
+    assert any("Another one takes its place" in line for line in screen.lines)
+    doubted = sum(row["reserved_usd"] for row in lost)
+    cap = summary.budget.ledger.caps[0]
+    assert cap.doubted == pytest.approx(doubted * 1e12, abs=1)
+
+
+def test_keys_are_those_of_the_workers(asked, tmp_path):
+    problems, server = asked
+    meant = sweep(tmp_path / "out", problems, *models_of(server, key_env="THEIR_KEY"))
+    without = {name: value for name, value in os.environ.items() if name != "THEIR_KEY"}
+    with pytest.raises(ConfigError, match="THEIR_KEY is not set"):
+        run_on(ProcessCluster(1, without, children=False), meant)
+    with_key = ProcessCluster(1, without | {"THEIR_KEY": "sk-theirs"}, children=False)
+    assert run_on(with_key, meant).exit is Exit.COMPLETE
+    assert len(outcomes(tmp_path / "out")) == 288
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not [path for path in files if b"sk-theirs" in path.read_bytes()]
