@@ -54,6 +54,7 @@ class ClusterWorker:
         self._epoch = 0
         self._number = -1  # of the latest orders
         self._asked_s = -inf  # when the latest report was made
+        self._reported_s = -inf  # likewise, on the event loop's clock
         self._heard_until_s = -inf
         self._report: WorkerReport | None = None  # the latest
         self._news, self._over = asyncio.Event(), asyncio.Event()
@@ -205,12 +206,12 @@ class ClusterWorker:
         return self._now_s() >= self._heard_until_s
 
     async def _news_or(self, orders: Orders) -> None:
-        """Wait for news and some time at least, but no longer than the coordinator wants."""
-        await asyncio.sleep(orders.soonest_s)
-        if not self._news.is_set() and orders.every_s > orders.soonest_s:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(orders.every_s - orders.soonest_s):
-                    await self._news.wait()
+        """Wait for news, no longer than the coordinator wants, and some time since the report before."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(self._reported_s + orders.soonest_s - loop.time())
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._reported_s + orders.every_s):
+                await self._news.wait()
 
     def _made_report(self, orders: Orders) -> WorkerReport:
         self._news.clear()
@@ -219,7 +220,7 @@ class ClusterWorker:
         unsent, self._calls.unsent = self._calls.unsent, []
         failed, self._failed = self._failed, []
         said, self._said[:] = [*self._said], []
-        loop_s = asyncio.get_running_loop().time()
+        loop_s = self._reported_s = asyncio.get_running_loop().time()
         counters = [*self._counters()]
         report = WorkerReport(
             worker=self.name,

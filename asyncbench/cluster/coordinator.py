@@ -5,7 +5,7 @@ It is pure: whoever carries its messages calls `join`, `answer` and `lose`, on t
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final
@@ -157,6 +157,7 @@ class Coordinator:
             held_s=desk.held_s,
             desk=desk,
         )
+        desk.lane = split
         self._split.append(split)
         return split
 
@@ -213,6 +214,15 @@ class Coordinator:
         until_s = at_s if dead else member.heard_s + self._lane_lives_s
         self._lapsing += [(until_s, lane, news, dead) for lane in self._lanes if lane.worker == worker]
         self._take_lanes_back()
+
+    def remember(self, worker: str, most: Mapping[str, int]) -> None:
+        """Count as spent what a worker of an earlier coordinator may have cost, whose journal was not read.
+
+        Args:
+            worker: its name; `settle` puts it right.
+            most: what was written down of it, by alias; picodollars.
+        """
+        self._leases.remember(worker, most)
 
     def settle(self, worker: str, news: JournalNews) -> None:
         """Put right what a worker cost that was given up, for its journal was read now."""

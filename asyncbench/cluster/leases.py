@@ -120,6 +120,15 @@ class Leases:
 
     # ── workers that died ────────────────────────────────────────────────────────────────────
 
+    def remember(self, worker: str, most: Mapping[str, int]) -> None:
+        """Count what a worker of an earlier coordinator may have cost as spent, by alias; picodollars."""
+        for alias, amount in most.items():
+            if (account := self._account(alias)) is not None:
+                book = self.of(worker, alias)
+                before = replace(book)
+                book.spent, book.doubted, book.doubted_calls, book.noted = amount, amount, 1, amount
+                _settle_change(account, before, book)
+
     def lose(self, worker: str) -> None:
         """Count what the lanes of a dead worker may have cost as spent: nobody knows."""
         for alias, book in self._books[worker].items():

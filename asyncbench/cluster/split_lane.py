@@ -53,6 +53,7 @@ class CallDesk:
     horizon_s: float  # a call waits about half as long until somebody fetches it
     lives_s: float  # of a permit
     workers: Callable[[], int]  # that fetch calls
+    lane: Lane = field(init=False)  # as soon as there is one
     in_flight: dict[str, dict[int, _Call]] = field(default_factory=dict)  # by worker
     _waiting: deque[_Call] = field(default_factory=deque)
     _fetched_s: float = -inf  # when anybody last did
@@ -72,7 +73,8 @@ class CallDesk:
     def held_s(self) -> float:
         """Return for how long nothing may start: nobody is there to make calls."""
         late = self.now_s() - self._fetched_s > LATE * self.horizon_s
-        return self.horizon_s / 2 if late or not self.workers() else 0.0
+        many = len(self._waiting) >= max(1.0, self._rate() * self.horizon_s)
+        return self.horizon_s / 4 if late or many or not self.workers() else 0.0
 
     def fetch(self, worker: str) -> list[CallOrder]:
         """Return the calls that a worker is to make: as many as put it level with the others."""
@@ -82,12 +84,19 @@ class CallDesk:
         total = len(self._waiting) + sum(map(len, self.in_flight.values()))
         level = ceil(total / max(1, self.workers())) - len(own)
         orders: list[CallOrder] = []
-        while self._waiting and (len(orders) < level or at_s - self._waiting[0].since_s > self.horizon_s / 2):
+        most = max(1.0, self._rate() * self.horizon_s / max(1, self.workers()))  # a slice, all together
+        while self._waiting and len(orders) < most:
+            if len(orders) >= level and at_s - self._waiting[0].since_s <= self.horizon_s / 2:
+                break  # others will fetch it
             call = self._waiting.popleft()
             own[call.number] = call
             self.leases.hand(worker, call.alias, call.turn.hold)
             orders.append(_order_of(call, at_s))
         return orders
+
+    def _rate(self) -> float:
+        """Return how many calls a second the limits let; inf: none limits them."""
+        return self.lane.in_force().get("requests", inf) / 60
 
     def stop(self) -> None:
         """Hand out nothing more."""

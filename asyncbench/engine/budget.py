@@ -79,7 +79,7 @@ class Ledger:
         self.caps = tuple(caps)
         self.accounts: list[Account] = []
         self.ends_s = inf  # on the clock of whoever asks: nothing is begun after it
-        self._waiting: set[Callable[[], None]] = set()
+        self._waiting: dict[Callable[[], None], None] = {}  # in order
 
     def open(
         self,
@@ -121,12 +121,13 @@ class Ledger:
 
     def wake_on_change(self, wake: Callable[[], None]) -> None:
         """Call this once, as soon as anything is settled or a model gives up."""
-        self._waiting.add(wake)
+        self._waiting[wake] = None
 
     def changed(self) -> None:
         """Wake who waits."""
-        while self._waiting:
-            self._waiting.pop()()
+        waiting, self._waiting = self._waiting, {}
+        for wake in waiting:
+            wake()
 
 
 class _Runner(NamedTuple):

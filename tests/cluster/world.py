@@ -1,0 +1,145 @@
+"""Several processes on one virtual clock: each has an event loop of its own, may stall, and may die."""
+
+import asyncio
+import heapq
+import itertools
+import selectors
+from asyncio import events
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class _Never(selectors.SelectSelector):
+    """Waits for nothing: the world moves the clock."""
+
+    def select(self, _timeout: float | None = None) -> Any:
+        return super().select(0)
+
+
+class ProcessLoop(asyncio.SelectorEventLoop):
+    """The event loop of one process; it runs when its world lets it."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(_Never())
+        self._world = world
+
+    def time(self) -> float:
+        return self._world.now_s
+
+    def run_in_executor(self, _: Any, func: Any) -> Any:  # type: ignore[override]  # as `to_thread` calls it
+        done: asyncio.Future[Any] = self.create_future()
+        done.set_result(func())
+        return done
+
+    @property
+    def due_s(self) -> float:
+        """When it has something to do next."""
+        if self._ready:  # type: ignore[attr-defined]
+            return self._world.now_s
+        while self._scheduled and self._scheduled[0]._cancelled:  # type: ignore[attr-defined]
+            handle = heapq.heappop(self._scheduled)  # type: ignore[attr-defined]
+            handle._scheduled = False
+            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+        return self._scheduled[0]._when if self._scheduled else float("inf")  # type: ignore[attr-defined]
+
+    def step(self) -> None:
+        """Run what is due."""
+        events._set_running_loop(self)
+        try:
+            self._run_once()  # type: ignore[attr-defined]
+        finally:
+            events._set_running_loop(None)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Process:
+    """A process: its event loop, and what becomes of it."""
+
+    name: str
+    loop: ProcessLoop
+    alive: bool = True
+    stalled_until_s: float = 0.0
+    slept_s: float = 0.0  # of its machine: by so much its clock is ahead of its event loop's
+    tasks: list["asyncio.Task[Any]"] = field(default_factory=list)
+
+    def now_s(self) -> float:
+        """Its clock that goes on while the machine sleeps."""
+        return self.loop.time() + self.slept_s
+
+    def start(self, main: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Run something in it."""
+        task = self.loop.create_task(main)
+        self.tasks.append(task)
+        return task
+
+    def post(self, after_s: float, call: Callable[[], None]) -> None:
+        """Let something arrive in it."""
+        if self.alive:
+            self.loop.call_at(self.loop.time() + after_s, call)
+
+
+class World:
+    """Moves the clock, and lets each process run when something is due in it."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.processes: list[Process] = []
+        self._fates: list[tuple[float, int, Callable[[], None]]] = []
+        self._ties = itertools.count()
+
+    def process(self, name: str) -> Process:
+        """Begin another process."""
+        self.processes.append(process := Process(name=name, loop=ProcessLoop(self)))
+        return process
+
+    def at(self, at_s: float, happens: Callable[[], None]) -> None:
+        """Let something happen from outside."""
+        heapq.heappush(self._fates, (at_s, next(self._ties), happens))
+
+    def run(self, done: Callable[[], bool], *, within_s: float, check: Callable[[], None]) -> None:
+        """Go on until something is done; `check` looks on after every step of a process.
+
+        Raises:
+            TimeoutError: it was not done in time.
+        """
+        until_s = self.now_s + within_s
+        while not done():
+            if self.now_s > until_s:
+                raise TimeoutError(f"not done within {within_s:,.0f} s")
+            moved = False
+            for process in self.processes:
+                if process.alive and process.stalled_until_s <= self.now_s and self._due(process):
+                    process.loop.step()
+                    check()
+                    moved = True
+            if moved:
+                self.now_s += 1e-6  # even doing nothing takes a microsecond, or rounding could hang it
+            else:
+                self._move()
+
+    def _due(self, process: Process) -> bool:
+        return process.loop.due_s <= self.now_s
+
+    def _move(self) -> None:
+        """Move the clock to what comes next."""
+        living = (process for process in self.processes if process.alive)
+        next_s = min((max(one.loop.due_s, one.stalled_until_s) for one in living), default=float("inf"))
+        if self._fates and self._fates[0][0] <= next_s:
+            at_s, _, happens = heapq.heappop(self._fates)
+            self.now_s = max(self.now_s, at_s)
+            happens()
+            return
+        if next_s == float("inf"):
+            raise RuntimeError("the world stands still: nothing is due and nothing is running")
+        self.now_s = max(self.now_s, next_s)
+
+    def end(self) -> None:
+        """Let go of everything that still runs."""
+        for process in self.processes:
+            process.loop.set_exception_handler(lambda _loop, _context: None)
+            while tasks := asyncio.all_tasks(process.loop):
+                for task in tasks:
+                    task.cancel()
+                process.loop.step()
+            process.loop.close()
