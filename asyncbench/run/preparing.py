@@ -121,12 +121,9 @@ async def open_run(
         check_longer(models, sweep.conditions, retry=options.retry, max_tokens=options.max_tokens)
         check_reuse(options.reuse, options.ignore, out=sweep.out)
         models = raise_file_limit(models, most=MOST_IN_FLIGHT if load is None else load.max_in_flight)
-        within_s = (
-            None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
-        )
-        death = (
-            None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out, sweep.stop_when)
-        )
+        now = datetime.now().astimezone()
+        within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, now)
+        death = await asyncio.to_thread(death_in, sweep.out, sweep.stop_when) if sweep.notify else None
         store = await asyncio.to_thread(
             Store.open, sweep.out, sweep=sweep.name, again=options.retry, accept=options.accept_loss
         )
