@@ -4,10 +4,11 @@ VENV ?= .venv
 WORKERS ?= 4
 BIN := $(VENV)/bin
 INSPECT := $(abspath $(VENV)-inspect)
+SLOW := $(abspath $(VENV)-slow)
 QUIET_PIP := -m pip --disable-pip-version-check --quiet --quiet
 PIP := $(BIN)/python $(QUIET_PIP)
 
-.PHONY: help demo test check docs bench soak inspect
+.PHONY: help demo test check docs bench soak slow inspect
 
 help:
 	@echo "make demo     replay recorded answers of published models and rank them (no key needed)"
@@ -16,6 +17,7 @@ help:
 	@echo "make docs     build the docs site into site/"
 	@echo "make bench    measure the cost of a call beside bare loops"
 	@echo "make soak     run the long tests"
+	@echo "make slow     run the tests with real servers of S3 and with Ray (downloads them once)"
 	@echo "make inspect  have inspect-ai read the logs of export inspect (downloads it once)"
 
 $(VENV)/ready: requirements.lock pyproject.toml
@@ -49,7 +51,18 @@ bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.overhead
 
 soak: $(VENV)/ready
-	$(BIN)/python -m pytest -q -rs -s -m soak --timeout=7200
+	$(BIN)/python -m pytest -q -rs -s -m "soak and not slow" --timeout=7200
+
+# The lock with what these tests need beside it, in an environment of its own.
+$(SLOW)/ready: requirements.lock tests/slow-requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(SLOW)
+	$(SLOW)/bin/python $(QUIET_PIP) install --require-hashes --requirement requirements.lock
+	$(SLOW)/bin/python $(QUIET_PIP) install --require-hashes --no-deps --requirement tests/slow-requirements.txt
+	$(SLOW)/bin/python $(QUIET_PIP) install --no-deps --editable .
+	@touch $@
+
+slow: $(SLOW)/ready
+	$(SLOW)/bin/python -m pytest -q -rs -s -m slow --timeout=3600
 
 # A package that others read our exports with has an environment of its own: asyncbench does not need it.
 $(INSPECT)/ready: tests/exchange/inspect-requirements.txt

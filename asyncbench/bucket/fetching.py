@@ -46,9 +46,9 @@ def at_hand(path: PathLike[str] | str) -> Path:
     return Path(path) if address is None else _fetched(BucketAddress.of(address))
 
 
-def told_as(path: Path) -> str:
-    """Return what people call a folder: its address, where it was fetched."""
-    return _TOLD.get(path, str(path))
+def told_as(path: PathLike[str] | str) -> str:
+    """Return what people call a folder: its address, where it is one or was fetched from one."""
+    return s3_address(path) or _TOLD.get(Path(path)) or str(path)
 
 
 def fetched_file(address: str) -> Path:

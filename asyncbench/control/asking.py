@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from asyncbench.bucket import run_folder
+from asyncbench.bucket import run_folder, told_as
 from asyncbench.config import load_sweep
 from asyncbench.control.place import SocketNote
 from asyncbench.errors import AsyncbenchError, ConfigError
@@ -135,7 +135,7 @@ def told(folder: Path, request: Mapping[str, object]) -> Controlled:
     if "error" in reply:
         raise ConfigError(str(reply["error"]))
     return Controlled(
-        folder=str(folder),
+        folder=told_as(folder),
         paused=bool(reply["paused"]),
         notes=tuple(reply["notes"]),
         lanes=tuple(reply["lanes"]),

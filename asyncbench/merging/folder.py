@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from asyncbench.batches import copy_given_up, trials_out
-from asyncbench.bucket import at_hand
+from asyncbench.bucket import at_hand, told_as
 from asyncbench.config import Sweep, as_mapping
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, sync_to_disk, write_durably
@@ -108,7 +108,7 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
             _describe(found, sweep, read_manifest(draft), draft)
             if forecasts is not None:
                 write_durably(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
-    return Merged(out=str(out), folders=tuple(map(str, folders)), joined=joined)
+    return Merged(out=str(out), folders=tuple(map(told_as, folders)), joined=joined)
 
 
 def _check_places(folders: Sequence[Path], out: Path) -> None:

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from asyncbench.bucket import s3_address
+from asyncbench.bucket import s3_address, told_as
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.contents import Contents, contents_of
@@ -70,8 +70,8 @@ def write_page(
     of = chosen(folder, suite=suite, task=task, models=models, where=where)
     if out is None and of.several:
         raise ConfigError("a page of several folders belongs to none of them. Name its file with --out.")
-    if out is None and isinstance(folder, str | PathLike) and s3_address(folder) is not None:
-        raise ConfigError(f"{folder}: a page is written to this machine. Name its file with --out.")
+    if out is None and s3_address(told_as(of.paths[0])) is not None:
+        raise ConfigError(f"{of}: a page is written to this machine. Name its file with --out.")
     path = of.paths[0] / NAME if out is None else local(out)
     contents = contents_of(of)
     page = _page(contents).encode()

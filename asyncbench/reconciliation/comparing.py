@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from asyncbench.bucket import at_hand
+from asyncbench.bucket import at_hand, told_as
 from asyncbench.errors import ConfigError
 from asyncbench.reconciliation.causes import Cause, likely_causes, listed
 from asyncbench.reconciliation.gaps import MEASURES, BillPair, BillSide, added, by_model, share_of, together
@@ -201,7 +201,7 @@ def reconcile(
         )
     halves = use.half_hours(names.ours)
     return Reconciled(
-        folder=str(folder),
+        folder=told_as(folder),
         file=str(file),
         simulated_note=use.simulated_note,
         export=export,

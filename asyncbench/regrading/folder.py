@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from asyncbench.bucket import at_hand
+from asyncbench.bucket import at_hand, told_as
 from asyncbench.errors import StoreError
 from asyncbench.files import local
 from asyncbench.regrading.grades import HEADLINE, REPLY, Regrade, regraded
@@ -77,7 +77,7 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
     with _without_collections():
         (_rewrite if write else _look_over)(path, tally)
     return Regraded(
-        folder=str(folder),
+        folder=told_as(folder),
         written=write,
         simulated=bool(manifest.get("simulated")),
         trials=tally.trials,

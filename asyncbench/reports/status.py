@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from asyncbench.bucket import current_folder
+from asyncbench.bucket import current_folder, told_as
 from asyncbench.control import RunStanding, standing_of_run
 from asyncbench.engine import CellCounts
 from asyncbench.load import CLIENT_BOUND, INCOMPLETE
@@ -261,7 +261,7 @@ def status_of(folder: Path | str) -> Status:
     standing = RunStanding() if files.writer is None else standing_of_run(path)
     return Status(
         sweep=str(manifest["sweep"]),
-        folder=str(folder),
+        folder=told_as(folder),
         simulated_note=simulated_note(manifest) if manifest.get("simulated") else "",
         written_at=None if written_at is None else written_at.isoformat("T", "seconds"),
         cost_usd=sum(one.cost_usd or 0.0 for one in models),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from asyncbench.bucket import at_hand
+from asyncbench.bucket import at_hand, told_as
 from asyncbench.errors import ProblemSetError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.shown import Report
@@ -50,7 +50,7 @@ def health_of(folder: Path | str) -> Health:
     path = at_hand(folder)
     found = verify_folder(path)
     findings = (*found.findings, *_problem_sets(path))
-    return Health(folder=str(folder), found=replace(found, findings=findings))
+    return Health(folder=told_as(folder), found=replace(found, findings=findings))
 
 
 def _problem_sets(folder: Path) -> Iterator[FolderFinding]:

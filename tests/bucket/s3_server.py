@@ -108,7 +108,8 @@ def forwarded(port: int) -> Serve:
             connection.endheaders(request.body or None)
             answer = connection.getresponse()
             body = answer.read()
-            kept = {"etag", "last-modified", "content-type"}
+            kept = {"etag", "last-modified", "content-type", "content-range", "accept-ranges"}
+            kept |= {"content-length"} if request.method == "HEAD" else set()
             headers = {name: value for name, value in answer.getheaders() if name.lower() in kept}
             return Answer(answer.status, body, headers)
         finally:
@@ -175,7 +176,8 @@ def serving(behind: Serve) -> Iterator[S3Server]:
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(answer.body)))
+            if "content-length" not in map(str.lower, answer.headers):
+                self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
             self.wfile.write(answer.body)
 
