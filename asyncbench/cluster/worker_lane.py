@@ -131,6 +131,8 @@ class WorkerLane:
             right = None if headline.outcome is Outcome.FAILED else headline.exact_match
             number = self._end(shelf, event.trial.trial_id)
             self._closed[number] = ClosedTrial(outcome=headline.outcome, right=right)
+            if self._askers[event.trial.model.alias].stopping is not None:
+                self._wake()  # it may be the answer that stops its cell
         elif isinstance(event, Skipped):
             self._skipped.append(self._end(shelf, event.trial.trial_id))
 

@@ -13,7 +13,7 @@ from asyncbench.cluster import Cluster, Coordinator, Link, WorkerDiedError, awak
 from asyncbench.errors import AsyncbenchError
 from asyncbench.fleet import WorkerCounts
 from asyncbench.records import Model
-from asyncbench.run.dead_workers import LeaseFile, journal_news
+from asyncbench.run.dead_workers import LeaseFile, journal_news, known_of_worker
 from asyncbench.run.state import RunState
 from asyncbench.run.sweep_worker import WorkerBrief, start_worker
 from asyncbench.suites import used_graders
@@ -51,10 +51,12 @@ class ClusterRun:
             ledger=run.ledger,
             note=self._leases.note,
         )
+        self._remember()
         self._brief = WorkerBrief(
             sweep=run.sweep,
             models=models,
             out=run.store.folder,
+            journal=run.options.journal,
             urls=urls,
             graders=used_graders(run.own_graders),
             version=version("asyncbench"),
@@ -79,7 +81,20 @@ class ClusterRun:
                 tasks.create_task(self._rule(link), name=f"worker {link.name}")
             yield
             self.coordinator.end()
+        if self._run.copy is not None:
+            await asyncio.to_thread(self._run.copy.fetch_workers)
         await asyncio.to_thread(self._read_unread)
+
+    def _remember(self) -> None:
+        """Count what workers of earlier runs may have cost whose journals other machines have."""
+        copy, folder = self._run.copy, self._run.store.folder
+        for worker, most in self._leases.open().items():
+            if copy is None or copy.workers.get(worker, False):  # its folder was read as a whole
+                self._leases.settle(worker)
+                continue
+            known = known_of_worker(folder, worker)
+            left = {alias: amount - known.get(alias, 0) for alias, amount in most.items()}
+            self.coordinator.remember(worker, {alias: amount for alias, amount in left.items() if amount > 0})
 
     def counts(self) -> tuple[WorkerCounts, ...]:
         """Return how each worker stands."""

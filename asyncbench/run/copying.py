@@ -31,6 +31,7 @@ async def claimed_copy(sweep: Sweep, options: RunOptions, say: Say) -> AsyncIter
         FolderCopy.claim, sweep.copied_to, sweep.out, accept_loss=options.accept_loss
     )
     try:
+        await asyncio.to_thread(copy.fetch_workers)
         yield copy
     except BaseException:
         await give_up_copy(copy, say)
@@ -61,6 +62,7 @@ async def finished_copy(run: RunState, summary: Summary) -> Summary:
         return summary
     try:
         await run.copy.finish(run.screen.say)
+        await asyncio.to_thread(run.copy.remove_workers)
     except AsyncbenchError as error:
         lacks = f"{run.copy.address} lacks results: {error} They are all in {run.store.folder}."
         notes = (*summary.stops, lacks, f"To upload them: {summary.command}")

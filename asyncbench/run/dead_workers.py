@@ -2,27 +2,32 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
+import pyarrow.compute
 
 from asyncbench.cluster import ClosedTrial, JournalCosts, JournalNews
 from asyncbench.errors import AsyncbenchError
 from asyncbench.files import storing
+from asyncbench.pricing import picodollars
 from asyncbench.records import Outcome
 from asyncbench.store import (
     Store,
     is_results_folder,
     known_trials,
+    read_attempts,
     read_skipped,
     read_trials,
     spending_of,
     texts,
     workers_folder,
 )
+
+pc: Any = pyarrow.compute  # its stubs know no function of an expression
 
 LEASES: Final = "leases.jsonl"  # in a results folder: what each worker may have cost at most
 RELEASED_WITHIN_S: Final = 5.0  # the lock of a process that was killed
@@ -76,6 +81,17 @@ def _costs(folder: Path) -> Iterator[tuple[str, JournalCosts]]:
         )
 
 
+def known_of_worker(folder: Path, worker: str) -> dict[str, int]:
+    """Return what the calls of a worker count that a results folder has, picodollars, by alias."""
+    name = pc.field("worker")
+    own = (name == worker) | pc.starts_with(name, f"{worker}.")
+    found = Counter[str]()
+    for row in read_attempts(folder, ["model", "cost_usd", "reserved_usd"], own).to_pylist():
+        usd = row["reserved_usd"] if row["cost_usd"] is None else row["cost_usd"]
+        found[row["model"]] += picodollars(usd or 0.0)
+    return dict(found)
+
+
 class LeaseFile:
     """What each worker may have cost at most, written down before the worker hears of its dollars.
 
@@ -86,18 +102,15 @@ class LeaseFile:
     def __init__(self, folder: Path) -> None:
         self._path = folder / LEASES
 
-    def unknown(self, *, readable: Callable[[str], bool]) -> dict[str, int]:
-        """Return what workers may have cost whose folders cannot be read, by alias."""
-        most: dict[tuple[str, str], int] = {}
+    def open(self) -> dict[str, dict[str, int]]:
+        """Return what workers may have cost at most of which nobody knows more, by worker and alias."""
+        most: dict[str, dict[str, int]] = {}
         for worker, alias, noted in self._lines():
             if alias is None:
-                most = {key: known for key, known in most.items() if key[0] != worker}
+                most.pop(worker, None)
             else:
-                most[worker, alias] = int(noted)
-        found = Counter[str]()
-        for (worker, alias), amount in most.items():
-            found[alias] += 0 if readable(worker) else amount
-        return dict(+found)
+                most.setdefault(worker, {})[alias] = int(noted)
+        return most
 
     def note(self, worker: str, alias: str, amount: int) -> None:
         """Write down what a worker may cost at most on a model, picodollars."""

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import platform
+import shutil
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from asyncbench.bucket import WORKERS, journal_folder
 from asyncbench.cluster import ClusterWorker, Orders, WorkerDiedError, WorkerReport, awake_s
 from asyncbench.config import Sweep, usable_cores, workers_here
 from asyncbench.engine import Asker, Counters, LoopLag
@@ -23,7 +25,7 @@ from asyncbench.records import Model
 from asyncbench.run.askers import asker_through
 from asyncbench.run.faults import Faults
 from asyncbench.run.measuring import secret_variables
-from asyncbench.store import Salvage, Store, is_results_folder, workers_folder
+from asyncbench.store import FolderCopy, Salvage, Store, is_results_folder, workers_folder
 from asyncbench.suites import use_grader
 from asyncbench.sweeps import keys_for, most_of, most_usd_of, raise_file_limit
 
@@ -38,6 +40,7 @@ class WorkerBrief:
     sweep: Sweep
     models: Sequence[Model]  # that workers ask
     out: Path  # of the run
+    journal: Path | None  # the same, on any machine, where results go to a bucket; None: where runs keep it
     urls: Mapping[str, str]  # of the simulators that answer models, by alias
     graders: Sequence[OwnFunction]
     version: str  # of asyncbench
@@ -64,7 +67,7 @@ def _check(brief: WorkerBrief) -> None:
         raise ConfigError(
             f"{host} has asyncbench {here}, the run {brief.version}. Install the same version on each machine"
         )
-    if not is_results_folder(brief.out):
+    if brief.sweep.copied_to is None and not is_results_folder(brief.out):
         raise ConfigError(
             f"{brief.out} is not there on {host}. Set `out:` to a folder that all machines share, or to "
             "s3://bucket/prefix"
@@ -121,23 +124,36 @@ class SweepWorker:
     async def _live(self) -> None:
         brief = self._brief
         async with AsyncExitStack() as stack:
-            folder = workers_folder(brief.out) / self._name
+            copy = await self._claimed(brief)
+            if copy is not None:
+                stack.push_async_callback(_hand_in, copy, self._obeys.say)
+            folder = _folder(brief, self._name)
             store = await asyncio.to_thread(Store.open, folder, sweep=brief.sweep.name)
             self._salvage = Salvage(store)
             self._salvage.stop = self._stop_for_the_disk
             stack.push_async_callback(asyncio.to_thread, self._salvage.close)
             await asyncio.to_thread(store.begin_run)
-            await asyncio.to_thread(store.write_manifest, _described(brief))
+            await asyncio.to_thread(store.write_manifest, _described(brief, self._name))
             self._faults = Faults(store.folder, self._keys.values())
             await self._open_providers(stack)
             calls = sum(model.limits.most_in_flight for model in brief.models)
             stack.enter_context(rare_garbage_collection(calls))
             async with self._salvage.tended(), asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(self._lag.measure()), tasks.create_task(self._end_if_orphaned())]
+                if copy is not None:
+                    beside.append(tasks.create_task(copy.tend(store, self._obeys.say)))
                 self._ready.set_result(None)
                 await self._obeys.run()
                 for task in beside:
                     task.cancel()
+
+    async def _claimed(self, brief: WorkerBrief) -> FolderCopy | None:
+        if (address := brief.sweep.copied_to) is None:
+            return None
+        await _hand_in_of_dead(address, _folder(brief, self._name).parent, self._obeys.say)
+        return await asyncio.to_thread(
+            FolderCopy.claim, f"{address}/{WORKERS}/{self._name}", _folder(brief, self._name)
+        )
 
     async def _open_providers(self, stack: AsyncExitStack) -> None:
         brief, workers = self._brief, None
@@ -186,12 +202,33 @@ class SweepWorker:
         self._obeys.leave(DRAIN_S)
 
 
-def _described(brief: WorkerBrief) -> dict[str, object]:
+async def _hand_in_of_dead(address: str, workers: Path, say: Callable[[str], None]) -> None:
+    """Bring to the bucket what workers left that died on this machine."""
+    for folder in sorted(filter(is_results_folder, workers.glob("*"))):
+        with suppress(StoreError):  # its worker is at work
+            copy = await asyncio.to_thread(FolderCopy.claim, f"{address}/{WORKERS}/{folder.name}", folder)
+            await asyncio.to_thread(lambda place: Store.reopen(place).close(), folder)
+            await _hand_in(copy, say)
+
+
+async def _hand_in(copy: FolderCopy, say: Callable[[str], None]) -> None:
+    """Upload the rest of a folder; then this machine need not keep it."""
+    await copy.finish(say)
+    await asyncio.to_thread(shutil.rmtree, copy.folder, ignore_errors=True)
+
+
+def _folder(brief: WorkerBrief, name: str) -> Path:
+    """Return where a worker keeps its results on its machine."""
+    address = brief.sweep.copied_to
+    out = brief.out if address is None else brief.journal or journal_folder(address)
+    return workers_folder(out) / name
+
+
+def _described(brief: WorkerBrief, name: str) -> dict[str, object]:
     """Return what the manifest of a worker's folder says of its machine."""
     return {
         "asyncbench": brief.version,
         "python": platform.python_version(),
         "simulated": any(model.simulated for model in brief.sweep.models),
-        "host": socket.gethostname(),
-        "cores": usable_cores(),
+        "worker": {"name": name, "host": socket.gethostname(), "cores": usable_cores()},
     }

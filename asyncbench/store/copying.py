@@ -9,7 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from asyncbench.bucket import WORKERS, BucketWriter, Claim, Files, OvertakenError, claim
+from asyncbench.bucket import (
+    WORKERS,
+    BucketAddress,
+    BucketObjects,
+    BucketWriter,
+    Claim,
+    Files,
+    OvertakenError,
+    bring_folder,
+    claim,
+    newest_manifest,
+    remove_folder,
+)
 from asyncbench.errors import AsyncbenchError
 from asyncbench.files import OWNERS, make_folder, storing
 from asyncbench.store.folder import Store, held_still
@@ -40,6 +52,7 @@ class FolderCopy:
     def __init__(self, claimed: Claim) -> None:
         """Use `claim`."""
         self.address, self.folder, self.lost = claimed.address, claimed.folder, claimed.lost
+        self.workers: dict[str, bool] = {}  # whether their folders in the bucket are whole, by name
         self._claim = claimed
         self._links = self.folder.with_name(f".{self.folder.name}.outgoing")
         self._told = False  # that uploads fail
@@ -53,6 +66,25 @@ class FolderCopy:
             StoreError: another writer has not ended; the bucket cannot be reached.
         """
         return cls(claim(address, folder, prepare=_note_loss, accept_loss=accept_loss))
+
+    def fetch_workers(self) -> None:
+        """Bring folders of workers that ran on other machines beside those of this one.
+
+        Raises:
+            ConfigError, StoreError: the bucket cannot be read, or the disk takes no more.
+        """
+        top = BucketAddress.of(self.address)
+        for name in BucketObjects(top).folders(WORKERS):
+            address, place = top / WORKERS / name, self.folder / WORKERS / name
+            newest, here = newest_manifest(BucketObjects(address)), place.exists()
+            if newest is not None and (here or bring_folder(str(address), place)):
+                self.workers[name] = self.workers.get(name, False) or here or newest.ended
+
+    def remove_workers(self) -> None:
+        """Remove folders of workers from the bucket that are part of the run's by now; raises likewise."""
+        for name in [name for name in self.workers if not (self.folder / WORKERS / name).exists()]:
+            remove_folder(f"{self.address}/{WORKERS}/{name}")
+            del self.workers[name]
 
     def note_loss(self) -> None:
         """Write down in the folder, which is there by now, whose journal was taken for lost."""

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_a_budget_holds_for_all_workers_and_any_number_goes_on(asked, alone, tmp
     before = server.stats()["delivered"]
     meant = sweep(tmp_path / "out", problems, *models_of(server, rpm=rpm), budget_usd=0.003)
     assert run_on(two(), meant).exit is Exit.BUDGET
-    answers = ab.read_attempts(tmp_path / "out", ["cost_usd"])["cost_usd"].to_pylist()
+    answers: list[Any] = ab.read_attempts(tmp_path / "out", ["cost_usd"])["cost_usd"].to_pylist()
     assert len(answers) == server.stats()["delivered"] - before
     assert 0.002 < sum(answers) <= 0.003
     asyncio.run(ab.run_sweep(meant, budget_usd=1))  # without workers
@@ -109,8 +110,8 @@ def test_a_budget_holds_for_all_workers_and_any_number_goes_on(asked, alone, tmp
 
 def test_a_rule_stops_the_same_cells(tmp_path):
     few = tmp_path / "few.parquet"
-    ab.generate("integer_addition", few, tries=60, min_digits=1, max_digits=3, seed=3)
-    with simulator(few, latency_s=0.02) as server:
+    ab.generate("integer_addition", few, tries=80, min_digits=1, max_digits=3, seed=3)
+    with simulator(few, latency_s=0.1) as server:
         for out, run in (("alone", lambda meant: asyncio.run(ab.run_sweep(meant))), ("spread", on_two)):
             asked = models_of(server, concurrency=2)
             run(sweep(tmp_path / out, few, *asked, stop_when={"saturated": 0.3}))

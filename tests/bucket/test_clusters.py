@@ -1,0 +1,82 @@
+"""Workers on other machines whose results go to a bucket: each copies its own folder there."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+import asyncbench as ab
+from asyncbench.bucket import BucketAddress, BucketObjects, journal_folder
+from asyncbench.run import Exit, RunOptions, run_as_told
+from tests.cluster.processes import ProcessCluster
+from tests.processes import until
+from tests.sweep_files import entry, problem_set, simulator, sweep
+
+URL = "s3://bucket/mine/night"
+pytestmark = pytest.mark.usefixtures("s3")
+
+
+def elsewhere(tmp_path):
+    """Two workers on a machine that has no file of the run."""
+    there = {"XDG_STATE_HOME": str(tmp_path / "there"), "XDG_CACHE_HOME": str(tmp_path / "there")}
+    return ProcessCluster(2, {**os.environ, **there}, children=False)
+
+
+def run_on(cluster, meant, beside=None, **options):
+    async def running():
+        try:
+            run = asyncio.create_task(run_as_told(meant, RunOptions(**options), cluster=cluster))
+            if beside is not None:
+                await beside(cluster)
+            return await run
+        finally:
+            await cluster.aclose()
+
+    return asyncio.run(running())
+
+
+def workers_in_bucket():
+    return BucketObjects(BucketAddress.of(URL)).folders("workers")
+
+
+def models(server):
+    price = {"input": 1.0, "output": 5.0}
+    return [
+        entry(server, f"simulated-http/{name}", price=price, max_tokens=64, concurrency=4)
+        for name in ("noisy", "oracle")
+    ]
+
+
+def test_results_of_other_machines_come_together(tmp_path):
+    problems = problem_set(tmp_path, trials=1)
+    with simulator(problems, latency_s=0.02) as server:
+        meant = sweep(URL, problems, *models(server), budget_usd=1)
+        assert run_on(elsewhere(tmp_path), meant).exit is Exit.COMPLETE
+        assert server.stats()["delivered"] == 144
+    assert len(ab.read_trials(URL)) == len(ab.read_attempts(URL)) == 144
+    assert workers_in_bucket() == []
+    assert not (journal_folder(URL) / "workers").exists()
+
+
+def test_what_a_lost_machine_may_have_cost_counts_until_somebody_knows(tmp_path):
+    problems = problem_set(tmp_path, trials=2)
+    with simulator(problems, latency_s=0.1) as server:
+
+        async def kill_the_first(cluster):
+            await asyncio.to_thread(until, lambda: server.stats()["delivered"] >= 60)
+            os.kill(cluster.links[0].pid, signal.SIGKILL)
+
+        meant = sweep(URL, problems, *models(server), budget_usd=1)
+        summary = run_on(elsewhere(tmp_path), meant, kill_the_first)
+        assert summary.exit is Exit.COMPLETE
+        spent = server.stats()["delivered"]
+    assert len(ab.read_trials(URL)) == 288
+    unseen = spent - len(ab.read_attempts(URL))
+    assert unseen > 0, "the journal of the dead worker is on its machine"
+    (cap,) = summary.budget.ledger.caps
+    known = sum(row["cost_usd"] for row in ab.read_attempts(URL, ["cost_usd"]).to_pylist())
+    assert cap.spent - cap.doubted == pytest.approx(known * 1e12, abs=1000)
+    assert cap.doubted >= unseen * 20e-6 * 1e12
+    again = asyncio.run(ab.run_sweep(meant))
+    assert again.budget.ledger.caps[0].spent == cap.spent
