@@ -77,7 +77,7 @@ def entry(server: Simulator, model: str, **keys: object) -> dict[str, object]:
 
 
 def sweep(
-    out: Path, problems: Path | list[Path], *models: Mapping[str, object] | str, **keys: object
+    out: Path | str, problems: Path | list[Path], *models: Mapping[str, object] | str, **keys: object
 ) -> Sweep:
     paths = [str(path) for path in (problems if isinstance(problems, list) else [problems])]
     return sweep_from({"name": "test", "problems": paths, "models": list(models), "out": str(out), **keys})

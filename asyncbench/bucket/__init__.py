@@ -20,7 +20,9 @@ from asyncbench.bucket.claiming import (
 from asyncbench.bucket.fetching import (
     WORKERS as WORKERS,
     at_hand as at_hand,
+    bring_folder as bring_folder,
     fetched_file as fetched_file,
+    remove_folder as remove_folder,
     told_as as told_as,
 )
 from asyncbench.bucket.manifests import (

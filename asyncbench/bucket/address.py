@@ -41,7 +41,7 @@ class BucketAddress:
         return f"s3://{self.bucket}/{self.path}"
 
     def __truediv__(self, name: str) -> Self:
-        return replace(self, path=f"{self.path}/{name}")
+        return replace(self, path=f"{self.path}/{name}".lstrip("/"))
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from asyncbench.bucket.address import BucketAddress, s3_address
-from asyncbench.bucket.manifests import BucketManifest, FileObject, newest_manifest
+from asyncbench.bucket.manifests import MANIFESTS, BucketManifest, FileObject, newest_manifest
 from asyncbench.bucket.objects import BucketObjects, GoneError
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, make_folder, storing
@@ -55,8 +55,6 @@ def fetched_file(address: str) -> Path:
     """Return where a file of a bucket is on this machine, as it is now; raises as `at_hand`."""
     found = BucketAddress.of(address)
     above, _, name = found.path.rpartition("/")
-    if not above:  # objects are looked for below something
-        raise ConfigError(f"{address}: lies at the top of the bucket. Move it into a folder there.")
     place = found.kept_in(*CACHE)
     with storing(place):
         make_folder(place, mode=OWNERS)
@@ -82,6 +80,37 @@ def parts_of(objects: BucketObjects) -> Parts:
         worker = newest_manifest(BucketObjects(objects.address / WORKERS / name))
         found |= {} if worker is None else {f"{WORKERS}/{name}": worker}
     return found
+
+
+def bring_folder(address: str, folder: Path) -> bool:
+    """Make a local folder of what an address holds now; return whether it holds anything.
+
+    Raises:
+        ConfigError, StoreError: as `at_hand`; or the folder is there.
+    """
+    objects, fetched = BucketObjects(BucketAddress.of(address)), folder.with_name(f".{folder.name}.fetched")
+    for tries_left in reversed(range(TRIES)):
+        if (newest := newest_manifest(objects)) is None:
+            return False
+        try:
+            build(objects, {"": newest}, folder, fetched)
+            break
+        except GoneError:
+            if not tries_left:
+                raise
+    shutil.rmtree(fetched, ignore_errors=True)
+    return True
+
+
+def remove_folder(address: str) -> None:
+    """Delete all that an address holds: its manifests first, so that no reader looks for the rest.
+
+    Raises:
+        ConfigError, StoreError: the bucket refuses.
+    """
+    objects = BucketObjects(BucketAddress.of(address))
+    objects.delete(sorted(objects.names(MANIFESTS), reverse=True))
+    objects.delete(objects.names())
 
 
 def build(objects: BucketObjects, parts: Parts, target: Path, fetched: Path) -> None:

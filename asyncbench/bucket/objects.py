@@ -180,7 +180,7 @@ def _store(address: BucketAddress) -> "S3Store":
         ) from None
     return S3Store(
         address.bucket,
-        prefix=address.path,
+        prefix=address.path or None,
         config={"endpoint": _checked_endpoint(address)} if endpoint() else {},
         region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1",
         client_options={

@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Final
 
-from asyncbench.cluster import Cluster, Coordinator, Link, WorkerDiedError, awake_s
+from asyncbench.cluster import Cluster, Coordinator, JournalNews, Link, WorkerDiedError, awake_s
 from asyncbench.errors import AsyncbenchError
 from asyncbench.fleet import WorkerCounts
 from asyncbench.records import Model
@@ -175,6 +175,14 @@ class ClusterRun:
     def _read_unread(self) -> None:
         """Read the journals of dead workers that could not be read before."""
         for name in self._unread:
-            if (news := journal_news(self._run.store.folder, name)) is not None:
+            if (news := self._whole_news(name)) is not None:
                 self.coordinator.settle(name, news)
                 self._leases.settle(name)
+            else:
+                self._run.unread_workers.append(name)
+
+    def _whole_news(self, name: str) -> JournalNews | None:
+        copy = self._run.copy
+        if copy is not None and not copy.workers.get(name, False):
+            return None
+        return journal_news(self._run.store.folder, name)

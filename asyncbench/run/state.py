@@ -54,6 +54,7 @@ class RunState:
     workers: Workers | None = None  # None: this process makes the calls
     cluster: Cluster | None = None  # where workers ask what is asked call by call; None: as options say
     count_workers: Callable[[], Sequence[WorkerCounts]] = tuple  # of the cluster
+    unread_workers: list[str] = field(default_factory=list)  # whose journals nobody could read
     workers_failed: bool = False  # they died again and again
     needed: dict[str, Needed] = field(default_factory=dict)  # by alias; empty: likewise
 

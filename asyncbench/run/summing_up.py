@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 from asyncbench.batches import standings
@@ -43,10 +44,19 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         raises_budget=more_usd is not None,
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
-        stops=stop_lines(run.models, driven.counters),
+        stops=[*stop_lines(run.models, driven.counters), *_unread(run)],
         batches=[part for part in standings(run.batches, running=False, now=time.time()) if part.open],
         limit=_limit_text(run, reached=not any(counters.open for counters in driven.counters.values())),
     )
+
+
+def _unread(run: RunState) -> Iterator[str]:
+    """Yield whose answers are on machines that nobody can read now."""
+    for name in run.unread_workers:
+        yield (
+            f"worker {name} died, and its journal cannot be read: what it may have cost counts as spent. Its "
+            "answers count once a worker runs on its machine again. Until then a run asks them again."
+        )
 
 
 def _limit_text(run: RunState, *, reached: bool) -> str | None:
@@ -89,6 +99,8 @@ def _causes(run: RunState, driven: Driven) -> frozenset[Exit]:
         causes.add(Exit.INTERRUPTED)
     if any(counters.budget_stopped and counters.open for counters in models):
         causes.add(Exit.BUDGET)
+    if run.unread_workers:
+        causes.add(Exit.UNFINISHED)
     sent = {part.alias for part in run.batches.parts.values() if part.open and not part.unsent}
     sent = sent if run.options.detach or run.options.pilot is not None else set()
     for alias, counters in driven.counters.items():

@@ -146,7 +146,7 @@ async def run_as_told(
             async with drivable(run) as driven:
                 await drive(run, driven)
                 await settle(run, driven)
-                summary = await sum_up(run, driven)
+                summary = run.notifier.summary = await sum_up(run, driven)
         summary = run.notifier.summary = await finished_copy(run, summary)
     return summary
 

@@ -204,7 +204,7 @@ class SweepWorker:
 
 async def _hand_in_of_dead(address: str, workers: Path, say: Callable[[str], None]) -> None:
     """Bring to the bucket what workers left that died on this machine."""
-    for folder in sorted(filter(is_results_folder, workers.glob("*"))):
+    for folder in await asyncio.to_thread(lambda: sorted(filter(is_results_folder, workers.glob("*")))):
         with suppress(StoreError):  # its worker is at work
             copy = await asyncio.to_thread(FolderCopy.claim, f"{address}/{WORKERS}/{folder.name}", folder)
             await asyncio.to_thread(lambda place: Store.reopen(place).close(), folder)

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 import asyncbench as ab
-from asyncbench.bucket import BucketAddress, BucketObjects, at_hand, newest_manifest
+from asyncbench.bucket import (
+    BucketAddress,
+    BucketObjects,
+    at_hand,
+    bring_folder,
+    newest_manifest,
+    remove_folder,
+)
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
 from asyncbench.store import FolderCopy, Store, read_manifest
@@ -274,7 +281,12 @@ def test_a_folder_of_a_worker_comes_with_its_run(tmp_path: Path):
     write(place, 2, copy=copy)
     finish(copy)
 
-    assert ids(at_hand(URL) / "workers" / "w1-e1") == [trial_id(2)]
+    assert ids(URL) == [trial_id(1), trial_id(2)]
+    assert bring_folder(f"{URL}/workers/w1-e1", tmp_path / "brought")
+    assert ids(tmp_path / "brought") == [trial_id(2)]
+    remove_folder(f"{URL}/workers/w1-e1")
+    assert ids(URL) == [trial_id(1)]
+    assert not bring_folder(f"{URL}/workers/w1-e1", tmp_path / "again")
 
 
 def test_a_manifest_says_nothing_of_keys(tmp_path: Path):

@@ -107,14 +107,15 @@ def test_a_manifest_cannot_name_files_outside_of_the_folder():
 
 
 @pytest.mark.usefixtures("s3")
-def test_a_file_is_fetched_as_it_is_now():
-    objects = BucketObjects(BucketAddress.of("s3://bucket/sets"))
+@pytest.mark.parametrize("folder", ["", "sets"])
+def test_a_file_is_fetched_as_it_is_now(folder: str):
+    objects = BucketObjects(BucketAddress("bucket", folder))
     objects.put_new("mine.csv", b"one")
-    first = fetched_file("s3://bucket/sets/mine.csv")
+    first = fetched_file(str(objects.address / "mine.csv"))
     objects.delete(["mine.csv"])
     objects.put_new("mine.csv", b"two")
 
-    assert fetched_file("s3://bucket/sets/mine.csv").read_bytes() == b"two"
+    assert fetched_file(str(objects.address / "mine.csv")).read_bytes() == b"two"
     assert (first.name, first.read_bytes()) == ("mine.csv", b"one")
     with pytest.raises(ConfigError, match="no such file"):
-        fetched_file("s3://bucket/sets/other.csv")
+        fetched_file(str(objects.address / "other.csv"))

@@ -1,5 +1,6 @@
 """Addresses, objects, and what is said when a bucket refuses."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,9 @@ def test_without_a_key_its_variables_are_named(monkeypatch: pytest.MonkeyPatch):
 
     with pytest.raises(ConfigError, match="Set AWS_ACCESS_KEY_ID"):
         BucketObjects(PLACE).get("x")
+
+
+def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    with pytest.raises(ConfigError, match=r"pip install '.\[s3\]'"):
+        BucketObjects(PLACE)

@@ -187,7 +187,7 @@ def test_a_text_longer_than_most_tables_hold_is_read_whole(tmp_path):
 
 def test_an_address_is_no_file():
     with pytest.raises(ConfigError, match="addresses are not supported"):
-        open_set("s3://bucket/own.csv", suite="custom", grader="number")
+        open_set("gs://bucket/own.csv", suite="custom", grader="number")
 
 
 def test_a_line_without_end_is_not_read_into_memory(tmp_path):
