@@ -234,9 +234,9 @@ def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: 
     )
 
 
-def _hosts(found: Sequence[Source]) -> dict[str, list[str]]:
-    """Return on which machines the workers of any of the folders were, by name."""
+def _hosts(found: Sequence[Source]) -> dict[str, str]:
+    """Return on which machines workers were, by name; one name may stand for a worker of each folder."""
     hosts: dict[str, set[str]] = {}
-    for name, machines in (item for source in found for item in worker_hosts(source.folder).items()):
-        hosts.setdefault(name, set()).update(machines)
-    return {name: sorted(machines) for name, machines in hosts.items()}
+    for name, host in (item for source in found for item in worker_hosts(source.folder).items()):
+        hosts.setdefault(name, set()).add(host)
+    return {name: ", ".join(sorted(several)) for name, several in hosts.items()}

@@ -15,7 +15,7 @@ class WorkerUse:
     """What the processes of one worker did, one after the other."""
 
     worker: str
-    host: str | None  # the machines that it was on; None: that of the run
+    host: str | None  # the machine that it was on; None: that of the run
     calls: int
     lost: int  # of them: its process died first
     working_s: float  # from its first call to the end of its last; of a longer pause, ten seconds
@@ -71,7 +71,7 @@ ORDER BY min(length(split_part(worker, '.', 1))), min(split_part(worker, '.', 1)
 """  # noqa: S608  made of our own words alone
 
 
-# A worker of a cluster may have processes of its own, which are on its machine: w003, w003.2.
+# A worker of a cluster may have processes of its own, which are on its machine: w003-e1, w003-e1.2.
 _LATENCIES = f"""
 SELECT model, {{name}} AS worker, {{machine}} AS machine, count(*) AS answered,
     quantile_cont(ttft_s, 0.5) AS ttft_p50_s, quantile_cont(latency_s, 0.5) AS latency_p50_s,
@@ -107,7 +107,7 @@ def _named(worker: str, views: FolderViews) -> str:
 def _hosts(views: FolderViews) -> dict[str, str]:
     """Return on which machines workers of clusters were, by the names that tables have for them."""
     return {
-        f"{name} in {label}" if views.chosen.several else name: ", ".join(hosts)
+        f"{name} in {label}" if views.chosen.several else name: host
         for label, path in views.folders
-        for name, hosts in worker_hosts(path).items()
+        for name, host in worker_hosts(path).items()
     }

@@ -7,7 +7,7 @@
       "journal":    the names of its segments
       "lost":       parts that are gone, and whose loss was accepted: what their calls cost counts still
     "joining":    the folders of workers whose rows are being taken over, and the tables that are so already
-    "joined":     such folders that only have to be removed
+    "joined":     those whose rows it holds: what is left of them, here or in a bucket, counts no more
       "sweep.yaml": the digest of the sweep file; two while it is being written
     }
 

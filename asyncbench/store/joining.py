@@ -32,6 +32,7 @@ from asyncbench.store.manifest import (
     WORKERS,
     changed_manifest,
     is_results_folder,
+    joined_workers,
     lost_files,
     read_manifest,
     workers_folder,
@@ -154,25 +155,21 @@ def _conclude(folder: Path, workers: Mapping[str, Path]) -> None:
     said = [read_manifest(path) for path in workers.values()]
     with changed_manifest(folder) as manifest:
         holds = manifest[HOLDS]
-        holds[JOINED] = holds.pop("joining")["workers"]
+        holds[JOINED] = [*holds.get(JOINED, ()), *holds.pop("joining")["workers"]]
         if lost := [*lost_files(manifest), *(file for each in said for file in lost_files(each))]:
             holds["lost"] = lost
-        hosts = manifest.setdefault(WORKERS, {})
-        for worker in (each[WORKER] for each in said if WORKER in each):
-            hosts[worker["name"]] = sorted({*hosts.get(worker["name"], ()), worker["host"]})
+        known = (each[WORKER] for each in said if WORKER in each)
+        manifest.setdefault(WORKERS, {}).update({worker["name"]: worker["host"] for worker in known})
 
 
 def remove_joined(folder: Path) -> None:
     """Remove the folders of workers whose rows that of their run holds; its lock must be held."""
-    if names := read_manifest(folder).get(HOLDS, {}).get(JOINED):
-        top = workers_folder(folder)
+    top = workers_folder(folder)
+    if top.exists():
         with storing(top):
-            for name in names:
+            for name in joined_workers(folder):
                 if (top / name).exists():
                     shutil.rmtree(top / name)
-            with suppress(FileNotFoundError):
-                sync_to_disk(top)
+            sync_to_disk(top)
             with suppress(OSError):  # others are there still
                 top.rmdir()
-        with changed_manifest(folder) as manifest:
-            del manifest[HOLDS][JOINED]

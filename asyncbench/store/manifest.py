@@ -27,7 +27,7 @@ WORKER = "worker"  # the key of who writes such a folder, and where
 DIGEST = "digest"  # the key of the digest of all else in it
 RECORDED = "recorded"  # the key of whose recorded answers were replayed: see `joined_recordings`
 IMPORTED = "imported"  # the key of a folder that holds what others recorded
-JOINED = "joined"  # in what it holds, the key of the folders of workers that are to be removed
+JOINED = "joined"  # in what it holds, the key of the folders of workers whose rows it holds
 Manifest = dict[str, Any]  # Any: JSON, which its readers know
 
 _CHANGING = threading.RLock()  # a run describes itself while another of its threads makes parts
@@ -72,18 +72,21 @@ def worker_folders(folder: Path) -> list[Path]:
         raise ConfigError(
             f"{folder} cannot be opened: {error.strerror}. Get permission to read it."
         ) from None
-    joined = read_manifest(folder).get(HOLDS, {}).get(JOINED, ()) if names else ()
+    joined = joined_workers(folder) if names else ()
     paths = (workers_folder(folder) / name for name in names if name not in joined)
     return [path for path in paths if is_results_folder(path)]
 
 
-def worker_hosts(folder: Path) -> dict[str, list[str]]:
-    """Return on which machines the workers of a cluster were, by name; raises as `read_manifest` does."""
-    found = {name: set(hosts) for name, hosts in read_manifest(folder).get(WORKERS, {}).items()}
-    for path in worker_folders(folder):
-        said = read_manifest(path)[WORKER]
-        found.setdefault(said["name"], set()).add(said["host"])
-    return {name: sorted(hosts) for name, hosts in found.items()}
+def joined_workers(folder: Path) -> frozenset[str]:
+    """Return the names of the folders of workers whose rows a folder holds; raises as `read_manifest`."""
+    return frozenset(read_manifest(folder).get(HOLDS, {}).get(JOINED, ()))
+
+
+def worker_hosts(folder: Path) -> dict[str, str]:
+    """Return on which machine each worker of a cluster was, by name; raises as `read_manifest` does."""
+    here = (read_manifest(path).get(WORKER, {}) for path in worker_folders(folder))
+    joined: dict[str, str] = read_manifest(folder).get(WORKERS, {})
+    return joined | {said["name"]: said["host"] for said in here if said}
 
 
 def folders_of(folder: Path) -> list[Path]:
@@ -295,6 +298,8 @@ def claim_folder(folder: Path, *, sweep: str, imported: bool = False) -> Manifes
     """Return the manifest of this sweep's folder, which it gets now if it has none."""
     check_owner(folder, sweep=sweep, imported=imported)
     if not is_results_folder(folder):
+        if _is_workers(folder):
+            _refuse_joined(folder)
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         manifest: Manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}
         manifest[HOLDS] = {"parts": {}}
@@ -312,6 +317,12 @@ def _is_workers(folder: Path) -> bool:
     )
 
 
+def _refuse_joined(folder: Path) -> None:
+    """Refuse to begin a folder of a worker under a name that was joined before: nobody would read it."""
+    around = folder.parent.parent
+    if is_results_folder(around) and folder.name in joined_workers(around):
+        raise ConfigError(f"{around} holds what a worker wrote to {folder} before. Use a new name for it.")
+
+
 def _this_worker(folder: Path) -> dict[str, object]:
-    name = folder.name.partition("-")[0]  # what follows tells its folders apart
-    return {"name": name, "host": platform.node(), "cores": os.cpu_count()}
+    return {"name": folder.name, "host": platform.node()}

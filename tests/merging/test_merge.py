@@ -315,7 +315,7 @@ def test_a_folder_is_merged_with_those_of_its_workers(tmp_path):
     one = folder_of(tmp_path / "a", *closed(1, Outcome.FAILED, finished_at=made.AT))
     late = closed(1, Outcome.CORRECT, finished_at=made.AT + 9, started_at=made.AT + 5)
     events = (*late, made.sent(made.trial(3)))
-    folder_of(one / "workers" / "w001-e1", *events, dead=True, here={"name": "w001", "host": "machine"})
+    folder_of(one / "workers" / "w001-e1", *events, dead=True, here={"name": "w001-e1", "host": "machine"})
     before = {path: path.read_bytes() for path in files(one)}
     merge_folders([one, folder_of(tmp_path / "b", *made.answered(2))], tmp_path / "out")
 
@@ -327,7 +327,7 @@ def test_a_folder_is_merged_with_those_of_its_workers(tmp_path):
     assert Counter(spend(tmp_path / "out")) == {
         made.trial_id(n): count for n, count in ((1, 2), (2, 1), (3, 1))
     }
-    assert read_manifest(tmp_path / "out")["workers"] == {"w001": ["machine"]}
+    assert read_manifest(tmp_path / "out")["workers"] == {"w001-e1": "machine"}
     assert {path: path.read_bytes() for path in files(one)} == before
     assert verify_folder(tmp_path / "out").sound
 

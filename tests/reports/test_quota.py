@@ -150,9 +150,9 @@ def test_workers_of_several_folders_are_told_apart(tmp_path):
 
 def test_the_workers_of_a_cluster_are_told_with_their_machines_while_they_work_and_afterwards(tmp_path):
     folder = folder_of(tmp_path / "night", minute())
-    for first, name, took_s in ((0, "w002", 1.0), (10, "w010", 3.0)):
+    for first, name, took_s in ((0, "w002-e1", 1.0), (10, "w010-e1", 3.0)):
         calls = (call(first + n, f"{name}.2" if n else name, at_s=n, latency_s=took_s) for n in range(3))
-        worker = folder_of(workers_folder(folder) / f"{name}-e1", *calls)
+        worker = folder_of(workers_folder(folder) / name, *calls)
         with changed_manifest(worker) as manifest:
             manifest["worker"]["host"] = f"machine-of-{name}"
 
@@ -161,15 +161,15 @@ def test_the_workers_of_a_cluster_are_told_with_their_machines_while_they_work_a
 
     report = told()
     assert [(one.worker, one.host, one.calls) for one in report.workers] == [
-        ("w002", "machine-of-w002", 1),
-        ("w002.2", "machine-of-w002", 2),
-        ("w010", "machine-of-w010", 1),
-        ("w010.2", "machine-of-w010", 2),
+        ("w002-e1", "machine-of-w002-e1", 1),
+        ("w002-e1.2", "machine-of-w002-e1", 2),
+        ("w010-e1", "machine-of-w010-e1", 1),
+        ("w010-e1.2", "machine-of-w010-e1", 2),
     ]
     latencies = {one.worker: (one.model, one.host, one.answered) for one in report.latencies}
     assert latencies == {
-        "w002": ("small", "machine-of-w002", 3),
-        "w010": ("small", "machine-of-w010", 3),
+        "w002-e1": ("small", "machine-of-w002-e1", 3),
+        "w010-e1": ("small", "machine-of-w010-e1", 3),
     }
     assert [one.latency_p50_s for one in report.latencies] == [1.0, 3.0]
     assert "### Latency by worker" in report.as_markdown()
@@ -179,7 +179,7 @@ def test_the_workers_of_a_cluster_are_told_with_their_machines_while_they_work_a
 
     several = quota_report_on([folder, folder_of(tmp_path / "day", minute(), call(1, "1", at_s=0.0))])
     hosts = {one.worker: one.host for one in several.workers}
-    assert (hosts["w010.2 in night"], hosts["1 in day"]) == ("machine-of-w010", None)
+    assert (hosts["w010-e1.2 in night"], hosts["1 in day"]) == ("machine-of-w010-e1", None)
 
 
 def test_the_workers_of_a_run_made_all_of_its_calls(tmp_path):

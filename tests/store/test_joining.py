@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.errors import StoreError
+from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Event, History
 from asyncbench.store import generation
 from asyncbench.store.books import spending_of
 from asyncbench.store.catalog import known_trials, read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.looking import take_snapshot
-from asyncbench.store.manifest import WORKERS, read_manifest, worker_folders
+from asyncbench.store.manifest import WORKERS, worker_folders, worker_hosts
 from asyncbench.store.verify import verify_folder
 from tests.store.disk import quick_disk as quick_disk
 from tests.store.dying import CHANGES, MOVES, outlives, start
@@ -111,11 +111,30 @@ def test_parts_in_which_every_row_counts_are_not_copied(tmp_path):
 
 def test_the_machines_of_workers_are_known_afterwards(tmp_path):
     write(tmp_path, None)
-    for name in ("w001-e1", "w001-e2", "w002-e2"):
+    names = ("w001-e1", "w001-e2", "w002-e2")
+    for name in names:
         write(tmp_path, name, minute(name))
+    before = worker_hosts(tmp_path)
     join(tmp_path)
-    here = [os.uname().nodename]
-    assert read_manifest(tmp_path)[WORKERS] == {"w001": here, "w002": here}
+    assert worker_hosts(tmp_path) == before == dict.fromkeys(names, os.uname().nodename)
+
+
+def test_what_is_left_of_a_joined_folder_counts_no_more(tmp_path):
+    """Say, in a bucket, where nobody has removed it; its name is not used again."""
+    write(tmp_path, None)
+    write(tmp_path, "w001-e1", *closed(1, 10), minute("small"))
+    copy = shutil.copytree(tmp_path / WORKERS, tmp_path.with_name("copy"))
+    join(tmp_path)
+    before = told(tmp_path)
+    shutil.copytree(copy, tmp_path / WORKERS)
+
+    assert worker_folders(tmp_path) == []
+    assert told(tmp_path) == before
+    join(tmp_path)
+    assert not (tmp_path / WORKERS).exists()
+    assert told(tmp_path) == before
+    with pytest.raises(ConfigError, match="Use a new name for it"):
+        worker(tmp_path, "w001-e1")
 
 
 def test_a_folder_opens_only_when_no_worker_writes_any_more(tmp_path):
