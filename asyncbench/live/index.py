@@ -8,14 +8,13 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.records import Outcome
-from asyncbench.store import ENTRANT, Snapshot
+from asyncbench.store import ENTRANT, Numbers, Snapshot, fingerprints
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
@@ -25,7 +24,6 @@ _COLUMNS: Final = ("trial_id", *_CODED, "length", "finished_at", "expected", "an
 _TEXTS: Final = ("trial_id", "expected", "answer")
 UNKNOWN: Final = -1  # a length, or a trial that is not among others
 
-Numbers = np.ndarray[Any, np.dtype[Any]]  # Any: of integers of some size
 T = TypeVar("T", bound=Hashable)
 
 
@@ -193,26 +191,3 @@ def _counting(rows: HeldRows, gone: "pa.Array[pa.StringScalar]") -> Numbers | No
         return rows.counted
     first: Numbers = pc.invert(pc.is_in(rows.texts["trial_id"], value_set=gone)).to_numpy()
     return first if rows.counted is None else first & rows.counted
-
-
-_ID: Final = 32  # characters of an id of ours
-_MIXED: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 1], np.uint64)
-
-
-def fingerprints(ids: "pa.ChunkedArray[pa.StringScalar]") -> Numbers:
-    """Return a number for each id: equal ids have equal ones, others hardly ever."""
-    held: Any = ids.combine_chunks()
-    if not len(held) or not pc.all(pc.equal(pc.binary_length(held), _ID)).as_py():
-        return np.array([_fingerprint(trial_id.encode()) for trial_id in held.to_pylist()], np.uint64)
-    _, offsets, letters = held.buffers()
-    start = int(np.frombuffer(offsets, np.int32)[held.offset])
-    return _mixed(np.frombuffer(letters, np.uint64, len(held) * _ID // 8, start))
-
-
-def _fingerprint(trial_id: bytes) -> int:
-    return int(_mixed(np.frombuffer(trial_id, np.uint64))[0]) if len(trial_id) == _ID else crc32(trial_id)
-
-
-def _mixed(letters: Numbers) -> Numbers:
-    found: Numbers = (letters.reshape(-1, _ID // 8) * _MIXED).sum(1, np.uint64)
-    return found

@@ -9,12 +9,12 @@ from typing import Any, Final
 import pyarrow.compute
 
 from asyncbench.errors import AsyncbenchError
-from asyncbench.live.index import HeldFolder, Numbers, Registers
+from asyncbench.live.index import HeldFolder, Registers
 from asyncbench.live.queries import HeldPart, HeldPlace, TrialIndex, TrialQuery, pages_of
 from asyncbench.page import summaries, whole_trials
 from asyncbench.results import Asked
 from asyncbench.results.anatomy import ExaminedAnswer
-from asyncbench.store import Snapshot, beside, folders_of, narrowed, take_snapshot
+from asyncbench.store import Numbers, Snapshot, beside, folders_of, narrowed, take_snapshot
 from asyncbench.views import Chosen, FolderViews, Names, open_views
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.errors import ConfigError
-from asyncbench.live.index import HeldRows, Numbers, Registers
+from asyncbench.live.index import HeldRows, Registers
 from asyncbench.records import Outcome
 from asyncbench.results.anatomy import ExaminedAnswer
+from asyncbench.store import Numbers
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 

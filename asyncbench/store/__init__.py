@@ -36,7 +36,13 @@ from asyncbench.store.frames import (
 )
 from asyncbench.store.generation import Generation as Generation
 from asyncbench.store.holdings import known_parts as known_parts
-from asyncbench.store.id_set import IdColumn as IdColumn, IdSet as IdSet, strung as strung
+from asyncbench.store.id_set import (
+    IdColumn as IdColumn,
+    IdSet as IdSet,
+    Numbers as Numbers,
+    fingerprints as fingerprints,
+    strung as strung,
+)
 from asyncbench.store.lock import (
     LOCK as LOCK,
     left_mark as left_mark,
@@ -56,6 +62,7 @@ from asyncbench.store.manifest import (
     folders_of as folders_of,
     is_results_folder as is_results_folder,
     joined_recordings as joined_recordings,
+    joined_workers as joined_workers,
     kept_sweep_file as kept_sweep_file,
     planned as planned,
     planned_aliases as planned_aliases,

@@ -17,6 +17,7 @@ import pyarrow.compute
 
 from asyncbench.records import Ended, Outcome
 from asyncbench.store.holdings import TakenOver
+from asyncbench.store.id_set import in_several
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.parts import looked_at, with_codes
 from asyncbench.store.rows import attempt_row
@@ -169,7 +170,7 @@ def united(
         StoreError: a part cannot be read.
     """
     closed = [seen.read("trials", ["trial_id"])["trial_id"] for seen in sources]
-    rows, winners = _best_first(sources, _in_several(closed), asked_again)
+    rows, winners = _best_first(sources, in_several(closed), asked_again)
     calls = SharedCalls.of(sources)
     stay = [*range(len(sources))]
     gave_way = {
@@ -221,15 +222,6 @@ def _not_taken(seen: Snapshot, tables: Collection[str]) -> Snapshot:
 # ── whose row is kept ────────────────────────────────────────────────────────────────────────
 
 
-def _in_several(columns: Sequence[Ids]) -> Ids:
-    """Return the ids that several columns have."""
-    if sum(len(column) > 0 for column in columns) < 2:
-        return pa.array([], pa.string())
-    once = pa.concat_tables(pa.table({"trial_id": pc.unique(column)}) for column in columns)
-    found = once.group_by("trial_id").aggregate([([], "count_all")])
-    return found.filter(pc.field("count_all") > 1)["trial_id"].combine_chunks()
-
-
 def _best_first(sources: Sequence[Snapshot], several: Ids, asked_again: bool) -> tuple[pa.Table, Ids]:
     """Return the rows of trials that stand in several folders; and of each, the folder of the best one."""
     wanted = pc.field("trial_id").isin(several)
@@ -279,7 +271,7 @@ class SharedCalls:
 
     @classmethod
     def of(cls, sources: Sequence[Snapshot]) -> "SharedCalls":
-        shared = _in_several([seen.read("attempts", ["trial_id"])["trial_id"] for seen in sources])
+        shared = in_several([seen.read("attempts", ["trial_id"])["trial_id"] for seen in sources])
         wanted = pc.field("trial_id").isin(shared)
         rows = pa.concat_tables(
             _from(source, seen.read("attempts", None, wanted))
