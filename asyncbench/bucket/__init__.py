@@ -24,6 +24,7 @@ from asyncbench.bucket.fetching import (
     fetched_file as fetched_file,
     remove_folder as remove_folder,
     told_as as told_as,
+    written_elsewhere as written_elsewhere,
 )
 from asyncbench.bucket.manifests import (
     BucketManifest as BucketManifest,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from asyncbench.bucket.address import BucketAddress, s3_address
-from asyncbench.bucket.manifests import MANIFESTS, BucketManifest, FileObject, newest_manifest
+from asyncbench.bucket.manifests import MANIFESTS, BucketManifest, FileObject, newest_manifest, utc_text
 from asyncbench.bucket.objects import BucketObjects, GoneError
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, make_folder, storing
@@ -31,7 +31,7 @@ CACHE: Final = ("XDG_CACHE_HOME", ".cache")
 
 Parts = Mapping[str, BucketManifest]  # of a folder and of those below it, by the path in it: "", "workers/w1"
 
-_TOLD: dict[Path, str] = {}  # the addresses of folders that this process fetched
+_FETCHED: dict[Path, tuple[BucketAddress, BucketManifest]] = {}  # what this process fetched, and whence
 _IN_USE: dict[Path, int] = {}  # states that this process reads, until it ends
 
 
@@ -48,7 +48,15 @@ def at_hand(path: PathLike[str] | str) -> Path:
 
 def told_as(path: PathLike[str] | str) -> str:
     """Return what people call a folder: its address, where it is one or was fetched from one."""
-    return s3_address(path) or _TOLD.get(Path(path)) or str(path)
+    fetched = _FETCHED.get(Path(path))
+    return s3_address(path) or (str(path) if fetched is None else str(fetched[0]))
+
+
+def written_elsewhere(path: Path) -> str | None:
+    """Return what to say of a folder whose writer had not ended when it was fetched; None: nothing."""
+    if (fetched := _FETCHED.get(path)) is None or fetched[1].ended:
+        return None
+    return f"{fetched[1].writer}, has not ended; it uploaded this at {utc_text(fetched[1].written_at)}"
 
 
 def fetched_file(address: str) -> Path:
@@ -173,7 +181,7 @@ def _fetched(address: BucketAddress) -> Path:
                 build(objects, parts, state / address.name, top / "objects")
             _use(state)
             _clear(top)
-            _TOLD[state / address.name] = str(address)
+            _FETCHED[state / address.name] = address, parts[""]
             return state / address.name
     raise StoreError(f"{address}: changes faster than it can be read. Try again later.")
 

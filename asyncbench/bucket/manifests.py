@@ -39,7 +39,7 @@ class BucketWriter:
     began_at: str  # UTC, ISO 8601
 
     def __str__(self) -> str:
-        return f"a run on {self.host}, begun at {self.began_at.replace('+00:00', ' UTC').replace('T', ' ')}"
+        return f"a run on {self.host}, begun at {utc_text(self.began_at)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +83,11 @@ class BucketManifest:
 
     def as_bytes(self) -> bytes:
         return orjson.dumps({"format": FORMAT, **asdict(self)}, option=orjson.OPT_INDENT_2)
+
+
+def utc_text(at: str) -> str:
+    """Return a time as people read it."""
+    return at.replace("+00:00", " UTC").replace("T", " ")
 
 
 def manifest_name(number: int) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from asyncbench.bucket import current_folder, told_as
+from asyncbench.bucket import current_folder, told_as, written_elsewhere
 from asyncbench.control import RunStanding, standing_of_run
 from asyncbench.engine import CellCounts
 from asyncbench.load import CLIENT_BOUND, INCOMPLETE
@@ -142,6 +142,7 @@ class Status(FolderReport):
     lanes: tuple[Mapping[str, Any], ...] = ()  # how those of the run stand; empty: none is going that tells
     workers: tuple[Mapping[str, Any], ...] = ()  # likewise; empty, too, where it makes its calls itself
     changes: tuple[ChangeByHand, ...] = ()  # by people, oldest first
+    elsewhere: str | None = None  # who writes to it on another machine, by its copy in a bucket
     apart: ClassVar[str] = "\n"
 
     @property
@@ -153,6 +154,7 @@ class Status(FolderReport):
         yield from self._simulated()
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
+        yield from [self.elsewhere] if self.elsewhere else []
         closed = ("done", "skipped") if self._skipped else ("done",)
         out = ("in batches", "in flight") if self._batched else ("in flight",)
         head = ("model", "planned", *closed, "failed", "open", *out, "attempts", "cost", "")
@@ -262,6 +264,7 @@ def status_of(folder: Path | str) -> Status:
     return Status(
         sweep=str(manifest["sweep"]),
         folder=told_as(folder),
+        elsewhere=written_elsewhere(path),
         simulated_note=simulated_note(manifest) if manifest.get("simulated") else "",
         written_at=None if written_at is None else written_at.isoformat("T", "seconds"),
         cost_usd=sum(one.cost_usd or 0.0 for one in models),

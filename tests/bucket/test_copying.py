@@ -132,6 +132,16 @@ def test_calls_in_flight_at_the_end_are_known_to_another_machine(tmp_path: Path)
     assert ab.read_attempts(URL, ["status"])["status"].to_pylist() == ["lost"]
 
 
+def test_a_status_says_who_has_not_ended(tmp_path: Path):
+    left_open(tmp_path / "night", 1, 2)
+
+    said = ab.status(URL).as_text()
+    assert f"a run on {os.uname().nodename}, begun at " in said
+    assert "has not ended; it uploaded this at" in said
+    copied(tmp_path / "night")
+    assert "has not ended" not in ab.status(URL).as_text()
+
+
 def test_what_compaction_replaced_is_gone_from_the_bucket(tmp_path: Path):
     folder = tmp_path / "night"
     copied(folder, *range(1, 6))
