@@ -10,12 +10,14 @@ import shutil
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 from os import PathLike
 from pathlib import Path, PurePosixPath
-from threading import Event
+from threading import Event, Lock
+from typing import Final
 
 import orjson
 
@@ -34,6 +36,7 @@ from asyncbench.bucket.objects import BucketObjects, GoneError, TakenError, dige
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.files import OWNERS, make_folder, storing, sync_folders, sync_to_disk, write_durably
 
+LARGE_BYTES: Final = 64 * 2**20  # of such files one goes up at a time: each is held whole
 Files = Mapping[str, Path | bytes]  # by path in the folder: a file that does not change, or its bytes
 Prepare = Callable[[Path, BucketWriter | None], None]  # a folder that was fetched; whose journal it lacks
 
@@ -73,6 +76,7 @@ class Claim:
         self._files: Mapping[str, FileObject] = {}
         self._seen: dict[str, tuple[tuple[int, ...], FileObject]] = {}  # by path: the file as it was then
         self._placed: dict[tuple[str, str], FileObject] = {}  # by path and digest: what may be there already
+        self._keys, self._large = count(), Lock()
 
     def push(self, files: Files, *, ended: bool = False) -> None:
         """Upload what is new, then say that these files count, and delete what counts no more.
@@ -91,6 +95,8 @@ class Claim:
             before = self._files
             self._write(stored, ended=ended)
             kept = {file.key for file in stored.values()}
+            self._seen = {path: seen for path, seen in self._seen.items() if seen[1].key in kept}
+            self._placed = {place: file for place, file in self._placed.items() if file.key in kept}
             with suppress(AsyncbenchError):  # else the next claim deletes them
                 self._objects.delete([file.key for file in before.values() if file.key not in kept])
 
@@ -113,27 +119,24 @@ class Claim:
 
     def _write(self, files: Mapping[str, FileObject], *, ended: bool) -> None:
         """Write the next manifest."""
-        while True:
-            self._number += 1
-            written_at = datetime.now(UTC).isoformat(timespec="seconds")
-            manifest = BucketManifest(
-                number=self._number, writer=self.writer, ended=ended, written_at=written_at, files=files
-            )
-            try:
-                self._objects.put_new(manifest_name(self._number), manifest.as_bytes())
-            except TakenError:
-                there = read_bucket_manifest(self._objects, self._number)
-                if there.writer.id != self.writer.id:
-                    raise OvertakenError(
-                        f"{self.address}: {there.writer} writes there now, in {there.writer.folder}. This "
-                        f"run stops. All its results are in {self.folder}. Wait for the other, then `merge`."
-                    ) from None
-                continue  # an answer was lost: ours of before has this number
-            except StoreError:
-                self._number -= 1
-                raise
-            self._files = files
+        written_at = datetime.now(UTC).isoformat(timespec="seconds")
+        manifest = BucketManifest(
+            number=self._number + 1, writer=self.writer, ended=ended, written_at=written_at, files=files
+        )
+        # No number is left out: a writer that was overtaken finds the next one taken.
+        try:
+            self._objects.put_new(manifest_name(manifest.number), manifest.as_bytes())
+        except TakenError:
+            there = read_bucket_manifest(self._objects, manifest.number)
+            if there.writer.id != self.writer.id:
+                raise OvertakenError(
+                    f"{self.address}: {there.writer} writes there now, in {there.writer.folder}. This "
+                    f"run stops. All its results are in {self.folder}. Wait for the other, then `merge`."
+                ) from None
+            self._number = there.number  # ours: the answer was lost
+            self._write(files, ended=ended)
             return
+        self._number, self._files = manifest.number, files
 
     def _upload(self, path: str, data: Path | bytes) -> FileObject:
         """Return the object that holds a file, uploaded if none does."""
@@ -146,17 +149,17 @@ class Claim:
         digest, known = digest_of(data, "sha256"), self._files.get(path)
         size = len(data) if isinstance(data, bytes) else state[0]
         if known is None or (known.bytes, known.sha256) != (size, digest):
-            known = self._placed.setdefault(
-                (path, digest), FileObject(key=self._new_key(path), bytes=size, sha256=digest)
-            )
-            self._objects.put_new(known.key, data)
+            new = FileObject(key=self._new_key(path), bytes=size, sha256=digest)
+            known = self._placed.setdefault((path, digest), new)
+            with self._large if size > LARGE_BYTES else nullcontext():
+                self._objects.put_new(known.key, data)
         self._seen[path] = state, known
         return known
 
     def _new_key(self, path: str) -> str:
         """Return the name of an object that none had before, nor will have."""
         place = PurePosixPath(path)
-        return str(place.with_name(f"{place.stem}-{self.writer.id[:8]}-{len(self._placed)}{place.suffix}"))
+        return str(place.with_name(f"{place.stem}-{self.writer.id[:8]}-{next(self._keys)}{place.suffix}"))
 
 
 def claim(address: str, folder: Path, *, prepare: Prepare, accept_loss: bool = False) -> Claim:

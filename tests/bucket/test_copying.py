@@ -18,7 +18,7 @@ from asyncbench.bucket import (
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
 from asyncbench.store import FolderCopy, Store, read_manifest
-from tests.bucket.s3_server import Request, S3Server, nothing
+from tests.bucket.s3_server import Answer, Request, S3Server, nothing, refusal
 from tests.store.made import answered, refused, sent, trial, trial_id
 
 URL = "s3://bucket/mine/night"
@@ -279,6 +279,52 @@ def test_what_a_dead_writer_had_uploaded_for_nothing_is_cleared_away(tmp_path: P
 
     copied(tmp_path / "night", 2)
     assert not [name for name in names() if "stray" in name]
+
+
+def test_a_manifest_whose_answer_was_lost_is_followed_by_the_next(s3: S3Server, tmp_path: Path):
+    copy = FolderCopy.claim(URL, tmp_path / "night")
+
+    def lose(_: int, request: Request) -> Answer | None:
+        return refusal(400, "Lost") if request.method == "PUT" and "manifests/" in request.key else None
+
+    s3.after = lose
+    with pytest.raises(StoreError, match="Lost"):
+        write(tmp_path / "night", 1, copy=copy)
+    s3.after = nothing
+    finish(copy)
+    numbers = sorted(int(name[-11:-5]) for name in names() if name.startswith("manifests/"))
+    assert numbers == [1, 2, 3]
+    assert ids(URL) == [trial_id(1)]
+
+
+def test_a_manifest_that_was_refused_leaves_no_gap(s3: S3Server, tmp_path: Path):
+    copy = FolderCopy.claim(URL, tmp_path / "night")
+
+    def refuse(_: int, request: Request) -> Answer | None:
+        return (
+            refusal(403, "AccessDenied") if request.method == "PUT" and "manifests/" in request.key else None
+        )
+
+    s3.before = refuse
+    with pytest.raises(ConfigError, match="denies access"):
+        write(tmp_path / "night", 1, copy=copy)
+    s3.before = nothing
+    finish(copy)
+    assert sorted(name for name in names() if "manifests/" in name)[-1] == "manifests/000002.json"
+
+
+def test_a_file_that_is_back_after_it_was_gone_is_uploaded_again(tmp_path: Path):
+    folder, page = tmp_path / "night", tmp_path / "night" / "report.html"
+    copy = FolderCopy.claim(URL, folder)
+    with Store.open(folder, sweep="night") as store:
+        page.write_bytes(b"x" * 2**21)
+        copy.push(store)
+        page.rename(tmp_path / "aside")
+        copy.push(store)
+        (tmp_path / "aside").rename(page)
+        copy.push(store)
+        assert (at_hand(URL) / "report.html").stat().st_size == 2**21
+    finish(copy)
 
 
 # ── workers ────────────────────────────────────────────────────────────────────────────────
