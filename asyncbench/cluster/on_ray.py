@@ -205,7 +205,7 @@ async def _connect(ray: Any, address: str) -> None:
             ray.init, address or None, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
         )
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise ConfigError(f"--ray {place}: {_brief(error)}") from None
+        raise ConfigError(f"--ray{place and f' {place}'}: {_brief(error)}") from None
 
 
 async def _check(place: str) -> None:
