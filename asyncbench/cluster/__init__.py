@@ -35,4 +35,4 @@ from asyncbench.cluster.messages import (
     Orders as Orders,
     WorkerReport as WorkerReport,
 )
-from asyncbench.cluster.on_ray import on_ray as on_ray
+from asyncbench.cluster.ray_actors import on_ray as on_ray

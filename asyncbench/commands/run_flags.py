@@ -23,9 +23,7 @@ Ignore = Annotated[
 ]
 Detach = Annotated[
     bool,
-    typer.Option(
-        "--detach", help="Exit once all batches are sent. Models in real time are asked to the end."
-    ),
+    typer.Option("--detach", help="Exit once all batches are sent. Run again to collect them."),
 ]
 Resubmit = Annotated[
     str | None,

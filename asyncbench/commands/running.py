@@ -209,9 +209,8 @@ def run(
 
     asyncbench run configs/overnight.yaml --retry truncated --max-tokens 8000
 
-    Flags can stand for a sweep file. The run writes that file to the results folder: FOLDER/sweep.yaml.
+    Flags can stand for a sweep file, which the run writes to FOLDER/sweep.yaml.
     A run never asks a finished trial again, so you never pay twice. Ctrl-C stops it and keeps all answers.
-    Batches go on when a run ends: after --detach, Ctrl-C or a crash. Run again to collect them.
 
     --budget replaces the budget_usd of the sweep for this run. Raise it and run again to continue.
     --retry keeps the old answer if the new call fails. --reuse costs nothing: it copies answers.
@@ -220,9 +219,7 @@ def run(
     from asyncbench.run import RunOptions, default_screen, run_as_told
 
     sweep = sweep_of(context, sweep_file, beside=["mode", *["max_tokens"] * bool(retry)])
-    if sweep_file is None and budget is not None:
-        _check_typed_budget(sweep, budget, context)
-    env = environment_for(sweep, env_file)
+    _check_typed_budget(sweep, None if sweep_file else budget, context)
     options = RunOptions(
         limit=limit,
         models=aliases_typed(models),
@@ -240,7 +237,8 @@ def run(
         journal=journal,
         typed=True,
     )
-    summary = awaited(run_as_told(sweep, options, env=env, screen=default_screen(quiet=quiet or as_json)))
+    env, screen = environment_for(sweep, env_file), default_screen(quiet=quiet or as_json)
+    summary = awaited(run_as_told(sweep, options, env=env, screen=screen))
     _end(summary, typed=sweep_file is None, quiet=quiet, as_json=as_json)
 
 
@@ -279,8 +277,8 @@ def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:
     return int(typed)
 
 
-def _check_typed_budget(sweep: "Sweep", budget: float, context: typer.Context) -> None:
-    """Refuse models that a budget can hold only by what is not typed yet."""
+def _check_typed_budget(sweep: "Sweep", budget: float | None, context: typer.Context) -> None:
+    """Refuse models that a budget can hold only by what is not typed yet; None: there is none."""
     from asyncbench.config import with_budget
     from asyncbench.sweeps import check_budget
 

@@ -50,20 +50,17 @@ async def run_sweep(
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
         limit, pilot: ask each model at most so many problems [all], or so many of each task and length, once.
         models, mode, detach: the aliases of the models to ask [all]; how; to return once batches are sent.
-        budget_usd, workers: what all calls of the folder may cost, USD, and how many processes make them.
+        budget_usd, workers: what all calls of the folder may cost, USD; how many processes make them.
         retry, max_tokens: ask trials with these outcomes again; those that were `truncated` with this limit.
-        reuse, ignore: another folder, to copy complete answers of; `max_tokens`: also those of another limit.
-        accept_loss, resubmit: ask again what the folder lost; parts in doubt, by key: they may be paid twice.
-        ray: the address of a Ray cluster whose workers ask; "": the one of this machine, or a new one. [none]
-        journal, env: the local folder of results that go to a bucket; where keys are looked up. [your own]
-        progress, screen: whether to show how far it is [on a terminal, in a notebook], or your own way to.
+        reuse, ignore: copy complete answers of another folder; `max_tokens`: of another limit, too.
+        accept_loss, resubmit: ask again what the folder lost; parts in doubt, by key: paid twice perhaps.
+        ray, journal: a Ray cluster whose workers ask, "" is the usual one; the local folder of a bucket's.
+        env, progress, screen: where keys are looked up; whether to show how far it is, or your own way to.
 
     Returns:
         A `Summary`: counters for each model, USD, seconds and the exit code.
-
     Raises:
-        ConfigError, ProblemSetError: The run cannot start. Nothing was spent.
-        StoreError: Results cannot be written. What was written stays.
+        ConfigError, ProblemSetError, StoreError: it cannot start; results cannot be written.
     """
     options = RunOptions(
         limit=limit,
