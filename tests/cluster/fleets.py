@@ -8,6 +8,7 @@ import asyncio
 import pickle
 import random
 import traceback
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -114,7 +115,7 @@ class Scenario:
 def scenario(seed: int) -> Scenario:
     """Draw a run."""
     rng = random.Random(seed)
-    workers = rng.choice([1, 2, 2, 3, 3, 4, 5, 64 if seed % 40 == 39 else 6])
+    workers = rng.choice([1, 2, 2, 3, 3, 4, 5, 6]) if seed % 50 else 64
     carries = rng.choice([WHOLE, SPLIT])
     lanes = tuple(_lane(rng, n) for n in range(rng.choice([1, 1, 2, 3])))
     trials = sum(lane.trials for lane in lanes)
@@ -528,6 +529,7 @@ class Reign:
 
 NEW: Final = History()
 ROUNDING_S: Final = 1e-6
+WARM_S: Final = 5.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -679,6 +681,39 @@ def play(plan: Scenario) -> Fleet:
     finally:
         fleet.world.end()
     return fleet
+
+
+# ── what is used of a limit ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitUse:
+    """What a cluster made of a limit while there was work; all but the last as shares of it."""
+
+    share: float
+    worst_second: float
+    worst_minute: float
+    refused: int  # calls
+
+
+def used(workers: int, per_s: int, fates: Sequence[Fate] = (), *, seconds: int = 70) -> LimitUse:
+    """Play one split lane; return what was used of its limit once it was known that its model answers."""
+    lane = PlannedLane(alias="m0", trials=per_s * seconds, rpm=60.0 * per_s, concurrency=None, right=1.0)
+    plan = Scenario(workers=workers, lanes=(lane,), carries=SPLIT, latency_s=1.0, fates=tuple(fates))
+    fleet = play(plan)
+    times = [call.at_s for call in fleet.provider.calls]
+    ends_s = times[-1] - 1.0
+    counted = sum(WARM_S < at_s <= ends_s for at_s in times)
+    return LimitUse(
+        share=counted / (ends_s - WARM_S) / per_s,
+        worst_second=_worst(times, 1.0) / per_s,
+        worst_minute=_worst(times, 60.0) / per_s,
+        refused=fleet.provider.refused,
+    )
+
+
+def _worst(times: Sequence[float], seconds: float) -> float:
+    return max(bisect_left(times, at_s + seconds) - i for i, at_s in enumerate(times)) / seconds
 
 
 # ── what holds in all of them ────────────────────────────────────────────────────────────────

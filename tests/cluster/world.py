@@ -7,6 +7,7 @@ import selectors
 from asyncio import events
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 
@@ -14,7 +15,7 @@ class _Never(selectors.SelectSelector):
     """Waits for nothing: the world moves the clock."""
 
     def select(self, _timeout: float | None = None) -> Any:
-        return super().select(0)
+        return []
 
 
 class ProcessLoop(asyncio.SelectorEventLoop):
@@ -41,7 +42,7 @@ class ProcessLoop(asyncio.SelectorEventLoop):
             handle = heapq.heappop(self._scheduled)  # type: ignore[attr-defined]
             handle._scheduled = False
             self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
-        return self._scheduled[0]._when if self._scheduled else float("inf")  # type: ignore[attr-defined]
+        return self._scheduled[0]._when if self._scheduled else inf  # type: ignore[attr-defined]
 
     def step(self) -> None:
         """Run what is due."""
@@ -57,26 +58,35 @@ class Process:
     """A process: its event loop, and what becomes of it."""
 
     name: str
+    world: "World"
     loop: ProcessLoop
     alive: bool = True
     stalled_until_s: float = 0.0
     slept_s: float = 0.0  # of its machine: by so much its clock is ahead of its event loop's
     tasks: list["asyncio.Task[Any]"] = field(default_factory=list)
+    looked_at_s: float = inf  # when its world looks at it next
 
     def now_s(self) -> float:
         """Its clock that goes on while the machine sleeps."""
         return self.loop.time() + self.slept_s
 
+    @property
+    def due_s(self) -> float:
+        """When it runs next."""
+        return max(self.loop.due_s, self.stalled_until_s) if self.alive else inf
+
     def start(self, main: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         """Run something in it."""
         task = self.loop.create_task(main)
         self.tasks.append(task)
+        self.world.look_at(self)
         return task
 
     def post(self, after_s: float, call: Callable[[], None]) -> None:
         """Let something arrive in it."""
         if self.alive:
             self.loop.call_at(self.loop.time() + after_s, call)
+            self.world.look_at(self)
 
 
 class World:
@@ -85,17 +95,24 @@ class World:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.processes: list[Process] = []
+        self._looks: list[tuple[float, int, Process]] = []
         self._fates: list[tuple[float, int, Callable[[], None]]] = []
         self._ties = itertools.count()
 
     def process(self, name: str) -> Process:
         """Begin another process."""
-        self.processes.append(process := Process(name=name, loop=ProcessLoop(self)))
+        self.processes.append(process := Process(name=name, world=self, loop=ProcessLoop(self)))
         return process
 
     def at(self, at_s: float, happens: Callable[[], None]) -> None:
         """Let something happen from outside."""
         heapq.heappush(self._fates, (at_s, next(self._ties), happens))
+
+    def look_at(self, process: Process) -> None:
+        """See to it that a process runs when something is due in it."""
+        if (due_s := process.due_s) < process.looked_at_s:
+            process.looked_at_s = due_s
+            heapq.heappush(self._looks, (due_s, next(self._ties), process))
 
     def run(self, done: Callable[[], bool], *, within_s: float, check: Callable[[], None]) -> None:
         """Go on until something is done; `check` looks on after every step of a process.
@@ -105,34 +122,27 @@ class World:
         """
         until_s = self.now_s + within_s
         while not done():
-            if self.now_s > until_s:
+            next_s = self._looks[0][0] if self._looks else inf
+            if self._fates and self._fates[0][0] <= next_s:
+                at_s, _, happens = heapq.heappop(self._fates)
+                self.now_s = max(self.now_s, at_s)
+                happens()
+            elif next_s == inf:
+                raise RuntimeError("the world stands still: nothing is due and nothing is running")
+            elif next_s > until_s:
                 raise TimeoutError(f"not done within {within_s:,.0f} s")
-            moved = False
-            for process in self.processes:
-                if process.alive and process.stalled_until_s <= self.now_s and self._due(process):
-                    process.loop.step()
-                    check()
-                    moved = True
-            if moved:
-                self.now_s += 1e-6  # even doing nothing takes a microsecond, or rounding could hang it
             else:
-                self._move()
+                self._step(heapq.heappop(self._looks)[2], next_s)
+                check()
 
-    def _due(self, process: Process) -> bool:
-        return process.loop.due_s <= self.now_s
-
-    def _move(self) -> None:
-        """Move the clock to what comes next."""
-        living = (process for process in self.processes if process.alive)
-        next_s = min((max(one.loop.due_s, one.stalled_until_s) for one in living), default=float("inf"))
-        if self._fates and self._fates[0][0] <= next_s:
-            at_s, _, happens = heapq.heappop(self._fates)
-            self.now_s = max(self.now_s, at_s)
-            happens()
-            return
-        if next_s == float("inf"):
-            raise RuntimeError("the world stands still: nothing is due and nothing is running")
-        self.now_s = max(self.now_s, next_s)
+    def _step(self, process: Process, at_s: float) -> None:
+        if process.looked_at_s == at_s:
+            process.looked_at_s = inf
+        self.now_s = max(self.now_s, at_s)
+        if process.due_s <= self.now_s:
+            process.loop.step()
+            self.now_s += 1e-6  # even doing nothing takes a microsecond, or rounding could hang it
+        self.look_at(process)
 
     def end(self) -> None:
         """Let go of everything that still runs."""
