@@ -193,6 +193,9 @@ def claim(address: str, folder: Path, *, prepare: Prepare, accept_loss: bool = F
             whole=not missing,
             lost=lost,
         )
+        if not missing:
+            with storing(folder):  # where it is missing later, somebody has deleted it
+                make_folder(folder, mode=OWNERS)
         _write_mark(folder, tried)
         claimed.take(newest)
         if newest is not None and missing:
@@ -265,7 +268,7 @@ def _missing(
         return False, None
     filled = folder.is_dir() and any(folder.iterdir())
     own = mark is not None and newest.writer.id in mark.writers
-    if mark is not None and own and (filled or not mark.whole):
+    if mark is not None and own and (folder.is_dir() or not mark.whole):
         return not mark.whole, mark.lost
     if mark is None and filled:
         raise ConfigError(

@@ -87,7 +87,7 @@ class BucketManifest:
 
 def utc_text(at: str) -> str:
     """Return a time as people read it."""
-    return at.replace("+00:00", " UTC").replace("T", " ")
+    return at.replace("T", " ").replace("+00:00", " UTC")
 
 
 def manifest_name(number: int) -> str:

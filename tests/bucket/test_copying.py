@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -137,7 +139,7 @@ def test_a_status_says_who_has_not_ended(tmp_path: Path):
 
     said = ab.status(URL).as_text()
     assert f"a run on {os.uname().nodename}, begun at " in said
-    assert "has not ended; it uploaded this at" in said
+    assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC, has not ended; it uploaded this at", said)
     copied(tmp_path / "night")
     assert "has not ended" not in ab.status(URL).as_text()
 
@@ -189,6 +191,21 @@ def test_the_machine_of_a_run_that_died_goes_on_with_its_folder(tmp_path: Path):
 
     copied(tmp_path / "night")
     assert ids(URL) == [trial_id(1), trial_id(2)]
+
+
+def test_a_run_that_died_before_it_wrote_anything_is_begun_again(tmp_path: Path):
+    FolderCopy.claim(URL, tmp_path / "night")._claim.close()
+
+    copied(tmp_path / "night", 1)
+    assert ids(URL) == [trial_id(1)]
+
+
+def test_a_folder_that_was_deleted_before_it_ended_is_missed(tmp_path: Path):
+    left_open(tmp_path / "night", 1, 2)
+    shutil.rmtree(tmp_path / "night")
+
+    with pytest.raises(StoreError, match="has not ended"):
+        FolderCopy.claim(URL, tmp_path / "night")
 
 
 def test_a_loss_that_is_accepted_is_written_down(tmp_path: Path):

@@ -15,7 +15,7 @@ from tests.store.dying import start
 from tests.store.made import answered, trial_id
 
 ALL = [trial_id(n) for n in range(1, 4)]
-STRIDE = 6  # of the requests at which one test kills
+STRIDE = 5  # of the requests at which one test kills
 
 
 def work(address: str, folder: Path, environment: Mapping[str, str]) -> None:
