@@ -1,0 +1,108 @@
+"""A night of twenty models on three machines of a Ray cluster, of which some die."""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+import asyncbench as ab
+from asyncbench.run import RunOptions, run_as_told
+from asyncbench.run.summary import Exit
+from tests.cluster.machines import machines
+from tests.processes import until
+from tests.sweep_files import Said, entry, problem_set, simulator, sweep
+
+MODELS, AT_ONCE = 20, 4
+PRICE = {"input": 1.0, "output": 5.0}
+ANSWER = ["trial_id", "model", "outcome", "exact_match", "reply_text"]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A problem set, and a server that answers it."""
+    problems = problem_set(tmp_path_factory.mktemp("asked"), trials=2)
+    with simulator(problems, latency_s=0.3) as server:
+        yield problems, server
+
+
+def night(out, problems, server):
+    models = [
+        entry(
+            server,
+            "simulated-http/noisy" if number % 2 else "simulated-http/oracle",
+            alias=f"model-{number}",
+            price=PRICE,
+            max_tokens=64 + number,  # else they would be one model
+            concurrency=AT_ONCE,
+        )
+        for number in range(MODELS)
+    ]
+    return sweep(out, problems, *models)
+
+
+def rows_of(folder):
+    return sorted(ab.read_trials(folder, ANSWER).to_pylist(), key=lambda row: row["trial_id"])
+
+
+def worker_of(raylet):
+    """Return the process of the worker on a machine."""
+    (worker,) = (
+        child.pid for child in psutil.Process(raylet).children() if "AsyncbenchWorker" in str(child.cmdline())
+    )
+    return worker
+
+
+def run_on_ray(meant, address, screen, deaths: Callable[[], None] = lambda: None, **options):
+    """Run a sweep on a cluster, while something dies."""
+
+    async def running():
+        run = asyncio.create_task(
+            run_as_told(meant, RunOptions(ray=address, **options), screen=screen, env={})
+        )
+        await asyncio.to_thread(deaths)
+        return await run
+
+    return asyncio.run(running())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_night_in_which_a_worker_and_a_machine_die(asked, tmp_path):
+    problems, server = asked
+    alone, out, screen = tmp_path / "alone", tmp_path / "out", Said()
+    asyncio.run(ab.run_sweep(night(alone, problems, server)))
+    trials = ab.read_trials(alone, ["trial_id", "cost_usd"]).to_pylist()
+    costs = {trial["trial_id"]: trial["cost_usd"] for trial in trials}
+    dearest, cap = max(costs.values()), sum(costs.values()) * 0.7
+    before = len(server.arrivals())
+    with machines(os.environ) as cluster:
+        raylets = [cluster.add() for _ in range(3)]
+
+        def deaths():
+            until(lambda: len(server.arrivals()) - before >= 400, within_s=120)
+            os.kill(worker_of(raylets[0]), signal.SIGKILL)
+            until(lambda: len(server.arrivals()) - before >= 900, within_s=120)
+            os.kill(raylets[1], signal.SIGKILL)
+
+        first = run_on_ray(night(out, problems, server), cluster.address, screen, deaths, budget_usd=cap)
+        assert first.exit is Exit.BUDGET
+        calls = ab.read_attempts(out).to_pylist()
+        lost = [call for call in calls if call["status"] == "lost"]
+        known = {call["request_id"]: costs[call["trial_id"]] for call in calls if call["request_id"]}
+        truth = [known.get(arrival.request_id, dearest) for arrival in server.arrivals()[before:]]
+        assert 0.5 * cap < sum(truth) <= cap
+        assert sum("died" in line for line in screen.lines) == 2
+        assert len(lost) <= 2 * AT_ONCE * MODELS // 2
+        (held,) = first.budget.ledger.caps
+        assert held.doubted == pytest.approx(sum(call["reserved_usd"] for call in lost) * 1e12, abs=len(lost))
+
+        assert run_on_ray(night(out, problems, server), cluster.address, screen).exit is Exit.COMPLETE
+    assert rows_of(out) == rows_of(alone)
+    ended = Counter(call["trial_id"] for call in ab.read_attempts(out).to_pylist() if call["status"] == "ok")
+    assert set(ended.values()) == {1}
+    assert len(server.arrivals()) - before <= len(costs) + len(lost)
+    assert not (out / "workers").exists()
