@@ -49,7 +49,7 @@ def with_journal(sweep: Sweep, folder: Path | None, *, given_as: str = "journal"
             f"{given_as} {folder}: the results go to {sweep.out}, which is on this machine. Leave it out, or "
             "set `out` to s3://BUCKET/FOLDER"
         )
-    return replace(sweep, out=local(folder))
+    return replace(sweep, out=local(folder).absolute())
 
 
 def with_mode(

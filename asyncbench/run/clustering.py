@@ -122,12 +122,24 @@ class ClusterRun:
         while link is not None:
             try:
                 await self._give_orders(link)
-                async with asyncio.timeout(CLOSES_WITHIN_S):
-                    await link.close()
-                self._leases.settle(link.name)
-                return
             except (WorkerDiedError, TimeoutError) as error:
                 link = await self._replaced(link, error)
+            else:
+                await self._close(link)
+                return
+
+    async def _close(self, link: Link) -> None:
+        """Have a worker seal what it kept, and upload it; what fails is in its folder all the same."""
+        uploads = self._run.sweep.copied_to is not None
+        try:
+            async with asyncio.timeout(None if uploads else CLOSES_WITHIN_S):
+                await link.close()
+            self._leases.settle(link.name)
+        except (AsyncbenchError, TimeoutError) as error:
+            link.kill()
+            self._unread.append(link.name)
+            why = str(error) or f"it did not end within {CLOSES_WITHIN_S:.0f} s"
+            self._run.screen.say(f"worker {link.name} on {link.host}: {why}")
 
     async def _give_orders(self, link: Link) -> None:
         orders, last = self.coordinator.join(link.name), False
@@ -180,6 +192,8 @@ class ClusterRun:
                 self._leases.settle(name)
             else:
                 self._run.unread_workers.append(name)
+        if not self._leases.open():
+            self._leases.forget()
 
     def _whole_news(self, name: str) -> JournalNews | None:
         copy = self._run.copy
