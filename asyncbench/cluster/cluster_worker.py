@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -106,10 +107,13 @@ class ClusterWorker:
                 raise StaleOrdersError(
                     f"{self.name}: orders {orders.number} of epoch {orders.epoch} are stale"
                 )
-            known = (self._epoch, self._number) == (orders.epoch, orders.number)
-            if not known or self._report is None:
+            if (self._epoch, self._number) != (orders.epoch, orders.number):
                 await self._ready.wait()
                 self._obey(orders)
+            if self._report is None or (self._report.epoch, self._report.number) != (
+                orders.epoch,
+                orders.number,
+            ):
                 await self._news_or(orders)
                 self._report = self._made_report(orders)
             return self._report
@@ -131,7 +135,10 @@ class ClusterWorker:
             self._callers[model.alias] = self._caller(model)
         for call in orders.calls:
             caller = self._callers[call.trial.model.alias]
-            self._start(self._calls.make(caller, call, asked_s + orders.lives_s))
+            task = self._start(self._calls.make(caller, call, asked_s + orders.lives_s))
+            task.add_done_callback(partial(self._calls.over, call.number))
+        if self._leaving:
+            self._stop_lanes()
         if orders.drain_s is not None:
             self._stop_lanes()
             self._drain_within(orders.drain_s)
@@ -155,7 +162,7 @@ class ClusterWorker:
             silent=self._is_silent,
             wake=self._wake,
         )
-        self._start(lane.run())
+        self._start(lane.lane.run()).add_done_callback(lambda _: lane.end())
 
     def _asker(self, model: Model) -> Asker:
         asker = self._asker_for(model)
@@ -173,10 +180,11 @@ class ClusterWorker:
         asker.keep, asker.account, asker.stopping = keep_and_note, None, None
         return LaneModel(asker)
 
-    def _start(self, work: Coroutine[object, object, None]) -> None:
+    def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         assert self._tasks is not None  # noqa: S101  it is ready
         self._running.add(task := self._tasks.create_task(work))
         task.add_done_callback(self._running.discard)
+        return task
 
     def _stop_lanes(self) -> None:
         for lane in self._lanes.values():

@@ -175,7 +175,7 @@ class Coordinator:
         """Take in what a worker did; return what it is to do next.
 
         A report that comes again gets the orders that it got before. A worker that was given up is told to
-        end.
+        end, and so is one that leaves when it holds nothing any more.
 
         Raises:
             RivalError: the worker obeys a later coordinator.
@@ -186,8 +186,11 @@ class Coordinator:
         if member is None or report.epoch < self.epoch:
             return self._orders(report.worker, report.number + 1, ends=True)
         if report.number == member.orders.number:
+            left = member.orders.ends and not self.ended
             self._take(member, report)
             member.orders = self._next_orders(member, report)
+            if left:
+                del self._members[report.worker]
         return member.orders
 
     def lose(self, worker: str, news: JournalNews | None = None, *, dead: bool = True) -> None:
@@ -262,7 +265,7 @@ class Coordinator:
         self._leases.take(report.worker, report.leases)
         for lane in self._lanes:
             if lane.worker == report.worker and lane.name in report.lanes:
-                lane.take(report.lanes[lane.name])
+                lane.take(report.lanes[lane.name], leaving=report.leaving)
         for number, ended in report.calls.items():
             any(split.desk.end(report.worker, number, ended) for split in self._split)
         for number in report.unsent:
@@ -287,15 +290,24 @@ class Coordinator:
             calls = [call for split in self._split if split.runs for call in split.desk.fetch(worker)]
         models = {call.trial.model.alias for call in calls} - member.knows
         member.knows |= models
+        leases = self._leases.grant(worker, report.leases, workers=len(self._members))
+        self._leases.write_down(worker)
         return self._orders(
             worker,
             report.number + 1,
             lanes={lane.name: orders for lane, orders in self._of_lanes(report)},
             calls=calls,
             models=[self._asker(alias).model for alias in sorted(models)],
-            leases=self._leases.grant(worker, report.leases, workers=len(self._members)),
-            ends=self.ended,
+            leases=leases,
+            ends=self.ended or self._has_left(report),
         )
+
+    def _has_left(self, report: WorkerReport) -> bool:
+        """Whether a worker that leaves holds nothing any more."""
+        worker = report.worker
+        holds = report.lanes or report.in_flight or self._leases.holds(worker)
+        calls = any(split.desk.in_flight.get(worker) for split in self._split)
+        return report.leaving and not (holds or calls or any(lane.worker == worker for lane in self._lanes))
 
     def _of_lanes(self, report: WorkerReport) -> Iterator[tuple[DealtLane, LaneOrders]]:
         for lane in self._lanes:

@@ -14,7 +14,7 @@ from asyncbench.cluster.messages import (
     LaneStart,
 )
 from asyncbench.engine import Asker, ConditionCell, Counters, Hold, LaneModel, Turn, change_alone
-from asyncbench.records import Limits, Stop
+from asyncbench.records import History, Limits, Stop
 
 CHUNK: Final = 256  # trials that a worker may hold beside those that it has begun
 AHEAD: Final = 2 * CHUNK  # trials of a model that wait to be dealt
@@ -96,6 +96,7 @@ class DealtLane:
     _stopped: bool = False
     _known: _Known = field(init=False)
     _start: LaneStart | None = None  # that its worker does not know yet
+    _may_stop: bool = False  # an answer came since anybody looked which cells are stopped
     _models: dict[str, DealtModel] = field(default_factory=dict)  # by alias
     _in_force: Mapping[str, float] | None = None  # as its worker says
     _feeds: list[asyncio.Task[None]] = field(default_factory=list)
@@ -161,7 +162,7 @@ class DealtLane:
 
     def begin(self, worker: str, at_s: float) -> None:
         """Give the lane to a worker."""
-        self.worker, self._known = worker, _Known(self.limits)
+        self.worker, self._known, self._may_stop = worker, _Known(self.limits), True
         going = [model.asker for model in self._models.values() if not model.counters.over]
         self._start = LaneStart(
             models=[asker.model for asker in going],
@@ -210,6 +211,9 @@ class DealtLane:
 
     def _new_stops(self) -> dict[str, dict[ConditionCell, Stop]]:
         found: dict[str, dict[ConditionCell, Stop]] = {}
+        if not self._may_stop:
+            return found
+        self._may_stop = False
         for alias, model in self._models.items():
             stopping = model.asker.stopping
             for cell, stop in stopping.stops().items() if stopping is not None else ():
@@ -217,9 +221,10 @@ class DealtLane:
                     found.setdefault(alias, {})[cell] = stop
         return found
 
-    def take(self, report: LaneReport) -> None:
-        """Take in what its worker did."""
+    def take(self, report: LaneReport, *, leaving: bool) -> None:
+        """Take in what its worker did, which may be leaving."""
         self._in_force = report.in_force
+        self._may_stop |= bool(report.closed)
         for number, closed in report.closed.items():
             model = self._owner(number)
             _close(model, model.dealt.pop(number), closed)
@@ -229,18 +234,20 @@ class DealtLane:
         for alias, now in report.counters.items():
             _heed(self._models[alias], now)
         if report.left is not None:
-            self._leave(report.left)
+            self._leave(report.left, leaving=leaving)
         self.look()
 
     def _owner(self, number: int) -> DealtModel:
         return next(model for model in self._models.values() if number in model.dealt)
 
-    def _leave(self, left: frozenset[int]) -> None:
-        """Take back what a worker did not begin; what it left begun is for another run."""
+    def _leave(self, left: Mapping[int, History], *, leaving: bool) -> None:
+        """Take back what a worker did not begin. What it left begun is for another run, or else worker."""
         self.worker = None
         for model in self._models.values():
-            for number in left & model.dealt.keys():
-                del model.dealt[number]
+            for number in left.keys() & model.dealt.keys():
+                model.dealt[number].history = left[number]
+                if not leaving:
+                    del model.dealt[number]
             self._take_back(model)
             model.reported = Counters()
 

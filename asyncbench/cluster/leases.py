@@ -56,12 +56,15 @@ class Leases:
         """Return a book."""
         return self._books[worker].setdefault(alias, WorkerBook())
 
+    def holds(self, worker: str) -> bool:
+        """Whether a worker may still spend anything."""
+        return any(book.leased or book.handed for book in self._books[worker].values())
+
     # ── calls of split lanes ─────────────────────────────────────────────────────────────────
 
     def hand(self, worker: str, alias: str, hold: Hold) -> None:
         """Write down that a worker gets a call, for which the lane has set money aside."""
         self.of(worker, alias).handed += hold.amount
-        self._write_down(worker, alias)
 
     def settle(self, worker: str, alias: str, hold: Hold, cost_usd: float | None) -> None:
         """Write down what a call cost; the lane settles it. None: nobody knows, so all of it."""
@@ -99,7 +102,6 @@ class Leases:
             never = self._raise(account, book, use, workers) if use.wanted else None
             lease = Lease(granted=book.granted, ratio=account.ratio, least=account.least, never=never)
             if lease != book.told:
-                self._write_down(worker, alias)
                 news[alias] = book.told = lease
         return news
 
@@ -151,16 +153,16 @@ class Leases:
             book.granted = book.returned = 0
             book.spent, book.doubted, book.doubted_calls = known.spent, known.doubted, known.doubted_calls
             _settle_change(account, before, book)
-            self._write_down(worker, alias)
 
     def _account(self, alias: str) -> Account | None:
         return None if self._ledger is None else self._ledger.account_of(alias)
 
-    def _write_down(self, worker: str, alias: str) -> None:
-        book = self.of(worker, alias)
-        if book.most != book.noted:
-            book.noted = book.most
-            self._note(worker, alias, book.most)
+    def write_down(self, worker: str) -> None:
+        """Write down what a worker may have cost at most, where that is more than was written down."""
+        for alias, book in self._books[worker].items():
+            if book.most > book.noted:
+                book.noted = book.most
+                self._note(worker, alias, book.most)
 
 
 def _settle_change(account: Account, before: WorkerBook, now: WorkerBook) -> None:

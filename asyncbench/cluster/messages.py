@@ -114,7 +114,7 @@ class LaneReport:
     skipped: Sequence[int]  # likewise
     counters: Mapping[str, Counters]  # by alias, since the worker took the lane
     in_force: Mapping[str, float]  # limits a minute
-    left: frozenset[int] | None = None  # it has ended, and left these begun; None: it goes on
+    left: Mapping[int, History] | None = None  # it has ended, and left these begun; None: it goes on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

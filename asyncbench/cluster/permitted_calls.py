@@ -25,6 +25,11 @@ class PermittedCalls:
         if isinstance(event, Result):
             self.grades[event.trial.trial_id] = event.grades[0]
 
+    def over(self, number: int, task: "asyncio.Task[None]") -> None:
+        """Take in that the task of a call is over: one that never began made none."""
+        if task.cancelled() and number not in self.ended:
+            self.unsent.append(number)
+
     async def make(self, model: LaneModel, order: CallOrder, until_s: float) -> None:
         """Make a call, unless its permit is over."""
         turn = _turn_of(model, order)
@@ -37,10 +42,12 @@ class PermittedCalls:
             self.unsent.append(order.number)
             return
         self.in_flight += 1
+        ended = EndedCall(ended=None)  # if it is given up
         try:
-            self.ended[order.number] = await self._made(model, turn)
+            ended = await self._made(model, turn)
         finally:
             self.in_flight -= 1
+            self.ended[order.number] = ended
 
     async def _made(self, model: LaneModel, turn: Turn) -> EndedCall:
         attempts = model.attempts

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,7 +11,7 @@ from asyncbench.cluster.leases import LeasedAccount
 from asyncbench.cluster.messages import ClosedTrial, DealtTrial, LaneOrders, LaneReport, LaneStart
 from asyncbench.engine import Asker, Counters, Lane, Stopping
 from asyncbench.errors import ProviderError, UnsentError
-from asyncbench.records import Event, History, Outcome, Result, Sent, Skipped, StopWhen, Trial
+from asyncbench.records import Ended, Event, History, Outcome, Result, Sent, Skipped, StopWhen, Trial
 
 LOOK_AGAIN_S: Final = 0.25  # while nobody has heard of the coordinator
 FEWEST: Final = 2  # calls for which there is to be money
@@ -25,7 +25,7 @@ class Shelf:
     waiting: deque[DealtTrial] = field(default_factory=deque)  # not read yet
     numbers: dict[str, int] = field(default_factory=dict)  # of those that are not closed, by trial
     histories: dict[str, History] = field(default_factory=dict)  # of those that were not read yet
-    begun: set[str] = field(default_factory=set)  # trials that are not closed
+    begun: dict[str, History] = field(default_factory=dict)  # what is known of trials that are not closed
     calls: int = 0  # begun at the report before
     dry: bool = False  # no more come
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -34,6 +34,21 @@ class Shelf:
     def unbegun(self) -> int:
         """Trials that were not begun."""
         return len(self.numbers) - len(self.begun)
+
+    def begin(self, sent: Sent) -> None:
+        """Note that a call is made."""
+        before = self.begun.get(sent.trial_id, History())
+        self.begun[sent.trial_id] = replace(before, attempts=sent.attempt)
+
+    def end(self, ended: Ended) -> None:
+        """Note how a call ended."""
+        trial_id, cost = ended.attempt.trial_id, ended.attempt.cost_usd
+        before = self.begun[trial_id]
+        self.begun[trial_id] = replace(
+            before,
+            cost_usd=None if cost is None or before.cost_usd is None else before.cost_usd + cost,
+            ended=ended if ended.reply is not None else None,
+        )
 
     async def read(self) -> Sequence[Trial]:
         """Return the next trials, as soon as there are any; none when no more come."""
@@ -123,9 +138,11 @@ class WorkerLane:
     def _note(self, shelf: Shelf, event: Event) -> None:
         """Take in what was written down."""
         if isinstance(event, Sent):
-            shelf.begun.add(event.trial_id)
-            if shelf.unbegun == FEW and not shelf.dry:
+            shelf.begin(event)
+            if shelf.unbegun <= FEW and not shelf.dry:
                 self._wake()
+        elif isinstance(event, Ended):
+            shelf.end(event)
         elif isinstance(event, Result):
             headline = event.grades[0]
             right = None if headline.outcome is Outcome.FAILED else headline.exact_match
@@ -137,19 +154,16 @@ class WorkerLane:
             self._skipped.append(self._end(shelf, event.trial.trial_id))
 
     def _end(self, shelf: Shelf, trial_id: str) -> int:
-        shelf.begun.discard(trial_id)
+        shelf.begun.pop(trial_id, None)
         return shelf.numbers.pop(trial_id)
 
     def _held_s(self) -> float:
         return LOOK_AGAIN_S if self._silent() else 0.0
 
-    async def run(self) -> None:
-        """Run it to its end."""
-        try:
-            await self.lane.run()
-        finally:
-            self.over = True
-            self._wake()
+    def end(self) -> None:
+        """Take in that it has ended."""
+        self.over = True
+        self._wake()
 
     @property
     def counters(self) -> list[Counters]:
@@ -171,16 +185,16 @@ class WorkerLane:
         """Do what is new."""
         for dealt in orders.trials:
             self._deal(self._shelves[dealt.trial.model.alias], dealt)
-        for alias, cells in orders.stops.items():
-            if (stopping := self._askers[alias].stopping) is not None:
-                for cell, stop in cells.items():
-                    stopping.heed(cell, stop)
+        for alias, asker in self._askers.items():
+            if asker.stopping is not None:
+                for cell, stop in orders.stops.get(alias, {}).items():
+                    asker.stopping.heed(cell, stop)
         for alias in orders.dry & self._shelves.keys():
             self._shelves[alias].dry = True
         for shelf in self._shelves.values():
             shelf.changed.set()
-        for alias, reason in orders.suspended.items():
-            self._suspend(alias, reason)
+        for alias in orders.suspended.keys() & self._askers.keys():
+            self._suspend(alias, orders.suspended[alias])
         if orders.limits is not None:
             self.lane.set_limits(orders.limits)
         if orders.paused is not None:
@@ -210,7 +224,6 @@ class WorkerLane:
         """Return what is new, and how it stands."""
         closed, self._closed = self._closed, {}
         skipped, self._skipped = self._skipped, []
-        begun = [shelf.numbers[trial_id] for shelf in self._shelves.values() for trial_id in shelf.begun]
         return LaneReport(
             room={
                 alias: CHUNK - shelf.unbegun
@@ -221,8 +234,12 @@ class WorkerLane:
             skipped=skipped,
             counters={alias: _copy(asker.counters) for alias, asker in self._askers.items()},
             in_force=self.lane.in_force(),
-            left=frozenset(begun) if self.over else None,
+            left=dict(self._left()) if self.over else None,
         )
+
+    def _left(self) -> Iterator[tuple[int, History]]:
+        for shelf in self._shelves.values():
+            yield from ((shelf.numbers[trial_id], history) for trial_id, history in shelf.begun.items())
 
 
 def _copy(counters: Counters) -> Counters:

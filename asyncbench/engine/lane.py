@@ -326,6 +326,7 @@ class Lane:
         """Wait for news, and no longer than `within_s`; put the time down to `cause`."""
         began_s = self._now_s()
         left_s = self._minutes.left_s(began_s)
+        late = self.lag.late  # else others are who keeps the client waiting
         self._changed.clear()
         _show(cause, self.admission)
         try:
@@ -337,7 +338,7 @@ class Lane:
             at_s = self._now_s()
             _show(None, self.admission)
             self._minutes.waited(cause, at_s - began_s)
-            if cause == minutes.CLIENT:
+            if cause == minutes.CLIENT and late:
                 self._client_bound(at_s - began_s)
         if at_s >= began_s + left_s:
             self.admission.close_minute()

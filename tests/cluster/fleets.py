@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import groupby
+from math import inf
 from typing import Any, Final
 
 from asyncbench.cluster import (
@@ -74,6 +76,7 @@ class PlannedLane:
     rpm: float | None
     concurrency: int | None
     right: float  # of its answers
+    key_ends_s: float | None = None  # of the provider: from then on it is refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,7 @@ class Fate:
     worker: int | None  # None: the coordinator
     stalls_s: float = 0.0
     sleeps_s: float = 0.0  # its machine: its event loop's clock stands still
+    leaves: bool = False  # it is told to end, and has a second for its calls
     dies: bool = False
     readable: bool = True  # its journal, when it died
     noticed_s: float = 0.5  # after its death
@@ -96,6 +100,7 @@ class Scenario:
     seed: int = 0
     workers: int = 3
     lanes: tuple[PlannedLane, ...] = ()
+    grouped: bool = False  # all models share one lane
     carries: float = WHOLE
     budget_usd: float | None = None
     stop_when: StopWhen | None = None
@@ -111,6 +116,10 @@ class Scenario:
     zombies: bool = False  # workers of the first live on
     workers_then: int = 2
 
+    def lane_of(self, alias: str) -> str:
+        """Return the name of the lane of a model."""
+        return "g" if self.grouped else alias
+
 
 def scenario(seed: int) -> Scenario:
     """Draw a run."""
@@ -118,6 +127,9 @@ def scenario(seed: int) -> Scenario:
     workers = rng.choice([1, 2, 2, 3, 3, 4, 5, 6]) if seed % 50 else 64
     carries = rng.choice([WHOLE, SPLIT])
     lanes = tuple(_lane(rng, n) for n in range(rng.choice([1, 1, 2, 3])))
+    if grouped := rng.random() < 0.2:
+        first = lanes[0]
+        lanes = tuple(replace(lane, rpm=first.rpm, concurrency=first.concurrency) for lane in lanes)
     trials = sum(lane.trials for lane in lanes)
     length_s = max(lane.trials * 60 / (lane.rpm or 1_200) for lane in lanes)
     nasty = rng.random() < 0.5
@@ -125,6 +137,7 @@ def scenario(seed: int) -> Scenario:
         seed=seed,
         workers=workers,
         lanes=lanes,
+        grouped=grouped,
         carries=carries,
         budget_usd=rng.choice([None, None, 1.0, trials * USUAL_USD * rng.uniform(0.2, 1.2)]),
         stop_when=rng.choice([None, None, StopWhen(ci_width=0.45), StopWhen(saturated=0.4)]),
@@ -150,17 +163,20 @@ def _lane(rng: random.Random, n: int) -> PlannedLane:
         rpm=rpm,
         concurrency=rng.choice([2, 8]) if rpm is None else rng.choice([None, None, 8]),
         right=rng.choice([0.0, 0.5, 0.9, 1.0]),
+        key_ends_s=rng.uniform(0, 10) if rng.random() < 0.08 else None,
     )
 
 
 def _fates(rng: random.Random, workers: int, length_s: float) -> Iterator[Fate]:
     for _ in range(rng.choice([0, 1, 1, 2, 4])):
         at_s, worker = rng.uniform(0, length_s), rng.randrange(workers)
-        what = rng.choice(["stall", "stall", "sleep", "death", "death", "coordinator"])
+        what = rng.choice(["stall", "stall", "sleep", "death", "death", "leaves", "coordinator"])
         if what == "stall":
             yield Fate(at_s=at_s, worker=worker, stalls_s=rng.choice([0.2, 0.8, 2.0, 12.0]))
         elif what == "sleep":
             yield Fate(at_s=at_s, worker=worker, stalls_s=0.01, sleeps_s=rng.choice([0.5, 5.0, 60.0]))
+        elif what == "leaves":
+            yield Fate(at_s=at_s, worker=worker, leaves=True)
         elif what == "coordinator":
             yield Fate(at_s=at_s, worker=None, stalls_s=rng.choice([0.2, 1.0, 4.0]))
         else:
@@ -199,8 +215,11 @@ class StrictProvider:
         self.refused = 0
         self._rng = random.Random(f"{plan.seed} provider")
         self._buckets = {
-            lane.alias: TokenBucket(lane.rpm, burst_s=1.0, at_s=0.0) for lane in plan.lanes if lane.rpm
+            plan.lane_of(lane.alias): TokenBucket(lane.rpm, burst_s=1.0, at_s=0.0)
+            for lane in plan.lanes
+            if lane.rpm
         }
+        self._key_ends_s = {lane.alias: lane.key_ends_s or inf for lane in plan.lanes}
 
     async def ask(self, process: Process, request: Request) -> Reply:
         """Answer a call of a process."""
@@ -214,7 +233,11 @@ class StrictProvider:
             ends_s=at_s + (TOTAL_S if luck < self.plan.silent else latency_s),
         )
         self.calls.append(call)
-        bucket = self._buckets.get(call.alias)
+        if at_s >= self._key_ends_s[call.alias]:
+            call.ends_s = at_s
+            await asyncio.sleep(REFUSAL_S)
+            raise ProviderError(ErrorKind.AUTH, "this key is no longer valid", http_status=401)
+        bucket = self._buckets.get(self.plan.lane_of(call.alias))
         if bucket is not None:
             if wait_s := bucket.wait_s(1.0, at_s):
                 self.refused += 1
@@ -356,13 +379,14 @@ class Reign:
         self.own = fleet.journal(self.process.name, self.process)
         self.over = False
         self.lost: set[str] = set()
+        self.gone: set[str] = set()  # those, and workers that left
         self.unread: list[str] = []  # workers of an earlier coordinator
         self.members: dict[str, Process] = {}
         self.askers: list[Asker] = []
         self.ledger: Ledger | None = None
         self._rng = random.Random(f"{self.plan.seed} messages {epoch}")
         self._inboxes: dict[str, asyncio.Queue[bytes]] = {}
-        self._workers: dict[str, ClusterWorker] = {}
+        self.workers_by_name: dict[str, ClusterWorker] = {}
         self.process.start(self._rule())
 
     async def _rule(self) -> None:
@@ -383,7 +407,8 @@ class Reign:
             if not self.fleet.journals[worker].readable:
                 self.unread.append(worker)
                 self.coordinator.remember(worker, {alias: most})
-        lanes = [self._lane(night, lane, known) for lane in plan.lanes]
+        groups = groupby(plan.lanes, lambda lane: plan.lane_of(lane.alias))
+        lanes = [self._lane(night, name, [*planned], known) for name, planned in groups]
         scheduler = Scheduler(lanes=lanes, lag=LoopLag(interval_s=60.0))
         async with asyncio.TaskGroup() as tasks:
             for n in range(self.workers):
@@ -405,7 +430,20 @@ class Reign:
             cap.spent += before.spent
             cap.doubted += before.doubted
 
-    def _lane(self, night: Night, lane: PlannedLane, known: JournalNews) -> Any:
+    def _lane(self, night: Night, name: str, lanes: Sequence[PlannedLane], known: JournalNews) -> Any:
+        askers = [self._asker(night, lane, known) for lane in lanes]
+        self.askers += askers
+        return self.coordinator.lane(
+            name=name,
+            askers=askers,
+            limits=askers[0].model.limits,
+            keep=night.keep,
+            say=self.fleet.said.append,
+            lag=night.lag,
+            epoch_s=EPOCH_S,
+        )
+
+    def _asker(self, night: Night, lane: PlannedLane, known: JournalNews) -> Asker:
         model = _model(lane)
         asker = night.asker(self.fleet.never, [], model)
         left = [one for one in _asked(lane) if one.trial.trial_id not in known.closed.keys() | known.skipped]
@@ -418,16 +456,7 @@ class Reign:
         asker.account = None if self.ledger is None else self.ledger.account_of(lane.alias)
         if self.plan.stop_when is not None:
             asker.stopping = self._stopping(asker, lane, known)
-        self.askers.append(asker)
-        return self.coordinator.lane(
-            name=lane.alias,
-            askers=[asker],
-            limits=model.limits,
-            keep=night.keep,
-            say=self.fleet.said.append,
-            lag=night.lag,
-            epoch_s=EPOCH_S,
-        )
+        return asker
 
     def _stopping(self, asker: Asker, lane: PlannedLane, known: JournalNews) -> Stopping:
         assert self.plan.stop_when is not None
@@ -457,7 +486,7 @@ class Reign:
             asker.request_for = _request_of
             return asker
 
-        self._workers[name] = worker = ClusterWorker(
+        self.workers_by_name[name] = worker = ClusterWorker(
             name, asker_for=asker_for, bound_for=lambda _: _most, now_s=process.now_s, lag=night.lag
         )
         await worker.run()
@@ -469,16 +498,23 @@ class Reign:
             report = await self._exchanged(name, orders)
             if report is None:
                 self._lose(name)
-                if len(self.lost) == len(self.members) or self._rng.random() < 0.5:
-                    another = f"w{len(self.members)}-e{self.epoch}"
-                    self._begin_worker(another)
-                    tasks.create_task(self._carry(another, tasks))
+                self._replace(name, tasks)
                 return
             ends, orders = orders.ends, self.coordinator.answer(report)
             if self._rng.random() < self.plan.doubled:
-                assert self.coordinator.answer(report) is orders
+                assert self.coordinator.answer(report).number == orders.number
             if ends:
+                if not self.coordinator.ended:
+                    self._replace(name, tasks)
                 return
+
+    def _replace(self, name: str, tasks: asyncio.TaskGroup) -> None:
+        """Begin another worker in the place of one that is gone, if none is left or by chance."""
+        self.gone.add(name)
+        if len(self.gone) == len(self.members) or self._rng.random() < 0.5:
+            another = f"w{len(self.members)}-e{self.epoch}"
+            self._begin_worker(another)
+            tasks.create_task(self._carry(another, tasks))
 
     async def _exchanged(self, name: str, orders: Orders) -> WorkerReport | None:
         """Send orders again and again until the report is there; None: nobody is there any more."""
@@ -501,7 +537,7 @@ class Reign:
 
         async def obey(message: bytes) -> None:
             with suppress(StaleOrdersError):
-                report = await self._workers[name].exchange(pickle.loads(message))  # noqa: S301  our own
+                report = await self.workers_by_name[name].exchange(pickle.loads(message))  # noqa: S301  our own
                 self._send(self.process, pickle.dumps(report), self._inboxes[name].put_nowait)
 
         def arrive(message: bytes) -> None:
@@ -611,6 +647,8 @@ class Fleet:
             process = reign.members[name]
             process.stalled_until_s = max(process.stalled_until_s, self.world.now_s + fate.stalls_s)
             process.slept_s += fate.sleeps_s
+            if fate.leaves and name in reign.workers_by_name:
+                process.post(0.0, lambda: reign.workers_by_name[name].leave(1.0))
             if fate.dies and process.alive:
                 process.alive = False
                 self.deaths[name] = self.world.now_s + fate.noticed_s
@@ -734,7 +772,7 @@ def every_trial_is_closed_once(fleet: Fleet) -> None:
         for event in journal.kept
         if isinstance(event, Skipped)
     }
-    stopped = {one.model.alias for one in fleet.reigns[-1].askers if one.counters.budget_stopped}
+    stopped = {one.model.alias for one in fleet.reigns[-1].askers if one.counters.over}
     planned = {one.trial.trial_id for lane in fleet.plan.lanes for one in _asked(lane)}
     left = planned - done
     assert {name.split()[0] for name in left} <= stopped, f"left open: {sorted(left)[:5]}"
@@ -745,7 +783,7 @@ def counters_tell_what_came_of_it(fleet: Fleet) -> None:
     for asker in fleet.reigns[-1].askers:
         counters = asker.counters
         assert counters.in_flight == 0
-        assert counters.budget_stopped or counters.open == 0, f"{counters.open} open"
+        assert counters.over or counters.open == 0, f"{counters.open} open"
         assert counters.done + counters.skipped <= counters.planned
 
 
@@ -768,26 +806,28 @@ def nothing_is_paid_twice_but_what_was_in_flight(fleet: Fleet) -> None:
 
 def no_limit_is_passed(fleet: Fleet) -> None:
     """In no window are more calls sent than its limit lets, but for the burst, a slice, and one a worker."""
-    for lane in fleet.plan.lanes:
+    plan = fleet.plan
+    for name, lane in {plan.lane_of(lane.alias): lane for lane in plan.lanes}.items():
         if lane.rpm is None:
             continue
         per_s = lane.rpm / 60 * HEADROOM
-        processes = len({call.process.name for call in fleet.provider.calls if call.alias == lane.alias})
+        calls = [call for call in fleet.provider.calls if plan.lane_of(call.alias) == name]
+        processes = len({call.process.name for call in calls})
         allowed = 2.0 + processes + per_s * (REQUEST_BURST_S + 2.5 * HORIZON_S)
         excess, last_s = 0.0, 0.0
-        for call in fleet.provider.calls:
-            if call.alias == lane.alias:
-                excess = max(0.0, excess - (call.at_s - last_s) * per_s) + 1.0
-                last_s = call.at_s
-                assert excess <= allowed, f"{lane}: {excess:.1f} more than the limit at {last_s:.3f} s"
+        for call in calls:
+            excess = max(0.0, excess - (call.at_s - last_s) * per_s) + 1.0
+            last_s = call.at_s
+            assert excess <= allowed, f"{lane}: {excess:.1f} more than the limit at {last_s:.3f} s"
 
 
 def no_more_calls_are_in_flight_than_may_be(fleet: Fleet) -> None:
     """As far as anybody knew: a process that died may have begun some since its last report."""
-    for lane in fleet.plan.lanes:
+    plan = fleet.plan
+    for name, lane in {plan.lane_of(lane.alias): lane for lane in plan.lanes}.items():
         served: list[ServedCall] = []
         for call in fleet.provider.calls if lane.concurrency is not None else ():
-            if call.alias == lane.alias and not _is_unheard_of(fleet, call):
+            if plan.lane_of(call.alias) == name and not _is_unheard_of(fleet, call):
                 served = [*(one for one in served if one.ends_s > call.at_s + ROUNDING_S), call]
                 assert len(served) <= (lane.concurrency or 0), f"{len(served)} at {call.at_s:.3f} s of {lane}"
 
@@ -816,7 +856,7 @@ def money_adds_up(fleet: Fleet) -> None:
 
 def cells_stop_as_in_one_process(fleet: Fleet) -> None:
     """A rule stops the same cells by the same answers."""
-    if fleet.plan.stop_when is None or any(one.counters.budget_stopped for one in fleet.reigns[-1].askers):
+    if fleet.plan.stop_when is None or any(one.counters.over for one in fleet.reigns[-1].askers):
         return
     for lane, asker in zip(fleet.plan.lanes, fleet.reigns[-1].askers, strict=True):
         assert asker.stopping is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from asyncbench.records import Event, History, Message, Model, Request, Trial
 from tests.engine.night import EPOCH_S, Answer, Night
 
 _NEW = History()
+Beside = Callable[["SmallFleet"], Coroutine[Any, Any, None]]
 
 
 def now_s() -> float:
@@ -40,6 +42,7 @@ class SmallFleet:
     carries: float = 1_000.0
     budget_usd: float | None = None
     coordinator: Coordinator = field(init=False)
+    scheduler: Scheduler = field(init=False)
     ledger: Ledger | None = None
 
     def open(self) -> None:
@@ -74,12 +77,14 @@ class SmallFleet:
             )
         )
 
-    async def go(self) -> "SmallFleet":
-        """Run to the end."""
-        scheduler = Scheduler(lanes=self.lanes, lag=LoopLag(interval_s=60.0))
+    async def go(self, beside: Beside | None = None) -> "SmallFleet":
+        """Run to the end, and do something beside it."""
+        self.scheduler = scheduler = Scheduler(lanes=self.lanes, lag=LoopLag(interval_s=60.0))
         async with asyncio.TaskGroup() as tasks:
             for n in range(self.workers):
                 tasks.create_task(self._work(f"w{n}-e1"))
+            if beside is not None:
+                tasks.create_task(beside(self))
             await scheduler.run()
             self.coordinator.end()
         return self

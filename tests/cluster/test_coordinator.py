@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from asyncbench.cluster import Coordinator, RivalError, StaleOrdersError, WorkerReport
 from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.split_lane import SplitLane
-from asyncbench.records import Ended, Limits, Model, Request, Result, Sent
-from tests.cluster.small_fleet import SmallFleet
-from tests.engine.night import MODEL, Desk, requests, virtually
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.records import Ended, Limits, Model, Reply, Request, Result, Sent
+from tests.cluster.small_fleet import Beside, SmallFleet, now_s
+from tests.engine.night import MODEL, RIGHT, Desk, requests, virtually
 
 WHOLE, SPLIT = 1_000.0, 1.0  # calls a second that a worker carries
 
@@ -24,13 +26,15 @@ def asked(alias: str, count: int, limits: Limits) -> tuple[list[Request], Model]
     return named, model
 
 
-def played(fleet: SmallFleet, *lanes: tuple[list[Request], Model]) -> SmallFleet:
+def played(
+    fleet: SmallFleet, *lanes: tuple[list[Request], Model], beside: Beside | None = None
+) -> SmallFleet:
     async def play() -> SmallFleet:
         fleet.open()
         for lane in lanes:
             fleet.lane(*lane)
         async with asyncio.timeout(3_600):
-            return await fleet.go()
+            return await fleet.go(beside)
 
     return virtually(play())
 
@@ -69,3 +73,147 @@ def test_no_more_is_spent_than_the_budget_and_nothing_stays_set_aside(carries):
     assert cap.limit - 1_000_000_000 <= cap.spent <= cap.limit  # all but the most that a call may cost
     assert (cap.reserved, cap.doubted) == (0, 0)
     assert all(lane.askers[0].counters.budget_stopped for lane in fleet.lanes)
+
+
+# ── what a person does while it goes on ──────────────────────────────────────────────────────
+
+
+def times_of(desk: Desk, begins_s: float, ends_s: float) -> list[float]:
+    return [at_s for at_s, _ in desk.calls if begins_s < at_s <= ends_s]
+
+
+@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
+def test_other_limits_hold_wherever_the_lane_is(carries):
+    desk = Desk()
+
+    async def lower(fleet: SmallFleet) -> None:
+        await asyncio.sleep(10.0)
+        fleet.lanes[0].steered.set_limits(Limits(rpm=60))
+
+    fleet = played(SmallFleet(ask=desk.ask, carries=carries), asked("a", 130, Limits(rpm=600)), beside=lower)
+    assert len(times_of(desk, 11, 31)) <= 21
+    assert len(desk.calls) == len(fleet.of(Result)) == 130
+
+
+@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
+def test_a_pause_holds_at_every_worker_until_it_is_over(carries):
+    desk = Desk()
+
+    async def pause(fleet: SmallFleet) -> None:
+        for at_s, paused in ((5.0, True), (65.0, False)):
+            await asyncio.sleep(at_s - now_s())
+            for lane in fleet.lanes:
+                lane.askers[0].counters.paused = paused
+                lane.heed_pause()
+
+    fleet = SmallFleet(ask=desk.ask, carries=carries)
+    played(fleet, *(asked(alias, 100, Limits(rpm=600)) for alias in ("a", "b")), beside=pause)
+    assert not times_of(desk, 5.6, 65.0)
+    assert times_of(desk, 65.0, 66.0)
+    assert len(desk.calls) == 200
+
+
+@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
+def test_a_run_that_is_stopped_begins_nothing_more_and_ends_what_is_in_flight(carries):
+    desk = Desk(latency_s=2.0)
+
+    async def stop(fleet: SmallFleet) -> None:
+        await asyncio.sleep(10.0)
+        fleet.scheduler.stop(drain_s=30.0)
+        fleet.coordinator.stop(30.0)
+
+    fleet = played(SmallFleet(ask=desk.ask, carries=carries), asked("a", 500, Limits(rpm=600)), beside=stop)
+    assert not times_of(desk, 10.6, 3_600)
+    assert len(fleet.of(Result)) == len(desk.calls) < 500
+    assert not [ended for ended in fleet.of(Ended) if ended.attempt.status != "ok"]
+
+
+@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
+def test_what_is_given_up_after_a_drain_is_written_down_as_lost(carries):
+    desk = Desk(latency_s=100.0)
+
+    async def stop(fleet: SmallFleet) -> None:
+        await asyncio.sleep(10.0)
+        fleet.scheduler.stop(drain_s=5.0)
+        fleet.coordinator.stop(5.0)
+
+    fleet = played(SmallFleet(ask=desk.ask, carries=carries), asked("a", 500, Limits(rpm=600)), beside=stop)
+    lost = [ended.attempt.status for ended in fleet.of(Ended)]
+    assert set(lost) == {"lost"}
+    assert len(lost) == len(fleet.of(Sent)) == len(desk.calls)
+
+
+# ── what workers find out ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
+def test_a_key_that_is_refused_at_a_worker_suspends_its_model_everywhere(carries):
+    desk = Desk()
+
+    async def ask(request: Request) -> Reply:
+        if now_s() > 5.0:
+            raise ProviderError(ErrorKind.AUTH, "no such key", http_status=401)
+        return await desk.ask(request)
+
+    told: list[str] = []
+
+    async def listen(fleet: SmallFleet) -> None:
+        fleet.lanes[0].askers[0].tell_suspended = told.append
+
+    fleet = played(SmallFleet(ask=ask, carries=carries), asked("a", 500, Limits(rpm=600)), beside=listen)
+    assert told == ["auth: no such key"]
+    assert fleet.lanes[0].askers[0].counters.suspended == "auth: no such key"
+    assert len(fleet.of(Sent)) < 60
+
+
+def test_what_one_worker_is_refused_holds_all_workers_of_a_split_lane_back():
+    asked_at: list[float] = []
+
+    async def ask(_request: Request) -> Reply:
+        asked_at.append(now_s())
+        if 5.0 < now_s() < 25.0:
+            raise ProviderError(ErrorKind.RATE_LIMITED, "later", http_status=429, retry_after_s=20.0)
+        await asyncio.sleep(0.1)
+        return RIGHT
+
+    played(SmallFleet(ask=ask, carries=SPLIT, workers=4), asked("a", 300, Limits(rpm=600)))
+    # five in a row pause the lane, a few are on their way then, and test calls follow
+    assert len([at_s for at_s in asked_at if 5.0 < at_s < 24.0]) <= 12
+
+
+# ── who rules ────────────────────────────────────────────────────────────────────────────────
+
+
+def a_coordinator(epoch: int) -> Coordinator:
+    return Coordinator(epoch=epoch, workers=1, now_s=float, say=print)
+
+
+def test_a_coordinator_ends_when_a_later_one_rules():
+    with pytest.raises(RivalError):
+        a_coordinator(1).answer(WorkerReport(worker="w", epoch=2, number=0))
+
+
+def test_a_worker_that_was_given_up_is_told_to_end():
+    coordinator = a_coordinator(1)
+    orders = coordinator.join("w")
+    coordinator.lose("w")
+    assert coordinator.answer(WorkerReport(worker="w", epoch=1, number=orders.number)).ends
+
+
+def test_a_report_that_comes_again_gets_the_same_orders():
+    coordinator = a_coordinator(1)
+    report = WorkerReport(worker="w", epoch=1, number=coordinator.join("w").number)
+    assert coordinator.answer(report) is coordinator.answer(report)
+
+
+def test_a_worker_obeys_the_later_of_two_coordinators_alone():
+    async def rule() -> None:
+        worker = SmallFleet(ask=Desk().ask).worker("w")
+        living = asyncio.create_task(worker.run())
+        await worker.exchange(a_coordinator(2).join("w"))
+        with pytest.raises(StaleOrdersError):
+            await worker.exchange(a_coordinator(1).join("w"))
+        worker.end(0.0)
+        await living
+
+    virtually(rule())
