@@ -39,7 +39,8 @@ def run_on(cluster, meant, beside=None, **options):
 
 
 def workers_in_bucket():
-    return BucketObjects(BucketAddress.of(URL)).folders("workers")
+    names = BucketObjects(BucketAddress.of(URL)).names("workers")  # SeaweedFS lists empty folders, too
+    return sorted({name.split("/")[1] for name in names})
 
 
 def models(server):
