@@ -65,6 +65,7 @@ class ClusterRun:
         self._links: dict[str, Link] = {}  # by the names of those that are there
         self._unread: list[str] = []  # names of dead workers whose journals were not read
         self._in_vain = 0
+        self._starting = set[asyncio.Task[None]]()  # the rule of workers that take the place of others
         self._deaths = Counter[str]()  # of a worker and those before it, by its name
 
     @asynccontextmanager
@@ -81,6 +82,8 @@ class ClusterRun:
                 tasks.create_task(self._rule(link), name=f"worker {link.name}")
             yield
             self.coordinator.end()
+            for task in self._starting:
+                task.cancel()  # a cluster may look for a free core for minutes
         if self._run.copy is not None:
             await asyncio.to_thread(self._run.copy.fetch_workers)
         await asyncio.to_thread(self._read_unread)
@@ -130,6 +133,9 @@ class ClusterRun:
 
     async def _close(self, link: Link) -> None:
         """Have a worker seal what it kept, and upload it; what fails is in its folder all the same."""
+        del self._links[link.name]
+        if not (self._links or self._starting or self.coordinator.ended):
+            self._give_up("All workers have left")
         uploads = self._run.sweep.copied_to is not None
         try:
             async with asyncio.timeout(None if uploads else CLOSES_WITHIN_S):
@@ -173,12 +179,21 @@ class ClusterRun:
             return None
         self._run.screen.say(f"{said}. Another one takes its place")
         try:
-            name = next(self._names)
-            self._deaths[name] = self._deaths.pop(link.name, 0) + 1
-            return await self._started(name)
+            return await self._successor(link)
         except AsyncbenchError as again:
-            self._give_up(f"{said}. No other can be started: {again}") if not self._links else None
+            without = f"no worker takes the place of {link.name}: {again}"
+            self._run.screen.say(without) if self._links else self._give_up(without)
             return None
+
+    async def _successor(self, dead: Link) -> Link:
+        name, task = next(self._names), asyncio.current_task()
+        assert task is not None  # noqa: S101
+        self._deaths[name] = self._deaths.pop(dead.name, 0) + 1
+        self._starting.add(task)
+        try:
+            return await self._started(name)
+        finally:
+            self._starting.discard(task)
 
     def _give_up(self, why: str) -> None:
         self._run.workers_failed = True

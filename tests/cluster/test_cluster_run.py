@@ -145,6 +145,29 @@ def test_a_worker_that_is_killed_costs_no_more_than_what_it_was_doing(asked, alo
     assert cap.doubted == pytest.approx(doubted * 1e12, abs=1)
 
 
+class FullCluster(ProcessCluster):
+    """A cluster that looks in vain for room for a third worker."""
+
+    async def start(self, name, program):
+        if len(self.links) == self.count:
+            await asyncio.Event().wait()
+        return await super().start(name, program)
+
+
+def test_a_run_waits_for_no_worker_that_nobody_needs_any_more(asked, alone, tmp_path):
+    problems, server = asked
+    before = server.stats()["delivered"]
+
+    async def kill_the_first(cluster):
+        await asyncio.to_thread(until, lambda: server.stats()["delivered"] >= before + 60)
+        os.kill(cluster.links[0].pid, signal.SIGKILL)
+
+    meant = sweep(tmp_path / "out", problems, *models_of(server, concurrency=8))
+    run = run_on(FullCluster(2, children=False), meant, beside=kill_the_first)
+    assert run.exit is Exit.COMPLETE
+    assert rows_of(tmp_path / "out") == rows_of(alone)
+
+
 def test_keys_are_those_of_the_workers(asked, tmp_path):
     problems, server = asked
     meant = sweep(tmp_path / "out", problems, *models_of(server, key_env="THEIR_KEY"))
