@@ -1,10 +1,12 @@
 """A night of twenty models on three machines of a Ray cluster, of which some die."""
 
 import asyncio
+import json
 import os
 import signal
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -12,7 +14,8 @@ import pytest
 import asyncbench as ab
 from asyncbench.run import RunOptions, run_as_told
 from asyncbench.run.summary import Exit
-from tests.cluster.machines import machines
+from tests.cluster.machines import LOOPBACK, machines
+from tests.commands import asyncbench
 from tests.processes import until
 from tests.sweep_files import Said, entry, problem_set, simulator, sweep
 
@@ -29,8 +32,19 @@ def asked(tmp_path_factory):
         yield problems, server
 
 
+@pytest.fixture(scope="module")
+def three():
+    """Three machines with a core each: their cluster, and the processes of their raylets."""
+    with machines(os.environ) as cluster:
+        yield cluster, [cluster.add() for _ in range(3)]
+
+
 def night(out, problems, server):
-    models = [
+    return sweep(out, problems, *models_of(server))
+
+
+def models_of(server):
+    return [
         entry(
             server,
             "simulated-http/noisy" if number % 2 else "simulated-http/oracle",
@@ -41,7 +55,6 @@ def night(out, problems, server):
         )
         for number in range(MODELS)
     ]
-    return sweep(out, problems, *models)
 
 
 def rows_of(folder):
@@ -70,37 +83,55 @@ def run_on_ray(meant, address, screen, deaths: Callable[[], None] = lambda: None
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_night_in_which_a_worker_and_a_machine_die(asked, tmp_path):
+def test_the_command_tells_that_a_worker_died_and_ray_tells_nothing(asked, three, tmp_path):
     problems, server = asked
+    cluster, raylets = three
+    file, before = tmp_path / "night.yaml", len(server.arrivals())
+    keys = {"name": "night", "problems": [str(problems)], "out": str(tmp_path / "out")}
+    file.write_text(json.dumps(keys | {"models": models_of(server)[:3]}))
+    with ThreadPoolExecutor() as threads:
+        run = threads.submit(asyncbench, "run", file, "--ray", cluster.address, env=LOOPBACK)
+        until(lambda: len(server.arrivals()) - before >= 40 or run.done(), within_s=120)
+        os.kill(worker_of(raylets[2]), signal.SIGKILL)
+    done = run.result()
+    assert done.returncode == 0, done
+    assert "died (The actor is dead because its worker process has died)" in done.stderr
+    assert "raylet" not in done.stdout + done.stderr
+    assert len(rows_of(tmp_path / "out")) == 3 * 144
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_night_in_which_a_worker_and_a_machine_die(asked, three, tmp_path):
+    problems, server = asked
+    cluster, raylets = three
     alone, out, screen = tmp_path / "alone", tmp_path / "out", Said()
     asyncio.run(ab.run_sweep(night(alone, problems, server)))
     trials = ab.read_trials(alone, ["trial_id", "cost_usd"]).to_pylist()
     costs = {trial["trial_id"]: trial["cost_usd"] for trial in trials}
     dearest, cap = max(costs.values()), sum(costs.values()) * 0.7
     before = len(server.arrivals())
-    with machines(os.environ) as cluster:
-        raylets = [cluster.add() for _ in range(3)]
 
-        def deaths():
-            until(lambda: len(server.arrivals()) - before >= 400, within_s=120)
-            os.kill(worker_of(raylets[0]), signal.SIGKILL)
-            until(lambda: len(server.arrivals()) - before >= 900, within_s=120)
-            os.kill(raylets[1], signal.SIGKILL)
+    def deaths():
+        until(lambda: len(server.arrivals()) - before >= 400, within_s=120)
+        os.kill(worker_of(raylets[0]), signal.SIGKILL)
+        until(lambda: len(server.arrivals()) - before >= 900, within_s=120)
+        os.kill(raylets[1], signal.SIGKILL)
 
-        first = run_on_ray(night(out, problems, server), cluster.address, screen, deaths, budget_usd=cap)
-        assert first.exit is Exit.BUDGET
-        calls = ab.read_attempts(out).to_pylist()
-        lost = [call for call in calls if call["status"] == "lost"]
-        known = {call["request_id"]: costs[call["trial_id"]] for call in calls if call["request_id"]}
-        truth = [known.get(arrival.request_id, dearest) for arrival in server.arrivals()[before:]]
-        assert 0.5 * cap < sum(truth) <= cap
-        assert sum("died" in line for line in screen.lines) == 2
-        assert len(lost) <= 2 * AT_ONCE * MODELS // 2
-        (held,) = first.budget.ledger.caps
-        assert held.doubted == pytest.approx(sum(call["reserved_usd"] for call in lost) * 1e12, abs=len(lost))
+    first = run_on_ray(night(out, problems, server), cluster.address, screen, deaths, budget_usd=cap)
+    assert first.exit is Exit.BUDGET
+    calls = ab.read_attempts(out).to_pylist()
+    lost = [call for call in calls if call["status"] == "lost"]
+    known = {call["request_id"]: costs[call["trial_id"]] for call in calls if call["request_id"]}
+    truth = [known.get(arrival.request_id, dearest) for arrival in server.arrivals()[before:]]
+    assert sum(truth) <= cap
+    assert sum("died" in line for line in screen.lines) == 2
+    assert len(lost) <= 2 * AT_ONCE * MODELS // 2
+    (held,) = first.budget.ledger.caps
+    assert 0.95 * held.limit < held.spent <= held.limit
+    assert held.doubted == pytest.approx(sum(call["reserved_usd"] for call in lost) * 1e12, abs=len(lost))
 
-        assert run_on_ray(night(out, problems, server), cluster.address, screen).exit is Exit.COMPLETE
+    assert run_on_ray(night(out, problems, server), cluster.address, screen).exit is Exit.COMPLETE
     assert rows_of(out) == rows_of(alone)
     ended = Counter(call["trial_id"] for call in ab.read_attempts(out).to_pylist() if call["status"] == "ok")
     assert set(ended.values()) == {1}
