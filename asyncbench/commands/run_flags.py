@@ -1,5 +1,6 @@
 """The options of `run` alone."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,6 +46,9 @@ AcceptLoss = Annotated[
 ]
 
 
+_ADDRESS = re.compile(r"auto|local|[^-].*:\d+|[^-].*://.*")  # of a Ray cluster
+
+
 class RunCommand(SweepCommand):
     """`run`, whose `--ray` may stand without an address."""
 
@@ -61,7 +65,7 @@ def with_ray_address(args: list[str]) -> list[str]:
     """
     found: list[str] = []
     for word in args:
-        if found[-1:] == ["--ray="] and (":" in word or word in ("auto", "local")):
+        if found[-1:] == ["--ray="] and _ADDRESS.fullmatch(word):
             found[-1] += word
         else:
             found.append("--ray=" if word == "--ray" else word)

@@ -248,9 +248,9 @@ def _check_there(words: list[str]) -> None:
 
 def _check_extra(package: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    found = re.fullmatch(r"(?:\.|asyncbench)(?:\[(\w+)\])?", package)
+    found = re.fullmatch(r"(?:\.|asyncbench)(?:\[([\w,]+)\])?", package)
     assert found, f"{package} is not this project"
-    assert found[1] is None or found[1] in project["optional-dependencies"]
+    assert set((found[1] or "").split(",")) - {""} <= project["optional-dependencies"].keys()
 
 
 def check_commands(block: Block) -> None:
