@@ -90,16 +90,17 @@ def parts_of(objects: BucketObjects) -> Parts:
     return found
 
 
-def bring_folder(address: str, folder: Path) -> bool:
-    """Make a local folder of what an address holds now; return whether it holds anything.
+def bring_folder(address: str, folder: Path) -> BucketManifest | None:
+    """Make a local folder of what an address holds now, and return its manifest; None: it holds nothing.
 
     Raises:
         ConfigError, StoreError: as `at_hand`; or the folder is there.
     """
     objects, fetched = BucketObjects(BucketAddress.of(address)), folder.with_name(f".{folder.name}.fetched")
     for tries_left in reversed(range(TRIES)):
-        if (newest := newest_manifest(objects)) is None:
-            return False
+        newest = newest_manifest(objects)
+        if newest is None or not newest.files:
+            return None
         try:
             build(objects, {"": newest}, folder, fetched)
             break
@@ -107,7 +108,7 @@ def bring_folder(address: str, folder: Path) -> bool:
             if not tries_left:
                 raise
     shutil.rmtree(fetched, ignore_errors=True)
-    return True
+    return newest
 
 
 def remove_folder(address: str) -> None:

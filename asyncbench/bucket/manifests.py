@@ -87,7 +87,7 @@ class BucketManifest:
 
 def utc_text(at: str) -> str:
     """Return a time as people read it."""
-    return at.replace("T", " ").replace("+00:00", " UTC")
+    return at.replace("T", " ", 1).replace("+00:00", " UTC")
 
 
 def manifest_name(number: int) -> str:

@@ -19,14 +19,21 @@ from asyncbench.bucket import (
     OvertakenError,
     bring_folder,
     claim,
-    newest_manifest,
     remove_folder,
 )
 from asyncbench.errors import AsyncbenchError
 from asyncbench.files import OWNERS, make_folder, storing
 from asyncbench.store.folder import Store, held_still
 from asyncbench.store.holdings import JOURNAL, note_lost_journal, settled_manifest
-from asyncbench.store.manifest import HOLDS, MANIFEST, is_results_folder, stamped
+from asyncbench.store.manifest import (
+    HOLDS,
+    MANIFEST,
+    is_partial,
+    is_results_folder,
+    joined_workers,
+    set_partial,
+    stamped,
+)
 from asyncbench.store.schema import SCHEMAS
 
 LOOK_EVERY_S: Final = 1.0  # whether anything was sealed
@@ -74,11 +81,24 @@ class FolderCopy:
             ConfigError, StoreError: the bucket cannot be read, or the disk takes no more.
         """
         top = BucketAddress.of(self.address)
+        joined = joined_workers(self.folder) if is_results_folder(self.folder) else frozenset()
         for name in BucketObjects(top).folders(WORKERS):
-            address, place = top / WORKERS / name, self.folder / WORKERS / name
-            newest, here = newest_manifest(BucketObjects(address)), place.exists()
-            if newest is not None and (here or bring_folder(str(address), place)):
-                self.workers[name] = self.workers.get(name, False) or here or newest.ended
+            place = self.folder / WORKERS / name
+            if name in joined:
+                self.workers.setdefault(name, False)  # it is to be removed
+            elif place.exists() and not is_partial(place):
+                self.workers[name] = True
+            elif (brought := self._brought(str(top / WORKERS / name), place)) is not None:
+                self.workers[name] = brought
+
+    def _brought(self, address: str, place: Path) -> bool | None:
+        """Bring the folder of a worker as it is now; return whether it is whole. None: there is none."""
+        set_partial(place, partial=True)
+        shutil.rmtree(place, ignore_errors=True)  # an older state
+        newest = bring_folder(address, place)
+        if newest is None or newest.ended:
+            set_partial(place, partial=False)
+        return None if newest is None else newest.ended
 
     def remove_workers(self) -> None:
         """Remove folders of workers from the bucket that are part of the run's by now; raises likewise."""

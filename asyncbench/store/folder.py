@@ -33,7 +33,9 @@ from asyncbench.store.manifest import (
     changed_manifest,
     check_owner,
     claim_folder,
+    is_partial,
     read_manifest,
+    set_partial,
     worker_folders,
     write_sweep_file,
 )
@@ -302,11 +304,17 @@ def refuse_living_workers(folder: Path) -> None:
 def _join_workers(store: Store, *, accept: bool = False) -> None:
     """Recover the folders of workers whose processes have ended, and make them part of a store's own.
 
+    One of which another machine has more stays as it is, unless that is taken for lost: it is read in place.
+
     Raises:
         StoreError: what a folder holds is not what was written to it, or the disk does not take it.
     """
     folder = store.folder
-    while ended := [path for path in worker_folders(folder) if writer_of(path) is None]:
+    while ended := [
+        path
+        for path in worker_folders(folder)
+        if (accept or not is_partial(path)) and writer_of(path) is None
+    ]:
         for path in ended:
             sweep = read_manifest(path)["sweep"]
             with Store(path, sweep=sweep, imported=False, again=None, accept=accept) as worker:
@@ -315,6 +323,8 @@ def _join_workers(store: Store, *, accept: bool = False) -> None:
         store._journal.rotate()
         store._seal_complete()
         join(folder, [path.name for path in ended], store._journal, store._seal_complete)
+        for path in ended:
+            set_partial(path, partial=False)
 
 
 def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:

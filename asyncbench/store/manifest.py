@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import local, write_durably
+from asyncbench.files import OWNERS, local, make_folder, storing, write_durably
 from asyncbench.shown import SIMULATED
 from asyncbench.store.lock import LOCK
 from asyncbench.store.parts import TEMPORARY
@@ -73,8 +73,29 @@ def worker_folders(folder: Path) -> list[Path]:
             f"{folder} cannot be opened: {error.strerror}. Get permission to read it."
         ) from None
     joined = joined_workers(folder) if names else ()
-    paths = (workers_folder(folder) / name for name in names if name not in joined)
+    shown = (name for name in names if name not in joined and not name.startswith("."))  # or a draft
+    paths = (workers_folder(folder) / name for name in shown)
     return [path for path in paths if is_results_folder(path)]
+
+
+def is_partial(worker: Path) -> bool:
+    """Return whether another machine has more of a worker's folder than this one."""
+    return _partial(worker).exists()
+
+
+def set_partial(worker: Path, *, partial: bool) -> None:
+    """Write down, beside a worker's folder, that it is not to be joined yet; or that it may be."""
+    mark = _partial(worker)
+    with storing(mark):
+        if partial:
+            make_folder(mark.parent, mode=OWNERS)
+            mark.touch()
+        else:
+            mark.unlink(missing_ok=True)
+
+
+def _partial(worker: Path) -> Path:
+    return worker.with_name(f".{worker.name}.partial")
 
 
 def joined_workers(folder: Path) -> frozenset[str]:

@@ -17,6 +17,7 @@ from asyncbench.bucket import (
     newest_manifest,
     remove_folder,
 )
+from asyncbench.bucket.manifests import utc_text
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
 from asyncbench.store import FolderCopy, Store, read_manifest
@@ -368,3 +369,63 @@ def test_a_manifest_says_nothing_of_keys(tmp_path: Path):
     assert manifest is not None
     assert manifest.ended
     assert os.environ["AWS_SECRET_ACCESS_KEY"].encode() not in manifest.as_bytes()
+
+
+def half_of_worker(folder: Path) -> None:
+    """Have a worker upload trial 2, and keep trial 3 in its journal; then its machine goes away."""
+    worker = FolderCopy.claim(f"{URL}/workers/w001-e1", folder)
+    write(folder, 2, copy=worker)
+    with Store.open(folder, sweep="night") as store:
+        for event in answered(3):
+            store.keep(event)
+    worker._claim.close()
+
+
+def run_with_workers(out: Path) -> bool | None:
+    """Run with nothing to ask; return whether the folder of the worker was whole, None: there was none."""
+    copy = FolderCopy.claim(URL, out)
+    copy.fetch_workers()
+    whole = copy.workers.get("w001-e1")
+    with Store.open(out, sweep="night"):
+        pass
+    finish(copy)
+    copy.remove_workers()
+    return whole
+
+
+def test_the_rest_of_a_workers_folder_counts_once_its_machine_is_back(tmp_path: Path):
+    out, there = tmp_path / "night", tmp_path / "there" / "w001-e1"
+    copied(out, 1)
+    half_of_worker(there)
+    assert run_with_workers(out) is run_with_workers(out) is False
+    assert ids(URL) == ids(out) == [trial_id(1), trial_id(2)]
+
+    finish(FolderCopy.claim(f"{URL}/workers/w001-e1", there))
+    assert run_with_workers(out) is True
+    assert ids(URL) == ids(out) == [trial_id(1), trial_id(2), trial_id(3)]
+    assert BucketObjects(BucketAddress.of(URL)).folders("workers") == []
+
+
+def test_half_of_a_workers_folder_is_not_whole_after_a_crash(tmp_path: Path):
+    copied(tmp_path / "night", 1)
+    half_of_worker(tmp_path / "there" / "w001-e1")
+    for _ in range(2):
+        copy = FolderCopy.claim(URL, tmp_path / "night")
+        copy.fetch_workers()
+        assert copy.workers == {"w001-e1": False}
+        copy._claim.close()
+
+
+def test_a_draft_of_a_workers_folder_is_no_folder(tmp_path: Path):
+    out = tmp_path / "night"
+    write(out, 1)
+    write(out / "workers" / "w001-e1", 2)
+    draft = out / "workers" / ".w001-e1.1a2b3c4d"
+    draft.mkdir()
+    shutil.copy(out / "workers" / "w001-e1" / "manifest.json", draft)
+
+    assert ids(out) == [trial_id(1), trial_id(2)]
+
+
+def test_a_time_is_shown_as_people_read_it():
+    assert utc_text("2026-11-23T12:25:13+00:00") == "2026-11-23 12:25:13 UTC"
