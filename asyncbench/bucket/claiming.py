@@ -72,7 +72,7 @@ class Claim:
         self.writer = BucketWriter(
             id=secrets.token_hex(8), host=socket.gethostname(), folder=str(folder), began_at=began_at
         )
-        self._number = 0
+        self._number, self._free = 0, False  # and whether others could begin before
         self._files: Mapping[str, FileObject] = {}
         self._seen: dict[str, tuple[tuple[int, ...], FileObject]] = {}  # by path: the file as it was then
         self._placed: dict[tuple[str, str], FileObject] = {}  # by path and digest: what may be there already
@@ -104,6 +104,12 @@ class Claim:
         """Say that the folder is free again, with the files that it had; raises as `push`."""
         self._write(self._files, ended=True)
 
+    def give_back(self) -> None:
+        """Let go where nothing was done: others may go on, unless answers are on this machine alone."""
+        with self.held:
+            if self._free:
+                self.end_unchanged()
+
     def close(self) -> None:
         """Let the local folder go; the claim in the bucket stays until a push that has ended."""
         self.held.close()
@@ -115,6 +121,7 @@ class Claim:
             StoreError: somebody else was faster.
         """
         self._number, self._files = (base.number, base.files) if base else (0, {})
+        self._free = base.ended if base else not any(self.folder.iterdir())
         self._write(self._files, ended=False)
 
     def _write(self, files: Mapping[str, FileObject], *, ended: bool) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 from asyncbench.bucket import OvertakenError
 from asyncbench.config import Sweep
@@ -27,14 +28,18 @@ async def claimed_copy(sweep: Sweep, options: RunOptions, say: Say) -> AsyncIter
     if sweep.copied_to is None:
         yield None
         return
-    copy = await asyncio.to_thread(
-        FolderCopy.claim, sweep.copied_to, sweep.out, accept_loss=options.accept_loss
-    )
+    claim = partial(FolderCopy.claim, sweep.copied_to, sweep.out, accept_loss=options.accept_loss)
+    claiming = asyncio.ensure_future(asyncio.to_thread(claim))
     try:
+        copy = await asyncio.shield(claiming)
         await asyncio.to_thread(copy.fetch_workers)
         yield copy
-    except BaseException:
-        await give_up_copy(copy, say)
+    except BaseException:  # nothing was written; what is refused here may be damaged
+        try:
+            await (await claiming).give_back()
+        except AsyncbenchError as error:
+            if not claiming.exception():
+                say(str(error))
         raise
 
 
@@ -62,9 +67,12 @@ async def finished_copy(run: RunState, summary: Summary) -> Summary:
         return summary
     try:
         await run.copy.finish(run.screen.say)
-        await asyncio.to_thread(run.copy.remove_workers)
     except AsyncbenchError as error:
         lacks = f"{run.copy.address} lacks results: {error} They are all in {run.store.folder}."
         notes = (*summary.stops, lacks, f"To upload them: {summary.command}")
         return replace(summary, causes=summary.causes | {Exit.STORAGE}, stops=notes)
+    try:
+        await asyncio.to_thread(run.copy.remove_workers)
+    except AsyncbenchError as error:
+        run.screen.say(f"What workers wrote stays in {run.copy.address}, too; nobody reads it twice. {error}")
     return replace(summary, stops=(*summary.stops, f"copied to {run.copy.address}"))

@@ -21,8 +21,9 @@ from asyncbench.bucket import (
     claim,
     remove_folder,
 )
-from asyncbench.errors import AsyncbenchError
+from asyncbench.errors import AsyncbenchError, StoreError
 from asyncbench.files import OWNERS, make_folder, storing
+from asyncbench.store.checksums import check
 from asyncbench.store.folder import Store, held_still
 from asyncbench.store.holdings import JOURNAL, note_lost_journal, settled_manifest
 from asyncbench.store.manifest import (
@@ -40,7 +41,7 @@ LOOK_EVERY_S: Final = 1.0  # whether anything was sealed
 FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, 120.0  # after an upload that failed
 LAST_TRIES: Final = 4  # of the upload at the end
 STAYING: Final = frozenset({MANIFEST, JOURNAL, WORKERS, "servers", *SCHEMAS})  # or are told otherwise
-SMALL_BYTES: Final = 2**20  # other files up to this are read at once: some are written to meanwhile
+SMALL_BYTES: Final = 2**20  # other files up to this are read at once
 
 Say = Callable[[str], None]
 
@@ -63,6 +64,7 @@ class FolderCopy:
         self._claim = claimed
         self._links = self.folder.with_name(f".{self.folder.name}.outgoing")
         self._told = False  # that uploads fail
+        self._checked = set[str]()  # parts, which never change, and no two have one name
 
     @classmethod
     def claim(cls, address: str, folder: Path, *, accept_loss: bool = False) -> "FolderCopy":
@@ -136,6 +138,7 @@ class FolderCopy:
         """Upload what is in parts by now; raises as `Claim.push`."""
         with held_still(store):
             files = self._outgoing(journal=False)
+        self._check(files)
         self._claim.push(files)
 
     async def finish(self, say: Say, *, tries: int = LAST_TRIES) -> None:
@@ -161,9 +164,15 @@ class FolderCopy:
             shutil.rmtree(self._links, ignore_errors=True)
             self._claim.close()
 
+    async def give_back(self) -> None:
+        """Let go of a folder that nothing was done with; raises as `finish`."""
+        await asyncio.to_thread(self._claim.give_back)
+
     def _push_all(self) -> None:
         if is_results_folder(self.folder):
-            self._claim.push(self._outgoing(journal=True), ended=True)
+            files = self._outgoing(journal=True)
+            self._check(files)
+            self._claim.push(files, ended=True)
         else:  # whoever claimed it never came to open it
             self._claim.end_unchanged()
 
@@ -184,8 +193,23 @@ class FolderCopy:
             say(f"{error} The results are safe in {self.folder}; the upload is tried again.")
         self._told = True
 
+    def _check(self, files: Files) -> None:
+        """Refuse a part that is damaged: it would take the place of a good one in the bucket.
+
+        Raises:
+            StoreError: it is.
+        """
+        for name, path in files.items():
+            if name in self._checked or name.partition("/")[0] not in SCHEMAS or isinstance(path, bytes):
+                continue
+            try:
+                check(path)
+            except StoreError as error:
+                raise StoreError(str(error).replace(str(path), str(self.folder / name))) from None
+            self._checked.add(name)
+
     def _outgoing(self, *, journal: bool) -> Files:
-        """Return the files of the folder that count; links keep them as they are while they go up."""
+        """Return the files of the folder that count, as they stay while they go up: some grow meanwhile."""
         shutil.rmtree(self._links, ignore_errors=True)
         manifest = settled_manifest(self.folder)
         segments = manifest[HOLDS].get(JOURNAL, []) if journal else []
@@ -196,8 +220,10 @@ class FolderCopy:
                 files[name] = _linked(self.folder / name, self._links / name)
             for name in _others(self.folder):
                 path = self.folder / name
-                if path.suffix == ".parquet" or path.stat().st_size > SMALL_BYTES:
+                if path.suffix == ".parquet":
                     files[name] = _linked(path, self._links / name)
+                elif path.stat().st_size > SMALL_BYTES:
+                    files[name] = _copied(path, self._links / name)
                 else:
                     files[name] = path.read_bytes()
         return files
@@ -219,6 +245,12 @@ def _linked(path: Path, link: Path) -> Path:
     except OSError:  # a file system without links
         shutil.copyfile(path, link)
     return link
+
+
+def _copied(path: Path, copy: Path) -> Path:
+    make_folder(copy.parent, mode=OWNERS)
+    shutil.copy2(path, copy)
+    return copy
 
 
 def _note_loss(folder: Path, lost: BucketWriter | None) -> None:

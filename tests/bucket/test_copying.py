@@ -4,6 +4,8 @@ import asyncio
 import os
 import re
 import shutil
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,11 @@ from asyncbench.bucket import (
     remove_folder,
 )
 from asyncbench.bucket.manifests import utc_text
+from asyncbench.config import Sweep
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
+from asyncbench.run import RunOptions
+from asyncbench.run.copying import claimed_copy
 from asyncbench.store import FolderCopy, Store, read_manifest
 from tests.bucket.s3_server import Answer, Request, S3Server, nothing, refusal
 from tests.store.made import answered, refused, sent, trial, trial_id
@@ -429,3 +434,84 @@ def test_a_draft_of_a_workers_folder_is_no_folder(tmp_path: Path):
 
 def test_a_time_is_shown_as_people_read_it():
     assert utc_text("2026-11-23T12:25:13+00:00") == "2026-11-23 12:25:13 UTC"
+
+
+# ── damage, and starts that are refused ──────────────────────────────────────────────────
+
+
+def test_a_damaged_part_does_not_replace_the_good_one(tmp_path: Path):
+    folder = tmp_path / "night"
+    copied(folder, 1, 2)
+    part = sorted((folder / "trials").rglob("*.parquet"))[0]
+    data = bytearray(part.read_bytes())
+    data[len(data) // 3] ^= 0xFF
+    part.write_bytes(data)
+
+    copy = FolderCopy.claim(URL, folder)
+    with pytest.raises(StoreError, match=f"{part} is damaged"):
+        finish(copy, tries=1)
+    assert ids(URL) == [trial_id(1), trial_id(2)]
+
+
+async def start(folder: Path, body: Callable[[], None]) -> None:
+    """Start a run in a folder; `body` is what comes between its claim and its first call."""
+    meant = Sweep.__new__(Sweep)
+    object.__setattr__(meant, "copied_to", URL)
+    object.__setattr__(meant, "out", folder)
+    async with claimed_copy(meant, RunOptions(), lambda _: None):
+        body()
+
+
+def test_a_start_that_is_refused_leaves_the_bucket_as_it_was(tmp_path: Path):
+    folder = tmp_path / "night"
+    copied(folder, 1, 2)
+    part = sorted((folder / "trials").rglob("*.parquet"))[0]
+    part.write_bytes(part.read_bytes()[:-20])
+
+    with pytest.raises(StoreError, match="Restore the file"):
+        asyncio.run(start(folder, lambda: Store.open(folder, sweep="night").close()))
+    copied(tmp_path / "there" / "night", 3)
+    assert ids(URL) == [trial_id(1), trial_id(2), trial_id(3)]
+
+
+def test_a_claim_that_is_interrupted_leaves_the_bucket_free(tmp_path: Path, s3: S3Server):
+    cancelled = threading.Event()
+
+    async def main() -> None:
+        loop, asked = asyncio.get_running_loop(), asyncio.Event()
+
+        def wait(_: int, request: Request) -> None:
+            if request.method == "PUT":
+                s3.before = nothing
+                loop.call_soon_threadsafe(asked.set)
+                cancelled.wait(10)
+
+        s3.before = wait
+        task = asyncio.ensure_future(start(tmp_path / "here" / "night", list))
+        await asked.wait()
+        task.cancel()
+        loop.call_soon(cancelled.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    copied(tmp_path / "there" / "night", 1)
+    assert ids(URL) == [trial_id(1)]
+
+
+def test_a_file_that_grows_while_it_goes_up_is_uploaded_as_it_was(s3: S3Server, tmp_path: Path):
+    folder, notes = tmp_path / "night", tmp_path / "night" / "leases.jsonl"
+    copy = FolderCopy.claim(URL, folder)
+
+    def grow(_: int, request: Request) -> None:
+        if request.method == "PUT":
+            with notes.open("ab") as file:
+                file.write(b"more\n")
+
+    with Store.open(folder, sweep="night") as store:
+        notes.write_bytes(b"x" * 2**21)
+        s3.before = grow
+        copy.push(store)
+        s3.before = nothing
+        assert (at_hand(URL) / "leases.jsonl").stat().st_size == 2**21
+    finish(copy)
