@@ -5,7 +5,7 @@ knows no file, provider or transport: a run carries the messages. Each module im
 its own:
 
     messages · links
-    on_ray · leases · permitted_calls
+    ray_actors · leases · permitted_calls
     dealt_lane · split_lane
     worker_lane · coordinator
     cluster_worker
@@ -26,6 +26,7 @@ from asyncbench.cluster.links import (
     Program as Program,
     Start as Start,
     WorkerDiedError as WorkerDiedError,
+    WorkerSilentError as WorkerSilentError,
     awake_s as awake_s,
 )
 from asyncbench.cluster.messages import (

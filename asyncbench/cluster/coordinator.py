@@ -239,6 +239,11 @@ class Coordinator:
         """Have all workers end: there is nothing more to do."""
         self.ended = True
 
+    @property
+    def stopping(self) -> bool:
+        """Whether nothing more is to be begun."""
+        return self.ended or self._drains_until_s < inf
+
     def standing(self) -> tuple[WorkerStanding, ...]:
         """Return how each worker stands."""
         at_s = self._now_s()

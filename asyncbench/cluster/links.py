@@ -17,6 +17,10 @@ class WorkerDiedError(AsyncbenchError):
     """The process of a worker is gone, or its machine."""
 
 
+class WorkerSilentError(AsyncbenchError):
+    """Nobody reaches a worker: its process may live, and go on for a while with what it was told."""
+
+
 class Program(Protocol):
     """What a worker does, in a process of its own."""
 
@@ -44,6 +48,7 @@ class Link(Protocol):
 
         Raises:
             WorkerDiedError: the worker is gone. Nobody knows what it did with the orders.
+            WorkerSilentError: it may be, or only out of reach.
         """
         ...
 
@@ -69,7 +74,7 @@ class Cluster(Protocol):
 
         Raises:
             ConfigError: it cannot do its work there: a key, a package or the folder is missing.
-            WorkerDiedError: it was gone before it was there.
+            WorkerDiedError: it was gone before it was there, or there is no room for it.
         """
         ...
 

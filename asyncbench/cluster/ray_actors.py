@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from importlib.metadata import version
 from typing import Any, Final
 
-from asyncbench.cluster.links import Program, Start, WorkerDiedError
+from asyncbench.cluster.links import Program, Start, WorkerDiedError, WorkerSilentError
 from asyncbench.cluster.messages import Orders, WorkerReport
 from asyncbench.errors import AsyncbenchError, ConfigError
 
@@ -91,7 +91,7 @@ class RayLink:
                 there, self.host, self.pid = await self._actor.hello.remote()
         except TimeoutError:
             self.kill()
-            raise ConfigError(
+            raise WorkerDiedError(
                 f"worker {self.name}: Ray found no free core for it within {PLACED_WITHIN_S:.0f} s. "
                 "Look at `ray status`: wait for other jobs, or add machines"
             ) from None
@@ -129,7 +129,8 @@ class RayLink:
             raise error.cause from None
         except self._ray.exceptions.RayError as error:
             self.kill()  # it may be alive, and out of reach: nobody waits for it any more
-            raise WorkerDiedError(_brief(error)) from None
+            gone = not isinstance(error, self._ray.exceptions.ActorUnavailableError)
+            raise (WorkerDiedError if gone else WorkerSilentError)(_brief(error)) from None
 
 
 class RayCluster:

@@ -176,22 +176,24 @@ class Lane:
         attempts = model.attempts
         ended: Reply | ProviderError
         try:
+            attempts.begin(turn)
             try:
-                attempts.begin(turn)
                 async with asyncio.timeout(attempts.within_s):
                     hand_over = model.asker.hand_over
                     ended = await (hand_over(turn) if hand_over else model.asker.ask(turn.request))
             except asyncio.CancelledError:
                 attempts.end(turn, None)
                 raise
-            except (LostCallError, UnsentError) as lost:
-                if turn.scouts:
-                    self.admission.throttle.lose_scout(self._now_s())
-                model.lose(turn, lost)
-                return
+            except (LostCallError, UnsentError):
+                raise
             except Exception as error:  # whatever it is, it is about one reply: the others go on
                 ended = attempts.failure(turn, error)
             attempt = attempts.end(turn, ended)
+        except (LostCallError, UnsentError) as lost:
+            if turn.scouts:
+                self.admission.throttle.lose_scout(self._now_s())
+            model.lose(turn, lost)
+            return
         except UnwrittenError:
             return  # the trial stays open; whoever keeps the events has stopped the lanes
         finally:

@@ -5,20 +5,29 @@ import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from socket import gethostname
 from typing import Final
 
-from asyncbench.cluster import Cluster, Coordinator, JournalNews, Link, WorkerDiedError, awake_s
-from asyncbench.errors import AsyncbenchError
+from asyncbench.cluster import (
+    Cluster,
+    Coordinator,
+    JournalNews,
+    Link,
+    WorkerDiedError,
+    WorkerSilentError,
+    awake_s,
+)
+from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.fleet import WorkerCounts
 from asyncbench.records import Model
-from asyncbench.run.dead_workers import LeaseFile, journal_news, known_of_worker
+from asyncbench.run.dead_workers import LeaseFile, journal_news
 from asyncbench.run.state import RunState
-from asyncbench.run.sweep_worker import WorkerBrief, start_worker
+from asyncbench.run.sweep_worker import EPOCH, WorkerBrief, start_worker
 from asyncbench.suites import used_graders
 
-EPOCH: Final = "epoch"  # the key of a manifest: how many runs of a cluster there were
 SILENT_S: Final = 60.0  # without a report: the worker is given up
 IN_VAIN: Final = 5  # deaths of workers in a row with more calls lost than ended
 CLOSES_WITHIN_S: Final = 120.0  # a worker seals what it kept
@@ -49,55 +58,55 @@ class ClusterRun:
             now_s=awake_s,
             say=run.screen.say,
             ledger=run.ledger,
-            note=self._leases.note,
+            note=self._note,
         )
-        self._remember()
+        for worker, most in run.lost_usd.items():
+            self.coordinator.remember(worker, most)
         self._brief = WorkerBrief(
-            sweep=run.sweep,
+            sweep=replace(run.sweep, notify=None),  # whose address may be a secret
             models=models,
             out=run.store.folder,
-            journal=run.options.journal,
+            epoch=epoch,
+            journal=None if run.options.journal is None else run.store.folder,
             urls=urls,
             graders=used_graders(run.own_graders),
             version=version("asyncbench"),
         )
         self._names = (f"w{number:03}-e{epoch}" for number in itertools.count(1))
         self._links: dict[str, Link] = {}  # by the names of those that are there
-        self._unread: list[str] = []  # names of dead workers whose journals were not read
-        self._in_vain = 0
-        self._starting = set[asyncio.Task[None]]()  # the rule of workers that take the place of others
+        self._unread: list[str] = []  # names of lost workers whose journals were not read
+        self._ruled = 0  # workers, and those whose places will be taken
+        self._starting = set[asyncio.Task[None]]()  # of these, while they start
         self._deaths = Counter[str]()  # of a worker and those before it, by its name
+        self._in_vain = Counter[str]()  # of these, those in a row with more calls lost than ended
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Have workers do what is to be done for as long as the block lasts; then they seal what they kept.
 
         Raises:
-            ConfigError: a worker cannot work where it is. Nothing was spent.
+            ExceptionGroup: a worker cannot work where it is; or a bug.
         """
-        first = [next(self._names) for _ in range(self._cluster.count)]
-        links = await asyncio.gather(*map(self._started, first))
         async with asyncio.TaskGroup() as tasks:
-            for link in links:
-                tasks.create_task(self._rule(link), name=f"worker {link.name}")
+            for _ in range(self._cluster.count):
+                name = next(self._names)
+                tasks.create_task(self._rule(name), name=f"worker {name}")
             yield
             self.coordinator.end()
             for task in self._starting:
                 task.cancel()  # a cluster may look for a free core for minutes
-        if self._run.copy is not None:
-            await asyncio.to_thread(self._run.copy.fetch_workers)
+        try:
+            if self._run.copy is not None:
+                await asyncio.to_thread(self._run.copy.fetch_workers)
+        except AsyncbenchError as error:
+            self._run.screen.say(f"{error} Folders of workers stay in the bucket: the next run joins them.")
         await asyncio.to_thread(self._read_unread)
 
-    def _remember(self) -> None:
-        """Count what workers of earlier runs may have cost whose journals other machines have."""
-        copy, folder = self._run.copy, self._run.store.folder
-        for worker, most in self._leases.open().items():
-            if copy is None or copy.workers.get(worker, False):  # its folder was read as a whole
-                self._leases.settle(worker)
-                continue
-            known = known_of_worker(folder, worker)
-            left = {alias: amount - known.get(alias, 0) for alias, amount in most.items()}
-            self.coordinator.remember(worker, {alias: amount for alias, amount in left.items() if amount > 0})
+    def _note(self, worker: str, alias: str, amount: int) -> None:
+        try:
+            self._leases.note(worker, alias, amount)
+        except StoreError as error:
+            self._run.salvage.fail(error)  # which has the workers end what they began
 
     def counts(self) -> tuple[WorkerCounts, ...]:
         """Return how each worker stands."""
@@ -116,26 +125,58 @@ class ClusterRun:
             if standing.name in self._links
         )
 
-    async def _started(self, name: str) -> Link:
-        link = self._links[name] = await self._cluster.start(name, partial(start_worker, self._brief))
+    # ── one worker after the other ───────────────────────────────────────────────────────────
+
+    async def _rule(self, name: str | None) -> None:
+        """Start a worker and give it orders until nothing more is to be done; then those after it."""
+        self._ruled += 1
+        try:
+            while name is not None and (link := await self._started(name)) is not None:
+                try:
+                    await self._give_orders(link)
+                except (WorkerDiedError, WorkerSilentError, TimeoutError) as error:
+                    name = await self._lost(link, error)
+                else:
+                    await self._close(link)
+                    break
+        finally:
+            self._ruled -= 1
+        if not self._ruled and not self.coordinator.ended:
+            self._give_up("no worker is left")
+
+    async def _started(self, name: str) -> Link | None:
+        """Return a worker that is there; None: there is no room for it, or it cannot take another's place."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  it runs in one
+        self._starting.add(task)
+        try:
+            link = await self._cluster.start(name, partial(start_worker, self._brief))
+        except AsyncbenchError as error:
+            if not self._deaths[name] and not isinstance(error, WorkerDiedError):
+                raise
+            self._run.screen.say(f"worker {name} does not start: {error}. The others go on.")
+            return None
+        finally:
+            self._starting.discard(task)
+        if self._brief.is_local and link.host != gethostname():
+            link.kill()
+            raise ConfigError(
+                f"worker {name} is on {link.host}, but some models of this sweep are answered by a server that "
+                f"the run starts on {gethostname()} for itself. Leave them out, or leave out --ray"
+            )
+        self._links[name] = link
         return link
 
-    async def _rule(self, link: Link | None) -> None:
-        """Give a worker orders until nothing more is to be done; then the one that takes its place."""
-        while link is not None:
-            try:
-                await self._give_orders(link)
-            except (WorkerDiedError, TimeoutError) as error:
-                link = await self._replaced(link, error)
-            else:
-                await self._close(link)
-                return
+    async def _give_orders(self, link: Link) -> None:
+        orders, last = self.coordinator.join(link.name), False
+        while not last:
+            async with asyncio.timeout(SILENT_S):
+                report = await link.exchange(orders)
+            last, orders = orders.ends, self.coordinator.answer(report)
 
     async def _close(self, link: Link) -> None:
         """Have a worker seal what it kept, and upload it; what fails is in its folder all the same."""
         del self._links[link.name]
-        if not (self._links or self._starting or self.coordinator.ended):
-            self._give_up("All workers have left")
         uploads = self._run.sweep.copied_to is not None
         try:
             async with asyncio.timeout(None if uploads else CLOSES_WITHIN_S):
@@ -147,22 +188,14 @@ class ClusterRun:
             why = str(error) or f"it did not end within {CLOSES_WITHIN_S:.0f} s"
             self._run.screen.say(f"worker {link.name} on {link.host}: {why}")
 
-    async def _give_orders(self, link: Link) -> None:
-        orders, last = self.coordinator.join(link.name), False
-        while not last:
-            async with asyncio.timeout(SILENT_S):
-                report = await link.exchange(orders)
-            last, orders = orders.ends, self.coordinator.answer(report)
-
-    async def _replaced(self, link: Link, error: Exception) -> Link | None:
-        """Give a worker up; return the one that takes its place, if any does."""
+    async def _lost(self, link: Link, error: Exception) -> str | None:
+        """Give a worker up; return the name of the one that takes its place, if any does."""
         link.kill()
-        before = next((one for one in self.counts() if one.name == link.name), None)
+        counts = {worker.name: (worker.in_flight, worker.calls) for worker in self.counts()}
+        in_flight, calls = counts.get(link.name, (0, 0))
         del self._links[link.name]
-        in_flight, calls = (before.in_flight, before.calls) if before else (0, 0)
-        self._in_vain = self._in_vain + 1 if in_flight >= calls else 0
-        dead = isinstance(error, WorkerDiedError)
-        news = await asyncio.to_thread(journal_news, self._run.store.folder, link.name) if dead else None
+        news = await asyncio.to_thread(journal_news, self._run.store.folder, link.name)
+        dead = news is not None or isinstance(error, WorkerDiedError)
         self.coordinator.lose(link.name, news, dead=dead)
         why = str(error) or f"it said nothing for {SILENT_S:.0f} s"
         said = f"worker {link.name} on {link.host} died ({why}); up to {in_flight:,} calls are lost"
@@ -171,29 +204,17 @@ class ClusterRun:
             said += ". Its journal cannot be read now: what it may have cost counts as spent"
         else:
             self._leases.settle(link.name)
-        if self.coordinator.ended:
+        successor = next(self._names)
+        self._deaths[successor] = self._deaths.pop(link.name, 0) + 1
+        self._in_vain[successor] = self._in_vain.pop(link.name, 0) + 1 if in_flight >= calls else 0
+        if self.coordinator.stopping:
             self._run.screen.say(said)
             return None
-        if self._in_vain >= IN_VAIN:
+        if self._in_vain[successor] >= IN_VAIN:
             self._give_up(f"{said}. This happened {IN_VAIN} times in a row")
             return None
         self._run.screen.say(f"{said}. Another one takes its place")
-        try:
-            return await self._successor(link)
-        except AsyncbenchError as again:
-            without = f"no worker takes the place of {link.name}: {again}"
-            self._run.screen.say(without) if self._links else self._give_up(without)
-            return None
-
-    async def _successor(self, dead: Link) -> Link:
-        name, task = next(self._names), asyncio.current_task()
-        assert task is not None  # noqa: S101
-        self._deaths[name] = self._deaths.pop(dead.name, 0) + 1
-        self._starting.add(task)
-        try:
-            return await self._started(name)
-        finally:
-            self._starting.discard(task)
+        return successor
 
     def _give_up(self, why: str) -> None:
         self._run.workers_failed = True

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from math import ceil
@@ -13,11 +13,13 @@ import orjson
 import pyarrow.compute
 
 from asyncbench.cluster import ClosedTrial, JournalCosts, JournalNews
+from asyncbench.engine import Ledger
 from asyncbench.errors import AsyncbenchError
 from asyncbench.files import storing
 from asyncbench.pricing import picodollars
 from asyncbench.records import Outcome
 from asyncbench.store import (
+    FolderCopy,
     Store,
     is_results_folder,
     known_trials,
@@ -96,6 +98,29 @@ def known_of_worker(folder: Path, worker: str) -> dict[str, int]:
     return dict(found)
 
 
+def spent_by_lost(folder: Path, copy: FolderCopy | None) -> dict[str, dict[str, int]]:
+    """Return what workers of earlier runs may have cost whose journals other machines have.
+
+    It is in picodollars by worker and alias, beside what is known. `copy` is the folder's in a bucket.
+    """
+    leases, found = LeaseFile(folder), dict[str, dict[str, int]]()
+    for worker, most in leases.open().items():
+        if copy is None or copy.workers.get(worker, False):  # its folder was read as a whole
+            leases.settle(worker)
+            continue
+        known = known_of_worker(folder, worker)
+        left = {alias: amount - known.get(alias, 0) for alias, amount in most.items()}
+        found[worker] = {alias: amount for alias, amount in left.items() if amount > 0}
+    return found
+
+
+def charge_lost(ledger: Ledger, lost: Mapping[str, Mapping[str, int]]) -> None:
+    """Count what lost workers may have cost as spent."""
+    for alias, amount in (costs for most in lost.values() for costs in most.items()):
+        if (account := ledger.account_of(alias)) is not None:
+            account.settle_elsewhere(reserved=0, spent=amount, doubted=amount, doubted_calls=1)
+
+
 class LeaseFile:
     """What each worker may have cost at most, written down before the worker hears of its dollars.
 
@@ -109,6 +134,7 @@ class LeaseFile:
 
     def open(self) -> dict[str, dict[str, int]]:
         """Return what workers may have cost at most of which nobody knows more, by worker and alias."""
+        self._end_torn_line()
         most: dict[str, dict[str, int]] = {}
         for worker, alias, noted in self._lines():
             if alias is None:
@@ -132,6 +158,13 @@ class LeaseFile:
         """Remove the file: what all workers cost is known."""
         with storing(self._path):
             self._path.unlink(missing_ok=True)
+
+    def _end_torn_line(self) -> None:
+        """Have the next line stand by itself: a crash may have cut the last one off."""
+        with suppress(FileNotFoundError):
+            if not self._path.read_bytes().endswith(b"\n"):
+                with storing(self._path), self._path.open("ab") as file:
+                    file.write(b"\n")
 
     def _append(self, *line: str | None) -> None:
         with storing(self._path), self._path.open("ab") as file:

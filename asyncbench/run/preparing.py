@@ -29,6 +29,7 @@ from asyncbench.load import refuse_beyond_limits
 from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
 from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.copying import claimed_copy
+from asyncbench.run.dead_workers import charge_lost, spent_by_lost
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import switches_of, tell_of_workers, write_forecast
 from asyncbench.run.interrupts import death_in
@@ -111,7 +112,9 @@ async def open_run(
     screen = screen or Quiet()
     on_cluster = cluster is not None or options.ray is not None
     dealt = [model for model in models if on_cluster and model.mode == REALTIME]
-    keys = dict.fromkeys((model.alias for model in dealt), "")  # workers have them
+    keys = {
+        model.alias: env.get(model.key_env or "", "").strip() for model in dealt
+    }  # workers have them, too
     keys |= keys_for([model for model in models if model not in dealt], env)
     notifier = notifier_of(sweep, models, env, screen.say, options)
     async with claimed_copy(sweep, options, screen.say) as copy:
@@ -165,6 +168,9 @@ async def prepare(run: RunState) -> None:
     run.started_s = time.monotonic()
     run.costs_before = await asyncio.to_thread(known_costs, store.folder)
     run.ledger = await asyncio.to_thread(open_ledger, run.sweep, store.folder)
+    run.lost_usd = await asyncio.to_thread(spent_by_lost, store.folder, run.copy)
+    if run.ledger is not None and not run.on_cluster:
+        charge_lost(run.ledger, run.lost_usd)
     await asyncio.to_thread(_take_up_batches, run)
     if run.batches.damage is not None:
         run.screen.say(run.batches.damage)

@@ -54,6 +54,7 @@ class RunState:
     workers: Workers | None = None  # None: this process makes the calls
     cluster: Cluster | None = None  # where workers ask what is asked call by call; None: as options say
     count_workers: Callable[[], Sequence[WorkerCounts]] = tuple  # of the cluster
+    lost_usd: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # see `spent_by_lost`
     unread_workers: list[str] = field(default_factory=list)  # whose journals nobody could read
     workers_failed: bool = False  # they died again and again
     needed: dict[str, Needed] = field(default_factory=dict)  # by alias; empty: likewise
@@ -89,7 +90,9 @@ class RunState:
 
     def is_dealt(self, model: Model) -> bool:
         """Whether workers of a cluster ask a model. Batches are a few calls an hour: the run makes them."""
-        return self.on_cluster and model.mode == REALTIME and not self.options.ends
+        left = self.left_open.get(model.alias)
+        in_batches = left is not None and bool(left.done)  # collected by the run, which asks what they leave
+        return self.on_cluster and model.mode == REALTIME and not in_batches and not self.options.ends
 
     def _is_for_workers(self, model: Model) -> bool:
         """Whether workers can make calls of a model: those that batches leave, but none of a package."""

@@ -25,11 +25,19 @@ from asyncbench.records import Model
 from asyncbench.run.askers import asker_through
 from asyncbench.run.faults import Faults
 from asyncbench.run.measuring import secret_variables
-from asyncbench.store import FolderCopy, Salvage, Store, is_results_folder, workers_folder
+from asyncbench.store import (
+    FolderCopy,
+    Salvage,
+    Store,
+    is_results_folder,
+    read_manifest,
+    workers_folder,
+)
 from asyncbench.suites import use_grader
 from asyncbench.sweeps import keys_for, most_of, most_usd_of, raise_file_limit
 
 DRAIN_S: Final = 30.0  # for calls in flight, when a worker leaves by itself
+EPOCH: Final = "epoch"  # the key of a manifest: how many runs of the folder were on a cluster
 ORPHANED_S: Final = 60.0  # without orders: its run is gone
 
 
@@ -40,10 +48,16 @@ class WorkerBrief:
     sweep: Sweep
     models: Sequence[Model]  # that workers ask
     out: Path  # of the run
+    epoch: int  # of the run, as the manifest there says
     journal: Path | None  # the same, on any machine, where results go to a bucket; None: where runs keep it
     urls: Mapping[str, str]  # of the simulators that answer models, by alias
     graders: Sequence[OwnFunction]
     version: str  # of asyncbench
+
+    @property
+    def is_local(self) -> bool:
+        """Whether models are answered by servers that the run starts on its machine."""
+        return bool(self.urls) or any(model.serve for model in self.models)
 
 
 async def start_worker(brief: WorkerBrief, name: str) -> "SweepWorker":
@@ -53,11 +67,14 @@ async def start_worker(brief: WorkerBrief, name: str) -> "SweepWorker":
         ConfigError: it cannot work here: a key, the folder or a package is missing.
         StoreError: its folder cannot be written.
     """
-    _check(brief)
-    for grader in brief.graders:
-        use_grader(grader)
-    worker = SweepWorker(brief, name)
-    await worker.begin()
+    try:
+        await asyncio.to_thread(_check, brief)
+        for grader in brief.graders:
+            use_grader(grader)
+        worker = SweepWorker(brief, name)
+        await worker.begin()
+    except ConfigError as error:
+        raise ConfigError(f"worker {name} on {socket.gethostname()}: {error}") from error
     return worker
 
 
@@ -67,9 +84,10 @@ def _check(brief: WorkerBrief) -> None:
         raise ConfigError(
             f"{host} has asyncbench {here}, the run {brief.version}. Install the same version on each machine"
         )
-    if brief.sweep.copied_to is None and not is_results_folder(brief.out):
+    there = is_results_folder(brief.out) and read_manifest(brief.out).get(EPOCH) == brief.epoch
+    if brief.sweep.copied_to is None and not there:
         raise ConfigError(
-            f"{brief.out} is not there on {host}. Set `out:` to a folder that all machines share, or to "
+            f"{brief.out} on {host} is not the folder of this run. Set `out:` to a folder that all machines share, or to "
             "s3://bucket/prefix"
         )
 
@@ -105,9 +123,10 @@ class SweepWorker:
         self._heard.set()
         exchange = asyncio.create_task(self._obeys.exchange(orders))
         await asyncio.wait([exchange, self._life], return_when=asyncio.FIRST_COMPLETED)
-        if self._life.done() and (error := self._life.exception()) is not None:
+        if self._life.done() and not exchange.done() and not orders.ends:
             exchange.cancel()
-            raise WorkerDiedError(f"{self._name} failed: {error!r}") from error
+            error = self._life.exception()
+            raise WorkerDiedError(f"it failed: {error!r}" if error else "it ended without orders") from error
         return await exchange
 
     async def close(self) -> None:
