@@ -13,14 +13,22 @@ import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Final
 
 from asyncbench.bucket.address import BucketAddress, s3_address
-from asyncbench.bucket.manifests import MANIFESTS, BucketManifest, FileObject, newest_manifest, utc_text
-from asyncbench.bucket.objects import BucketObjects, GoneError
+from asyncbench.bucket.manifests import (
+    MANIFESTS,
+    BucketManifest,
+    FileObject,
+    manifest_name,
+    newest_manifest,
+    utc_text,
+)
+from asyncbench.bucket.objects import BucketObjects, GoneError, TakenError
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, make_folder, storing
 
@@ -79,15 +87,23 @@ def fetched_file(address: str) -> Path:
 
 
 def parts_of(objects: BucketObjects) -> Parts:
-    """Return the manifests of a folder and of the workers' below it; empty: there is no folder."""
+    """Return the manifests of a folder and of the workers' below it; empty: there is no folder.
+
+    Raises:
+        GoneError: the folder has changed meanwhile: it may have taken over what its workers had.
+    """
     main = newest_manifest(objects)
     if main is None:
         return {}
-    found = {"": main}
-    for name in sorted(objects.folders(WORKERS)):
-        worker = newest_manifest(BucketObjects(objects.address / WORKERS / name))
-        found |= {} if worker is None else {f"{WORKERS}/{name}": worker}
-    return found
+    names = sorted(objects.folders(WORKERS))
+    below = [BucketObjects(objects.address / WORKERS / name) for name in names]
+    with ThreadPoolExecutor(THREADS) as pool:
+        workers = dict(zip(names, pool.map(newest_manifest, below), strict=True))
+    again = newest_manifest(objects)
+    if again is None or again.number != main.number:
+        raise GoneError(f"{objects.address}: has changed meanwhile.")
+    found = {f"{WORKERS}/{name}": worker for name, worker in workers.items() if worker and worker.files}
+    return {"": main, **found}
 
 
 def bring_folder(address: str, folder: Path) -> BucketManifest | None:
@@ -114,12 +130,26 @@ def bring_folder(address: str, folder: Path) -> BucketManifest | None:
 def remove_folder(address: str) -> None:
     """Delete all that an address holds: its manifests first, so that no reader looks for the rest.
 
+    Where its writer has not ended, a manifest of no files stays: the writer finds that it was overtaken.
+
     Raises:
         ConfigError, StoreError: the bucket refuses.
     """
     objects = BucketObjects(BucketAddress.of(address))
-    objects.delete(sorted(objects.names(MANIFESTS), reverse=True))
-    objects.delete(objects.names())
+    while (newest := newest_manifest(objects)) is not None and not newest.ended:
+        closed = _closed(newest)
+        with suppress(TakenError):  # its writer was faster
+            objects.put_new(manifest_name(closed.number), closed.as_bytes())
+    if newest is not None and newest.files:
+        objects.delete(sorted(objects.names(MANIFESTS), reverse=True))
+    stays = manifest_name(newest.number) if newest is not None and not newest.files else None
+    objects.delete([name for name in objects.names() if name != stays])
+
+
+def _closed(newest: BucketManifest) -> BucketManifest:
+    """Return a manifest after the newest, of no files, in the name of nobody who writes."""
+    writer = replace(newest.writer, id=secrets.token_hex(8))
+    return replace(newest, number=newest.number + 1, writer=writer, ended=True, files={})
 
 
 def build(objects: BucketObjects, parts: Parts, target: Path, fetched: Path) -> None:
@@ -172,7 +202,10 @@ def _fetched(address: BucketAddress) -> Path:
     with storing(top):
         make_folder(top, mode=OWNERS)
     for _ in range(TRIES):
-        parts = parts_of(objects)
+        try:
+            parts = parts_of(objects)
+        except GoneError:
+            continue
         if not parts:
             raise ConfigError(f"{address}: there are no results. Correct the address, or run a sweep there.")
         state = top / _name_of(parts)

@@ -112,9 +112,7 @@ async def open_run(
     screen = screen or Quiet()
     on_cluster = cluster is not None or options.ray is not None
     dealt = [model for model in models if on_cluster and model.mode == REALTIME]
-    keys = {
-        model.alias: env.get(model.key_env or "", "").strip() for model in dealt
-    }  # workers have them, too
+    keys = {model.alias: env.get(model.key_env or "", "").strip() for model in dealt}  # workers have theirs
     keys |= keys_for([model for model in models if model not in dealt], env)
     notifier = notifier_of(sweep, models, env, screen.say, options)
     async with claimed_copy(sweep, options, screen.say) as copy:

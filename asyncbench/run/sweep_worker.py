@@ -17,7 +17,7 @@ from asyncbench.bucket import WORKERS, journal_folder
 from asyncbench.cluster import ClusterWorker, Orders, WorkerDiedError, WorkerReport, awake_s
 from asyncbench.config import Sweep, usable_cores, workers_here
 from asyncbench.engine import Asker, Counters, LoopLag
-from asyncbench.errors import ConfigError, StoreError
+from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.fleet import Workers, without_keys
 from asyncbench.plugins import OwnFunction
 from asyncbench.providers import Provider, makes_own_calls, open_provider, rare_garbage_collection
@@ -29,6 +29,7 @@ from asyncbench.store import (
     FolderCopy,
     Salvage,
     Store,
+    is_partial,
     is_results_folder,
     read_manifest,
     workers_folder,
@@ -87,8 +88,8 @@ def _check(brief: WorkerBrief) -> None:
     there = is_results_folder(brief.out) and read_manifest(brief.out).get(EPOCH) == brief.epoch
     if brief.sweep.copied_to is None and not there:
         raise ConfigError(
-            f"{brief.out} on {host} is not the folder of this run. Set `out:` to a folder that all machines share, or to "
-            "s3://bucket/prefix"
+            f"{brief.out} on {host} is not the folder of this run. Set `out:` to a folder that all machines "
+            "share, or to s3://bucket/prefix"
         )
 
 
@@ -224,16 +225,28 @@ class SweepWorker:
 async def _hand_in_of_dead(address: str, workers: Path, say: Callable[[str], None]) -> None:
     """Bring to the bucket what workers left that died on this machine."""
     for folder in await asyncio.to_thread(lambda: sorted(filter(is_results_folder, workers.glob("*")))):
-        with suppress(StoreError):  # its worker is at work
-            copy = await asyncio.to_thread(FolderCopy.claim, f"{address}/{WORKERS}/{folder.name}", folder)
-            await asyncio.to_thread(lambda place: Store.reopen(place).close(), folder)
-            await _hand_in(copy, say)
+        if not is_partial(folder):  # else it was brought here from its own machine
+            await _hand_in_one(f"{address}/{WORKERS}/{folder.name}", folder, say)
+
+
+async def _hand_in_one(address: str, folder: Path, say: Callable[[str], None]) -> None:
+    """Bring a folder to the bucket; what is in the way is said, and the folder stays for the next worker."""
+    try:
+        copy = await asyncio.to_thread(FolderCopy.claim, address, folder)
+    except AsyncbenchError:  # its worker, or another that hands it in, is at work; or it was brought here
+        return
+    try:
+        await asyncio.to_thread(lambda: Store.reopen(folder).close())
+        await _hand_in(copy, say)
+    except AsyncbenchError as error:
+        say(str(error))
+    finally:
+        copy.close()
 
 
 async def _hand_in(copy: FolderCopy, say: Callable[[str], None]) -> None:
     """Upload the rest of a folder; then this machine need not keep it."""
-    await copy.finish(say)
-    await asyncio.to_thread(shutil.rmtree, copy.folder, ignore_errors=True)
+    await copy.finish(say, then=partial(shutil.rmtree, copy.folder, ignore_errors=True))
 
 
 def _folder(brief: WorkerBrief, name: str) -> Path:

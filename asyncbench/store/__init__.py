@@ -60,6 +60,7 @@ from asyncbench.store.manifest import (
     check_sweep_file as check_sweep_file,
     claim_folder as claim_folder,
     folders_of as folders_of,
+    is_partial as is_partial,
     is_results_folder as is_results_folder,
     joined_recordings as joined_recordings,
     joined_workers as joined_workers,

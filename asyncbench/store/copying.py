@@ -141,8 +141,15 @@ class FolderCopy:
         self._check(files)
         self._claim.push(files)
 
-    async def finish(self, say: Say, *, tries: int = LAST_TRIES) -> None:
+    async def finish(
+        self, say: Say, *, tries: int = LAST_TRIES, then: Callable[[], None] | None = None
+    ) -> None:
         """Upload the folder as it was closed, with what is left in its journal, and let it go.
+
+        Args:
+            say: is told what fails.
+            tries: of the upload.
+            then: is done after it, before the folder is let go.
 
         Raises:
             OvertakenError: another writer has claimed the folder in the bucket.
@@ -153,7 +160,8 @@ class FolderCopy:
         try:
             for tries_left in reversed(range(tries)):
                 try:
-                    return await self._in_thread(self._push_all)
+                    await self._in_thread(self._push_all)
+                    return None if then is None else await asyncio.to_thread(then)
                 except AsyncbenchError as error:
                     if not tries_left or isinstance(error, OvertakenError):
                         raise
@@ -163,6 +171,10 @@ class FolderCopy:
         finally:
             shutil.rmtree(self._links, ignore_errors=True)
             self._claim.close()
+
+    def close(self) -> None:
+        """Let the local folder go; in the bucket it stays claimed, for this machine to go on."""
+        self._claim.close()
 
     async def give_back(self) -> None:
         """Let go of a folder that nothing was done with; raises as `finish`."""

@@ -25,6 +25,7 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
 from asyncbench.run import RunOptions
 from asyncbench.run.copying import claimed_copy
+from asyncbench.run.sweep_worker import _hand_in_of_dead
 from asyncbench.store import FolderCopy, Store, read_manifest
 from tests.bucket.s3_server import Answer, Request, S3Server, nothing, refusal
 from tests.store.made import answered, refused, sent, trial, trial_id
@@ -487,7 +488,7 @@ def test_a_claim_that_is_interrupted_leaves_the_bucket_free(tmp_path: Path, s3: 
                 cancelled.wait(10)
 
         s3.before = wait
-        task = asyncio.ensure_future(start(tmp_path / "here" / "night", list))
+        task = asyncio.ensure_future(start(tmp_path / "here" / "night", lambda: None))
         await asked.wait()
         task.cancel()
         loop.call_soon(cancelled.set)
@@ -515,3 +516,53 @@ def test_a_file_that_grows_while_it_goes_up_is_uploaded_as_it_was(s3: S3Server, 
         s3.before = nothing
         assert (at_hand(URL) / "leases.jsonl").stat().st_size == 2**21
     finish(copy)
+
+
+def test_a_worker_that_uploads_after_its_folder_was_removed_is_overtaken(tmp_path: Path):
+    copied(tmp_path / "night", 1)
+    worker = FolderCopy.claim(f"{URL}/workers/w003-e1", tmp_path / "there" / "w003-e1")
+    write(tmp_path / "there" / "w003-e1", 2, copy=worker)
+    remove_folder(f"{URL}/workers/w003-e1")
+
+    with pytest.raises(StoreError, match="writes there now"):
+        finish(worker)
+    assert ids(URL) == [trial_id(1)]
+    copied(tmp_path / "night", 3)
+    assert ids(URL) == [trial_id(1), trial_id(3)]
+
+
+def test_a_reader_sees_workers_that_are_joined_while_it_looks(s3: S3Server, tmp_path: Path):
+    out, there = tmp_path / "night", tmp_path / "there" / "w001-e1"
+    copied(out, 1)
+    worker = FolderCopy.claim(f"{URL}/workers/w001-e1", there)
+    write(there, 2, copy=worker)
+    finish(worker)
+    assert len(ids(URL)) == 2  # what the run had before is at hand
+
+    def join(_: int, request: Request) -> None:
+        if "workers" in request.path:  # the reader has the run's manifest, and asks for the workers
+            s3.before = nothing
+            run_with_workers(out)
+
+    s3.before = join
+    assert ids(URL) == [trial_id(1), trial_id(2)]
+    assert s3.before is nothing
+
+
+def test_what_cannot_be_handed_in_keeps_no_worker_from_its_work(tmp_path: Path):
+    brought, said = tmp_path / "there" / "workers" / "w001-e1", list[str]()
+    worker = FolderCopy.claim(f"{URL}/workers/w001-e1", tmp_path / "w001-e1")
+    write(tmp_path / "w001-e1", 2, copy=worker)
+    finish(worker)
+    bring_folder(f"{URL}/workers/w001-e1", brought)  # by a run
+    cut = brought.with_name("w002-e1")
+    finish(FolderCopy.claim(f"{URL}/workers/w002-e1", cut))
+    write(cut, 3, 4)
+    part = sorted((cut / "trials").rglob("*.parquet"))[0]
+    part.write_bytes(part.read_bytes()[:-20])
+
+    asyncio.run(_hand_in_of_dead(URL, brought.parent, said.append))
+    assert ids(brought) == [trial_id(2)]
+    assert cut.exists()
+    assert str(part) in said[0]
+    FolderCopy.claim(f"{URL}/workers/w002-e1", cut).close()  # it is free
