@@ -161,8 +161,8 @@ class ClusterRun:
         if self._brief.is_local and link.host != gethostname():
             link.kill()
             raise ConfigError(
-                f"worker {name} is on {link.host}, but some models of this sweep are answered by a server that "
-                f"the run starts on {gethostname()} for itself. Leave them out, or leave out --ray"
+                f"worker {name} is on {link.host}, but some models of this sweep are answered by a server "
+                f"that the run starts on {gethostname()} for itself. Leave them out, or leave out --ray"
             )
         self._links[name] = link
         return link

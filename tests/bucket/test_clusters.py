@@ -108,4 +108,6 @@ def test_what_a_lost_machine_may_have_cost_counts_as_spent(tmp_path):
         again = run_on(elsewhere(tmp_path), meant)
         assert again.exit is Exit.COMPLETE
         assert cap_of(again).spent > spent
+        alone = asyncio.run(ab.run_sweep(meant))
+        assert cap_of(alone).spent == cap_of(again).spent
     assert len(ab.read_trials(URL)) == 288

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import asyncbench as ab
+from asyncbench.cluster import WorkerDiedError
 from asyncbench.errors import ConfigError
 from asyncbench.run import RunOptions, run_as_told
 from asyncbench.run.summary import Exit
@@ -166,6 +167,24 @@ def test_a_run_waits_for_no_worker_that_nobody_needs_any_more(asked, alone, tmp_
     run = run_on(FullCluster(2, children=False), meant, beside=kill_the_first)
     assert run.exit is Exit.COMPLETE
     assert rows_of(tmp_path / "out") == rows_of(alone)
+
+
+class SmallCluster(ProcessCluster):
+    """A cluster that has room for one worker, whatever it says."""
+
+    async def start(self, name, program):
+        if self.links:
+            raise WorkerDiedError("no free core")
+        return await super().start(name, program)
+
+
+def test_a_run_goes_on_with_the_workers_for_which_there_is_room(asked, alone, tmp_path):
+    problems, server = asked
+    screen = Said()
+    meant = sweep(tmp_path / "out", problems, *models_of(server, rpm=120_000))
+    assert run_on(SmallCluster(2, children=False), meant, screen).exit is Exit.COMPLETE
+    assert rows_of(tmp_path / "out") == rows_of(alone)
+    assert "worker w002-e1 does not start: no free core. The others go on." in screen.lines
 
 
 def test_keys_are_those_of_the_workers(asked, tmp_path):
