@@ -206,8 +206,10 @@ def _fetched(address: BucketAddress) -> Path:
             parts = parts_of(objects)
         except GoneError:
             continue
-        if not parts:
+        if not parts or (parts[""].ended and not parts[""].files):
             raise ConfigError(f"{address}: there are no results. Correct the address, or run a sweep there.")
+        if not parts[""].files:
+            raise ConfigError(f"{address}: {parts[''].writer}, has uploaded nothing yet. Try again later.")
         state = top / _name_of(parts)
         with suppress(GoneError), locked_file(top / ".lock", wait=True):  # compacted meanwhile
             if not (state / address.name).exists():

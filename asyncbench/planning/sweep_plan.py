@@ -103,7 +103,10 @@ def plan(
 def folder_begun(sweep: Sweep) -> Path:
     """Return where on this machine the results are that a sweep has by now; those in a bucket are fetched."""
     address = sweep.copied_to
-    if address is None or newest_manifest(BucketObjects(BucketAddress.of(address))) is None:
+    if address is None:
+        return sweep.out
+    newest = newest_manifest(BucketObjects(BucketAddress.of(address)))
+    if newest is None or not newest.files:  # whoever claimed it has uploaded nothing
         return sweep.out
     return current_folder(address, sweep.out)
 

@@ -566,3 +566,12 @@ def test_what_cannot_be_handed_in_keeps_no_worker_from_its_work(tmp_path: Path):
     assert cut.exists()
     assert str(part) in said[0]
     FolderCopy.claim(f"{URL}/workers/w002-e1", cut).close()  # it is free
+
+
+def test_an_address_to_which_nothing_was_uploaded_is_named_itself(tmp_path: Path):
+    copy = FolderCopy.claim(URL, tmp_path / "night")
+    with pytest.raises(ConfigError, match=f"^{URL}: a run on .* has uploaded nothing yet"):
+        ids(URL)
+    finish(copy)
+    with pytest.raises(ConfigError, match=f"^{URL}: there are no results"):
+        ids(URL)

@@ -13,7 +13,7 @@ from asyncbench.bucket import BucketAddress, BucketObjects, at_hand, journal_fol
 from asyncbench.config import as_mapping, sweep_from
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.run import Exit, Summary
-from asyncbench.store import FolderCopy
+from asyncbench.store import FolderCopy, Store
 from tests.bucket.s3_server import Answer, Request, S3Server, refusal
 from tests.sweep_files import problem_set
 
@@ -195,3 +195,26 @@ def test_problems_of_a_bucket_are_asked_like_those_of_a_file(mapping, tmp_path):
         run({**mapping, "problems": ["s3://bucket/sets/none.csv"]})
     with pytest.raises(ProblemSetError, match=address):
         run({**mapping, "problems": [address]})
+
+
+def test_a_bucket_that_denies_deletion_has_all_results_nonetheless(mapping, s3: S3Server, tmp_path):
+    run(mapping, limit=10)
+    worker = FolderCopy.claim(f"{URL}/workers/w001-e1", tmp_path / "w001-e1")
+    with Store.open(tmp_path / "w001-e1", sweep="night"):
+        pass
+    asyncio.run(worker.finish(print))
+
+    def deny(_: int, request: Request) -> Answer | None:
+        return refusal(403, "AccessDenied") if request.method in ("POST", "DELETE") else None
+
+    s3.before = deny
+    summary = run(mapping)
+    assert summary.exit == Exit.COMPLETE
+    assert "copied to s3://bucket/mine/night" in summary.as_text()
+    assert len(ab.read_trials(URL)) == 72
+    assert BucketObjects(BucketAddress.of(URL)).folders("workers") == ["w001-e1"]
+
+
+def test_a_plan_goes_by_nothing_where_nothing_was_uploaded(mapping, tmp_path):
+    asyncio.run(FolderCopy.claim(URL, tmp_path / "here" / "night").finish(print))
+    assert ab.plan(mapping).models[0].left == 72
