@@ -251,7 +251,10 @@ class StrictProvider:
         reply = self.reply_to(trial)
         call.billed = picodollars((reply.usage.output_tokens or 0) * 100 / 1e6) if reply.usage else 0
         self.billed += call.billed
-        await asyncio.sleep(call.ends_s - at_s)
+        try:
+            await asyncio.sleep(call.ends_s - at_s)
+        finally:
+            call.ends_s = min(call.ends_s, self.world.now_s)  # with its connection, if that is closed
         if luck < self.plan.silent:
             raise ProviderError(ErrorKind.TIMEOUT, "no reply in time")
         call.told = True
