@@ -7,6 +7,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -346,10 +347,7 @@ class Coordinator:
             return
         for lane in sorted(self._lanes, key=lambda lane: -calls_per_s(lane.limits)):
             if lane.waits:
-                lane.begin(min(workers, key=self._load), at_s)
-
-    def _load(self, worker: str) -> float:
-        return sum(calls_per_s(lane.limits) for lane in self._lanes if lane.worker == worker)
+                lane.begin(min(workers, key=partial(_load, self._lanes)), at_s)
 
     def _take_lanes_back(self) -> None:
         """Take back lanes of workers that were given up, as soon as they must have stopped."""
@@ -368,3 +366,8 @@ def calls_per_s(limits: Limits) -> float:
         limits.concurrency,  # calls that take a second each
     ]
     return min(filter(None, allowed), default=USUAL_PER_S)
+
+
+def _load(lanes: Sequence[DealtLane], worker: str) -> float:
+    """Return about how many calls a second the lanes of a worker allow."""
+    return sum(calls_per_s(lane.limits) for lane in lanes if lane.worker == worker)
