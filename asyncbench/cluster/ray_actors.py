@@ -7,6 +7,7 @@ import asyncio
 import os
 import pickle
 import socket
+import time
 from collections.abc import Awaitable
 from importlib.metadata import version
 from typing import Any, Final
@@ -18,7 +19,6 @@ from asyncbench.errors import AsyncbenchError, ConfigError
 OURS: Final = "asyncbench"
 ANSWERS_WITHIN_S: Final = 10.0
 PLACED_WITHIN_S: Final = 120.0
-PLACES: Final = 3  # that are tried for a worker which never began
 LOOK_EVERY_S: Final = 1.0
 NO_ADDRESS: Final = ("", "auto", "local")  # Ray looks for a cluster itself, or starts one
 ONCE: Final = {"max_restarts": 0, "max_task_retries": 0}  # the run decides what is done again
@@ -149,15 +149,17 @@ class RayCluster:
     async def start(self, name: str, program: Start) -> RayLink:
         """Start a worker, on the machines in turn; raises as `Cluster.start`."""
         host = self._ray.remote(num_cpus=1, scheduling_strategy="SPREAD", **ONCE)(AsyncbenchWorker)
-        for place in range(1, PLACES + 1):
-            link = RayLink(self._ray, host.options(name=f"{name} {place}").remote(), name)
+        ends_s = time.monotonic() + PLACED_WITHIN_S
+        while True:
+            link = RayLink(self._ray, host.options(name=f"{name} {len(self._links)}").remote(), name)
             self._links.append(link)
             try:
                 await link.greet()
                 break
-            except WorkerDiedError:  # Ray does not know for some seconds that a machine is gone
-                if place == PLACES:
+            except WorkerDiedError:  # Ray does not know for a while that a machine is gone
+                if time.monotonic() > ends_s:
                     raise
+                await asyncio.sleep(LOOK_EVERY_S)
         await link.begin(program)
         return link
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 
+import psutil
 import pytest
 
 from asyncbench.cluster import WorkerDiedError, on_ray
@@ -14,6 +15,7 @@ from asyncbench.errors import ConfigError
 from tests.cluster.machines import machines, ray_folder
 from tests.cluster.programs import echo, refuse
 from tests.commands import ROOT
+from tests.processes import until
 
 KEY = "sk-of-a-test-that-nobody-shall-read"
 
@@ -131,8 +133,9 @@ async def test_another_asyncbench_on_a_machine_is_refused(three, tmp_path, monke
             await asyncio.gather(*(found.start(f"w{number}", echo) for number in range(4)))
         assert version("asyncbench") in str(refused.value)
     finally:
-        await found.aclose()
         os.kill(raylet, signal.SIGKILL)
+        await asyncio.to_thread(until, lambda: found.count == 3)
+        await found.aclose()
 
 
 @pytest.mark.slow
@@ -142,8 +145,7 @@ async def test_a_worker_ends_with_its_machine_and_another_machine_takes_the_next
     os.kill(raylet, signal.SIGKILL)
     with pytest.raises(WorkerDiedError):
         await link.exchange("hang")
-    with pytest.raises(ProcessLookupError):
-        os.kill(link.pid, 0)
+    await asyncio.to_thread(until, lambda: not psutil.pid_exists(link.pid))
     link = await cluster.start("w2", echo)
     assert (await link.exchange("where"))["raylet"] != raylet
 
