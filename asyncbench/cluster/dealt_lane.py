@@ -317,5 +317,6 @@ def _heed(model: DealtModel, now: Counters) -> None:
         model.queue.suspend(now.suspended)
     if now.budget_stopped and not model.counters.budget_stopped:
         model.queue.stop_for_money()
+        model.queue.turns.clear()  # answers that are not graded: its worker takes no more
         if (account := model.asker.account) is not None:
             account.stop(Hold(account.latest or 0, account.latest or 0))

@@ -2,7 +2,7 @@
 
 import asyncio
 import pickle
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,9 +60,13 @@ class SmallFleet:
             carries=self.carries,
         )
 
-    def lane(self, requests: list[Request], model: Model) -> None:
-        """Add the lane of a model."""
-        asker = self.own.asker(self.ask, [(one, _NEW) for one in requests], model)
+    def lane(
+        self, requests: list[Request], model: Model, known: Mapping[str, History] | None = None
+    ) -> None:
+        """Add the lane of a model, of whose trials something may be known."""
+        known = known or {}
+        trials = [(one, known.get(one.trial.trial_id, _NEW)) for one in requests]
+        asker = self.own.asker(self.ask, trials, model)
         if self.ledger is not None:
             asker.account = self.ledger.open(model.alias, self.ledger.caps, most)
         self.lanes.append(

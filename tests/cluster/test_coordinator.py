@@ -2,6 +2,7 @@
 
 import asyncio
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,9 +11,9 @@ from asyncbench.cluster import Coordinator, RivalError, StaleOrdersError, Worker
 from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.split_lane import SplitLane
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.records import Ended, Limits, Model, Reply, Request, Result, Sent
+from asyncbench.records import Ended, History, Limits, Model, Reply, Request, Result, Sent
 from tests.cluster.small_fleet import Beside, SmallFleet, now_s
-from tests.engine.night import MODEL, RIGHT, Desk, requests, virtually
+from tests.engine.night import MODEL, RIGHT, Desk, known_of, requests, virtually
 
 WHOLE, SPLIT = 1_000.0, 1.0  # calls a second that a worker carries
 
@@ -27,12 +28,15 @@ def asked(alias: str, count: int, limits: Limits) -> tuple[list[Request], Model]
 
 
 def played(
-    fleet: SmallFleet, *lanes: tuple[list[Request], Model], beside: Beside | None = None
+    fleet: SmallFleet,
+    *lanes: tuple[list[Request], Model],
+    known: Mapping[str, History] | None = None,
+    beside: Beside | None = None,
 ) -> SmallFleet:
     async def play() -> SmallFleet:
         fleet.open()
         for lane in lanes:
-            fleet.lane(*lane)
+            fleet.lane(*lane, known)
         async with asyncio.timeout(3_600):
             return await fleet.go(beside)
 
@@ -73,6 +77,16 @@ def test_no_more_is_spent_than_the_budget_and_nothing_stays_set_aside(carries):
     assert cap.limit - 1_000_000_000 <= cap.spent <= cap.limit  # all but the most that a call may cost
     assert (cap.reserved, cap.doubted) == (0, 0)
     assert all(lane.askers[0].counters.budget_stopped for lane in fleet.lanes)
+
+
+def test_a_lane_without_money_ends_although_answers_were_to_be_graded():
+    desk = Desk()
+    requests_of, model = asked("a", 700, Limits(rpm=6_000))
+    before = played(SmallFleet(ask=desk.ask), (requests_of[100:], model))
+    answered = known_of(before.of(Sent) + before.of(Ended))
+    fleet = played(SmallFleet(ask=desk.ask, budget_usd=0.002), (requests_of, model), known=answered)
+    assert fleet.lanes[0].askers[0].counters.budget_stopped
+    assert len(fleet.of(Sent)) < 100
 
 
 # ── what a person does while it goes on ──────────────────────────────────────────────────────
