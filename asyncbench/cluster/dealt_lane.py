@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, Self
 
 from asyncbench.cluster.messages import (
@@ -258,16 +259,20 @@ class DealtLane:
             if self.limits.concurrency and not dead:
                 until_s = at_s + model.asker.model.timeouts.total
                 self.taken_until_s += [until_s] * model.reported.in_flight
-            model.lose_calls()
             if news is not None:
                 _learn(model, news)
+            for turn in _begun(model, news):
+                turn.tries += 1
+            model.lose_calls()
             self._take_back(model)
         self.look()
 
     def _take_back(self, model: DealtModel) -> None:
         turns, model.dealt = [*model.dealt.values()], {}
+        most = model.asker.model.retry.attempts
         for turn in reversed(turns):
-            if not model.queue.skip(turn):
+            # one that was begun so often when its worker died is left to another run: it may be the cause
+            if not model.queue.skip(turn) and turn.tries < most:
                 model.queue.put_back(turn)
 
     def look(self) -> None:
@@ -308,6 +313,20 @@ def _learn(model: DealtModel, news: JournalNews) -> None:
             _skip(model, model.dealt.pop(number))
         else:
             turn.history = news.histories.get(trial_id, turn.history)
+
+
+def _begun(model: DealtModel, news: JournalNews | None) -> Iterator[Turn]:
+    """Yield the trials that a dead worker had begun; if its journal was not read, about as many."""
+    if news is None:
+        yield from islice(model.dealt.values(), model.reported.in_flight + 1)  # one more: it may be graded
+        return
+    others = list[Turn]()
+    for turn in model.dealt.values():
+        if turn.request.trial.trial_id in news.histories:
+            yield turn
+        elif turn.answered:
+            others.append(turn)
+    yield from others[:1]  # what an earlier worker was told is graded one by one
 
 
 def _heed(model: DealtModel, now: Counters) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from asyncbench.cluster import ClusterWorker, Coordinator
+from asyncbench.cluster import ClusterWorker, Coordinator, JournalNews
 from asyncbench.engine import Asker, Cap, Ledger, LoopLag, Scheduler
 from asyncbench.pricing import picodollars
 from asyncbench.records import Event, History, Message, Model, Request, Trial
@@ -44,6 +44,8 @@ class SmallFleet:
     coordinator: Coordinator = field(init=False)
     scheduler: Scheduler = field(init=False)
     ledger: Ledger | None = None
+    _works: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _tasks: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
 
     def open(self) -> None:
         """Begin to rule."""
@@ -60,9 +62,7 @@ class SmallFleet:
             carries=self.carries,
         )
 
-    def lane(
-        self, requests: list[Request], model: Model, known: Mapping[str, History] | None = None
-    ) -> None:
+    def lane(self, requests: list[Request], model: Model, known: Mapping[str, History] | None = None) -> None:
         """Add the lane of a model, of whose trials something may be known."""
         known = known or {}
         trials = [(one, known.get(one.trial.trial_id, _NEW)) for one in requests]
@@ -84,14 +84,25 @@ class SmallFleet:
     async def go(self, beside: Beside | None = None) -> "SmallFleet":
         """Run to the end, and do something beside it."""
         self.scheduler = scheduler = Scheduler(lanes=self.lanes, lag=LoopLag(interval_s=60.0))
-        async with asyncio.TaskGroup() as tasks:
-            for n in range(self.workers):
-                tasks.create_task(self._work(f"w{n}-e1"))
-            if beside is not None:
-                tasks.create_task(beside(self))
+        async with self._tasks as tasks:
+            for _ in range(self.workers):
+                self._start()
+            other = tasks.create_task(beside(self)) if beside is not None else None
             await scheduler.run()
             self.coordinator.end()
+            if other is not None:
+                other.cancel()
         return self
+
+    def kill(self, name: str, news: JournalNews | None) -> None:
+        """End a worker at once, and let another one come."""
+        self._works[name].cancel()
+        self.coordinator.lose(name, news)
+        self._start()
+
+    def _start(self) -> None:
+        name = f"w{len(self._works)}-e1"
+        self._works[name] = self._tasks.create_task(self._work(name))
 
     async def _work(self, name: str) -> None:
         worker = self.worker(name)

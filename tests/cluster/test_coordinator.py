@@ -11,7 +11,8 @@ from asyncbench.cluster import Coordinator, RivalError, StaleOrdersError, Worker
 from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.split_lane import SplitLane
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.records import Ended, History, Limits, Model, Reply, Request, Result, Sent
+from asyncbench.records import Ended, History, Limits, Model, Reply, Request, Result, RetryPolicy, Sent
+from tests.cluster.fleets import news_of
 from tests.cluster.small_fleet import Beside, SmallFleet, now_s
 from tests.engine.night import MODEL, RIGHT, Desk, known_of, requests, virtually
 
@@ -193,6 +194,30 @@ def test_what_one_worker_is_refused_holds_all_workers_of_a_split_lane_back():
     played(SmallFleet(ask=ask, carries=SPLIT, workers=4), asked("a", 300, Limits(rpm=600)))
     # five in a row pause the lane, a few are on their way then, and test calls follow
     assert len([at_s for at_s in asked_at if 5.0 < at_s < 24.0]) <= 12
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_trial_of_which_workers_die_is_left_to_another_run(readable):
+    desk, deadly = Desk(latency_s=0.2), asyncio.Queue[str]()
+
+    async def ask(request: Request) -> Reply:
+        if request.trial.trial_id == "a 0":
+            await asyncio.sleep(1.0)
+            deadly.put_nowait(request.trial.trial_id)
+            await asyncio.sleep(100.0)
+        return await desk.ask(request)
+
+    async def die(fleet: SmallFleet) -> None:
+        for n in range(20):
+            await deadly.get()
+            name = f"w{n}-e1"
+            fleet.kill(name, news_of(fleet.journals[name]) if readable else None)
+
+    requests_of, model = asked("a", 100, Limits(rpm=600))
+    model = replace(model, retry=RetryPolicy(attempts=3))
+    fleet = played(SmallFleet(ask=ask, workers=1), (requests_of, model), beside=die)
+    assert [sent.trial_id for sent in fleet.of(Sent)].count("a 0") == 3
+    assert fleet.lanes[0].askers[0].counters.done == 99
 
 
 # ── who rules ────────────────────────────────────────────────────────────────────────────────
