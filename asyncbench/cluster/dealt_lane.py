@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Self
 
@@ -56,12 +56,13 @@ class DealtModel(LaneModel):
         self.counters.client_bound |= now.client_bound
         self.reported = now
 
-    def lose_calls(self) -> None:
-        """Count calls of a worker that died: nobody knows how they ended."""
+    def lose_calls(self, lost: int) -> None:
+        """Count calls of a worker that died: nobody knows what they cost, and of some, how they ended."""
         calls = self.reported.in_flight
         self.counters.in_flight -= calls
-        for name in ("attempts", "unpriced", "lost"):
-            setattr(self.counters, name, getattr(self.counters, name) + calls)
+        self.counters.attempts += calls
+        self.counters.unpriced += calls
+        self.counters.lost += min(lost, calls)
         self.reported, self.counters.waits_for = Counters(), None
 
     def _asks(self) -> bool:
@@ -246,7 +247,8 @@ class DealtLane:
         self.worker = None
         for model in self._models.values():
             for number in left.keys() & model.dealt.keys():
-                model.dealt[number].history = left[number]
+                turn = model.dealt[number]
+                turn.history = _continued(turn.history, left[number])
                 if not leaving:
                     del model.dealt[number]
             self._take_back(model)
@@ -261,9 +263,10 @@ class DealtLane:
                 self.taken_until_s += [until_s] * model.reported.in_flight
             if news is not None:
                 _learn(model, news)
-            for turn in _begun(model, news):
+            begun = [*_begun(model, news)]
+            for turn in begun:
                 turn.tries += 1
-            model.lose_calls()
+            model.lose_calls(len([turn for turn in begun if not turn.answered]))
             self._take_back(model)
         self.look()
 
@@ -311,8 +314,14 @@ def _learn(model: DealtModel, news: JournalNews) -> None:
             _close(model, model.dealt.pop(number), closed)
         elif trial_id in news.skipped:
             _skip(model, model.dealt.pop(number))
-        else:
-            turn.history = news.histories.get(trial_id, turn.history)
+        elif (since := news.histories.get(trial_id)) is not None:
+            turn.history = _continued(turn.history, since)
+
+
+def _continued(before: History, since: History) -> History:
+    """Return what is known of a trial with what a worker did since, which numbered its calls on."""
+    costs = (before.cost_usd, since.cost_usd)
+    return replace(since, cost_usd=None if None in costs else sum(filter(None, costs), 0.0))
 
 
 def _begun(model: DealtModel, news: JournalNews | None) -> Iterator[Turn]:

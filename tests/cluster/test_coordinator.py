@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.cluster import Coordinator, RivalError, StaleOrdersError, WorkerReport
+from asyncbench.cluster import Coordinator, JournalNews, RivalError, StaleOrdersError, WorkerReport
 from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.split_lane import SplitLane
 from asyncbench.errors import ErrorKind, ProviderError
@@ -218,6 +218,40 @@ def test_a_trial_of_which_workers_die_is_left_to_another_run(readable):
     fleet = played(SmallFleet(ask=ask, workers=1), (requests_of, model), beside=die)
     assert [sent.trial_id for sent in fleet.of(Sent)].count("a 0") == 3
     assert fleet.lanes[0].askers[0].counters.done == 99
+
+
+def test_what_a_dead_worker_spent_is_added_to_what_a_trial_cost_before():
+    desk = Desk(latency_s=5.0)
+
+    async def die(fleet: SmallFleet) -> None:
+        await asyncio.sleep(3.0)
+        told = History(attempts=2, cost_usd=0.25)
+        fleet.kill("w0-e1", JournalNews(histories={"a 0": told}))
+
+    requests_of, model = asked("a", 1, Limits(rpm=600))
+    fleet = played(
+        SmallFleet(ask=desk.ask, workers=1),
+        (requests_of, model),
+        known={"a 0": History(attempts=1, cost_usd=0.5)},
+        beside=die,
+    )
+    (result,) = fleet.of(Result)
+    assert result.cost_usd == pytest.approx(0.75 + 0.00002)
+    assert result.attempts == 3
+
+
+def test_calls_whose_answers_a_dead_worker_wrote_down_are_not_lost():
+    desk, open_then = Desk(latency_s=5.0), []
+
+    async def die(fleet: SmallFleet) -> None:
+        await asyncio.sleep(5.45)
+        journal = fleet.journals["w0-e1"]
+        open_then.append(len(fleet.of(Sent)) - len(fleet.of(Ended)))
+        fleet.kill("w0-e1", news_of(journal))
+
+    fleet = played(SmallFleet(ask=desk.ask, workers=1), asked("a", 10, Limits(rpm=600)), beside=die)
+    assert 0 < open_then[0] < 10
+    assert fleet.lanes[0].askers[0].counters.lost == open_then[0]
 
 
 # ── who rules ────────────────────────────────────────────────────────────────────────────────
