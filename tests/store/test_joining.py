@@ -241,8 +241,8 @@ def test_calls_that_no_folder_holds_are_missed_once_all_are_joined(tmp_path):
 @pytest.mark.parametrize(
     ("work", "changes", "steps"),
     [
-        pytest.param(join, CHANGES, (5, 23), id="some"),
-        pytest.param(join_by_renames, MOVES, (3, 23), id="some, by renames"),
+        pytest.param(join, CHANGES, (5, 47), id="some"),
+        pytest.param(join_by_renames, MOVES, (3, 47), id="some, by renames"),
         *(
             pytest.param(work, changes, (n, 10), marks=pytest.mark.soak, id=f"{name}, every tenth from {n}")
             for n in range(1, 11)
