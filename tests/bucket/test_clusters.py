@@ -9,7 +9,8 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.bucket import BucketAddress, BucketObjects, journal_folder
-from asyncbench.run import Exit, RunOptions, run_as_told
+from asyncbench.run import Exit
+from tests.cluster.on_processes import run_on
 from tests.cluster.processes import ProcessCluster
 from tests.processes import until
 from tests.sweep_files import entry, problem_set, simulator, sweep
@@ -23,19 +24,6 @@ def elsewhere(tmp_path):
     """Two workers on a machine that has no file of the run."""
     there = {"XDG_STATE_HOME": str(tmp_path / "there"), "XDG_CACHE_HOME": str(tmp_path / "there")}
     return ProcessCluster(2, {**os.environ, **there}, children=False)
-
-
-def run_on(cluster, meant, beside=None, **options):
-    async def running():
-        try:
-            run = asyncio.create_task(run_as_told(meant, RunOptions(**options), cluster=cluster))
-            if beside is not None:
-                await beside(cluster)
-            return await run
-        finally:
-            await cluster.aclose()
-
-    return asyncio.run(running())
 
 
 def workers_in_bucket():
@@ -80,7 +68,9 @@ def test_the_next_worker_of_a_machine_brings_what_a_dead_one_left(tmp_path):
     problems = problem_set(tmp_path, trials=2)
     with simulator(problems, latency_s=0.1) as server:
         summary = run_on(
-            elsewhere(tmp_path), sweep(URL, problems, *models(server), budget_usd=1), kill_the_first(server)
+            elsewhere(tmp_path),
+            sweep(URL, problems, *models(server), budget_usd=1),
+            beside=kill_the_first(server),
         )
     assert summary.exit is Exit.COMPLETE
     assert len(ab.read_trials(URL)) == 288
@@ -98,7 +88,7 @@ def test_what_a_lost_machine_may_have_cost_counts_as_spent(tmp_path):
 
     with simulator(problems, latency_s=0.1) as server:
         meant = sweep(URL, problems, *models(server), budget_usd=1)
-        summary = run_on(elsewhere(tmp_path), meant, kill_the_first(server, lose_its_disk))
+        summary = run_on(elsewhere(tmp_path), meant, beside=kill_the_first(server, lose_its_disk))
         assert summary.exit is Exit.UNFINISHED
         gone = server.stats()["delivered"] - len(ab.read_attempts(URL))
         assert 0 < 288 - len(ab.read_trials(URL)) <= gone

@@ -9,13 +9,20 @@ from asyncbench.run import RunOptions, Summary, default_screen, run_as_told
 from tests.cluster.processes import ProcessCluster
 
 
-async def on_processes(sweep: object, cluster: ProcessCluster, **options: object) -> Summary:
-    """Run a sweep on a cluster of processes."""
-    screen = default_screen(quiet=False)
-    try:
-        return await run_as_told(sweep, RunOptions(**options), cluster=cluster, screen=screen)  # type: ignore[arg-type]
-    finally:
-        await cluster.aclose()
+def run_on(cluster, meant, screen=None, beside=None, **options):
+    """Run a sweep on a cluster, and do something beside it; return its summary."""
+
+    async def running():
+        try:
+            told = {"cluster": cluster, "screen": screen, "env": {}}
+            run = asyncio.create_task(run_as_told(meant, RunOptions(**options), **told))
+            if beside is not None:
+                await beside(cluster)
+            return await run
+        finally:
+            await cluster.aclose()
+
+    return asyncio.run(running())
 
 
 def main() -> int:
@@ -23,7 +30,9 @@ def main() -> int:
     file, count, *budget = sys.argv[1:]
     try:
         budget_usd = float(budget[0]) if budget else None
-        return asyncio.run(on_processes(Path(file), ProcessCluster(int(count)), budget_usd=budget_usd)).exit
+        screen = default_screen(quiet=False)
+        summary: Summary = run_on(ProcessCluster(int(count)), Path(file), screen, budget_usd=budget_usd)
+        return summary.exit
     except AsyncbenchError as error:
         print(error, file=sys.stderr)
         return 2

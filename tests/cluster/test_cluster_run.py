@@ -11,8 +11,8 @@ import pytest
 import asyncbench as ab
 from asyncbench.cluster import WorkerDiedError
 from asyncbench.errors import ConfigError
-from asyncbench.run import RunOptions, run_as_told
 from asyncbench.run.summary import Exit
+from tests.cluster.on_processes import run_on
 from tests.cluster.processes import ProcessCluster
 from tests.processes import until
 from tests.sweep_files import Said, entry, outcomes, problem_set, simulator, sweep
@@ -47,23 +47,6 @@ def models_of(server, **keys):
         entry(server, f"simulated-http/{name}", price=PRICE, max_tokens=64, **keys)
         for name in ("noisy", "oracle")
     ]
-
-
-def run_on(cluster, meant, screen=None, beside=None, **options):
-    """Run a sweep on a cluster, and do something beside it."""
-
-    async def running():
-        try:
-            run = asyncio.create_task(
-                run_as_told(meant, RunOptions(**options), cluster=cluster, screen=screen, env={})
-            )
-            if beside is not None:
-                await beside(cluster)
-            return await run
-        finally:
-            await cluster.aclose()
-
-    return asyncio.run(running())
 
 
 def two():
