@@ -18,6 +18,7 @@ _OVERDUE: Final = {
     "between_chunks": "the stream paused for longer than timeouts.between_chunks",
 }
 News = Callable[[int], Sequence[object]]  # milliseconds to wait → what is to be read of a connection
+Repeats = Callable[[bytes, str | None], bool]  # a request, the id of its answer
 _UNDER_WAY: Final[ContextVar["Call"]] = ContextVar("call under way")
 
 
@@ -52,6 +53,7 @@ class Call:
             "handed_over",
             "news",
             "repeated",
+            "repeats",
             "reused",
             "sent_s",
         ),
@@ -64,6 +66,7 @@ class Call:
         self.news: News | None = None  # of such a connection
         self.handed_over = False  # the kernel has the whole request: the server may have read it
         self.repeated = False  # made again because that connection had gone unread
+        self.repeats: Repeats = _never  # whether the connection gave this answer before
         self.answered = False  # the headers of the answer are there
         self.body_id: str | None = None  # the id that the answer gives itself
         self._headers: Mapping[str, str] = {}
@@ -137,6 +140,12 @@ class Call:
         if not self._limit.expired():
             self._limit.reschedule(self._loop.time() + seconds)
 
+    def check_id(self, request: bytes) -> None:
+        """Raise ProviderError where the answer is one to an earlier request, said again."""
+        if self.repeats(request, self.body_id):
+            message = "the server sent the answer to an earlier request again, so this one is not answered"
+            raise ProviderError(ErrorKind.BAD_REPLY, message, may_have_been_billed=True)
+
     def age_s(self) -> float | None:
         """Return the seconds since the request was sent; None where no connection told of that."""
         return self._loop.time() - self.sent_s if self.sent_s else None
@@ -157,6 +166,10 @@ class Call:
         elif now_s >= self._due_s and not self._limit.expired():
             self._overdue = self._rule
             self._limit.reschedule(now_s)
+
+
+def _never(_request: bytes, _answer_id: str | None) -> bool:
+    return False
 
 
 def _cancelled() -> int:

@@ -40,9 +40,11 @@ class Door:
                     self.url, data=content, headers=self.headers, allow_redirects=False, **self.ways
                 )
                 try:
-                    return await self._read(response, call, stream=stream)
+                    reply = await self._read(response, call, stream=stream)
                 finally:
                     response.release()  # to be used again where the body was read to its end
+                call.check_id(content)
+                return reply
             except (aiohttp.ClientError, OSError, TooLongError) as error:
                 raise broken(error, key=key, sent=call.handed_over, answered=call.answered) from error
 

@@ -6,6 +6,11 @@ proofs: the connection was found closed before the first byte was written, or th
 request. Such a call is made again at once, once, over a fresh connection, and counts as one. A connection
 that breaks later ends the attempt, however soon: the server may have worked for it.
 
+A connection on which anything arrives after its response has ended is given up, and whatever arrived is no
+answer: HTTP/1.1 does not say which request a response belongs to. The event loop sees what comes while a
+connection is idle (`_Protocol`), the kernel what came since (`_news_of`). A response that comes again while
+the next request is on its way is known by its id alone: see `_is_repeated`.
+
 What is left are calls that a server's close crosses on the way. Idle connections are therefore closed sooner
 than the server does: a second before the time that it tells (`Keep-Alive: timeout=5`), else after
 `KEEPALIVE_S`. `max=100` is not counted: the last answer says `Connection: close`. Where more than `MANY_GONE`
@@ -19,10 +24,12 @@ import select
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.calls import News, under_way
@@ -32,7 +39,7 @@ from asyncbench.providers.secrets import hush
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
-    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.client_reqrep import ConnectionKey
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
@@ -60,19 +67,51 @@ def session(
     )
 
 
+class _Protocol(ResponseHandler):
+    """A connection that is lost as soon as something arrives on it while no response is due."""
+
+    due = False  # from before the request is written until the connection is back in the pool
+    latest: tuple[int, str | None] | None = None  # the hash of the request answered last, the answer's id
+
+    def set_response_params(self, **params: Any) -> None:
+        self.due = True
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        unasked = data and not self.due  # aiohttp calls with nothing to go on reading what it had put off
+        if unasked and self.transport is not None:
+            self.transport.abort()
+        else:
+            super().data_received(data)
+
+    @property
+    def surplus(self) -> bool:
+        """Whether more arrived than the response that was due: another one, or the beginning of it."""
+        if self._parser is None:  # no request was made yet
+            return False
+        try:
+            return bool(self._buffer) or self._parser.feed_eof() is not None
+        except Exception:  # what began is no response
+            return True
+
+
 class _Connector(aiohttp.TCPConnector):
     """Tells each call when its connection is there, and whether it is a used one."""
 
     def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | bool) -> None:
         super().__init__(limit=endpoint.connections, keepalive_timeout=KEEPALIVE_S, ssl=tls)
+        self._factory = cast("partial[ResponseHandler]", partial(_Protocol, loop=self._loop))
         # Its connections are closed after one call, so that each of them is fresh. No limit: a call that is
         # repeated has just lost the connection that counted.
         self._fresh = aiohttp.TCPConnector(limit=0, force_close=True, ssl=tls)
+        self._fresh._factory = self._factory
         # The connections that served a call, each with what asks the kernel for news of it.
         self._used: WeakKeyDictionary[ResponseHandler, News] = WeakKeyDictionary()
         self._kept_s = KEEPALIVE_S
         self._gone_share = 0.0  # of used connections, the latest counting most
         self._wary_until_s = 0.0
+        self._latest_id: str | None = None
+        self._ids_differ = False  # some servers give the same id to all answers
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: "list[Trace]", timeout: aiohttp.ClientTimeout
@@ -82,7 +121,11 @@ class _Connector(aiohttp.TCPConnector):
         connecting = self._fresh.connect if call.repeated else super().connect
         asked_s = self._loop.time()
         connection = await connecting(req, traces, timeout)
+        while isinstance(connection.protocol, _Protocol) and connection.protocol.surplus:
+            connection.close()
+            connection = await connecting(req, traces, timeout)
         protocol, transport = connection.protocol, connection.transport
+        call.repeats = partial(self._is_repeated, protocol)
         call.news = None if protocol is None else self._used.get(protocol)
         call.sent(reused=call.news is not None)
         call.connect_s = None if call.reused else call.sent_s - asked_s
@@ -90,6 +133,13 @@ class _Connector(aiohttp.TCPConnector):
             self._used[protocol] = _news_of(transport)
             transport.set_write_buffer_limits(high=1, low=0)  # see `_Request`
         return connection
+
+    def _release(
+        self, key: "ConnectionKey", protocol: ResponseHandler, *, should_close: bool = False
+    ) -> None:
+        if isinstance(protocol, _Protocol):
+            protocol.due = False
+        super()._release(key, protocol, should_close=should_close)
 
     async def close(self, *, abort_ssl: bool = False) -> None:
         await self._fresh.close(abort_ssl=abort_ssl)
@@ -114,6 +164,25 @@ class _Connector(aiohttp.TCPConnector):
             kept_s = int(said[1])
             self._kept_s = min(max(kept_s - 1, kept_s / 2), LONGEST_KEEPALIVE_S)
         return response
+
+    def _is_repeated(self, protocol: ResponseHandler | None, request: bytes, answer_id: str | None) -> bool:
+        """Whether an answer is the one before it on its connection, which is then given up.
+
+        It has the same id, though the requests differ. A cache may answer equal requests so.
+        """
+        if not isinstance(protocol, _Protocol) or answer_id is None:
+            return False
+        before, protocol.latest = protocol.latest, (hash(request), answer_id)
+        same_id = before is not None and before[1] == answer_id
+        repeated = self._ids_differ and same_id and before != protocol.latest
+        if answer_id != self._latest_id:
+            self._ids_differ = self._latest_id is not None
+        elif before is None:  # another connection gave it: it tells no answers apart
+            self._ids_differ = False
+        self._latest_id = answer_id
+        if repeated and protocol.transport is not None:
+            protocol.transport.abort()
+        return repeated
 
     def _note(self, *, gone: bool) -> None:
         if not under_way().reused:

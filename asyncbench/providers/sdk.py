@@ -140,7 +140,9 @@ class SdkProvider:
                     stream=True,  # the body is read by us
                     stream_cls=self.stream_class,
                 )
-                return await _read(response, self._wire, call, self._endpoint, stream=stream)
+                reply = await _read(response, self._wire, call, self._endpoint, stream=stream)
+                call.check_id(content)
+                return reply
             except self.refusals as error:
                 hush(error, key=key)
                 refused = _response(error.response, error.response.content, self._endpoint.requests_per)

@@ -1,0 +1,242 @@
+"""Servers that say too much, too late or twice: none of it becomes the answer to another question."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from itertools import count
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from asyncbench import run_sweep
+from asyncbench.store.catalog import read_attempts, read_trials
+from tests.providers.raw_server import _read, chunk, events, head, stream_of
+from tests.sweep_files import ADAPTERS, problem_set, sweep
+
+STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+EVERY_ADAPTER = pytest.mark.parametrize("provider", ADAPTERS)
+IDLE_408 = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
+
+
+class Echo:
+    """Answers each question with itself, then says what its test wants it to."""
+
+    def __init__(self, url: str, surplus) -> None:
+        self.url, self.surplus = url, surplus
+        self.connections = self.requests = 0
+        self._ids = count(1)
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        while not writer.is_closing():
+            request = await _read(reader)
+            self.requests += 1
+            answer = _echo(request, f"answer-{next(self._ids):05}")
+            for piece in self.surplus(answer):
+                if isinstance(piece, float):
+                    await asyncio.sleep(piece)
+                else:
+                    writer.write(piece)
+                    await writer.drain()
+
+
+def _echo(request, answer_id: str) -> bytes:
+    question = request.body["messages"][-1]["content"]
+    usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
+    if request.path.endswith("messages"):
+        whole, parts = _as_message(question, answer_id)
+    else:
+        whole, parts = _as_completion(question, answer_id, usage)
+    if request.body.get("stream"):
+        return stream_of(events(*map(orjson.dumps, parts)))
+    body = orjson.dumps(whole)
+    return head(200, content_type="application/json", content_length=len(body)) + body
+
+
+def _as_message(text: str, answer_id: str):
+    start = {"id": answer_id, "type": "message", "model": "m", "role": "assistant", "content": []}
+    usage = {"input_tokens": 9, "output_tokens": 1}
+    whole = start | {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage}
+    return whole, [
+        {"type": "message_start", "message": start | {"stop_reason": None, "usage": usage}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+
+
+def _as_completion(text: str, answer_id: str, usage):
+    start = {"id": answer_id, "object": "chat.completion", "model": "m"}
+    message = {"role": "assistant", "content": text}
+    whole = start | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+    part = {"index": 0, "delta": message, "finish_reason": "stop"}
+    return whole, [start | {"choices": [part], "usage": usage}]
+
+
+@asynccontextmanager
+async def echoing(surplus, *, greeting: bytes = b"") -> AsyncIterator[Echo]:
+    talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting)
+        talks[asyncio.create_task(server.talk(reader, writer))] = writer
+
+    listener = await asyncio.start_server(welcome, "127.0.0.1", 0)
+    server = Echo(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", surplus)
+    try:
+        yield server
+    finally:
+        listener.close()
+        for talk, writer in talks.items():
+            talk.cancel()
+            writer.close()
+        await asyncio.gather(*talks, return_exceptions=True)
+
+
+async def questions_and_replies(server, tmp_path, provider, **model):
+    """Ask 72 questions, one after the other; return each question with the reply that it has."""
+    url = server.url if provider == "simulated-anthropic" else f"{server.url}/v1"
+    problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
+    keys = {"base_url": url, "concurrency": 1, "max_tokens": 50, "retry": {"attempts": 30, "total_s": 60}}
+    workers = model.pop("workers", None)
+    asked = sweep(out, problems, {"model": f"{provider}/m", "alias": "m", **keys, **model})
+    await run_sweep(asked, workers=workers)
+    rows = pq.read_table(problems, columns=["problem_id", "question"]).to_pylist()
+    questions = {row["problem_id"]: row["question"] for row in rows}
+    replies = read_trials(out, columns=["problem_id", "reply_text"]).to_pylist()
+    return [(questions[row["problem_id"]], row["reply_text"]) for row in replies]
+
+
+def statuses(tmp_path) -> list[str]:
+    return [str(row["status"]) for row in read_attempts(tmp_path / "out", columns=["status"]).to_pylist()]
+
+
+def twice(answer: bytes) -> Iterable[bytes | float]:
+    return answer, answer
+
+
+def twice_in_one_piece(answer: bytes) -> Iterable[bytes | float]:
+    return (answer + answer,)
+
+
+def idle_408(answer: bytes) -> Iterable[bytes | float]:
+    return answer, IDLE_408
+
+
+@STREAMS
+@EVERY_ADAPTER
+async def test_an_answer_that_comes_twice_is_never_the_answer_to_the_next_question(
+    tmp_path, provider, stream
+):
+    async with echoing(twice) as server:
+        pairs = await questions_and_replies(server, tmp_path, provider, stream=stream)
+    assert len(pairs) == 72
+    assert [(question, reply) for question, reply in pairs if question != reply] == []
+
+
+async def test_an_answer_that_comes_twice_is_not_taken_by_a_worker_either(tmp_path):
+    async with echoing(twice) as server:
+        pairs = await questions_and_replies(server, tmp_path, "simulated-http", workers=2)
+    assert len(pairs) == 72
+    assert [(question, reply) for question, reply in pairs if question != reply] == []
+
+
+@EVERY_ADAPTER
+async def test_a_408_on_an_idle_connection_costs_no_attempt(tmp_path, provider):
+    async with echoing(idle_408) as server:
+        await questions_and_replies(server, tmp_path, provider)
+    assert statuses(tmp_path) == ["ok"] * 72
+    assert server.requests == 72
+
+
+@STREAMS
+@EVERY_ADAPTER
+async def test_a_server_that_says_what_it_should_keeps_its_connection(tmp_path, provider, stream):
+    async with echoing(lambda answer: (answer,)) as server:
+        pairs = await questions_and_replies(server, tmp_path, provider, stream=stream)
+    assert all(question == reply for question, reply in pairs)
+    assert (server.connections, server.requests) == (1, 72)
+
+
+async def test_a_server_that_speaks_before_it_is_asked_has_answered_nothing(tmp_path):
+    foreign = head(200, content_length=2) + b"{}"
+    async with echoing(lambda answer: (answer,), greeting=foreign) as server:
+        pairs = await questions_and_replies(server, tmp_path, "simulated-http", retry={"attempts": 1})
+    assert all(reply in (question, None) for question, reply in pairs)
+
+
+# What a server says for an answer; numbers are pauses in seconds.
+FAULTS = {
+    "twice": twice,
+    "twice in one piece": twice_in_one_piece,
+    "twice, the second late": lambda answer: (answer, 0.001, answer),
+    "twice, the second in two pieces": lambda answer: (answer + answer[:9], 0.001, answer[9:]),
+    "the headers again": lambda answer: (answer, answer[: answer.index(b"\r\n\r\n") + 4]),
+    "half of the headers again": lambda answer: (answer, answer[:20]),
+    "half of the headers again, in one piece": lambda answer: (answer + answer[:20],),
+    "a longer body than told": lambda answer: (answer, b'{"more": 1}'),
+    "one chunk more": lambda answer: (answer, chunk(b"more")),
+    "a trailer more": lambda answer: (answer + b"x-more: 1\r\n\r\n",),
+    "garbage": lambda answer: (answer, b"\x00\xff\r\n"),
+    "408": idle_408,
+    "408, late": lambda answer: (answer, 0.002, IDLE_408),
+    "hints while nothing is due": lambda answer: (answer, INTERIM),
+    "hints before the answer": lambda answer: (INTERIM + answer,),
+    "slowly, in pieces": lambda answer: (answer[:30], 0.001, answer[30:]),
+}
+
+
+@STREAMS
+@EVERY_ADAPTER
+async def test_a_storm_of_responses_that_nobody_asked_for_answers_no_question(
+    tmp_path, provider, stream, request
+):
+    """From the third answer on: then the client knows that this server's ids tell its answers apart."""
+    seed = request.node.nodeid
+    chance = random.Random(seed)
+    begun = count()
+
+    def any_fault(answer: bytes):
+        if next(begun) < 2:
+            return (answer,)
+        return FAULTS[chance.choice(list(FAULTS))](answer)
+
+    async with echoing(any_fault) as server:
+        pairs = await questions_and_replies(server, tmp_path, provider, stream=stream)
+    print(f"{server.connections} connections for {server.requests} requests; seed {seed!r}")
+    answered = [(question, reply) for question, reply in pairs if reply is not None]
+    assert len(answered) > 60
+    assert [(question, reply) for question, reply in answered if question != reply] == []
+
+
+@pytest.mark.parametrize(("changes", "refused"), [(0, 0), (1, 1)], ids=["always", "since it started anew"])
+async def test_a_server_that_gives_all_answers_one_id_is_believed(tmp_path, changes, refused):
+    numbers = count()
+
+    def same_id(answer: bytes):
+        before, _, after = answer.partition(b"answer-")
+        number, _, rest = after.partition(b'"')
+        anew = changes and next(numbers) > 20
+        return (before + (b"ANSWER-" if anew else b"answer+") + b"x" * len(number) + b'"' + rest,)
+
+    async with echoing(same_id) as server:
+        await questions_and_replies(server, tmp_path, "simulated")
+    assert Counter(statuses(tmp_path)) == {"ok": 72} | ({"bad_reply": refused} if refused else {})
+
+
+async def test_a_cache_that_answers_equal_requests_equally_is_believed(tmp_path):
+    seen: dict[bytes, bytes] = {}
+
+    def cached(answer: bytes):
+        return (seen.setdefault(answer.split(b'"content"')[1], answer),)
+
+    async with echoing(cached) as server:
+        pairs = await questions_and_replies(server, tmp_path, "simulated")
+    assert statuses(tmp_path) == ["ok"] * 72
+    assert all(question == reply for question, reply in pairs)
