@@ -298,6 +298,8 @@ class BatchLedger:
 
 def _cut_short(line: Damage) -> bool:
     """Whether a line lacks its end, as the last one does when a process dies."""
+    if not line.size:  # it is whole, or gone
+        return False
     with line.segment.open("rb") as segment:
         segment.seek(line.offset + line.size - 1)
         return segment.read(1) != b"\n"

@@ -319,7 +319,8 @@ def _refuse_batches_there(run: RunState, answers: Answers) -> None:
 def _cautions(run: RunState) -> Iterator[str]:
     """Yield what is said before the first call and refuses nothing."""
     for damage in run.store.damaged:
-        yield f"journal/{damage.segment.name}, line {damage.line}: damaged, left out; the rest is kept"
+        what = "damaged, left out; the rest is kept" if damage.size else damage.message
+        yield f"journal/{damage.segment.name}, line {damage.line}: {what}"
     if run.copy is not None and (lost := run.copy.lost) is not None:
         yield f"the journal of {lost} is taken for lost: what it held of calls is asked, and paid, again"
     for path in run.store.lost:

@@ -117,7 +117,9 @@ def _alone(folder: Path, whatever_is_wrong: bool) -> tuple[Snapshot, TakenOver]:
 def tell_damage(folder: Path, damaged: Sequence[Damage]) -> None:
     """Warn whoever reads, or opens, a folder whose journal has damaged lines."""
     if damaged:
-        what = f"{folder}: {len(damaged):,} damaged lines of its journal are left out"
+        what = f"{folder}: lines of its journal stand in another order than they were written"
+        if lines := sum(line.missing or bool(line.size) for line in damaged):
+            what = f"{folder}: {lines:,} damaged lines of its journal are left out"
         warnings.warn(f"{what}. `asyncbench status {folder} --verify` names them.", DamageWarning, 4)
 
 

@@ -1,21 +1,26 @@
-"""A segment of the journal: lines that only ever grow, each of which proves itself.
+"""A segment of the journal: lines that only ever grow, each of which proves itself and its place.
 
 A line is eight hexadecimal digits, the CRC-32 of what follows them, a space, JSON, and a line feed. What
 a killed process had written stays; a line that was cut short or changed on the disk is recognised, left
 out and reported, and the lines around it are kept. The first line says by which version all were written.
+
+The JSON ends with the line's number and the CRC-32 of the line before, which covers the one before that: a
+running checksum. So a line that was removed, moved, doubled or brought from elsewhere is recognised, too,
+and those that are there are read in the order in which they were written. Earlier versions wrote neither.
 
     journal/000002.wal       a segment
     quarantine/000002.wal    its damaged lines, in their order: never thrown away
 """
 
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, NamedTuple
 
 import orjson
 
@@ -29,16 +34,43 @@ SHORTEST_CALL: Final = 150  # bytes of such a line, at least
 QUARANTINE = "quarantine"  # in a results folder
 _PREFIX = len(b"01234567 ")
 _HEAD_STARTS = b'{"schema_version":'
+_PLACED: Final = re.compile(rb',"line":([0-9]+),"after":([0-9]+)}\Z')  # at the end of a line's JSON
+_PLACE_BYTES: Final = 64  # that match it, at most
+_FIRST: Final = 0  # the checksum of the line before the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """A line that is not what was written."""
+    """A line that is not what was written, or not where it was; or lines that are gone."""
 
     segment: Path
     line: int  # from 1
     offset: int  # bytes from the start of the segment
-    size: int  # bytes
+    size: int  # bytes; 0: nothing of it is left out
+    missing: int = 0  # lines that are gone without a trace; they stood before this one
+
+    @property
+    def message(self) -> str:
+        """What to tell of it."""
+        if self.missing:
+            lines = "1 line is" if self.missing == 1 else f"{self.missing:,} lines are"
+            return f"{lines} missing before it: somebody removed what was written"
+        if not self.size:
+            return "stands in another place than it was written; it is read in its own"
+        return f"{self.size:,} damaged bytes; the next run moves them to {QUARANTINE}/"
+
+
+class _Line(NamedTuple):
+    """A line that is whole."""
+
+    row: int  # from 1, as it stands in the file
+    offset: int
+    size: int
+    number: int | None  # from 1, as it was written; None: an earlier version wrote it
+    after: int  # the checksum of the line before it, then
+    sum: int  # its own
+    payload: bytes
+    explained: bool  # a damaged line stands before it
 
 
 class Segment:
@@ -48,7 +80,7 @@ class Segment:
         self.path = path
         self.size, self.lines = 0, 0  # bytes; whole lines
         self.dirty = True  # holds what no `sync_to_disk` has covered; at first, its name in the folder
-        self._torn = False
+        self._torn, self._sum = False, _FIRST
         with storing(path):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._descriptor = os.open(path, flags, 0o666)  # less the umask
@@ -59,20 +91,26 @@ class Segment:
         Raises:
             StoreError: the disk took only a part, or nothing; `lines` tells how many are whole.
         """
-        data = b"".join(map(_line, payloads))
-        ended = int(self._torn)
-        if self._torn:  # ends what is left of a broken line, so that it takes no other with it
-            data = b"\n" + data
+        pieces, sums = list[bytes](), [self._sum]
+        for number, payload in enumerate(payloads, start=self.lines + 1):
+            placed = b'%b,"line":%d,"after":%d}' % (payload[:-1], number, sums[-1])
+            sums.append(zlib.crc32(placed))
+            pieces += (b"%08x " % sums[-1], placed, b"\n")
+        # What is left of a broken line is ended, and spoiled: without its line feed alone it would be whole.
+        data = b"".join([b"!\n", *pieces] if self._torn else pieces)
         self.dirty = True
         try:
             written = os.write(self._descriptor, data)
         except OSError as error:
             raise refused(self.path, error) from error
         self.size += written
-        self._torn = written < len(data)
-        self.lines += data.count(b"\n", ended, written) if self._torn else len(payloads)
-        if self._torn:
-            raise refused(self.path, f"the disk took {written:,} of {len(data):,} bytes")
+        if written == len(data):
+            self._torn, self._sum, self.lines = False, sums[-1], self.lines + len(payloads)
+            return
+        whole = data.count(b"\n", 2 * self._torn, written)
+        self._torn = not data[:written].endswith(b"\n") if written else self._torn
+        self._sum, self.lines = sums[whole], self.lines + whole
+        raise refused(self.path, f"the disk took {written:,} of {len(data):,} bytes")
 
     def sync(self) -> None:
         """Wait until all that was appended before this call is on the disk."""
@@ -108,28 +146,90 @@ def head_of(number: int) -> bytes:
 
 
 def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
-    """Yield the JSON of every sound line after the first; note the others in `damaged`.
+    """Yield the JSON of every sound line after the first, as written; note what is wrong in `damaged`.
 
     Raises:
         FileNotFoundError: the segment was sealed meanwhile.
         ConfigError: a later asyncbench wrote it.
         StoreError: it is a copy of another segment.
     """
-    with segment.open("rb") as lines:
-        offset = 0
-        for count, line in enumerate(lines, start=1):
-            payload = line[_PREFIX:-1]
-            if line != _line(payload):
-                if line != b"\n":
-                    damaged.append(Damage(segment=segment, line=count, offset=offset, size=len(line)))
-            elif payload.startswith(_HEAD_STARTS):
-                head = orjson.loads(payload)
-                if (own := head.get("segment", number_of(segment))) != number_of(segment):
-                    raise StoreError(f"{segment} is a copy of {name_of(own)}. Move it out of the folder.")
-                check_version(segment, head["schema_version"])
-            else:
+    with segment.open("rb") as file:
+        for payload in _as_written(segment, file, damaged):
+            if not payload.startswith(_HEAD_STARTS):
                 yield payload
-            offset += len(line)
+                continue
+            head = orjson.loads(payload)
+            if (own := head.get("segment", number_of(segment))) != number_of(segment):
+                raise StoreError(f"{segment} is a copy of {name_of(own)}. Move it out of the folder.")
+            check_version(segment, head["schema_version"])
+
+
+def _as_written(segment: Path, file: BinaryIO, damaged: list[Damage]) -> Iterator[bytes]:
+    """Yield the JSON of whole lines in the order in which they were written, each once."""
+    number = 0
+    before: int | None = _FIRST  # None: nobody knows
+    lines = _whole_lines(segment, file, damaged)
+    for line in lines:
+        if line.number is not None:
+            if line.number != number + 1 and not (line.explained and line.number > number):
+                # Little is kept of each: the rest of a segment may be large.
+                rest = [each._replace(payload=b"") for each in chain((line,), lines)]
+                yield from _mended(segment, file, damaged, number, rest)
+                return
+            if line.number == number + 1 and before not in {None, line.after}:  # of another journal
+                damaged.append(_left_out(segment, line))
+                number, before = line.number, None
+                continue
+            number, before = line.number, line.sum
+        yield line.payload
+
+
+def _mended(
+    segment: Path, file: BinaryIO, damaged: list[Damage], number: int, rest: Sequence[_Line]
+) -> Iterator[bytes]:
+    """Yield lines that were moved in the order of their numbers; note those that are gone, or there twice.
+
+    Args:
+        segment: where they are.
+        file: the same, open.
+        damaged: takes what is wrong.
+        number: the number of the last line before them.
+        rest: all lines from there to the end, without their JSON.
+    """
+    highest = number
+    for line in rest:  # as they stand
+        if (line.number or 0) < highest:
+            damaged.append(Damage(segment=segment, line=line.row, offset=line.offset, size=0))
+        highest = max(highest, line.number or 0)
+    for line in sorted(rest, key=lambda line: line.number or 0):
+        if (line.number or 0) <= number:
+            damaged.append(_left_out(segment, line))
+            continue
+        if (gone := (line.number or 0) - number - 1) and not line.explained:
+            damaged.append(Damage(segment=segment, line=line.row, offset=line.offset, size=0, missing=gone))
+        number = line.number or 0
+        file.seek(line.offset)
+        yield _parted(file.read(line.size)[_PREFIX:-1])[0]
+
+
+def _left_out(segment: Path, line: _Line) -> Damage:
+    return Damage(segment=segment, line=line.row, offset=line.offset, size=line.size)
+
+
+def _whole_lines(segment: Path, file: BinaryIO, damaged: list[Damage]) -> Iterator[_Line]:
+    """Yield the lines that are whole, as they stand; note the others."""
+    offset, explained = 0, False
+    for count, line in enumerate(file, start=1):
+        payload = line[_PREFIX:-1]
+        own = zlib.crc32(payload)
+        if line.endswith(b"\n") and line.startswith(b"%08x " % own):
+            bare, number, after = _parted(payload)
+            yield _Line(count, offset, len(line), number, after, own, bare, explained)
+            explained = False
+        elif line != b"\n":
+            damaged.append(Damage(segment=segment, line=count, offset=offset, size=len(line)))
+            explained = True
+        offset += len(line)
 
 
 def batches(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -144,24 +244,30 @@ def batches(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:
     yield batch
 
 
-def _line(payload: bytes) -> bytes:
-    return b"%08x %b\n" % (zlib.crc32(payload), payload)
+def _parted(payload: bytes) -> tuple[bytes, int | None, int]:
+    """Return the JSON of a line without its place, and the place; None: it has none."""
+    place = _PLACED.search(payload, max(0, len(payload) - _PLACE_BYTES))
+    if place is None:
+        return payload, None, _FIRST
+    return payload[: place.start()] + b"}", int(place[1]), int(place[2])
 
 
 def quarantine(damaged: Sequence[Damage], folder: Path, *, temporary: Path) -> None:
     """Copy the damaged lines of one segment out of it; doing it again changes nothing."""
-    if damaged:
+    if damaged and (lines := lines_of(damaged)):
         name = damaged[0].segment.name
-        write_durably(folder / QUARANTINE / name, lines_of(damaged), temporary=temporary / name)
+        write_durably(folder / QUARANTINE / name, lines, temporary=temporary / name)
 
 
 def lines_of(damaged: Sequence[Damage]) -> bytes:
-    """Return the damaged lines of one segment as they stand in it."""
+    """Return the damaged lines of one segment as they stand in it; of each that is gone, a word."""
     found = []
     with damaged[0].segment.open("rb") as segment:
         for line in damaged:
-            segment.seek(line.offset)
-            found.append(segment.read(line.size).removesuffix(b"\n") + b"\n")
+            found += [b"a line before line %d is missing\n" % line.line] * line.missing
+            if line.size:
+                segment.seek(line.offset)
+                found.append(segment.read(line.size).removesuffix(b"\n") + b"\n")
     return b"".join(found)
 
 

@@ -114,8 +114,7 @@ def _unsound(looked: Looked) -> set[Path]:
 def _journal(folder: Path, folders: Sequence[Path], seen: Snapshot) -> Iterator[FolderFinding]:
     for line in seen.damaged:
         place = f"{line.segment.relative_to(folder)}, line {line.line}"
-        what = f"{line.size:,} damaged bytes; the next run moves them to {QUARANTINE}/"
-        yield FolderFinding(place=place, what=what)
+        yield FolderFinding(place=place, what=line.message)
     for each in folders:
         for name, lines in quarantined(each).items():
             what = f"{lines:,} damaged lines of the journal were moved here; their content is lost"

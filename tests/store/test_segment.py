@@ -1,6 +1,7 @@
 """Lines that were cut short or changed are recognised, and take no other with them."""
 
 import random
+import zlib
 
 import pytest
 
@@ -113,3 +114,77 @@ def test_a_batch_ends_with_the_line_that_fills_it_and_no_line_is_left_out(size):
     found = list(batches(iter(lines)))
     assert [line for batch in found for line in batch] == lines
     assert all(sum(map(len, batch[:-1])) < BATCH_BYTES for batch in found)
+
+
+# lines that are whole, but not those that were written, or not where they were
+
+
+def rearranged(seed, lines):
+    """Lines in another order, some gone or there twice: never as they were."""
+    rng, found = random.Random(seed), list(lines)
+    while found == lines:
+        at = rng.randrange(len(found) - 1)  # without the last, the rest is what a killed run leaves
+        match rng.choice(["remove", "move", "swap", "double"]):
+            case "remove":
+                del found[at]
+            case "move":
+                found.insert(rng.randrange(len(found)), found.pop(at))
+            case "swap":
+                other = rng.randrange(len(found))
+                found[at], found[other] = found[other], found[at]
+            case "double":
+                found.insert(rng.randrange(len(found)), found[at])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_lines_that_were_removed_moved_swapped_or_doubled_are_noticed_and_the_rest_is_as_written(
+    written, read, seed
+):
+    lines = written.splitlines(keepends=True)
+    found = rearranged(seed, lines)
+    kept, damaged = read(b"".join(found))
+    assert damaged
+    assert kept == [line for line, raw in zip(LINES, lines, strict=True) if raw in found]
+
+
+def test_a_line_of_another_journal_is_left_out(written, read, tmp_path):
+    segment = Segment(tmp_path / "000009.wal")
+    for _ in LINES:
+        segment.append(b'{"sent":"of another run"}')
+    segment.close()
+    lines = written.splitlines(keepends=True)
+    lines[4] = segment.path.read_bytes().splitlines(keepends=True)[4]
+    kept, damaged = read(b"".join(lines))
+    assert kept == LINES[:4] + LINES[5:]
+    assert damaged == [(5, len(b"".join(lines[:4])))]
+
+
+def test_lines_that_are_gone_are_counted(written, read, tmp_path):
+    lines = written.splitlines(keepends=True)
+    read(b"".join(lines[:3] + lines[7:]))
+    damaged: list[Damage] = []
+    assert list(payloads(tmp_path / "000002.wal", damaged)) == LINES[:3] + LINES[7:]
+    assert [damage.missing for damage in damaged] == [4]
+    assert damaged[0].message == "4 lines are missing before it: somebody removed what was written"
+
+
+def test_a_disk_that_is_full_again_and_again_breaks_no_chain(tmp_path, read):
+    rng, kept = random.Random(5), []
+    segment = Segment(tmp_path / "000003.wal")
+    for line in LINES * 10:
+        try:
+            with disk_for(segment.size + rng.randrange(4 * len(line))):
+                segment.append(line)
+            kept.append(line)
+        except StoreError:
+            continue
+    segment.close()
+    found, _ = read(segment.path.read_bytes())
+    assert found == kept
+    assert 10 < len(kept) < len(LINES * 10)
+
+
+def test_a_segment_of_a_version_that_numbered_no_lines_is_read_as_it_was(read):
+    data = b"".join(b"%08x %b\n" % (zlib.crc32(line), line) for line in LINES)
+    assert read(data) == (LINES, [])

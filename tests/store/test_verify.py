@@ -6,6 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from asyncbench.cli import app
+from asyncbench.errors import DamageWarning
+from asyncbench.store.books import spending_of
 from asyncbench.store.folder import Store
 from asyncbench.store.looking import take_snapshot
 from asyncbench.store.verify import verify_folder
@@ -97,6 +99,32 @@ def test_damaged_lines_of_the_journal_are_told_until_they_are_set_aside_and_know
     found = verify_folder(folder)
     assert found.sound
     assert [(one.place, one.known) for one in found.findings] == [("quarantine/000003.wal", True)]
+
+
+@pytest.mark.parametrize("change", ["swap", "remove", "double"])
+def test_a_line_that_is_not_where_it_was_written_is_told_and_changes_no_cost(folder, change):
+    (segment,) = (folder / "journal").iterdir()
+    before, spent = dict(verify_folder(folder).rows), spending_of(folder).by_alias
+    lines = segment.read_bytes().splitlines(keepends=True)
+    call = next(n for n, line in enumerate(lines) if b'{"sent"' in line)
+    match change:
+        case "swap":  # its end stands before its beginning
+            lines[call], lines[call + 1] = lines[call + 1], lines[call]
+        case "remove":
+            del lines[call]
+        case "double":
+            lines.insert(call + 2, lines[call])
+    segment.write_bytes(b"".join(lines))
+    with pytest.warns(DamageWarning):
+        found = verify_folder(folder)
+    assert not found.sound
+    assert any(finding.place.startswith(f"journal/{segment.name}, line ") for finding in found.findings)
+    assert found.rows == before
+    with pytest.warns(DamageWarning):
+        assert spending_of(folder).by_alias == spent
+    with Store.open(folder, sweep="night") as store:
+        assert store.damaged
+    assert verify_folder(folder).sound  # from here on it is known
 
 
 def test_the_command_says_so_and_its_exit_code_too(folder):
