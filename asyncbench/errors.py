@@ -4,6 +4,7 @@ AsyncbenchError                  catch this to catch all of ours
 ├── ConfigError                  the run never starts
 ├── ProblemSetError              a file we were given is not what it should be
 ├── StoreError                   results cannot be written: the run stops
+│     TakenAwayError             another program took away what was written
 │     UnwrittenError             a call was not made, since it could not be written down first
 ├── LostCallError                nobody knows how a call ended: the process that made it died
 ├── UnsentError                  a call was not made after all: its trial is the next again
@@ -46,6 +47,10 @@ class StoreError(AsyncbenchError):
 
 class NoRoomError(StoreError):
     """A file would not fit on the disk, which goes on to take what is smaller."""
+
+
+class TakenAwayError(StoreError):
+    """Another program took away, moved or changed what was written, and not all of it could be put back."""
 
 
 class UnwrittenError(StoreError):

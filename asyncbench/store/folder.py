@@ -10,8 +10,8 @@ from typing import Self
 
 import orjson
 
-from asyncbench.errors import AsyncbenchError, StoreError
-from asyncbench.files import OWNERS, local, make_folder, refused, storing, write_durably
+from asyncbench.errors import AsyncbenchError, StoreError, TakenAwayError
+from asyncbench.files import OWNERS, local, make_folder, storing, write_durably
 from asyncbench.records import Ended, Event, History, Outcome, Result
 from asyncbench.store.catalog import KnownTrials, known_trials
 from asyncbench.store.generation import Generation, compact, next_generation, settle, worthwhile
@@ -20,20 +20,26 @@ from asyncbench.store.holdings import (
     accept_missing_calls,
     begin_list,
     check_holdings,
+    known_parts,
     list_journal,
+    stored,
 )
 from asyncbench.store.joining import join, remove_joined
 from asyncbench.store.journal import Journal, ToldCalls, Unfinished, lost
-from asyncbench.store.lock import left_mark, locked, set_mark, take_away, writer_of
+from asyncbench.store.lock import LOCK, left_mark, locked, same_lock, set_mark, take_away, writer_of
 from asyncbench.store.looking import tell_damage
 from asyncbench.store.manifest import (
     IMPORTED,
+    MANIFEST,
     WORKER,
     Manifest,
     changed_manifest,
     check_owner,
     claim_folder,
+    forget_manifest,
     is_partial,
+    know_manifest,
+    put_back_manifest,
     read_manifest,
     set_partial,
     worker_folders,
@@ -70,7 +76,7 @@ class Store:
         self._sealing = threading.RLock()  # one thread at a time
         self._closed = False
         with ExitStack() as held:
-            held.enter_context(locked(folder))
+            self._lock = held.enter_context(locked(folder))
             self.dead = left_mark(folder) is not None  # the run before, if there was one, never ended
             settle(folder)
             claim_folder(folder, sweep=sweep, imported=imported)
@@ -88,6 +94,8 @@ class Store:
             known = KnownTrials() if again is None else known_trials(folder, again=again)
             self.finished, self.failed = known.finished, known.failed
             self.again, self._known = known.again, known
+            held.callback(forget_manifest, folder)
+            know_manifest(folder)
             self._held = held.pop_all()
 
     @classmethod
@@ -197,8 +205,7 @@ class Store:
             await asyncio.sleep(every_s)
             if (segment := self._journal.segment).dirty:
                 await asyncio.to_thread(segment.sync)
-                if segment is self._journal.segment and not segment.path.exists():
-                    raise refused(segment.path, "another program has removed it")
+            put_back(self)
 
     async def _seal_now_and_then(self, look_every_s: float, every_s: float, at_results: int) -> None:
         def seal_complete() -> None:
@@ -226,6 +233,7 @@ class Store:
         with self._held, self._sealing:
             if not self._closed:
                 self._closed = True
+                put_back(self)
                 self._journal.rotate()
                 self._seal_complete()
                 with suppress(AsyncbenchError):  # the next start does, or tells what is in the way
@@ -292,6 +300,41 @@ class Store:
                 self.damaged += seal(segment, self.folder)
         list_journal(self.folder)
         self.seals += 1
+
+
+def put_back(store: Store) -> None:
+    """Put back what another program took away of a folder that is being written; by the thread that writes.
+
+    Raises:
+        StoreError: something was taken; says what, and what is back.
+    """
+    folder, segment = store.folder, store._journal.segment
+    if segment.moved():
+        raise TakenAwayError(
+            f"{segment.path}: another program has moved it. The moved file has all that arrived."
+        )
+    with storing(folder):
+        make_folder(folder, mode=OWNERS)
+    back = [] if same_lock(folder, store._lock) else [_locked_again(store)]
+    back += [folder / MANIFEST] if put_back_manifest(folder) else []
+    back += [segment.path] if segment.put_back() else []
+    if cut := segment.cut():
+        raise TakenAwayError(f"{segment.path}: another program has cut {cut:,} bytes off it. They are gone.")
+    if back:
+        names, parts = ", ".join(map(str, back)), known_parts(folder).keys() - stored(folder).keys()
+        message = f"another program has removed it, and it is back: {names}."
+        if parts:
+            raise TakenAwayError(f"{message} {len(parts):,} parts are gone, the first {folder / min(parts)}.")
+        raise StoreError(f"{message} Run again to continue.")
+
+
+def _locked_again(store: Store) -> Path:
+    try:
+        store._lock = store._held.enter_context(locked(store.folder))
+    except StoreError as error:
+        message = f"its lock was removed, and another run holds it now: {error}"
+        raise TakenAwayError(f"{store.folder}: {message} What arrived since then may be missing.") from error
+    return store.folder / LOCK
 
 
 def refuse_living_workers(folder: Path) -> None:
@@ -373,7 +416,7 @@ def _close_journal(journal: Journal, folder: Path) -> None:
     if journal.empty:
         try:
             list_journal(folder, but=journal.segment.path)
-        except StoreError:
+        except AsyncbenchError:  # or it is no results folder any more
             journal.segment.close()
             return
     journal.close()

@@ -19,8 +19,8 @@ GLANCES = 150  # many short ones: several lookers at once may hold it most of th
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a results folder for writing; the lock ends with the process, however it ends."""
+def locked(folder: Path) -> Iterator[os.stat_result]:
+    """Hold a results folder for writing; the lock, whose file it yields, ends with the process, however."""
     path = folder / LOCK
     with storing(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -34,9 +34,17 @@ def locked(folder: Path) -> Iterator[None]:
                 )
             os.ftruncate(descriptor, 0)
             os.write(descriptor, b"%d\n" % os.getpid())
-        yield
+        yield os.fstat(descriptor)
     finally:
         os.close(descriptor)
+
+
+def same_lock(folder: Path, own: os.stat_result) -> bool:
+    """Return whether the lock that a process holds is the folder's still."""
+    try:
+        return os.path.samestat(own, (folder / LOCK).stat())
+    except OSError:
+        return False
 
 
 def _got(descriptor: int, path: Path) -> bool:

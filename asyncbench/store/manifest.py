@@ -30,6 +30,7 @@ IMPORTED = "imported"  # the key of a folder that holds what others recorded
 JOINED = "joined"  # in what it holds, the key of the folders of workers whose rows it holds
 Manifest = dict[str, Any]  # Any: JSON, which its readers know
 
+_WRITTEN: dict[Path, bytes] = {}  # by folder: what this process wrote there last
 _CHANGING = threading.RLock()  # a run describes itself while another of its threads makes parts
 
 _REFUSALS = {  # by whether it is an import that is refused
@@ -210,7 +211,30 @@ def lost_files(manifest: Manifest) -> list[dict[str, Any]]:  # Any: JSON of our 
 
 def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
     """Write the manifest, with the digest of what it says, in one step."""
-    write_durably(folder / MANIFEST, stamped(manifest), temporary=folder / TEMPORARY / MANIFEST)
+    data = stamped(manifest)
+    write_durably(folder / MANIFEST, data, temporary=folder / TEMPORARY / MANIFEST)
+    if folder in _WRITTEN:
+        _WRITTEN[folder] = data
+
+
+def know_manifest(folder: Path) -> None:
+    """Remember the manifest of a folder that this process holds for writing."""
+    with storing(folder / MANIFEST):
+        _WRITTEN[folder] = (folder / MANIFEST).read_bytes()
+
+
+def put_back_manifest(folder: Path) -> bool:
+    """Write a manifest again that another program removed since this process wrote it; return whether."""
+    with _CHANGING:
+        if folder not in _WRITTEN or (folder / MANIFEST).exists():
+            return False
+        write_durably(folder / MANIFEST, _WRITTEN[folder], temporary=folder / TEMPORARY / MANIFEST)
+        return True
+
+
+def forget_manifest(folder: Path) -> None:
+    """Keep the manifest of a folder no longer that this process lets go."""
+    _WRITTEN.pop(folder, None)
 
 
 def stamped(manifest: Mapping[str, object]) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from asyncbench.errors import StoreError, UnwrittenError
+from asyncbench.errors import StoreError, TakenAwayError, UnwrittenError
 from asyncbench.records import Ended, Event, Sent
 from asyncbench.store.folder import Store, needless, sync_journal, write_oldest
 from asyncbench.store.parts import TEMPORARY
@@ -92,9 +92,11 @@ class Salvage:
         try:
             self._store.close()
         except StoreError as error:
-            self.error = self.error or error
+            self.error = error if isinstance(error, TakenAwayError) else self.error or error
         if self.error is not None:
             outcome = "0 answers are unsaved: the folder has all that arrived."
+            if isinstance(self.error, TakenAwayError):
+                outcome = "`asyncbench status FOLDER --verify` names what is gone. Run again to ask for it."
             if n := self.unsaved:
                 outcome = f"{n:,} answers that arrived later are unsaved. Run again to ask for them."
             raise StoreError(f"{self.error} {outcome}") from self.error

@@ -25,7 +25,7 @@ from typing import BinaryIO, Final, NamedTuple
 import orjson
 
 from asyncbench.errors import StoreError
-from asyncbench.files import refused, storing, sync_to_disk, write_durably
+from asyncbench.files import make_folder, publish, refused, storing, sync_to_disk, write_durably
 from asyncbench.store.schema import SCHEMA_VERSION, check_version
 
 BATCH_BYTES = 2**20  # with as much as these take as tables, a seal needs 8 MB
@@ -82,7 +82,7 @@ class Segment:
         self.dirty = True  # holds what no `sync_to_disk` has covered; at first, its name in the folder
         self._torn, self._sum = False, _FIRST
         with storing(path):
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._descriptor = os.open(path, flags, 0o666)  # less the umask
 
     def append(self, *payloads: bytes) -> None:
@@ -118,6 +118,42 @@ class Segment:
         with storing(self.path), suppress(FileNotFoundError):  # sealed meanwhile: its parts are on the disk
             sync_to_disk(self.path)
             sync_to_disk(self.path.parent)
+
+    def cut(self) -> int:
+        """Return how many bytes another program took off the end of the file."""
+        return max(0, self.size - os.fstat(self._descriptor).st_size) if self._descriptor >= 0 else 0
+
+    def moved(self) -> bool:
+        """Whether the file has another name now; all that was written is in it."""
+        return self._descriptor >= 0 and not self._named() and os.fstat(self._descriptor).st_nlink > 0
+
+    def put_back(self) -> bool:
+        """Give a file that was removed its name again, by the thread that writes; return whether it was.
+
+        Raises:
+            StoreError: the disk does not take it.
+        """
+        if self._descriptor < 0 or self._named() or self.moved():
+            return False
+        draft = self.path.with_suffix(".tmp")
+        with storing(self.path):
+            make_folder(self.path.parent)
+            with suppress(FileNotFoundError):  # of another program: not thrown away
+                self.path.replace(self.path.with_suffix(".replaced"))
+            fresh = os.open(draft, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+            with open(os.dup(fresh), "wb") as file:
+                for offset in range(0, self.size, BATCH_BYTES):
+                    file.write(os.pread(self._descriptor, BATCH_BYTES, offset))
+            publish(draft, self.path)
+        os.close(self._descriptor)
+        self._descriptor = fresh
+        return True
+
+    def _named(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except OSError:
+            return False
 
     def close(self) -> None:
         if self._descriptor >= 0:

@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -191,6 +192,76 @@ def test_the_systems_limit_on_a_file_ends_the_run_with_code_5_and_the_next_run_g
         ran = asyncbench("run", file, "--quiet")
         assert ran.returncode == 0, ran.stderr
     assert len(outcomes(out)) == planned
+
+
+# another program takes files away while a run writes
+
+
+def run_meanwhile(file, out, change):
+    """Run a sweep and change its folder when some answers are in the journal; return what the run came to."""
+    with subprocess.Popen(command(file), stderr=subprocess.PIPE, text=True) as running:
+        while not any(path.stat().st_size > 60_000 for path in (out / "journal").glob("*.wal")):
+            assert running.poll() is None
+            time.sleep(0.01)
+        change()
+        _, stderr = running.communicate(timeout=60)
+        return subprocess.CompletedProcess([], running.returncode, "", stderr)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["journal"], ["manifest.json"], [".lock"], ["journal", "manifest.json", "sweep.yaml", ".lock"]],
+    ids="+".join,
+)
+def test_what_is_removed_while_a_run_writes_is_back_and_no_answer_is_missing(tmp_path, names):
+    out = tmp_path / "out"
+
+    def remove():
+        for name in names:
+            path = out / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    with simulator(problem_set(tmp_path, trials=12), latency_s=0.2) as server:
+        file, planned = swept(tmp_path, server, out)
+        ran = run_meanwhile(file, out, remove)
+        assert ran.returncode == 5, ran.stderr
+        assert "another program has removed it, and it is back" in ran.stderr
+        assert "0 answers are unsaved" in ran.stderr
+        assert "Traceback" not in ran.stderr
+        told = read_attempts(out, ["status"])["status"].to_pylist()
+        assert told.count("ok") == server.stats()["delivered"]
+        ran = asyncbench("run", file, "--quiet")
+        assert ran.returncode == 0, ran.stderr
+    assert len(outcomes(out)) == planned
+
+
+@pytest.mark.parametrize("change", ["cut", "move", "remove all"])
+def test_what_cannot_be_put_back_is_told(tmp_path, change):
+    out = tmp_path / "out"
+
+    def take():
+        match change:
+            case "cut":
+                (segment,) = (out / "journal").iterdir()
+                os.truncate(segment, 0)
+            case "move":
+                out.rename(tmp_path / "moved")
+            case "remove all":
+                shutil.rmtree(out)
+
+    with simulator(problem_set(tmp_path, trials=12), latency_s=0.2) as server:
+        file, _ = swept(tmp_path, server, out)
+        ran = run_meanwhile(file, out, take)
+        assert ran.returncode == 5, ran.stderr
+        assert "another program has " in ran.stderr
+        assert "Traceback" not in ran.stderr
+        delivered = server.stats()["delivered"]
+    if change == "cut":
+        assert "all that arrived" not in ran.stderr
+    else:
+        folder = tmp_path / "moved" if change == "move" else out
+        told = read_attempts(folder, ["status"])["status"].to_pylist()
+        assert told.count("ok") == delivered
 
 
 # an answer and its grade: one call of the system
