@@ -122,6 +122,11 @@ for _named in _COMMANDS.values():
         app.command(_name, cls=_kind, context_settings=_OPEN if _command is generate else None)(_command)
 
 COLLECTED_AFTER = 500_000  # objects: a command that makes fewer, as imports do, leaves no garbage to speak of
+_OF_MEMORY = ("Out of Memory Error", "std::bad_alloc", "Unknown error: Failed to launch worker")
+_NO_MEMORY = (
+    "there is not enough memory for this. All results saved before are safe. Close other programs or raise "
+    "the limit (`ulimit -v`, a container's or a job's), and repeat the command."
+)
 _LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as servers send them, keys and all
 
 
@@ -135,9 +140,11 @@ def main() -> None:
             warnings.simplefilter("default", DamageWarning)
             warnings.showwarning = _warn
             app()
-    except AsyncbenchError as error:
-        _refuse(error)
     except (Exception, BaseExceptionGroup) as error:
+        if _lacks_memory(error):
+            _refuse(StoreError(_NO_MEMORY))
+        if isinstance(error, AsyncbenchError):
+            _refuse(error)
         if isinstance(error, OSError) and error.errno in NO_ROOM:  # results have errors of their own
             if error.filename is not None:  # a temporary file, say
                 _refuse(unwritten(Path(os.fsdecode(error.filename)), error))
@@ -145,6 +152,17 @@ def main() -> None:
             sys.exit(5)
         typer.echo(withheld(traceback.format_exc()), err=True)  # a bug of ours, or several
         sys.exit(1)
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error is that no memory was left, as Python, Arrow or DuckDB say it; or was caused by that."""
+    while error is not None:
+        if isinstance(error, MemoryError) or str(error).startswith(_OF_MEMORY):
+            return True
+        if isinstance(error, BaseExceptionGroup) and any(map(_lacks_memory, error.exceptions)):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -1,8 +1,10 @@
-"""Where Arrow takes its memory from, in a process of its own: it is decided once, when pyarrow is loaded."""
+"""Where Arrow takes its memory from, and a command that gets too little: each in a process of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,3 +23,20 @@ def test_arrow_takes_its_memory(said, used):
     env = {name: value for name, value in os.environ.items() if name != VARIABLE} | said
     shown = subprocess.run([sys.executable, "-c", SHOW], env=env, capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == used
+
+
+def test_a_command_without_enough_memory_says_so_and_shows_no_traceback(tmp_path):
+    (released,) = (Path(__file__).parent / "store" / "versions").iterdir()
+    folder = shutil.copytree(released, tmp_path / "night")
+    messages = []
+    for kilobytes in range(850_000, 1_500_000, 50_000):  # how much is too little depends on the machine
+        line = f"ulimit -v {kilobytes}; exec {sys.executable} -m asyncbench report {folder}"
+        limited = ["bash", "-c", line]
+        ran = subprocess.run(limited, capture_output=True, text=True, check=False)
+        assert "Traceback" not in ran.stderr, (kilobytes, ran.stderr)
+        if ran.returncode > 0:
+            assert ran.returncode == 5, ran.stderr
+            messages.append(ran.stderr)
+            break
+    assert messages
+    assert "there is not enough memory for this" in messages[0]
