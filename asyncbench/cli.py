@@ -155,7 +155,7 @@ def main() -> None:
 
 
 def _lacks_memory(error: BaseException | None) -> bool:
-    """Whether an error is that no memory was left, as Python, Arrow or DuckDB say it; or was caused by that."""
+    """Whether an error is that no memory was left, in Python's, Arrow's or DuckDB's words, or came of it."""
     while error is not None:
         if isinstance(error, MemoryError) or str(error).startswith(_OF_MEMORY):
             return True

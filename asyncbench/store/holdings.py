@@ -15,6 +15,7 @@ What changes is written into the list before the first file changes, and again a
 process, or a power cut, leaves files each of which is as it was or as it was to be, and any other is damage.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ from asyncbench.store.manifest import (
     HOLDS,
     IMPORTED,
     WORKER,
+    WORKERS,
     Manifest,
     changed_manifest,
     is_results_folder,
@@ -320,6 +322,7 @@ def accept_loss(folder: Path) -> list[str]:
     Raises:
         StoreError: the disk does not take it.
     """
+    _refuse_links(folder)
     found, holds = stored(folder), read_manifest(folder)[HOLDS]
     expected = _expected(holds, found)
     lost = {}
@@ -345,6 +348,17 @@ def accept_loss(folder: Path) -> list[str]:
         for part in empty:
             part.publish()
     return [*lost, *(f"{JOURNAL}/{name}" for name in gone)]
+
+
+def _refuse_links(folder: Path) -> None:
+    """Refuse folders that are links: what is taken for lost, or put in its place, may not lie elsewhere."""
+    for top in (folder / name for name in (*SCHEMAS, JOURNAL, QUARANTINE, TEMPORARY, WORKERS)):
+        below = (Path(at, name) for at, names, _ in os.walk(top) for name in names)
+        for path in (path for path in (top, *below) if path.is_symlink()):
+            raise StoreError(
+                f"{path} is a link. --accept-loss changes nothing outside of {folder}. Put the folder itself "
+                "in the link's place, and run again."
+            )
 
 
 def _write_off(holds: Holds, lost: Mapping[str, Told], segments_gone: Sequence[str]) -> None:

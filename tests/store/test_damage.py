@@ -172,3 +172,20 @@ def test_a_damaged_part_is_asked_again_where_its_loss_is_accepted_and_no_call_is
         assert store.finished == {trial_id(n) for n in (0, *range(30, 40))}
         assert len(store.histories) == 29 + 2
     assert (folder / "quarantine" / part.relative_to(folder)).read_bytes() == b"PAR1 and no more"
+
+
+@pytest.mark.parametrize("place", ["trials", "grades", "partition", "journal", "quarantine"])
+def test_loss_is_not_accepted_through_a_link_and_nothing_outside_is_changed(sound, tmp_path, place):
+    folder, outside = shutil.copytree(sound, tmp_path / "copy"), tmp_path / "outside"
+    linked = take_snapshot(folder).files["grades"][0].parent if place == "partition" else folder / place
+    linked.mkdir(exist_ok=True)
+    linked.rename(outside)
+    linked.symlink_to(outside)
+    for part in (folder / "trials").rglob("*.parquet"):
+        part.write_bytes(b"PAR1 and no more")
+    for part in outside.rglob("*.parquet"):
+        part.write_bytes(b"PAR1 of somebody else")
+    before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
+    with pytest.raises(StoreError, match="is a link"):
+        Store.open(folder, sweep="night", accept=True)
+    assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
