@@ -24,6 +24,7 @@ OWNERS: Final = 0o700  # of a results folder: questions, replies and bills are f
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_RIGHT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP})
 _EITHER: Final = "free disk space, or get write permission"
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)  # Path makes one slash of two
@@ -174,6 +175,8 @@ def _words(error: OSError) -> str:
 def _way_out(error: OSError) -> str:
     if error.errno in NO_ROOM:
         return "free disk space"
+    if error.errno in _NO_LOCKS:
+        return "use a folder on a file system with locks"
     return "get write permission" if error.errno in _NO_RIGHT else _EITHER
 
 

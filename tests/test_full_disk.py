@@ -56,6 +56,7 @@ def disk(tmp_path, beside):
         (errno.EROFS, "get write permission"),
         (errno.EACCES, "get write permission"),
         (errno.ENOSPC, "free disk space"),
+        (errno.ENOLCK, "use a folder on a file system with locks"),
         (errno.EIO, "free disk space, or get write permission"),
     ],
 )
