@@ -91,7 +91,7 @@ def _percentiles(steps: Sequence[StepFigures], kind: str, name: str) -> Iterator
         bounded = not isinf(found.high)
         yield {
             **_at(step),
-            "per_s": step.ended_per_s,
+            "per_s": step.answered_per_s,
             "part": part,
             "value": found.value,
             "low": found.low if bounded else None,

@@ -162,7 +162,7 @@ def step_text(step: StepResult) -> str:
     lost = {"dropped": step.dropped, "refused": step.refused, "failed": step.failed}
     lost |= {"unfinished": step.unfinished}
     parts = [
-        f"{count(step.answered)} of {count(step.offered)} calls answered in {step.seconds:.3g} s",
+        f"{count(step.answered)} of {count(step.offered)} calls due in {step.seconds:.3g} s were answered",
         *(f"{count(number)} {name}" for name, number in lost.items() if number),
     ]
     if step.met is not None and step.offered:

@@ -51,8 +51,8 @@ FORMULAS: Final = (
         {"latency", "kept"},
     ),
     (
-        "Per second: of the calls that were due in the step, over its seconds. Goodput: those that kept the "
-        "SLO.",
+        "Per second: answers that came within the step, over its seconds; those of its `drain` do not count. "
+        "Goodput: those that kept the SLO.",
         {"due"},
     ),
     ("Cost per 1,000 answers: dollars of all these calls, over their answers.", {"cost"}),
@@ -159,9 +159,9 @@ def _shortfall(step: StepFigures) -> Iterator[str]:
         )
     if step.dropped:
         yield f"{where}: {percent(step.dropped / step.offered)} of the calls were not sent (`max_in_flight`)."
-    if step.saturated and step.arrivals != CLOSED and step.ended_per_s < BEHIND * step.answered_per_s:
+    if step.saturated and step.arrivals != CLOSED and step.ended < BEHIND * step.answered:
         yield (
-            f"{where}: calls in flight kept growing. Only {step.ended_per_s:.3g} answers a second came "
+            f"{where}: calls in flight kept growing. Only {step.answered_per_s:.3g} answers a second came "
             "before the step ended."
         )
 

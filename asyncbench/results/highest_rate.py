@@ -102,7 +102,7 @@ def _words(step: StepFigures, stopped_by: str) -> str:
         SLOW: f"{share} of the calls kept it, not {100 * slo.get('share', 0):.4g}%",
         REFUSED: f"{percent(step.refused / max(1, step.offered))} of the calls were refused",
         FAILED: f"{percent(step.failed / max(1, step.offered))} of the calls failed",
-        BACKLOG: f"calls in flight kept growing, and {step.ended_per_s:.3g} answers a second came",
+        BACKLOG: f"calls in flight kept growing, and {step.answered_per_s:.3g} answers a second came",
         CLIENT: "this computer was the bottleneck",
         BUDGET: "the budget ended it",
         STOPPED: "it was stopped before its end",

@@ -31,7 +31,18 @@ PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 TIME_KINDS: Final = ("ttft", "ttfo", "tpot", "latency")  # of times
 COUNTS: Final = ("offered", "dropped", "sent", "answered", "refused", "failed", "unfinished")
 _SUMMED: Final = (
-    *("seconds", "ended", "output_tokens", "output_chars", "cost_usd", "unpriced", "priced_answers", "met"),
+    *(
+        "seconds",
+        "ended",
+        "ended_tokens",
+        "good",
+        "output_tokens",
+        "output_chars",
+        "cost_usd",
+        "unpriced",
+        "priced_answers",
+        "met",
+    ),
     *COUNTS,
 )
 NO_TIMES: Final = {
@@ -66,16 +77,27 @@ SELECT model, load,
 FROM calls GROUP BY ALL
 """  # noqa: S608  made of our own words alone
 
-# Answers that came while its calls were due, also those to calls of the warm-up.
-_ENDED: Final = """
-SELECT model, load, count(*) AS ended
-FROM attempts JOIN (
-    SELECT model, load, epoch_us(began_at) / 1e6 + warmup_s AS from_s, seconds FROM steps
-) USING (model, load)
-WHERE status = 'ok' AND epoch_us(due_at) / 1e6 + late_s + latency_s >= from_s
-    AND epoch_us(due_at) / 1e6 + late_s + latency_s < from_s + seconds
-GROUP BY ALL
-"""
+# Answers that came while its calls were due, also those to calls of the warm-up: what a server did in a time.
+# `good`: those that kept the SLO, as `keeps` has it.
+_KEPT: Final = " AND ".join(
+    f"(slo->>'{kind}' IS NULL OR coalesce({kind} <= (slo->>'{kind}')::DOUBLE, false))" for kind in TIME_KINDS
+)
+_ENDED: Final = f"""
+WITH answers AS (
+    SELECT model, load, output_tokens, slo,
+        late_s + ttft_s AS ttft, late_s + ttfo_s AS ttfo, late_s + latency_s AS latency,
+        output_tokens - if(ttfo_s = ttft_s, coalesce(reasoning_tokens, 0), 0) AS shown_tokens,
+        if(shown_tokens > 1, (latency_s - ttft_s) / (shown_tokens - 1), 0 * shown_tokens * ttft_s) AS tpot,
+        epoch_us(due_at) / 1e6 + late_s + latency_s - (epoch_us(began_at) / 1e6 + warmup_s) AS end_s
+    FROM attempts JOIN steps USING (model, load)
+    WHERE status = 'ok' AND end_s >= 0 AND end_s < seconds
+)
+SELECT model, load, count(*) AS ended,
+    if(count(output_tokens) = count(*), sum(output_tokens), NULL)::BIGINT AS ended_tokens,
+    count(*) FILTER ({_KEPT}) AS good
+FROM answers GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+_NONE_ENDED: Final = {"ended": 0, "ended_tokens": 0, "good": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +161,9 @@ class StepFigures:
     refused: int
     failed: int
     unfinished: int
-    ended: int  # answers that came within these seconds
+    ended: int  # answers that came within these seconds, whenever they were due
+    ended_tokens: int | None  # output tokens of these; None: of some they are not told
+    good: int | None  # of these, answers that kept the SLO
     in_flight_mean: float | None
     in_flight_max: int
     times: Mapping[str, CallTimes]  # by kind: ttft, ttfo, tpot, latency
@@ -172,25 +196,18 @@ class StepFigures:
 
     @property
     def answered_per_s(self) -> float:
-        """Answers to calls that were due within the step, a second of it."""
-        return self.answered / self.seconds if self.seconds else 0.0
-
-    @property
-    def ended_per_s(self) -> float:
-        """Answers that came within the step, a second of it: above the capacity, fewer than were due."""
+        """Answers that came within the step, a second of it: never more than the server can do."""
         return self.ended / self.seconds if self.seconds else 0.0
 
     @property
     def tokens_per_s(self) -> float | None:
         """Output tokens of these answers, a second of the step."""
-        if self.output_tokens is None or not self.seconds:
-            return None
-        return self.output_tokens / self.seconds
+        return None if self.ended_tokens is None or not self.seconds else self.ended_tokens / self.seconds
 
     @property
     def goodput_per_s(self) -> float | None:
-        """Calls that kept the SLO, a second of the step."""
-        return None if self.met is None or not self.seconds else self.met / self.seconds
+        """These answers that kept the SLO, a second of the step."""
+        return None if self.good is None or not self.seconds else self.good / self.seconds
 
     @property
     def kept_share(self) -> float | None:
@@ -221,12 +238,13 @@ class StepFigures:
     def as_mapping(self) -> dict[str, object]:
         """Return every figure, those of each repeat, too; NULL: not known."""
         plain = (*COUNTS, "ended", "in_flight_mean", "in_flight_max", "late_share", "output_chars")
-        rates = ("offered_per_s", "answered_per_s", "ended_per_s", "tokens_per_s", "goodput_per_s")
+        rates = ("offered_per_s", "answered_per_s", "tokens_per_s", "goodput_per_s")
         counted = {name: getattr(self, name) for name in ("model", "step", "arrivals", "rate", "seconds")}
         counted |= {name: getattr(self, name) for name in (*plain, *rates)}
         times = {name: one.as_mapping() for name, one in self.times.items()}
         interval = self.kept_interval
         last = {
+            "ended_per_s": self.answered_per_s,
             "late_p99_s": self.late_p99_s,
             "output_tokens": self.output_tokens,
             "slo": self.slo,
@@ -255,7 +273,7 @@ def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
     found = []
     for row in views.table("FROM steps ORDER BY began_at").to_pylist():
         key = (row["model"], row["load"])
-        found.append(_figures(row, calls.get(key, {}), ended.get(key, {}).get("ended", 0)))
+        found.append(_figures(row, calls.get(key, {}), ended.get(key, _NONE_ENDED)))
     # Of a killed step no SLO is known. Nothing is left to say of it once its rate was measured.
     whole = {(one.model, one.step) for one in found if one.verdict != INCOMPLETE}
     found.sort(key=_alike)
@@ -269,7 +287,7 @@ def _alike(one: StepFigures) -> tuple[str, str, float, str]:
 
 
 def _figures(
-    step: Mapping[str, Any], calls: Mapping[str, Any], ended: int
+    step: Mapping[str, Any], calls: Mapping[str, Any], ended: Mapping[str, Any]
 ) -> StepFigures:  # Any: of the views
     """Return the figures of one step."""
     told = {kind: calls.get(kind) or [] for kind in TIME_KINDS}
@@ -303,7 +321,9 @@ def _figures(
             lag_p99_s=step["loop_lag_p99_s"],
         ),
         late_share=calls["late_s"] / latency_s if latency_s else None,
-        ended=ended,
+        ended=ended["ended"],
+        ended_tokens=ended["ended_tokens"],
+        good=None if step["met"] is None else ended["good"],
         output_tokens=calls["output_tokens"] if calls.get("told_tokens", -1) == answered else None,
         output_chars=calls.get("output_chars", 0),
         cost_usd=calls["cost_usd"] if calls.get("priced") else None,

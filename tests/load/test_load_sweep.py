@@ -90,6 +90,21 @@ def test_every_call_is_a_streamed_graded_row_of_its_step(server, problems, tmp_p
     assert verify_folder(tmp_path / "out").sound
 
 
+def test_no_rate_is_above_what_a_server_can_do(problems, tmp_path):
+    with simulator(problems, slots=1, service="fixed", latency_s=0.1) as slow:  # ten answers a second
+        times = {"rates": [30], "duration": "2s", "warmup": "0.5s", "slo": {"latency": 60}}
+        loaded(asked(slow, problems, tmp_path / "out", **times))
+    (step,) = json.loads(report(tmp_path / "out").as_json())["steps"]
+    assert (step["offered"], step["answered"]) == (60, 60)  # most of them while the step waited for answers
+    most = (2 * 10 + 1) / 2  # one more may end in a time that is not a whole number of answers
+    assert 0 < step["answered_per_s"] <= most
+    assert 0 < step["goodput_per_s"] <= most
+    calls = read_attempts(tmp_path / "out", ["output_tokens"]).to_pylist()
+    assert 0 < step["tokens_per_s"] <= most * max(call["output_tokens"] for call in calls)
+    (found,) = json.loads(report(tmp_path / "out", style="providers").as_json())["providers"]
+    assert found["limits"]["most"] <= 60 * most
+
+
 def test_a_load_that_goes_on_asks_other_problems_if_each_step_is_to(server, problems, tmp_path):
     quick = {"warmup": 0, "duration": "1s", "same_problems": False}
     for rate in (10, 20):
@@ -236,7 +251,7 @@ def test_the_command_takes_rates_beside_a_file_or_without_one(server, problems, 
         "load", "--model", "simulated/oracle", "--problems", problems, "--out", tmp_path / "typed",
         "--rates", "4,8", "--arrivals", "constant", *times, "--quiet",
     )  # fmt: skip
-    assert "constant 8/s #1: 8 of 8 calls answered in 1 s" in typed.stdout
+    assert "constant 8/s #1: 8 of 8 calls due in 1 s were answered" in typed.stdout
     again = asyncbench_here(
         "plan", "--model", "simulated/oracle", "--problems", problems, "--out", tmp_path / "typed",
         "--rates", "4,8", "--arrivals", "constant", *times,

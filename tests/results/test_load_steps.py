@@ -63,7 +63,7 @@ def test_times_count_from_when_a_call_was_due_and_calls_of_the_warm_up_do_not_co
     assert found.times["tpot"].at("p50").value == pytest.approx((1.39 - 0.5) / 10)
     assert found.late_p99_s == pytest.approx(0.25)
     assert found.late_share == pytest.approx(0.25 / (0.25 + 1.395))
-    assert (found.answered_per_s, found.goodput_per_s, found.tokens_per_s) == (8.0, 8.0, 88.0)
+    assert (found.answered_per_s, found.goodput_per_s, found.tokens_per_s) == (8.0, 7.6, 88.0)
     assert found.usd_per_1000 == pytest.approx(1.0)
     assert (found.offered, found.ended) == (80, 80)
     assert (found.step, found.verdict, found.slo) == ("poisson 8/s", "met", SLO)
@@ -109,11 +109,15 @@ def test_replies_that_were_not_streamed_have_no_ttft_and_a_single_token_no_tpot(
     assert (len(found.times["tpot"].told_s), found.times["tpot"].endless) == (75, 0)
 
 
-def test_answers_that_came_after_the_step_are_its_answers_but_did_not_end_in_it():
+def test_what_ends_in_the_drain_is_answered_but_counts_in_no_rate():
     name = "poisson 8/s #1"
     calls = [call(name, 2 + n / 10, 1.0 + 5 * (n >= 60)) for n in range(80)]
     (found,) = figures([*calls, call(name, 1.5, phase="warmup")], row(name, calls))
-    assert (found.answered_per_s, found.ended_per_s) == (8.0, 6.1)
+    assert (found.answered, found.answered_per_s, found.tokens_per_s) == (80, 6.1, 67.1)
+    assert found.goodput_per_s == 6.1  # 20 calls lost the SLO, and ended later
+    slow = [call(name, 2 + n / 10, 1.0 + 2 * (n < 10)) for n in range(80)]
+    (found,) = figures(slow, row(name, slow))
+    assert (found.answered_per_s, found.goodput_per_s) == (8.0, 7.0)
 
 
 def test_repeats_are_pooled_call_by_call_and_those_that_do_not_count_are_left_out():
