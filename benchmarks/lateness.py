@@ -115,7 +115,7 @@ def main() -> None:
         with running(Settings(problems=(problems,))) as server:
             for number in range(given.rounds):
                 for rate, found in seen.items():
-                    due = due_times("poisson", rate, given.seconds, seed=number, round_=1)
+                    due = due_times("poisson", rate, given.seconds, seed=number, model="m", round_=1)
                     found.timers += asyncio.run(bare(due))
                     with contextlib.redirect_stdout(None):
                         asyncio.run(loaded(found, server, problems, rate, given, number))

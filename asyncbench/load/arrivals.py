@@ -24,7 +24,7 @@ FEWEST_WINDOWS: Final = 10
 
 
 def due_times(
-    pattern: str, rate: float, seconds: float, *, seed: int, round_: int, burstiness: float = 1.0
+    pattern: str, rate: float, seconds: float, *, seed: int, model: str, round_: int, burstiness: float = 1.0
 ) -> "array[float]":
     """Return the seconds from the start of a step at which calls are due, rising, all below `seconds`.
 
@@ -32,10 +32,11 @@ def due_times(
         pattern: constant, poisson or gamma.
         rate: calls a second, in the mean.
         seconds: the length of the step.
-        seed, round_: every other pair gives another list; of `constant` there is one.
+        seed, model, round_: others give another list; of `constant` there is one. Models of one server that
+            had the same would load it in pairs.
         burstiness: the shape of gamma's gaps; 1 is an exponential one.
     """
-    random = Random(f"{seed} {round_} {pattern} {rate!r} {burstiness!r}")  # noqa: S311  guards nothing
+    random = Random(f"{seed} {model} {round_} {pattern} {rate!r} {burstiness!r}")  # noqa: S311  guards nothing
     exact = _arrivals(pattern, rate, burstiness, random)
     return array("d", takewhile(lambda at_s: at_s < seconds, (round(at_s * MICRO) / MICRO for at_s in exact)))
 

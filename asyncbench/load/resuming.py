@@ -28,11 +28,11 @@ def steps_before(folder: Path, alias: str, asked: str) -> StepsBefore:
     Those count that were asked as `asked` says; see `asked_by_steps`.
     """
     if not is_results_folder(folder):
-        return StepsBefore(asked=asked)
+        return StepsBefore(model=alias, asked=asked)
     results = read_steps(folder, filters=[("model", "==", alias)]).to_pylist()
     calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].drop_null()
     names = {*calls.unique().to_pylist(), *(row["load"] for row in results)}
-    return StepsBefore(names=sorted(names), results=results, calls=len(calls), asked=asked)
+    return StepsBefore(model=alias, names=sorted(names), results=results, calls=len(calls), asked=asked)
 
 
 def limits_before(folder: Path, alias: str) -> Mapping[str, float]:

@@ -179,6 +179,7 @@ class RateSearch:
             number = self.before.next_round(self.load, rate)
             step = LoadStep(
                 load=self.load,
+                model=self.before.model,
                 rate=rate,
                 round=number,
                 seconds=seconds,

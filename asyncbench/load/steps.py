@@ -31,6 +31,7 @@ class LoadStep:
     """One rate, held for a time."""
 
     load: Load
+    model: str  # its alias
     rate: float  # calls a second; closed: callers
     round: int  # number of the step among all of this rate, from 1
     seconds: float  # in which its calls count
@@ -56,6 +57,7 @@ class LoadStep:
             self.rate,
             load.warmup + self.seconds,
             seed=load.seed,
+            model=self.model,
             round_=self.round,
             burstiness=load.burstiness,
         )
@@ -83,6 +85,7 @@ def slo_of(load: Load) -> dict[str, float] | None:
 class StepsBefore:
     """The steps of one model that earlier runs began."""
 
+    model: str = ""  # its alias
     names: Collection[str] = ()  # of all of them, those that were never finished, too
     results: Sequence[Mapping[str, Any]] = ()  # rows of `steps`
     calls: int = 0
@@ -139,6 +142,7 @@ def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep
     return [
         LoadStep(
             load=load,
+            model=measured.model,
             rate=rate,
             round=measured.next_round(load, rate),
             seconds=load.duration,

@@ -15,17 +15,17 @@ from tests.load.world import Loaded, load_of
 SEEDS = range(200)
 
 
-def times(pattern, rate=20.0, seconds=50.0, *, seed=1, round_=1, burstiness=1.0):
-    return due_times(pattern, rate, seconds, seed=seed, round_=round_, burstiness=burstiness)
+def times(pattern, rate=20.0, seconds=50.0, *, seed=1, model="m", round_=1, burstiness=1.0):
+    return due_times(pattern, rate, seconds, seed=seed, model=model, round_=round_, burstiness=burstiness)
 
 
 @pytest.mark.parametrize(
     ("pattern", "burstiness", "calls", "digest"),
     [
         ("constant", 1.0, 1000, "5878e70863123086"),
-        ("poisson", 1.0, 1080, "d70fdef473d9ebeb"),
-        ("gamma", 0.5, 974, "368654f3f497131c"),
-        ("gamma", 4.0, 999, "939202d9f62f32d3"),
+        ("poisson", 1.0, 1037, "e557961f7a7d1902"),
+        ("gamma", 0.5, 992, "720c5f27460fee94"),
+        ("gamma", 4.0, 988, "c8073b044cd35cd8"),
     ],
 )
 def test_the_same_seed_gives_the_same_list_on_every_machine(pattern, burstiness, calls, digest):
@@ -34,8 +34,15 @@ def test_the_same_seed_gives_the_same_list_on_every_machine(pattern, burstiness,
     assert (len(found), sha256(words.encode()).hexdigest()[:16]) == (calls, digest)
 
 
-def test_another_seed_round_or_rate_gives_another_list_but_the_rate_stays():
+def test_two_models_of_one_server_load_it_as_one_poisson_process_would():
+    both = [sorted([*times("poisson", seed=seed), *times("poisson", seed=seed, model="n")]) for seed in SEEDS]
+    uneven = fmean((dispersion_p(found, 40.0, 0.0, 50.0) or 0.0) < 0.05 for found in both)
+    assert uneven == pytest.approx(0.05, abs=3 * sqrt(0.05 * 0.95 / len(SEEDS)))
+
+
+def test_another_seed_model_round_or_rate_gives_another_list_but_the_rate_stays():
     lists = [times("poisson"), times("poisson", seed=2), times("poisson", round_=2), times("poisson", 20.1)]
+    lists.append(times("poisson", model="n"))
     assert len({tuple(found) for found in lists}) == len(lists)
 
 

@@ -32,7 +32,7 @@ def night_of(load, ask=None, **keys):
 
 def test_calls_go_at_their_times_whatever_is_in_flight():
     told = night_of(load_of(rates=[8], duration="60s", seed=5), Queue(1, lambda: 0.5).ask)
-    drawn = due_times("poisson", 8.0, 60.0, seed=5, round_=1)
+    drawn = due_times("poisson", 8.0, 60.0, seed=5, model=LOADED.alias, round_=1)
     (step,) = told.steps
     assert len(told.calls) == len(drawn) == step.offered == step.sent
     began_s = step.began_at - 1_000_000.0

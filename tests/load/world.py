@@ -65,7 +65,7 @@ class Loaded(Night):
         asker.request_for = lambda trial: replace(requests(1, model)[0], trial=trial)
         for name, value in keys.items():
             setattr(asker, name, value)
-        before = measured or StepsBefore()
+        before = measured or StepsBefore(model=model.alias)
         listing = to_measure(load, repeats, before)
         lane = LoadLane(
             name=model.alias,

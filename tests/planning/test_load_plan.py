@@ -34,7 +34,7 @@ def planned(tmp_path, problems, load, **keys):
 def test_calls_are_those_that_are_drawn_and_cost_as_many_calls_do(tmp_path, problems):
     found = planned(tmp_path, problems, STEPS, repeats=2)
     drawn = {
-        rate: [due_times("poisson", rate, 110.0, seed=3, round_=round_) for round_ in (1, 2)]
+        rate: [due_times("poisson", rate, 110.0, seed=3, model="m", round_=round_) for round_ in (1, 2)]
         for rate in (2.0, 4.0)
     }
     assert [(one.step, one.times, one.calls) for one in found.steps] == [
