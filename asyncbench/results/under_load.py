@@ -1,22 +1,22 @@
 """Whether answers stay right under load: each step of a model beside its lightest, on the same problems.
 
 Only answers count. What was refused, failed or never ended says how much a server takes, not how right it
-is; and an answer is paired with one to the same problem, so hard problems that are lost blame nobody.
+is; and problems are compared with problems of their kind, so hard ones that are lost blame nobody.
+All answers of a step count, those at its end as those at its beginning.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from typing import Any, Final
 
 from asyncbench.config import CLOSED
 from asyncbench.records import Outcome
-from asyncbench.results.names import Entrant
-from asyncbench.results.pairing import Marks, ModelPair, difference_interval, marked, pair
-from asyncbench.stats import Proportion, holm, sign_flip, smallest_detectable
+from asyncbench.stats import Moves, Proportion, Shares, holm, moves_of, smallest_detectable
 from asyncbench.views import FolderViews
 
+Answered = Mapping[str, Mapping[str, float]]  # kind → problem → share right of its answers
 ALPHA: Final = 0.05
 OTHER_CACHE: Final = 0.05  # of input tokens: a step that has so many more or fewer from a cache is told
 SERVED: Final = {"model_served": "models", "fingerprint": "builds", "upstream": "upstream providers"}
@@ -24,15 +24,16 @@ SERVED: Final = {"model_served": "models", "fingerprint": "builds", "upstream": 
 # Trials of calls that count in their step; of callers also the warm-up, which loads a server no less.
 # `said`: of the text, all that tells it from another.
 _LOADED: Final = f"""
-SELECT run, model, load, condition, suite, task, problem_id, repeat, outcome,
+SELECT run, model, load, condition, problem_id, repeat, outcome,
+    concat_ws(' ', condition, suite, task, variant, representation, length) AS kind,
     input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, {", ".join(SERVED)},
     try_cast(params->>'temperature' AS DOUBLE) IS NOT DISTINCT FROM 0 AS greedy, hash(reply_text) AS said
 FROM trials WHERE load IS NOT NULL
     AND (trial_id IN (SELECT trial_id FROM attempts WHERE phase = 'measured') OR load LIKE '{CLOSED} %')
 """  # noqa: S608  made of our own words alone
-# Those with an answer. `repeat` numbers the answers to a problem within a step: the n-th of two are paired.
+# Those with an answer. `repeat` numbers the answers to a problem in a step: the n-th texts are compared.
 _ANSWERS: Final = """
-SELECT run, model, load, suite, task, problem_id, outcome, greedy, said,
+SELECT run, model, load, kind, problem_id, outcome, greedy, said,
     1000000000 * dense_rank() OVER (ORDER BY condition)
         + row_number() OVER (PARTITION BY run, model, load, condition, problem_id ORDER BY repeat) AS repeat
 FROM loaded WHERE outcome <> 'failed'
@@ -49,6 +50,10 @@ SELECT run, model, load, steps.arrivals, steps.rate, steps.round,
 FROM loaded JOIN steps USING (model, load) GROUP BY ALL
 ORDER BY run, model, arrivals, stopped, rate, round
 """  # noqa: S608  made of our own words alone
+_SHARES: Final = f"""
+SELECT run, model, load, kind, problem_id, avg((outcome = '{Outcome.CORRECT}')::INTEGER) AS share
+FROM load_answers GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
 _CHANGED: Final = """
 SELECT one.load, count(*) AS compared, count(*) FILTER (one.said IS DISTINCT FROM lightest.said) AS changed
 FROM load_answers AS one JOIN load_answers AS lightest USING (run, model, problem_id, repeat)
@@ -59,11 +64,11 @@ GROUP BY ALL
 
 @dataclass(frozen=True, kw_only=True)
 class BesideLightest:
-    """A step (a) and the lightest one of its model (b), on the problems that both answered."""
+    """A step (a) and the lightest one of its model (b), on problems of the kinds that both answered."""
 
     lightest: str  # its name
-    found: ModelPair
-    p: float  # exact and two-sided, of both being equally right; McNemar's where each was asked once
+    found: Moves
+    p: float  # two-sided, of both being equally right
     p_holm: float  # adjusted for all steps that are compared with it
 
     @property
@@ -71,15 +76,15 @@ class BesideLightest:
         """Whether the difference is more than chance."""
         return self.p_holm <= ALPHA
 
-    @cached_property
+    @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the difference in accuracy, made when asked for."""
-        return difference_interval(self.found)
+        """The 95 % interval of the difference in accuracy."""
+        return self.found.interval
 
     @property
     def detectable(self) -> float | None:
         """The smallest difference that so many problems show in four of five cases; None: not even 1."""
-        return smallest_detectable(self.found.problems, self.found.discordant_share)
+        return smallest_detectable(self.found.problems, self.found.square)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,23 +120,23 @@ def answers_by_step(views: FolderViews) -> tuple[StepAnswers, ...]:
     views.keep("loaded", _LOADED)
     views.keep("load_answers", _ANSWERS)
     counts = views.rows(_COUNTS)
-    columns = "run, model, load AS condition, suite, task, problem_id, repeat, outcome"
-    answers = views.table(f"SELECT {columns} FROM load_answers")  # noqa: S608  our words
-    marks = marked(views, trials=answers).marks if answers.num_rows else {}
+    shares = defaultdict[tuple[str, str, str], dict[str, dict[str, float]]](lambda: defaultdict(dict))
+    for row in views.rows(_SHARES):
+        shares[row["run"], row["model"], row["load"]][row["kind"]][row["problem_id"]] = row["share"]
     return tuple(
         step
         for _, rows in groupby(counts, key=lambda row: (row["run"], row["model"], row["arrivals"]))
-        for step in _of_model(views, list(rows), marks)
+        for step in _of_model(views, list(rows), shares)
     )
 
 
 def _of_model(
-    views: FolderViews, rows: Sequence[Mapping[str, Any]], marks: Mapping[Entrant, Marks]
+    views: FolderViews, rows: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, str, str], Answered]
 ) -> Iterator[StepAnswers]:
     """Yield the steps of a model with arrivals of one kind, given their counts, the lightest first."""
     run, model = rows[0]["run"], rows[0]["model"]
     answered = {
-        row["load"]: marks[run, model, row["load"]] for row in rows if (run, model, row["load"]) in marks
+        row["load"]: shares[run, model, row["load"]] for row in rows if (run, model, row["load"]) in shares
     }
     beside = beside_lightest(answered)
     texts: dict[str, Mapping[str, Any]] = {}
@@ -155,16 +160,23 @@ def _of_model(
         )
 
 
-def beside_lightest(steps: Mapping[str, Marks]) -> dict[str, BesideLightest]:
-    """Return each step beside the first, where they have problems in common; p for all that are looked at."""
+def beside_lightest(steps: Mapping[str, Answered]) -> dict[str, BesideLightest]:
+    """Return each step beside the first, where both answered problems of a kind; p for all of them."""
     names = list(steps)
-    pairs = {name: pair(steps[name], steps[names[0]]) for name in names[1:]}
-    pairs = {name: found for name, found in pairs.items() if found.trials}
-    ps = [sign_flip(found.differences) for found in pairs.values()]
+    pairs = {name: moves_of(_alike(steps[name], steps[names[0]])) for name in names[1:]}
+    pairs = {name: found for name, found in pairs.items() if found.problems}
+    ps = [found.p for found in pairs.values()]
     return {
         name: BesideLightest(lightest=names[0], found=found, p=p, p_holm=p_holm)
         for (name, found), p, p_holm in zip(pairs.items(), ps, holm(ps), strict=True)
     }
+
+
+def _alike(step: Answered, lightest: Answered) -> Iterator[Mapping[str, Shares]]:
+    """Yield the shares of each kind of problems that both answered."""
+    for kind in sorted(step.keys() & lightest.keys()):
+        own, other = step[kind], lightest[kind]
+        yield {problem: (own.get(problem), other.get(problem)) for problem in sorted({*own, *other})}
 
 
 # ── what a reader has to know ────────────────────────────────────────────────────────────────

@@ -19,6 +19,11 @@ from asyncbench.stats.paired import (
     smallest_detectable as smallest_detectable,
     stratified as stratified,
 )
+from asyncbench.stats.problem_groups import (
+    Moves as Moves,
+    Shares as Shares,
+    moves_of as moves_of,
+)
 from asyncbench.stats.proportions import (
     Z_95 as Z_95,
     Accuracy as Accuracy,

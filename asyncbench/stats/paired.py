@@ -47,18 +47,20 @@ def mcnemar(only_a: int, only_b: int) -> float:
     return min(1.0, 2 * tail / (2 * half - central))
 
 
-def sign_flip(differences: Mapping[int, int]) -> float:
+def sign_flip(differences: Mapping[int, int], *, seen: int | None = None) -> float:
     """Return the exact two-sided p of the two being equally good, for any number of repeats.
 
     `differences`: difference of successes → problems. Were the two equal, each problem's difference could as
     well have had the other sign (Fisher 1935): p is the share of all signs whose sum is as far from 0.
     With differences of one size this is `mcnemar`. Otherwise true to 1e-10; the bound of Hoeffding (1963),
-    which is above it, where that is below 1e-17.
+    which is above it, where that is below 1e-17. `seen`: a sum to look at instead of theirs.
     """
     sizes = Counter[int]()
     for difference, problems in differences.items():
         sizes[abs(difference)] += problems
     sizes = Counter({size: problems for size, problems in sizes.items() if size and problems})
+    if seen is not None:
+        return _chance_of(sizes, abs(seen)) if seen and sizes else 1.0
     if len(sizes) <= 1:
         (size,) = sizes or (0,)
         return mcnemar(differences.get(size, 0), differences.get(-size, 0)) if size else 1.0
