@@ -98,12 +98,12 @@ class LoadReport(FolderReport):
 
     def _parts(self) -> Iterator[str | Sheet]:
         yield from self._simulated()
+        yield from (one.text for one in self.highest)
+        yield from notes_under_load(self.answers)
         yield from self._asked()
         yield from self._warnings()
         sheets = list(load_sheets(self.steps, self.answers))
         yield from sheets
-        yield from (one.text for one in self.highest)
-        yield from notes_under_load(self.answers)
         yield from what_is_lacking(self.steps)
         heads = {word for sheet in sheets for column in sheet.head for word in column.split()}
         yield from (text for text, words in FORMULAS if words & heads)

@@ -70,13 +70,25 @@ class _Labels:
 
 def _rates(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
     head = [
-        *(*labels.head, "verdict", "due per s", "answered per s", "in flight", "goodput per s", KEPT_SLO),
+        *(
+            *labels.head,
+            "verdict",
+            "seconds",
+            "calls",
+            "due per s",
+            "answered per s",
+            "in flight",
+            "goodput per s",
+            KEPT_SLO,
+        ),
         *("refused", "failed", "unfinished", "dropped", "tokens per s", PER_1000_ANSWERS),
     ]
     rows = [
         [
             *labels.of(step.model, step.step),
             (step.verdict or MISSING).replace("_", " "),
+            figure(step.seconds),
+            f"{step.offered:,}",
             figure(step.offered_per_s),
             figure(step.answered_per_s),
             figure(step.in_flight_mean),

@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 def test_each_rate_has_its_figures(folder):
     found = sheets(ab.report(folder, "load"))
     calm, slow, refused = found["rates"]
-    assert calm["step"] == "40/s"
+    assert (calm["step"], calm["seconds"], calm["calls"]) == ("40/s", "10.0", "400")
     assert [row["verdict"] for row in (calm, slow, refused)] == ["met", "missed", "missed"]
     assert (calm["due per s"], calm["answered per s"], calm["goodput per s"]) == ("40.0", "37.7", "37.7")
     assert (slow["goodput per s"], slow["kept the SLO"].split()[0]) == ("30.0", "75.0%")
@@ -56,8 +56,9 @@ def test_each_rate_has_its_figures(folder):
     assert [row["graded answers"] for row in answers] == ["400", "400", "250"]
 
 
-def test_below_is_the_highest_rate_and_what_stopped_the_next(folder):
+def test_a_report_opens_with_the_highest_rate_and_what_stopped_the_next(folder):
     text = ab.report(folder, "load").as_text(width=200)
+    assert text.startswith("small: kept the SLO up to 40/s.")
     assert "small: kept the SLO up to 40/s. 50/s missed it: 75.0% (" in text
     assert "of the calls kept it, not 90%." in text
     assert "Not there: 60/s p95, p99: 37.5 % of calls have no answer." in text
