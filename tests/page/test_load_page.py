@@ -47,7 +47,7 @@ def test_a_page_of_nothing_but_a_load_opens_on_it_and_draws_what_python_counts(l
     assert not page.page.locator("#filters").is_visible()  # there are no trials to choose
     assert page.page.locator("#mark").is_visible()
     rates = page.page.inner_text('.report:has(h3:text-is("Rates"))')
-    assert rates.index("latency p95") < rates.index("kept the SLO up to") < rates.index("TPOT: (latency")
+    assert rates.index("kept the SLO up to") < rates.index("latency p95") < rates.index("TPOT: (latency")
     assert page.page.locator(".report code", has_text="kept the SLO").count() == 1
     assert "`" not in page.page.inner_text("#view")
     assert page.page.locator(".report th", has_text="<b>together</b>").count() >= 4
