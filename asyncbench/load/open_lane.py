@@ -75,7 +75,7 @@ class LoadLane:
             before = len(self.results)
             await self._measure(step)
             for result in self.results[before:]:  # none, if it never began
-                self.say(step_text(result))
+                self.say(step_text(result, planned_s=step.seconds))
             if self._over:
                 break
             step = _after(self.results[-1], self.steps)

@@ -161,8 +161,8 @@ def ordered(load: Load, repeat: int) -> list[float]:
     return rates
 
 
-def step_text(step: StepResult) -> str:
-    """Return a line on a step, for whoever has just measured it."""
+def step_text(step: StepResult, *, planned_s: float | None = None) -> str:
+    """Return a line on a step, for whoever has just measured it; `planned_s`: as long as it was to be."""
     lost = {"dropped": step.dropped, "refused": step.refused, "failed": step.failed}
     lost |= {"unfinished": step.unfinished}
     parts = [
@@ -173,6 +173,8 @@ def step_text(step: StepResult) -> str:
         parts.append(f"{100 * step.met / step.offered:.1f} % kept the SLO")
     if step.saturated:
         parts.append("calls in flight kept growing")
+    if step.verdict == MISSED and planned_s is not None and step.seconds < planned_s:
+        parts.append(f"cut short of {planned_s:g} s, for it surely misses the SLO")
     said = (step.verdict or "").replace("_", " ")
     return f"{step.model}, {step.load}: {', '.join(parts)}{f': {said}' if said else ''}"
 

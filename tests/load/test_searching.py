@@ -8,6 +8,7 @@ import pytest
 from asyncbench.config import Find
 from asyncbench.load import RateSearch, StepsBefore, searching
 from asyncbench.load.searching import RateTried
+from asyncbench.load.steps import step_text
 from asyncbench.store.rows import step_row
 from tests.engine.night import virtually
 from tests.load import capacity
@@ -149,6 +150,12 @@ def test_a_search_says_what_stopped_it(counts, why):
     row = step_row(made()) | {"refused": 0, "failed": 0, "dropped": 0, "saturated": False}
     tried = RateTried(0.95, [row | {"offered": 1_000, "met": 600} | counts])
     assert tried.said == f"missed it: {why}"
+
+
+def test_a_step_that_a_search_cut_short_says_so():
+    cut = replace(made(), seconds=4.0, verdict="missed")
+    assert "cut short of 120 s, for it surely misses the SLO" in step_text(cut, planned_s=120.0)
+    assert "cut short" not in step_text(cut, planned_s=4.0)
 
 
 def test_a_search_that_its_models_limit_ends_says_so():
