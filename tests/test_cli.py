@@ -1,11 +1,15 @@
 """The command line as a person or a script meets it: real processes, their output and exit codes."""
 
+import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
+from contextlib import contextmanager
 
 import pytest
 
@@ -334,6 +338,72 @@ def test_ctrl_c_drains_saves_and_says_so_and_running_again_goes_on(tmp_path):
         assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
         assert asyncbench("run", file).returncode == 0
         assert server.stats()["requests"] == 144
+    assert len(outcomes(out)) == 144
+
+
+@contextmanager
+def at_a_terminal(*words):
+    """Start a command at a terminal of its own; yields the process, and our end of the terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*ASYNCBENCH, *map(str, words)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=ROOT,
+        env=CLEAN,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    try:
+        yield process, ours
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["one process", "workers"])
+def test_a_dropped_connection_drains_and_saves_and_running_again_goes_on(tmp_path, workers):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems, latency_s=0.5) as server:
+        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=20))
+        with at_a_terminal("run", file, *workers) as (process, terminal):
+            until(lambda: server.stats()["delivered"] >= 20)
+            os.close(terminal)
+            assert process.wait(60) == 130
+        stats = server.stats()
+        assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
+        assert asyncbench("run", file).returncode == 0
+        assert server.stats()["requests"] == 144
+    assert len(outcomes(out)) == 144
+
+
+def test_a_shell_that_hangs_up_twice_waits_for_calls_in_flight(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems, latency_s=0.5) as server:
+        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=20))
+        with Started("run", file) as command:
+            until(lambda: server.stats()["delivered"] >= 20)
+            command.signal(signal.SIGHUP)
+            until(lambda: "Stopping" in command.stderr())
+            command.signal(signal.SIGHUP)
+            assert command.process.wait(60) == 130
+        stats = server.stats()
+    assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
+
+
+def test_under_nohup_a_hangup_stops_nothing(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems, latency_s=0.1) as server:
+        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=20))
+        words = ["nohup", *ASYNCBENCH, "run", str(file)]
+        with subprocess.Popen(
+            words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT, env=CLEAN
+        ) as process:
+            until(lambda: server.stats()["delivered"] >= 20)
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(60) == 0
     assert len(outcomes(out)) == 144
 
 

@@ -23,7 +23,7 @@ from asyncbench.records import Model
 from asyncbench.run.batch_news import BatchNews
 from asyncbench.run.clustering import ClusterRun
 from asyncbench.run.copying import tend_copy
-from asyncbench.run.interrupts import on_interrupt
+from asyncbench.run.interrupts import on_hangup, on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of
 from asyncbench.run.measuring import secret_variables
 from asyncbench.run.progress import WatchedScreen
@@ -122,6 +122,10 @@ async def drive(run: RunState, driven: Driven) -> None:
             scheduler.stop(drain_s=DRAIN_S)
             screen.say(f"Stopping{_in_flight(driven)}. {_staying(driven)}Press Ctrl-C again to leave now.")
 
+    def hang_up() -> None:
+        if not scheduler.stopped:
+            interrupt()
+
     run.salvage.stop = stop_for_the_disk
     if run.workers is not None:
         run.workers.give_up = stop_for_workers
@@ -142,7 +146,12 @@ async def drive(run: RunState, driven: Driven) -> None:
         ]
         for server in driven.servers:
             tasks.append(beside.create_task(watch(run, server, scheduler.lanes), name="server"))
-        with _deadline(run, scheduler), on_interrupt(interrupt), rare_garbage_collection(calls):
+        with (
+            _deadline(run, scheduler),
+            on_interrupt(interrupt),
+            on_hangup(hang_up),
+            rare_garbage_collection(calls),
+        ):
             async with _steered(run, scheduler), _asked_by_workers(driven):
                 await scheduler.run()
         for task in tasks:

@@ -1,11 +1,13 @@
-"""Runs that are interrupted: by Ctrl-C and SIGTERM while they last, or killed, as the next one finds out."""
+"""Runs that are interrupted: by Ctrl-C, SIGTERM or a lost terminal, or killed, as the next one finds out."""
 
 import asyncio
+import os
 import signal
+import stat
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +32,45 @@ def on_interrupt(what: Callable[[], None]) -> Iterator[None]:
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
+
+
+@contextmanager
+def on_hangup(what: Callable[[], None]) -> Iterator[None]:
+    """Call `what` in the event loop, once, if the terminal goes while the body lasts, as when ssh drops.
+
+    From then on, nothing is printed to that terminal, and SIGHUP is ignored: a shell sends it a second time.
+    Where it was ignored before, as under nohup, the terminal does not count.
+    """
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    is_main = threading.current_thread() is threading.main_thread()
+    if hangup is None or not is_main or (before := signal.getsignal(hangup)) is signal.SIG_IGN:
+        yield
+        return
+    loop, gone = asyncio.get_running_loop(), False
+
+    def hang_up() -> None:
+        nonlocal gone
+        if not gone:
+            gone = True
+            _print_nowhere()
+            what()
+
+    loop.add_signal_handler(hangup, hang_up)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(hangup)
+        signal.signal(hangup, signal.SIG_IGN if gone else before)
+
+
+def _print_nowhere() -> None:
+    """Let output that went to a terminal go nowhere: each word to a lost one is an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        with suppress(OSError):  # it is closed
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode):  # `isatty` says no of a terminal that is gone
+                os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

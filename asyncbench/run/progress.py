@@ -96,7 +96,11 @@ class Terminal(WatchedScreen):
             size = self._console.size
             return picture(lanes, pace, caps, width=size.width, height=size.height)
 
-        with Live(drawn(), console=self._console, auto_refresh=False, transient=True) as live:
+        # A terminal that is gone is no reason to stop a sweep.
+        with (
+            suppress(OSError),
+            Live(drawn(), console=self._console, auto_refresh=False, transient=True) as live,
+        ):
             while True:
                 await asyncio.sleep(self.INTERVAL_S)
                 pace.sample()
@@ -104,7 +108,8 @@ class Terminal(WatchedScreen):
 
     def say(self, message: str) -> None:
         """Print a line above the table."""
-        self._console.print(message, markup=False, highlight=False)
+        with suppress(OSError):
+            self._console.print(message, markup=False, highlight=False)
 
 
 class Notebook(Lines):
