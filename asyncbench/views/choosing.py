@@ -273,9 +273,14 @@ def where_told(where: str | None) -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.DataError, duckdb.ProgrammingError) as error:
-        if where is None:
+    except duckdb.Error as error:
+        if where is None or isinstance(error, duckdb.OutOfMemoryException | duckdb.InternalError):
             raise
+        if isinstance(error, duckdb.PermissionException):
+            message = (
+                f"--where {where}: a condition opens no file. Use the columns of `trials` and `problems`."
+            )
+            raise ConfigError(message) from error
         raise ConfigError(
             f"--where {where}: {line_of(error)}. Write a condition over the columns of `trials`."
         ) from error
