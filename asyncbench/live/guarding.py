@@ -18,14 +18,18 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 _STRANGER: Final = "Open the address that `asyncbench view` printed in its terminal.\n"
+_USED: Final = "This address was opened before, and opens once. Run `asyncbench view` again for another.\n"
+# No redirect: a browser that a file led here sends the strict cookie only where a page of ours leads.
+_ON_TO_THE_PAGE: Final = '<!doctype html><meta http-equiv="refresh" content="0; url=/">\n'
 _LOOPBACK: Final = ("127.0.0.1", "localhost")
 
 
 class Guard:
-    """The token of a server, and what it asks of each request."""
+    """The secrets of a server, and what it asks of each request."""
 
     def __init__(self, port: int) -> None:
-        self._token = secrets.token_urlsafe(32)
+        self._token, self._session = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._used = False
         self._cookie = f"asyncbench-{port}"  # ports share their cookies
         self._hosts = {f"{name}:{port}" for name in _LOOPBACK}
         self.address = f"http://{_LOOPBACK[0]}:{port}/?token={self._token}"
@@ -33,23 +37,28 @@ class Guard:
     async def refusal(self, request: web.Request) -> web.StreamResponse | None:
         """Return what a request gets that may not be answered; None: it may.
 
-        A name that leads here from outside (DNS rebinding) is no host of ours. A token in the address
-        becomes a cookie, and leaves the address.
+        A name that leads here from outside (DNS rebinding) is no host of ours. The token in the address works
+        once: it leaves the address, and the browser that opened it has a cookie.
         """
         if request.headers.getall("Host", []) not in [[host] for host in self._hosts]:
             return web.Response(status=403, text="This server answers to 127.0.0.1 and localhost alone.\n")
         if request.method != "GET":
             return web.Response(status=405, text="This server only shows.\n", headers={"Allow": "GET"})
-        if request.path == "/" and self._is_ours(request.query.get("token", "")):
-            welcome = web.Response(status=303, headers={"Location": "/"})
-            welcome.set_cookie(self._cookie, self._token, httponly=True, samesite="Strict", path="/")
-            return welcome
-        if not self._is_ours(request.cookies.get(self._cookie, "")):
-            return web.Response(status=403, text=_STRANGER)
-        return None
+        known = _equal(request.cookies.get(self._cookie, ""), self._session)
+        if request.path == "/" and _equal(request.query.get("token", ""), self._token):
+            return self._welcome() if known or not self._used else web.Response(status=403, text=_USED)
+        return None if known else web.Response(status=403, text=_STRANGER)
 
-    def _is_ours(self, token: str) -> bool:
-        return secrets.compare_digest(token.encode(), self._token.encode())
+    def _welcome(self) -> web.StreamResponse:
+        self._used = True
+        welcome = web.Response(text=_ON_TO_THE_PAGE, content_type="text/html")
+        welcome.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict", path="/")
+        return welcome
+
+
+def _equal(token: str, ours: str) -> bool:
+    # A header may hold any bytes, which aiohttp reads as surrogates.
+    return secrets.compare_digest(token.encode(errors="surrogateescape"), ours.encode())
 
 
 def guarded(guard: Guard) -> Middleware:

@@ -1,6 +1,7 @@
 """The server of `asyncbench view`: files of the page, blocks, trials, and how far a run is."""
 
 import asyncio
+import logging
 import signal
 import socket
 import webbrowser
@@ -8,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
@@ -179,7 +182,9 @@ async def _listening(page: LivePage, port: int) -> AsyncIterator[str]:
     guard = Guard(listener.getsockname()[1])
     app = web.Application(middlewares=[guarded(guard), told])
     app.add_routes(page.routes())
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=GRACE_S)
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, logger=_no_log(), shutdown_timeout=GRACE_S
+    )
     await runner.setup()
     try:
         await web.SockSite(runner, listener).start()
@@ -187,6 +192,14 @@ async def _listening(page: LivePage, port: int) -> AsyncIterator[str]:
     finally:
         await runner.cleanup()
         listener.close()
+
+
+def _no_log() -> logging.Logger:
+    """Return a log that nobody reads: what strangers send is refused, and no traceback in a terminal."""
+    log = logging.getLogger("asyncbench.view")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
+    return log
 
 
 async def serve_view(
@@ -225,8 +238,21 @@ async def serve_view(
             print(f"{of}: {address}\nCtrl-C ends the server.", flush=True)  # noqa: T201  what it is for
             until_ended.enter_context(_signals(stop.set))
             if open_browser:
-                await loop.run_in_executor(None, webbrowser.open, address)
+                redirect = until_ended.enter_context(_redirect_to(address))
+                await loop.run_in_executor(None, webbrowser.open, redirect)
             await stop.wait()
+
+
+@contextmanager
+def _redirect_to(address: str) -> Iterator[str]:
+    """Yield the address of a file that leads to another, and that this user alone can read.
+
+    Everybody on the machine sees the words with which a browser is started.
+    """
+    with NamedTemporaryFile("w", prefix="asyncbench-", suffix=".html") as file:  # mode 0600
+        file.write(f'<meta http-equiv="refresh" content="0; url={address}">\n')
+        file.flush()
+        yield Path(file.name).as_uri()
 
 
 @contextmanager

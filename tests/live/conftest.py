@@ -41,13 +41,14 @@ class _Stays(urllib.request.HTTPRedirectHandler):
 class LiveClient:
     """What asks a server that is running."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, visited: bool = True) -> None:
         self.address = address
         self.base = self.address.partition("/?")[0]
         self.jar = CookieJar()
         self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.jar), _Stays)
         self._stranger = urllib.request.build_opener(_Stays)
-        self.welcome = self.get(self.address)
+        if visited:
+            self.welcome = self.get(self.address)
 
     def get(self, path: str, *, stranger: bool = False, method: str = "GET", **headers: str) -> Answer:
         """Return the answer to a request, with the cookie unless it is a stranger's."""
@@ -69,11 +70,12 @@ class LiveClient:
 class LiveServer(LiveClient):
     """A server that is running in a process of its own."""
 
-    def __init__(self, process: Forked, said: IO[str]) -> None:
+    def __init__(self, process: Forked, said: IO[str], *, visited: bool) -> None:
         self.process, self._said = process, said
         until(lambda: "http://" in self.output or process.poll() is not None)
         assert "http://" in self.output, self.output
-        super().__init__(next(word for word in self.output.split() if word.startswith("http://")))
+        address = next(word for word in self.output.split() if word.startswith("http://"))
+        super().__init__(address, visited=visited)
 
     @property
     def output(self) -> str:
@@ -86,13 +88,17 @@ class LiveServer(LiveClient):
 
 
 @contextmanager
-def serving(*words: object) -> Iterator[LiveServer]:
-    """Run `asyncbench view` for a folder and options; Ctrl-C ends it, quietly."""
+def serving(*words: object, browser: bool = False, visited: bool = True) -> Iterator[LiveServer]:
+    """Run `asyncbench view` for a folder and options; Ctrl-C ends it, quietly.
+
+    `browser`: have it open one; `visited`: open its address, which works once.
+    """
     with tempfile.TemporaryFile("w+") as said:
         files = {"stdout": said.fileno(), "stderr": said.fileno()}
-        process = Forked("asyncbench", "view", *words, "--no-browser", **files, cwd=ROOT, env=CLEAN)
+        flags = () if browser else ("--no-browser",)
+        process = Forked("asyncbench", "view", *words, *flags, **files, cwd=ROOT, env=CLEAN)
         try:
-            yield LiveServer(process, said)
+            yield LiveServer(process, said, visited=visited)
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(60)

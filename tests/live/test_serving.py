@@ -5,13 +5,16 @@ import os
 import shutil
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 
 from asyncbench import serve_view
+from asyncbench.live.serving import _redirect_to
 from asyncbench.page import LIVE_POLICY
 from tests.commands import CLEAN, asyncbench
-from tests.live.conftest import serving
+from tests.live.conftest import LiveClient, serving
+from tests.page.conftest import chromium
 from tests.page.made import make_night
 from tests.processes import until
 
@@ -19,11 +22,73 @@ ADDRESSES = ("/", "/app.js", "/vega.js", "/style.css", "/now", "/blocks/head", "
 
 
 def test_the_token_becomes_a_cookie_and_leaves_the_address(live):
-    assert (live.welcome.status, live.welcome.headers["Location"]) == (303, "/")
+    assert live.welcome.status == 200
+    assert b'content="0; url=/"' in live.welcome.body
     said = live.welcome.headers["Set-Cookie"]
     assert "HttpOnly" in said
     assert "SameSite=Strict" in said
     assert live.get("/").status == 200
+
+
+def test_the_token_works_once(night):
+    with serving(night) as server:
+        again = server.get(server.address, stranger=True)
+        assert again.status == 403
+        assert b"again" in again.body
+        assert server.get(server.address).status == 200  # of the browser that opened it
+        assert server.get("/").status == 200
+        assert LiveClient(server.address).welcome.status == 403
+
+
+def test_no_program_sees_the_secret_in_the_words_that_start_a_browser(night, tmp_path, monkeypatch):
+    seen, browser = tmp_path / "seen", tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\nfile="${{1#file://}}"\nstat -c %a "$file" > {seen}.mode\n'
+        f'cp "$file" {seen}.html\necho "$@" > {seen}\n'
+    )
+    browser.chmod(0o700)
+    monkeypatch.setitem(CLEAN, "BROWSER", f"{browser} %s")
+    with serving(night, browser=True) as server:
+        until(seen.exists)
+        token = server.address.partition("token=")[2]
+        words = until_said(seen)
+        assert words.startswith("file://")
+        assert token not in words
+        assert Path(f"{seen}.mode").read_text() == "600\n"
+        assert f'url={server.address}"' in Path(f"{seen}.html").read_text()
+    assert not Path(words.removeprefix("file://")).exists()
+
+
+def until_said(path):
+    until(lambda: path.read_text() != "")
+    return path.read_text().strip()
+
+
+GET = b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(GET + b"Content-Length: x\r\n\r\n", id="length"),
+        pytest.param(GET + b"Cookie: asyncbench-%d=\xff\xfe\r\n\r\n", id="cookie"),
+        pytest.param(GET + b"X: " + b"a" * 100_000 + b"\r\n\r\n", id="too long"),
+        pytest.param(GET + b"Expect: nonsense\r\n\r\n", id="expect"),
+        pytest.param(GET + b"Host: b\r\n\r\n", id="two hosts"),
+        pytest.param(GET.replace(b"/ ", b"/\0 ") + b"\r\n", id="null"),
+        pytest.param(GET.replace(b"/ ", b"http://[::bad ") + b"\r\n", id="address"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", id="TLS"),
+        pytest.param(b"G\r\n", id="no HTTP"),
+    ],
+)
+def test_what_is_no_request_is_refused_and_prints_nothing(night, sent):
+    with serving(night) as server:
+        port = int(server.base.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as stranger:
+            stranger.sendall(sent.replace(b"%d", b"%d" % port))
+            assert b" 4" in stranger.recv(100)[:13]
+        assert server.end() == 0
+        assert server.output.count("\n") == 2
 
 
 @pytest.mark.parametrize("path", ADDRESSES)
@@ -125,3 +190,13 @@ def test_a_folder_that_is_gone_is_told_and_what_was_counted_stays(tmp_path):
         until(lambda: server.get("/now").value["trouble"])
         assert server.get("/trials").status in (400, 500, 503)
         assert server.block("head").value == head
+
+
+def test_a_browser_that_a_file_leads_here_shows_the_page_also_when_it_is_loaded_again(night):
+    with serving(night, visited=False) as server, chromium() as browser, _redirect_to(server.address) as file:
+        page = browser.new_page()
+        page.goto(file)
+        for _ in range(2):
+            page.wait_for_selector("html[data-ready=yes]")
+            assert page.url == f"{server.base}/"
+            page.reload()
