@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from asyncbench.commands import (
+    Command,
     RunCommand,
     SweepCommand,
     cancel,
@@ -118,7 +119,7 @@ def _top(
 
 for _named in _COMMANDS.values():
     for _name, _command in _named.items():
-        _kind = RunCommand if _command is run else SweepCommand if _command in (plan, load) else None
+        _kind = RunCommand if _command is run else SweepCommand if _command in (plan, load) else Command
         app.command(_name, cls=_kind, context_settings=_OPEN if _command is generate else None)(_command)
 
 COLLECTED_AFTER = 500_000  # objects: a command that makes fewer, as imports do, leaves no garbage to speak of

@@ -10,6 +10,7 @@ import typer
 
 import asyncbench as ab
 from asyncbench.cli import app
+from asyncbench.errors import ConfigError
 from tests.commands import CLEAN, asyncbench_here
 
 COMMANDS = {command.name: command for command in vars(typer.main.get_command(app))["commands"].values()}
@@ -98,3 +99,36 @@ def test_a_load_has_no_flag_that_would_do_nothing():
     assert (
         asyncbench_here("load", "--model", "simulated/x", "--rates", "1", "--mode", "batch").returncode == 2
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "s.yaml", "--limit", "3", "--limit=4"], "--limit stands twice, with 3 and 4. Give it once."),
+        (["run", "--models", "a,b", "s.yaml", "--models", "c"], "--models stands twice, with a,b and c."),
+        (["report", "f", "--where", "a", "--where", "b"], "--where stands twice, with a and b."),
+        (["generate", "nupa", "--out", "f", "--depths", "2", "--depths", "3"], "--depths stands twice"),
+        (["plan", "--suite", "llm_arithmetic", "--depths=2", "--depths", "3"], "--depths stands twice"),
+    ],
+)
+def test_an_option_with_two_values_is_refused(words, said):
+    done = asyncbench_here(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_every_option_is_refused_with_two_values_or_takes_them_all():
+    takes_one = [
+        (command, option)
+        for command, made in COMMANDS.items()
+        for option in made.params
+        if option.param_type_name == "option" and not (option.multiple or option.is_flag)
+    ]
+    assert len(takes_one) > 60
+    for command, option in takes_one:
+        made, name = COMMANDS[command], option.opts[0]
+        one, two = ("auto", "local") if name == "--ray" else ("1", "2")  # it may stand without an address
+        with pytest.raises(
+            ConfigError, match=f"{name} (stands twice, with {one} and {two}|2: a second suite)"
+        ):
+            made.make_context(command, [name, one, name, two])

@@ -23,6 +23,7 @@ from asyncbench.commands.making import (
     schema as schema,
     suites as suites,
 )
+from asyncbench.commands.parsing import Command as Command
 from asyncbench.commands.providers import doctor as doctor, models as models, simulate as simulate
 from asyncbench.commands.reading import (
     compare_two as compare_two,

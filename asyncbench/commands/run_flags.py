@@ -16,7 +16,10 @@ Retry = Annotated[
     ),
 ]
 Reuse = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Take over the complete answers of this results folder.")
+    list[Path] | None,
+    typer.Option(
+        metavar="FOLDER", help="Take over the complete answers of this results folder. Repeat it for more."
+    ),
 ]
 Ignore = Annotated[
     str | None,

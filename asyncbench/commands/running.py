@@ -228,7 +228,7 @@ def run(
         budget_usd=budget,
         retry=_outcomes(retry),
         max_tokens=_retry_tokens(context, sweep) if retry else None,
-        reuse=reuse,
+        reuse=tuple(reuse or ()),
         ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
         accept_loss=accept_loss,
         resubmit=_parts(resubmit, "--resubmit"),

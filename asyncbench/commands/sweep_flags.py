@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
 
 from asyncbench.commands.making import default_typed
+from asyncbench.commands.parsing import Command, is_alone, typed_options
 from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _help_of(parameter: "Parameter") -> str:
     return f"{said}." if len(said) < 120 else f"{said[:119]}…"
 
 
-class SweepCommand(TyperCommand):
+class SweepCommand(Command):
     """A command that takes a sweep file, or the flags that stand for one and parameters of their suite."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -179,8 +179,8 @@ class SweepCommand(TyperCommand):
         self.params = [*arguments, *self._flags, *(p for p in self.params if p not in arguments)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        alone = {word for param in self.get_params(ctx) for word in param.opts if _alone(param)}
-        typed = list(_typed_options(args, alone))
+        alone = {word for param in self.get_params(ctx) for word in param.opts if is_alone(param)}
+        typed = list(typed_options(args, alone))
         own = {word for param in self.params for word in param.opts}
         suites = [value for word, value in typed if word == "--suite" and value is not None]
         if len(suites) > 1:
@@ -209,22 +209,6 @@ class SweepCommand(TyperCommand):
         for group, params in groups.items():
             with formatter.section(group):
                 formatter.write_dl([record for param in params if (record := param.get_help_record(ctx))])
-
-
-def _alone(option: Any) -> bool:  # Any: typer names no class of them
-    """Return whether an option takes no value."""
-    return bool(getattr(option, "is_flag", False) or getattr(option, "count", False))
-
-
-def _typed_options(args: Sequence[str], alone: Collection[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield each option as it is typed, with its value; those of `alone` take none."""
-    words = iter(args)
-    for word in words:
-        if word == "--":
-            return
-        if word.startswith("--"):
-            name, equals, value = word.partition("=")
-            yield name, value if equals else None if name in alone else next(words, None)
 
 
 def flag(name: str) -> str:

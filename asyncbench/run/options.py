@@ -22,7 +22,7 @@ class RunOptions:
     budget_usd: float | None = None
     retry: Collection[Outcome] = ()
     max_tokens: int | None = None
-    reuse: Path | None = None
+    reuse: Sequence[Path] = ()  # in this order
     ignore: Collection[str] = ()
     accept_loss: bool = False
     journal: Path | None = None  # the local folder of results in a bucket
@@ -73,12 +73,12 @@ class RunOptions:
             "--budget": more_usd or self.budget_usd,
             "--retry": ",".join(self.retry),
             "--max-tokens": self.max_tokens,
-            "--reuse": self.reuse,
             "--ignore": ",".join(self.ignore),
             "--journal": self.journal,
             "--workers": None if self.workers is None else str(self.workers),  # 0 is a number, too
         }
         words = [word for name, value in said.items() if value for word in (name, str(value))]
+        words += [word for folder in self.reuse for word in ("--reuse", str(folder))]
         words += [] if self.ray is None else ["--ray", *filter(None, [self.ray])]
         file = sweep.out / SWEEP_FILE if sweep.file is None else sweep.file
         name = "plan" if self.pilot else "run" if self.load is None else "load"

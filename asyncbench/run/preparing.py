@@ -4,10 +4,11 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 
 import yaml
@@ -153,8 +154,7 @@ async def prepare(run: RunState) -> None:
     """Make the folder ready: problem sets, budget, manifest, forecast, answers of another folder."""
     options, store = run.options, run.store
     run.room = await asyncio.to_thread(Room, store, options.max_tokens)
-    other = options.reuse
-    answers = None if other is None else await asyncio.to_thread(Answers.of, other, ignore=options.ignore)
+    reused = [await asyncio.to_thread(Answers.of, other, ignore=options.ignore) for other in options.reuse]
     run.notifier.ready = True
     if run.death is not None:
         run.notifier.died(run.death)
@@ -184,7 +184,8 @@ async def prepare(run: RunState) -> None:
     cautions = _cautions(run)
     while (caution := await asyncio.to_thread(next, cautions, None)) is not None:
         run.screen.say(caution)  # at once: what comes next may raise
-    if answers is not None:
+    await asyncio.to_thread(_refuse_batches_there, run, reused)
+    for answers in reused:
         await _take_over(run, answers)
     await asyncio.to_thread(_look_up_trials, run)
 
@@ -277,7 +278,6 @@ def _earlier(before: Manifest, now: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 async def _take_over(run: RunState, answers: Answers) -> None:
-    await asyncio.to_thread(_refuse_batches_there, run, answers)
     taken = await take_over(
         answers,
         run.sweep,
@@ -291,11 +291,15 @@ async def _take_over(run: RunState, answers: Answers) -> None:
     run.screen.say(f"took over {taken:,} answers from {answers.folder}")
 
 
-def _refuse_batches_there(run: RunState, answers: Answers) -> None:
-    """Refuse a folder whose batches may hold trials of this run: to ask them here would pay twice."""
-    known = run.store.finished | answers.ids
-    if not (out := trials_out(answers.folder, abandoned=True) - known):
-        return
+def _refuse_batches_there(run: RunState, reused: Sequence[Answers]) -> None:
+    """Refuse folders whose batches may hold trials of this run: to ask them here would pay twice."""
+    known = run.store.finished | frozenset().union(*(answers.ids for answers in reused))
+    for answers in reused:
+        if out := trials_out(answers.folder, abandoned=True) - known:
+            _refuse_trials_out(run, answers.folder, out)
+
+
+def _refuse_trials_out(run: RunState, folder: Path, out: Collection[str]) -> None:
     twice = sum(
         1
         for model in run.models
@@ -309,10 +313,10 @@ def _refuse_batches_there(run: RunState, answers: Answers) -> None:
     )
     if twice:
         raise ConfigError(
-            f"--reuse {answers.folder}: {twice:,} trials are in open batches of that folder, or may be in "
+            f"--reuse {folder}: {twice:,} trials are in open batches of that folder, or may be in "
             "abandoned ones, so asking them here would pay for them twice. Run its sweep once more to "
             "collect them, with --resubmit for those that are abandoned. Or cancel what is open: "
-            f"`asyncbench cancel {answers.folder}`."
+            f"`asyncbench cancel {folder}`."
         )
 
 

@@ -31,7 +31,7 @@ async def run_sweep(
     budget_usd: float | None = None,
     retry: Collection[Outcome] = (),
     max_tokens: int | None = None,
-    reuse: Path | str | None = None,
+    reuse: Path | str | Sequence[Path | str] = (),
     ignore: Collection[str] = (),
     accept_loss: bool = False,
     resubmit: Collection[str] = (),
@@ -52,7 +52,7 @@ async def run_sweep(
         models, mode, detach: the aliases of the models to ask [all]; how; to return once batches are sent.
         budget_usd, workers: what all calls of the folder may cost, USD; how many processes make them.
         retry, max_tokens: ask trials with these outcomes again; those that were `truncated` with this limit.
-        reuse, ignore: copy complete answers of another folder; `max_tokens`: of another limit, too.
+        reuse, ignore: copy complete answers of other folders, in order; `max_tokens`: of another limit, too.
         accept_loss, resubmit: ask again what the folder lost; parts in doubt, by key: paid twice perhaps.
         ray, journal: a Ray cluster whose workers ask, "" is the usual one; the local folder of a bucket's.
         env, progress, screen: where keys are looked up; whether to show how far it is, or your own way to.
@@ -71,7 +71,7 @@ async def run_sweep(
         budget_usd=budget_usd,
         retry=retry,
         max_tokens=max_tokens,
-        reuse=None if reuse is None else Path(reuse),
+        reuse=tuple(map(Path, (reuse,) if isinstance(reuse, str | Path) else reuse or ())),
         ignore=ignore,
         accept_loss=accept_loss,
         resubmit=resubmit,

@@ -1,7 +1,7 @@
 """Answers of another results folder, taken over where the same was asked: nothing is paid twice."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -43,25 +43,23 @@ _COMPLETE = (pc.field("outcome") != Outcome.FAILED.value) & (
 )
 
 
-def check_reuse(folder: Path | None, ignore: Collection[str], *, out: Path) -> None:
-    """Refuse a folder that has no answers to give.
+def check_reuse(folders: Sequence[Path], ignore: Collection[str], *, out: Path) -> None:
+    """Refuse folders that have no answers to give.
 
     Raises:
-        ConfigError: it is no results folder, or the sweep's own; something else than max_tokens is ignored.
+        ConfigError: one is no results folder, or the sweep's own; something else than max_tokens is ignored.
         StoreError: its manifest cannot be read.
     """
     if odd := sorted(set(ignore) - set(IGNORABLE)):
         raise ConfigError(f"--ignore {odd[0]}: only {', '.join(IGNORABLE)} can be ignored. Remove the rest.")
-    if folder is None:
-        if ignore:
-            raise ConfigError("--ignore needs --reuse: name the folder whose answers you want to take over.")
-        return
-    folder = at_hand(folder)
-    read_manifest(folder)
-    if folder.resolve() == out.resolve():
-        raise ConfigError(
-            f"--reuse {folder} is the sweep's own folder. Name another one, or remove the option."
-        )
+    if ignore and not folders:
+        raise ConfigError("--ignore needs --reuse: name the folder whose answers you want to take over.")
+    for folder in map(at_hand, folders):
+        read_manifest(folder)
+        if folder.resolve() == out.resolve():
+            raise ConfigError(
+                f"--reuse {folder} is the sweep's own folder. Name another one, or remove the option."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,10 +71,10 @@ def test_answers_are_not_taken_over_beside_open_batches_with_trials_of_the_sweep
     again = night(OPENAI, model=asked.model)
     again.raw["models"] = asked.raw["models"]
     with pytest.raises(ConfigError, match=r"6 trials are in open batches of that folder.*asyncbench cancel"):
-        again.run(reuse=asked.out)
-    assert again.run(reuse=asked.out, limit=20).exit is Exit.COMPLETE  # of those none is in a batch
+        again.run(reuse=[asked.out])
+    assert again.run(reuse=[asked.out], limit=20).exit is Exit.COMPLETE  # of those none is in a batch
     assert asked.run(limit=26).exit is Exit.COMPLETE
-    assert again.run(reuse=asked.out).exit is Exit.COMPLETE
+    assert again.run(reuse=[asked.out]).exit is Exit.COMPLETE
     assert Counter(row["mode"] for row in again.attempts) == {"batch": 72 - 26}
 
 
@@ -86,10 +86,10 @@ def test_answers_are_not_taken_over_beside_abandoned_batches_with_trials_of_the_
     again = night(ANTHROPIC, model=asked.model)
     again.raw["models"] = asked.raw["models"]
     with pytest.raises(ConfigError, match=r"4 trials .* may be in abandoned ones.*--resubmit"):
-        again.run(reuse=asked.out, limit=4)
+        again.run(reuse=[asked.out], limit=4)
     assert again.truth == []
     assert asked.run(limit=4, resubmit=(part.key,)).exit is Exit.COMPLETE
-    assert again.run(reuse=asked.out, limit=4).exit is Exit.COMPLETE
+    assert again.run(reuse=[asked.out], limit=4).exit is Exit.COMPLETE
     assert again.attempts == []
 
 
@@ -99,7 +99,7 @@ def test_what_is_in_an_open_batch_is_not_taken_over_from_elsewhere(night):
     done.raw["models"] = asked.raw["models"]
     done.raw["mode"] = "realtime"
     assert done.run().exit is Exit.COMPLETE
-    summary = asked.run(reuse=done.out)
+    summary = asked.run(reuse=[done.out])
     assert summary.exit is Exit.COMPLETE
     assert "took over 46 answers" in "\n".join(asked.screen.lines)
     assert Counter(row["mode"] for row in asked.attempts) == {"realtime": 20, "batch": 6}

@@ -73,6 +73,25 @@ def test_what_another_folder_has_answered_is_not_asked_and_the_rest_is(asking, r
     assert f"took over 100 answers from {one.out}" in screen.lines
 
 
+def test_answers_of_several_folders_are_taken_over_in_order(tmp_path, asking, requests):
+    run(asking("first"), limit=20)
+    run(asking("second"), limit=50)
+    assert requests() == 70
+    summary = run(asking("third"), reuse=[tmp_path / "first", tmp_path / "second"])
+    assert (summary.models[MODEL].done, requests()) == (144, 70 + 144 - 50)
+    sources = Counter(row["reused_from"] for row in rows(tmp_path / "third", "reused_from").values())
+    assert sources == {"first": 20, "second": 30, None: 94}
+
+
+def test_the_command_line_takes_over_from_all_folders(tmp_path, asking, server, problems, requests):
+    run(asking("first", max_tokens=64), limit=20)
+    run(asking("second", max_tokens=64), limit=144)
+    file = sweep_file(tmp_path, problems, entry(server, MODEL, price=PRICE, max_tokens=64))
+    done = asyncbench("run", file, "--reuse", tmp_path / "second", "--reuse", tmp_path / "first")
+    assert done.returncode == 0
+    assert requests() == 164
+
+
 def test_a_row_taken_over_says_whose_it_is_and_is_the_same_otherwise(asking):
     one, two = asking("one"), asking("two")
     run(one, limit=20)
