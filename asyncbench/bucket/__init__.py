@@ -15,6 +15,7 @@ from asyncbench.bucket.claiming import (
     OvertakenError as OvertakenError,
     claim as claim,
     current_folder as current_folder,
+    home_of as home_of,
     run_folder as run_folder,
 )
 from asyncbench.bucket.fetching import (

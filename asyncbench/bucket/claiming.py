@@ -22,7 +22,7 @@ from typing import Final
 import orjson
 
 from asyncbench.bucket.address import BucketAddress, journal_folder, s3_address
-from asyncbench.bucket.fetching import THREADS, WORKERS, at_hand, build, locked_file
+from asyncbench.bucket.fetching import CACHE, THREADS, WORKERS, at_hand, build, locked_file
 from asyncbench.bucket.manifests import (
     MANIFESTS,
     BucketManifest,
@@ -238,6 +238,23 @@ def current_folder(path: PathLike[str] | str, folder: Path | None = None) -> Pat
         if newest is not None and newest.writer.id in mark.writers:
             return folder
     return at_hand(address)
+
+
+def home_of(folder: Path, address: str) -> Path | None:
+    """Return the local folder that runs copy to an address, where `folder` is it or was fetched from there.
+
+    None: the folder was moved or copied by somebody, and stands for itself.
+
+    Raises:
+        StoreError: the mark beside the folder cannot be read.
+    """
+    fetched = BucketAddress.of(address).kept_in(*CACHE)
+    home = journal_folder(address)
+    if folder.resolve() == home.resolve() or folder.resolve().is_relative_to(fetched.resolve()):
+        return home
+    with suppress(ConfigError):  # it is the copy of another address
+        return None if _read_mark(folder.absolute(), address) is None else folder
+    return None
 
 
 def run_folder(path: PathLike[str] | str) -> Path:

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from asyncbench.bucket import journal_folder, s3_address
+from asyncbench.bucket import home_of, journal_folder, s3_address
 from asyncbench.config.batching import Batching
 from asyncbench.config.conditions import condition_from, condition_mapping, models_meant
 from asyncbench.config.contradictions import contradictions
@@ -38,7 +38,7 @@ from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.config.workers import WorkersWanted
 from asyncbench.errors import ConfigError
 from asyncbench.records import Condition, Model, StopWhen
-from asyncbench.store import SWEEP_FILE, check_sweep_file, is_results_folder
+from asyncbench.store import SWEEP_FILE, check_sweep_file, folder_of_sweep_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,7 @@ class Sweep:
     load: Load | None = None  # None: it asks as fast as limits allow
     workers: WorkersWanted = field(default=0, compare=False)  # processes that make its calls
     file: Path | None = field(default=None, compare=False)  # where it was read from
+    moved_from: str | None = field(default=None, compare=False)  # the place that its folder had before
     # Aliases whose max_tokens is not the sweep's: their wire format demands one. Changes nothing asked.
     max_tokens_demanded: frozenset[str] = field(default=frozenset(), compare=False)
 
@@ -123,11 +124,27 @@ def _sweep_read(sweep: Mapping[str, object] | Path | str, load: Mapping[str, obj
         return sweep_from(_loaded(_with_paths_as_text(sweep), load))
     if not isinstance(sweep, str | PathLike):
         raise ConfigError(f"a sweep is a path, a dict or a Sweep, not {type(sweep).__name__}")
-    check_sweep_file(Path(sweep))
+    if (folder := folder_of_sweep_file(Path(sweep))) is not None:
+        return _sweep_in(folder, load)
     raw, place = yaml_of(Path(sweep))
-    kept = Path(sweep).name == SWEEP_FILE and is_results_folder(Path(sweep).parent)
-    raw = kept_as_written(raw) if kept else raw
     return sweep_from(_loaded(raw, load), place=place, file=Path(sweep))
+
+
+def _sweep_in(folder: Path, load: Mapping[str, object]) -> Sweep:
+    """Return the sweep of a results folder: its results are there, wherever it was when it was written."""
+    file = folder / SWEEP_FILE
+    check_sweep_file(file)
+    raw, place = yaml_of(file)
+    raw = kept_as_written(raw)
+    written = raw.get("out") if isinstance(raw, Mapping) else None
+    if not isinstance(raw, Mapping) or not isinstance(written, str):
+        return sweep_from(_loaded(raw, load), place=place, file=file)
+    if (address := s3_address(written)) is not None and (home := home_of(folder, address)) is not None:
+        return replace(sweep_from(_loaded(raw, load), place=place, file=file), out=home)
+    here = folder if folder.name not in ("", "..") else folder.absolute().resolve()
+    sweep = sweep_from(_loaded({**raw, "out": str(here)}, load), place=place, file=file)
+    moved = address is not None or Path(written).absolute() != here.absolute()
+    return replace(sweep, moved_from=written) if moved else sweep
 
 
 def _loaded(raw: object, load: Mapping[str, object]) -> object:

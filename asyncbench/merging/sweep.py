@@ -39,6 +39,7 @@ def merged_sweep(found: Sequence[Source], out: Path) -> Sweep:
         own_problems={alias: problems for alias, problems in asked.items() if problems != everywhere},
         repeats=max(source.sweep.repeats for source in found),
         out=out,
+        copied_to=None,
     )
     place = f"{' and '.join(str(source.folder) for source in found)} together"
     return sweep_from(as_mapping(merged), place=place)

@@ -57,6 +57,7 @@ from asyncbench.sweeps import (
     Before,
     Room,
     cautions_on,
+    cautions_on_copy,
     check_budget,
     check_conditions,
     check_longer,
@@ -331,6 +332,7 @@ def _cautions(run: RunState) -> Iterator[str]:
         yield f"{path}: accepted as lost; the cost of its calls still counts"
     if any(path.startswith("grades/") for path in run.store.lost):
         yield f"some grades are lost. To make them again: `asyncbench regrade {run.sweep.out} --write`"
+    yield from cautions_on_copy(run.sweep, sum(len(each.out) for each in run.left_open.values()))
     yield from cautions_on(run.opened.values())
     if run.sweep.load is not None:
         yield from cautions_of_load(run.sweep.load, run.models, run.sweep.models)

@@ -59,6 +59,7 @@ from asyncbench.store.manifest import (
     check_owner as check_owner,
     check_sweep_file as check_sweep_file,
     claim_folder as claim_folder,
+    folder_of_sweep_file as folder_of_sweep_file,
     folders_of as folders_of,
     is_partial as is_partial,
     is_results_folder as is_results_folder,

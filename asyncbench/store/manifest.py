@@ -306,6 +306,14 @@ _AGAIN = (
 )
 
 
+def folder_of_sweep_file(path: Path) -> Path | None:
+    """Return the results folder whose own sweep file this is, or leads to; None: it is no folder's."""
+    for file in (path, path.resolve()):
+        if file.name == SWEEP_FILE and is_results_folder(file.parent):
+            return file.parent
+    return None
+
+
 def check_sweep_file(path: Path) -> None:
     """Refuse a sweep file that lies in a results folder and is not what was written there.
 

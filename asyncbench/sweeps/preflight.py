@@ -27,6 +27,7 @@ from asyncbench.providers import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store import check, is_results_folder, planned, read_manifest, stamp
 from asyncbench.suites import SUITES, rewritten
+from asyncbench.sweeps.belonging import copy_of_lost
 from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.trial_columns import AskedSet
 from asyncbench.sweeps.trials import asked_by_model, conditions_of
@@ -113,6 +114,9 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
     opened = {}
     for source in sources_of(sweep, models):
         if source.path is None:
+            continue
+        if (copy := copy_of_lost(source, sweep)) is not None:
+            opened[source.place] = copy
             continue
         address = remote_address(source.path)
         opened[source.place] = open_set(

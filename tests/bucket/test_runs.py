@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,6 +54,24 @@ def test_a_run_on_another_machine_asks_only_what_is_left(mapping, tmp_path):
     (counters,) = summary.models.values()
     assert counters.done_before == 10
     assert len(ab.read_attempts(URL)) == len(ab.read_trials(URL)) == 72
+
+
+def test_the_sweep_file_of_a_local_folder_means_it_and_that_of_its_copy_means_the_copy(mapping, tmp_path):
+    """Only the folder that belongs to the bucket is copied there."""
+    here, away = tmp_path / "here", tmp_path / "away"
+    run(mapping, limit=10, journal=here)
+    shutil.copytree(here, away)
+    own, other = ab.load_sweep(here / "sweep.yaml"), ab.load_sweep(away / "sweep.yaml")
+    assert (own.out, own.copied_to) == (here, URL)
+    assert (other.out, other.copied_to) == (away, None)
+    before = BucketObjects(BucketAddress.of(URL)).names()
+    summary = asyncio.run(ab.run_sweep(away / "sweep.yaml"))
+    (counters,) = summary.models.values()
+    assert (counters.done_before, counters.done) == (10, 72)
+    assert BucketObjects(BucketAddress.of(URL)).names() == before
+    again = asyncio.run(ab.run_sweep(here / "sweep.yaml"))
+    assert [counters.done_before for counters in again.models.values()] == [10]
+    assert len(ab.read_trials(URL)) == 72
 
 
 def test_results_in_a_bucket_equal_those_of_a_folder(mapping, tmp_path):

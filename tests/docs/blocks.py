@@ -19,6 +19,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import socket
 import sys
 import time
@@ -131,6 +132,8 @@ class Reader:
                 self.stop()
             elif words[0] == "export":
                 self.export(words[1:])
+            elif words[0] == "mv":
+                shutil.move(words[1], words[2])
             elif words[0] == "asyncbench":
                 _run(_globbed(words[1:]))
             else:
