@@ -302,12 +302,18 @@ def served(folder: Path) -> Iterator[str]:
 
 @pytest.fixture
 def opened_live(tab):
-    """Open the page of a server in a tab of its own: `opened_live(address, hash, **context)`."""
+    """Open the page of a server in a tab of its own: `opened_live(address, hash, **context)`.
+
+    All tabs are of one browser: the address lets the first in, and the others have its cookie.
+    """
     tabs = []
 
     def make(address, hash_="", **about):
-        tabs.append(tab(**about))
-        return Opened(tabs[-1], address.partition("?")[0]).goto(f"{address}{hash_}")
+        home = address.partition("?")[0]
+        cookies = tabs[0].context.storage_state() if tabs else None
+        tabs.append(tab(storage_state=cookies, **about))
+        opened = Opened(tabs[-1], home)
+        return opened.goto(f"{home}{hash_}") if cookies else opened.goto(address).goto(f"{home}{hash_}")
 
     yield make
     for one in tabs:
