@@ -195,7 +195,7 @@ def test_every_module_can_be_imported():
             importlib.import_module(module)
 
 
-MOST_LINES, LONGEST_FUNCTION, MOST_METHODS = 450, 60, 20
+MOST_LINES, LONGEST_FUNCTION, MOST_METHODS = 450, 57, 20
 
 
 def test_no_module_function_or_class_is_too_large():
@@ -218,7 +218,9 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno + 1
+    """Return the lines of what a function does; a signature and a docstring cost nobody a thought."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return (node.end_lineno or node.lineno) - body[0].lineno + 1 if body else 0
 
 
 def test_no_room_holds_more_than_a_tenth_of_the_lines():

@@ -85,6 +85,7 @@ def loaded_sweep(
     flags: LoadFlags,
     *,
     beside: Collection[str] = (),
+    extend: bool = False,
     quiet: bool = False,
 ) -> "Sweep":
     """Return the sweep of a file with the load that was typed, or the one that flags stand for.
@@ -107,7 +108,7 @@ def loaded_sweep(
     def read(sweep: "Path | Sweep") -> "Sweep":
         return with_load(sweep, keys, place=place) if keys else load_sweep(sweep)
 
-    return sweep_of(context, sweep_file, beside=beside, read=read)
+    return sweep_of(context, sweep_file, beside=beside, read=read, extend=extend)
 
 
 def load(

@@ -43,6 +43,10 @@ Ray = Annotated[
         "RAY_ADDRESS, of this machine, or a new one here.",
     ),
 ]
+Extend = Annotated[
+    bool,
+    typer.Option("--extend", help="Add this sweep to the one that its results folder holds."),
+]
 AcceptLoss = Annotated[
     bool,
     typer.Option("--accept-loss", help="If files of the results folder are lost, ask those trials again."),

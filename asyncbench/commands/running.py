@@ -24,7 +24,7 @@ from asyncbench.commands.loading import (
     Warmup,
     loaded_sweep,
 )
-from asyncbench.commands.run_flags import AcceptLoss, Detach, Ignore, Ray, Resubmit, Retry, Reuse
+from asyncbench.commands.run_flags import AcceptLoss, Detach, Extend, Ignore, Ray, Resubmit, Retry, Reuse
 from asyncbench.commands.sweep_flags import flag_typed, sweep_of, way_to_budget
 from asyncbench.commands.terminal import (
     Budget,
@@ -71,6 +71,7 @@ def plan(
     limit: Limit = None,
     models: Models = None,
     pilot: Pilot = None,
+    extend: Extend = False,
     budget: Budget = None,
     deadline: PlanDeadline = None,
     workers: Workers = None,
@@ -109,9 +110,8 @@ def plan(
     from asyncbench.planning import bounded_plan, plan as plan_sweep
 
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
-    sweep = loaded_sweep(context, sweep_file, flags, beside=["mode"], quiet=as_json)
-    mode = flag_typed(context, "mode")
-    sweep = with_mode(sweep, mode, models=aliases_typed(models), given_as="--mode")
+    sweep = loaded_sweep(context, sweep_file, flags, beside=["mode"], extend=extend, quiet=as_json)
+    sweep = with_mode(sweep, flag_typed(context, "mode"), models=aliases_typed(models), given_as="--mode")
     sweep = with_workers_typed(sweep, workers)
     meant = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     if sweep.load is not None:
@@ -190,6 +190,7 @@ def run(
     reuse: Reuse = None,
     ignore: Ignore = None,
     accept_loss: AcceptLoss = False,
+    extend: Extend = False,
     detach: Detach = False,
     resubmit: Resubmit = None,
     workers: Workers = None,
@@ -218,7 +219,7 @@ def run(
     """
     from asyncbench.run import RunOptions, default_screen, run_as_told
 
-    sweep = sweep_of(context, sweep_file, beside=["mode", *["max_tokens"] * bool(retry)])
+    sweep = sweep_of(context, sweep_file, beside=["mode", *["max_tokens"] * bool(retry)], extend=extend)
     _check_typed_budget(sweep, None if sweep_file else budget, context)
     options = RunOptions(
         limit=limit,
@@ -231,6 +232,7 @@ def run(
         reuse=tuple(reuse or ()),
         ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
         accept_loss=accept_loss,
+        extend=extend,
         resubmit=_parts(resubmit, "--resubmit"),
         workers=workers_typed(workers),
         ray=ray,

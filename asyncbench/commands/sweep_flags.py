@@ -237,6 +237,7 @@ def sweep_of(
     *,
     beside: Collection[str] = (),
     read: "Callable[[Path | Sweep], Sweep] | None" = None,
+    extend: bool = False,
 ) -> "Sweep":
     """Return the sweep of a file, or the one that the flags stand for.
 
@@ -245,6 +246,7 @@ def sweep_of(
         sweep_file: the file that was named.
         beside: flags that may stand beside a file.
         read: reads the file, or makes another sweep of the one typed. [as they are]
+        extend: ask all that the sweep of the results folder asks, too.
 
     Raises:
         ConfigError: there is neither or both, or the sweep is wrong.
@@ -252,13 +254,17 @@ def sweep_of(
     from asyncbench.config import load_sweep
 
     flags: Flags = context.meta[_TYPED]
-    if sweep_file is None:
-        return _sweep_typed(flags, read or load_sweep)
-    if odd := [flag(name) for name in flags if name not in beside]:
+    if sweep_file is not None and (odd := [flag(name) for name in flags if name not in beside]):
         raise ConfigError(
             f"give either {sweep_file} or {', '.join(odd)}, not both. Keys of the sweep stand in the file"
         )
-    return (read or load_sweep)(sweep_file)
+    read = read or load_sweep
+    sweep = _sweep_typed(flags, read) if sweep_file is None else read(sweep_file)
+    if not extend:
+        return sweep
+    from asyncbench.sweeps import extended
+
+    return extended(sweep)
 
 
 def fill_for_load(context: typer.Context) -> str:

@@ -68,6 +68,7 @@ from asyncbench.config.sweep import (
     as_mapping as as_mapping,
     load_sweep as load_sweep,
     priced_models as priced_models,
+    set_names_in as set_names_in,
     stop_rule_in as stop_rule_in,
     sweep_from as sweep_from,
     with_load as with_load,

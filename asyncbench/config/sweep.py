@@ -197,6 +197,25 @@ def priced_models(path: Path) -> tuple[Model, ...]:
     return tuple(priced_model(model, place=place / i) for i, model in enumerate(given))
 
 
+def set_names_in(path: Path) -> set[str]:
+    """Return what the problem sets of a sweep file are called, those of single models, too.
+
+    Raises:
+        ConfigError: the file is missing, or is not YAML.
+    """
+    models = _said_in(path, "models")[0]
+    models = models if isinstance(models, list) else []
+    own = [entry.get("problems") for entry in models if isinstance(entry, Mapping)]
+    lists = [_said_in(path, "problems")[0], *own]
+    return {_name_of_set(entry) for entries in lists if isinstance(entries, list) for entry in entries}
+
+
+def _name_of_set(entry: object) -> str:
+    """Return what results call the set of an entry."""
+    path = entry.get("path") if isinstance(entry, Mapping) else entry
+    return str(entry.get("suite")) if path is None and isinstance(entry, Mapping) else Path(str(path)).stem
+
+
 def stop_rule_in(path: Path) -> StopWhen | None:
     """Return when a sweep file stops a cell, and nothing else of it; None: it never does.
 

@@ -29,13 +29,20 @@ from asyncbench.planning.assumptions import servers_started
 from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import sets_of
-from asyncbench.planning.sweep_plan import folder_begun, plan_of
+from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.planning.worker_figures import WorkersPlan
 from asyncbench.records import Model
 from asyncbench.shown import Report, Sheet, dollars, duration
 from asyncbench.stats import fewest_for
 from asyncbench.store import is_results_folder, read_attempts
-from asyncbench.sweeps import asked_by_steps, check_budget, check_sets, chosen_models
+from asyncbench.sweeps import (
+    asked_by_steps,
+    check_budget,
+    check_one_sweep,
+    check_sets,
+    chosen_models,
+    folder_begun,
+)
 
 FEWEST: Final = {name: fewest_for(share) for name, share in (("p90", 0.9), ("p95", 0.95), ("p99", 0.99))}
 HEAD = ("model", "step", "times", "calls", "counted of one", "in flight", "cost", "worst case", "time")
@@ -129,6 +136,7 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
     at_rest = replace(sweep, load=None, repeats=1)
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
         sets = sets_of(at_rest, asked, Path(made))
+        check_one_sweep(sweep, (each.problems for many in sets.values() for each in many))
         check_sets(at_rest, asked, sets)
         ways = {model.alias: asked_by_steps(sweep, sweep.load, model, sets[model.alias]) for model in asked}
         plans = plan_of(at_rest, asked, sets, limit=None, finished=frozenset(), begun=False).models

@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from asyncbench.bucket import BucketAddress, BucketObjects, current_folder, newest_manifest
 from asyncbench.config import (
     AnySweep,
     Sweep,
@@ -39,9 +38,12 @@ from asyncbench.store import IdSet, check_owner, is_results_folder, known_trials
 from asyncbench.sweeps import (
     AskedSet,
     cautions_on,
+    check_one_sweep,
     check_replays,
     check_sets,
     chosen_models,
+    extended,
+    folder_begun,
     in_their_modes,
     most_for,
     open_trials,
@@ -62,6 +64,7 @@ def plan(
     budget_usd: float | None = None,
     deadline: str | None = None,
     workers: WorkersWanted | None = None,
+    extend: bool = False,
 ) -> Plan:
     """Forecast what a sweep costs and how long it takes. No model is called and nothing is written.
 
@@ -78,6 +81,7 @@ def plan(
         budget_usd: the most that the whole sweep may cost, in USD. [the sweep's own]
         deadline: when the run stops, as a sweep file says it. [the sweep's own]
         workers: how many processes make the calls, or `auto`. The plan says if they help. [the sweep's own]
+        extend: plan for the sweep of the folder, too, as `run_sweep` with it would ask both.
 
     Returns:
         A `Plan`, with trials, tokens, USD and seconds for each model.
@@ -86,7 +90,8 @@ def plan(
         ConfigError, ProblemSetError: A run of this sweep would not start. (Keys are not checked.)
         StoreError: The results folder cannot be read.
     """
-    sweep = with_mode(bounded_plan(load_sweep(sweep), budget_usd, deadline), mode, models=models)
+    sweep = extended(load_sweep(sweep)) if extend else load_sweep(sweep)
+    sweep = with_mode(bounded_plan(sweep, budget_usd, deadline), mode, models=models)
     sweep = with_workers(sweep, workers)
     asked = in_their_modes(sweep, chosen_models(sweep, models))
     check_replays(sweep, asked)
@@ -96,19 +101,9 @@ def plan(
     finished = known_trials(sweep.out).finished if begun else frozenset[str]()
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
         sets = sets_of(sweep, asked, Path(made))
+        check_one_sweep(sweep, (each.problems for many in sets.values() for each in many))
         check_sets(sweep, asked, sets)
         return plan_of(sweep, asked, sets, limit=limit, finished=finished, begun=begun)
-
-
-def folder_begun(sweep: Sweep) -> Path:
-    """Return where on this machine the results are that a sweep has by now; those in a bucket are fetched."""
-    address = sweep.copied_to
-    if address is None:
-        return sweep.out
-    newest = newest_manifest(BucketObjects(BucketAddress.of(address)))
-    if newest is None or not newest.files:  # whoever claimed it has uploaded nothing
-        return sweep.out
-    return current_folder(address, sweep.out)
 
 
 def plan_of(

@@ -25,6 +25,7 @@ class RunOptions:
     reuse: Sequence[Path] = ()  # in this order
     ignore: Collection[str] = ()
     accept_loss: bool = False
+    extend: bool = False  # the sweep is united with that of its folder already
     journal: Path | None = None  # the local folder of results in a bucket
     detach: bool = False  # leaves batches as soon as they are sent
     resubmit: Collection[str] = ()  # keys of parts of batches that are in doubt
@@ -79,6 +80,7 @@ class RunOptions:
         }
         words = [word for name, value in said.items() if value for word in (name, str(value))]
         words += [word for folder in self.reuse for word in ("--reuse", str(folder))]
+        words += ["--extend"] * (self.extend and sweep.file is not None)
         words += [] if self.ray is None else ["--ray", *filter(None, [self.ray])]
         file = sweep.out / SWEEP_FILE if sweep.file is None else sweep.file
         name = "plan" if self.pilot else "run" if self.load is None else "load"

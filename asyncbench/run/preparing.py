@@ -61,6 +61,7 @@ from asyncbench.sweeps import (
     check_budget,
     check_conditions,
     check_longer,
+    check_one_sweep,
     check_replays,
     check_reuse,
     check_servers,
@@ -86,6 +87,7 @@ from asyncbench.sweeps import (
     why_in_real_time,
 )
 
+Tasks = Mapping[str, Mapping[str, int]]  # suite → task → trials
 EARLIER: Final = "earlier_graders"  # in a manifest: name → the digests that its source had before
 
 
@@ -122,6 +124,7 @@ async def open_run(
         check_conditions(sweep, models, opened)
         check_replays(sweep, models)
         check_longer(models, sweep.conditions, retry=options.retry, max_tokens=options.max_tokens)
+        check_one_sweep(sweep, opened.values())
         check_reuse(options.reuse, options.ignore, out=sweep.out)
         models = raise_file_limit(models, most=MOST_IN_FLIGHT if load is None else load.max_in_flight)
         now = datetime.now().astimezone()
@@ -217,7 +220,7 @@ def _describe(run: RunState) -> None:
     """Write down in the folder what is being run, before the first call."""
     sweep, store = run.sweep, run.store
     used = {asked.problems.path.name: asked.problems for sets in run.sets.values() for asked in sets}
-    # Models and conditions that are not asked this time keep the plan they had.
+    # Models, conditions and suites that are not asked this time keep the plan they had.
     before = store.manifest.get("runs", {}).get(sweep.name, {"planned": {}})["planned"]
     recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))
     recorded = ({*run.sets}, recorded_by(sweep, run.models))
@@ -225,7 +228,7 @@ def _describe(run: RunState) -> None:
         {}
         if run.options.load is not None
         else {
-            alias: before.get(alias, {}) | planned_tasks(sweep, alias, sets)
+            alias: _plan_beside(before.get(alias, {}), planned_tasks(sweep, alias, sets))
             for alias, sets in run.sets.items()
         }
     )
@@ -246,6 +249,11 @@ def _describe(run: RunState) -> None:
             },
         },
     )
+
+
+def _plan_beside(before: Mapping[str, Tasks], plan: Mapping[str, Tasks]) -> dict[str, Tasks]:
+    """Return the plan of a model by condition and suite, with what it had been asked before."""
+    return {**before, **{name: {**before.get(name, {}), **suites} for name, suites in plan.items()}}
 
 
 def _from_elsewhere(run: RunState) -> dict[str, object]:

@@ -18,6 +18,7 @@ from asyncbench.run.settling import settle
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import Summary
 from asyncbench.run.summing_up import sum_up
+from asyncbench.sweeps import extended
 
 
 async def run_sweep(
@@ -34,6 +35,7 @@ async def run_sweep(
     reuse: Path | str | Sequence[Path | str] = (),
     ignore: Collection[str] = (),
     accept_loss: bool = False,
+    extend: bool = False,
     resubmit: Collection[str] = (),
     workers: WorkersWanted | None = None,
     ray: str | None = None,
@@ -53,6 +55,7 @@ async def run_sweep(
         budget_usd, workers: what all calls of the folder may cost, USD; how many processes make them.
         retry, max_tokens: ask trials with these outcomes again; those that were `truncated` with this limit.
         reuse, ignore: copy complete answers of other folders, in order; `max_tokens`: of another limit, too.
+        extend: ask what the folder's own sweep asks, too, and make both one sweep.
         accept_loss, resubmit: ask again what the folder lost; parts in doubt, by key: paid twice perhaps.
         ray, journal: a Ray cluster whose workers ask, "" is the usual one; the local folder of a bucket's.
         env, progress, screen: where keys are looked up; whether to show how far it is, or your own way to.
@@ -74,11 +77,13 @@ async def run_sweep(
         reuse=tuple(map(Path, (reuse,) if isinstance(reuse, str | Path) else reuse or ())),
         ignore=ignore,
         accept_loss=accept_loss,
+        extend=extend,
         resubmit=resubmit,
         workers=workers,
         ray=ray,
         journal=None if journal is None else Path(journal),
     )
+    sweep = await asyncio.to_thread(extended, load_sweep(sweep)) if extend else sweep
     return await run_as_told(sweep, options, env=env, screen=screen or screen_for(progress))
 
 

@@ -8,7 +8,12 @@ from asyncbench.sweeps.asked_alike import (
     asked_by_steps as asked_by_steps,
     check_asked_alike as check_asked_alike,
 )
-from asyncbench.sweeps.belonging import cautions_on_copy as cautions_on_copy
+from asyncbench.sweeps.belonging import (
+    cautions_on_copy as cautions_on_copy,
+    check_one_sweep as check_one_sweep,
+    extended as extended,
+    folder_begun as folder_begun,
+)
 from asyncbench.sweeps.budget_bounds import (
     ASKED as ASKED,
     check_budget as check_budget,

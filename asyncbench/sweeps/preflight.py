@@ -4,10 +4,7 @@ import resource
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
-
-import orjson
 
 from asyncbench.config import ProblemSource, Sweep, condition_complaint
 from asyncbench.engine import CHARACTERS_PER_TOKEN
@@ -16,7 +13,6 @@ from asyncbench.files import found_input, input_path, text_of
 from asyncbench.problems import (
     ProblemSet,
     copy_into,
-    generate,
     open_set,
     remote_address,
     run_called,
@@ -27,7 +23,7 @@ from asyncbench.providers import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store import check, is_results_folder, planned, read_manifest, stamp
 from asyncbench.suites import SUITES, rewritten
-from asyncbench.sweeps.belonging import copy_of_lost
+from asyncbench.sweeps.belonging import copy_of_lost, generated_set
 from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.trial_columns import AskedSet
 from asyncbench.sweeps.trials import asked_by_model, conditions_of
@@ -174,7 +170,7 @@ def sets_in_folder(
     placed = {
         source.place: copy_into(opened[source.place], out, seal=stamp, is_sound=_is_sound)
         if source.place in opened
-        else _generated(source, out)
+        else generated_set(source, out)
         for source in sources_of(sweep, models)
     }
     return asked_by_model(sweep, models, placed)
@@ -185,16 +181,6 @@ def _is_sound(copy: Path) -> bool:
         return check(copy)
     except (FileNotFoundError, StoreError):
         return False
-
-
-def _generated(source: ProblemSource, folder: Path) -> ProblemSet:
-    suite = SUITES[str(source.suite)]
-    parameters = suite.parsed(source.parameters, place=source.place)
-    made_with = orjson.dumps([suite.generator_version, source.seed, parameters], option=orjson.OPT_SORT_KEYS)
-    out = folder / f"{suite.name}-{blake2b(made_with, digest_size=6).hexdigest()}.parquet"
-    if out.exists():
-        return open_set(out, name=suite.name)
-    return replace(generate(suite, out, seed=source.seed, workers=1, **source.parameters), name=suite.name)
 
 
 def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str, ProblemSet]) -> None:

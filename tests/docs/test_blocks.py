@@ -1,9 +1,12 @@
 """Every code block of the README and of each page is run."""
 
 import asyncio
+import itertools
+import re
 import shutil
 
 import pytest
+import yaml
 
 import asyncbench as ab
 from tests.docs.blocks import ROOT, Reader, any_provider_simulated, blocks_of
@@ -50,6 +53,22 @@ def night(checkout):
 
 def test_there_are_pages_to_follow():
     assert len(PAGES) > 5
+
+
+def _folders_begun(page):
+    """Return where the sweeps write that a page makes itself: by their files and by their flags."""
+    sweeps = [yaml.safe_load(block.text) for block in blocks_of(page) if block.kind == "yaml"]
+    sweeps = [one for one in sweeps if isinstance(one, dict) and {"name", "problems", "models"} <= one.keys()]
+    typed = re.findall(r"^asyncbench run .*--model (?:.|\\\n)*?--out (\S+)", page.read_text("utf-8"), re.M)
+    return {one.get("out", f"results/{one['name']}") for one in sweeps} | set(typed)
+
+
+def test_no_two_pages_write_to_one_folder():
+    """Somebody who follows both in one checkout would be refused by the second."""
+    begun = {page: _folders_begun(page) for page in [*PAGES, PUBLISHED]}
+    assert sum(map(bool, begun.values())) > 10
+    for one, other in itertools.combinations(begun, 2):
+        assert not begun[one] & begun[other], (one, other)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

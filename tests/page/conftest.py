@@ -306,7 +306,7 @@ def opened_live(tab):
 
     All tabs are of one browser: the address lets the first in, and the others have its cookie.
     """
-    tabs = []
+    tabs: list[Any] = []
 
     def make(address, hash_="", **about):
         home = address.partition("?")[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -516,17 +517,20 @@ async def test_two_servers_of_one_model_are_forecast_apart(tmp_path):
     assert {alias: forecast and forecast.replies for alias, forecast in found.items()} == {"a": 72, "b": 72}
 
 
-async def test_trials_of_a_problem_set_that_was_replaced_are_not_counted(tmp_path):
+async def test_trials_of_problems_that_were_corrected_are_not_counted(tmp_path):
     out, entry = tmp_path / "out", {"model": "simulated-http/oracle", "price": PRICE}
-    await run_sweep(sweep(out, problem_set(tmp_path, trials=1), entry))
-    other = tmp_path / "other.parquet"
-    generate("llm_arithmetic", other, seed=77, trials=1)
-    asked = sweep(out, other, entry)
-    await run_sweep(asked, limit=20)
-    (one,) = plan(asked).models
+    own = problem_set(tmp_path, trials=1)
+    table = pq.read_table(own)
+    await run_sweep(sweep(out, own, entry))
+    others, new = table.slice(0, 20), tmp_path / "new.parquet"
+    generate("llm_arithmetic", new, seed=77, trials=1)
+    pq.write_table(pa.concat_tables([others, pq.read_table(new)]), own)
+    (one,) = plan(sweep(out, own, entry)).models
     assert one.forecast is not None
     assert (one.done, one.forecast.replies) == (20, 20)
-    used = read_trials(out, ["problem_set", "output_tokens"], filters=[("problem_set", "=", "other")])
+    asked = others["problem_id"].to_pylist()
+    used = read_trials(out, ["problem_id", "output_tokens"], filters=[("problem_id", "in", asked)])
+    assert len(used) == 20 < table.num_rows
     assert one.forecast.spent.output_tokens == pc.sum(used["output_tokens"]).as_py()
 
 
