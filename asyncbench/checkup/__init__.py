@@ -5,5 +5,9 @@ and how many calls a second it carries.
 """
 
 from asyncbench.checkup.client_speed import capacity_for as capacity_for, noise_floor as noise_floor
-from asyncbench.checkup.findings import Checkup as Checkup, DoctorReport as DoctorReport
+from asyncbench.checkup.findings import (
+    NOTHING_MEASURED as NOTHING_MEASURED,
+    Checkup as Checkup,
+    DoctorReport as DoctorReport,
+)
 from asyncbench.checkup.probe_calls import doctor as doctor, examine as examine, models_from as models_from

@@ -106,14 +106,19 @@ async def _times(
 def capacity_for(what: Sequence[AnySweep]) -> Capacity:
     """Measure what calls of a sweep cost on this machine, and say what workers would do for it.
 
-    It takes a few seconds, and keeps what it measured for runs and plans. Models that are named without a
-    sweep have no limits to compare with: for them nothing is measured.
+    It takes half a minute of CPU, and keeps what it measured for runs and plans.
 
     Args:
         what: as `models_from` takes it.
+
+    Raises:
+        ConfigError: it is no sweep: models alone have no limits to compare with.
     """
     if len(what) != 1 or (isinstance(what[0], str) and not what[0].endswith(SWEEP_FILES)):
-        return Capacity()
+        raise ConfigError(
+            "--capacity compares with the limits of a sweep: name one sweep file, such as "
+            "`asyncbench doctor configs/overnight.yaml --capacity`"
+        )
     try:
         return Capacity(workers=_workers_for(what[0]))
     except AsyncbenchError as error:

@@ -115,7 +115,7 @@ class WorkersPlan:
             only = [*["only one core can be used"] * (self.cores < 2), *[_PACKAGED] * self.packaged]
             return f", but workers cannot help here: {'; '.join([*only, *self._figures])}{self._no_more}."
         if self.cost is None:
-            way_out = self.why or "`asyncbench doctor SWEEP` measures it"
+            way_out = self.why or "`asyncbench doctor SWEEP --capacity` measures it"
             return f". What one process carries is not measured, so nobody knows if they help: {way_out}."
         unsure = "" if self.help else f" {_sentence(self._unknown or '')}, so they may not help."
         return f". {_sentence('; '.join(self._figures))}{self._with(self.wanted)}.{unsure}"

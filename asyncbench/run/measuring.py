@@ -40,7 +40,7 @@ def measured_costs(kinds: Sequence[CallKind], sweep: Sweep) -> dict[str, CallCos
     if wrong := [name for name, cost in costs.items() if not cost.is_sound]:
         raise ConfigError(
             f"the CPU time of a call ({', '.join(wrong)}) was measured as something that it cannot be. Run "
-            "`asyncbench doctor SWEEP` again while the machine is idle"
+            "`asyncbench doctor SWEEP --capacity` again while the machine is idle"
         )
     keep_costs(costs)
     return costs

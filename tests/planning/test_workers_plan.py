@@ -106,7 +106,7 @@ def found(**known):
         pytest.param(
             {"cost": None},
             "workers: 2. What one process carries is not measured, so nobody knows if they help: `asyncbench "
-            "doctor SWEEP` measures it.",
+            "doctor SWEEP --capacity` measures it.",
             id="nothing is measured",
         ),
         pytest.param(
@@ -395,7 +395,7 @@ def test_a_plan_says_how_many_workers_help_where_nobody_asked(tmp_path):
 def test_a_plan_says_nothing_on_a_machine_that_measured_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert plan(swept(tmp_path, rpm=247_200)).workers is None
-    assert "`asyncbench doctor SWEEP` measures it" in plan(swept(tmp_path), workers=2).as_text()
+    assert "`asyncbench doctor SWEEP --capacity` measures it" in plan(swept(tmp_path), workers=2).as_text()
 
 
 @pytest.mark.usefixtures("kept")

@@ -81,7 +81,7 @@ def test_the_process_that_measures_is_given_no_key(tmp_path, monkeypatch):
 def test_what_cannot_be_the_cost_of_a_call_is_refused_and_not_kept(second, tmp_path, monkeypatch):
     told = json.dumps({"openai chat": {"alone_s": 1e-3, "call_s": second, "hand_s": 1e-4}})
     measured_by(f"echo '{told}'", tmp_path, monkeypatch)
-    with pytest.raises(ConfigError, match=r"\(openai chat\).*Run `asyncbench doctor SWEEP` again"):
+    with pytest.raises(ConfigError, match=r"\(openai chat\).*Run `asyncbench doctor SWEEP --capacity` again"):
         measured_costs(KINDS, CHECKED)
     assert kept_costs() == {}
 
