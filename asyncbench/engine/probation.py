@@ -9,7 +9,8 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Reply
 
 FEW: Final = 4  # calls in flight before any of them showed that key and model are good
-WIDER_S: Final = 2.0  # without a failure, and twice as many may be: a dead key is usually told sooner
+PATIENT_S: Final = 20.0  # without a failure: a dead key is told sooner, if the server is not far behind
+WIDER_S: Final = 2.0  # beyond that: each time twice as many may be, for a model may think for minutes
 PROOF: Final = 3  # trials of a model without success, refused in the same words: it is not their questions
 WORTH_TELLING: Final = 3  # calls from the first on that were one too many
 ENOUGH: Final = 5  # of them, before a model may be given up
@@ -42,10 +43,11 @@ class Probation:
 
     def wider_s(self, at_s: float) -> float:
         """Return when that is more; infinite: it is not by time alone."""
-        return math.inf if self.passed else self._calm_since_s + WIDER_S * (self._steps(at_s) + 1)
+        return math.inf if self.passed else self._calm_since_s + PATIENT_S + WIDER_S * self._steps(at_s)
 
     def _steps(self, at_s: float) -> int:
-        return int(max(0.0, at_s - self._calm_since_s) // WIDER_S)
+        """Return how often it has become wider."""
+        return int(max(-1.0, at_s - self._calm_since_s - PATIENT_S) // WIDER_S) + 1
 
     def started(self, at_s: float) -> None:
         """Note that a call starts."""

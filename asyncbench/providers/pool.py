@@ -223,6 +223,7 @@ def _news_of(transport: asyncio.Transport) -> News:
 # ── connections that broke ───────────────────────────────────────────────────────────────────
 
 _BROKE_OFF: Final = "the reply broke off or was not HTTP"
+_SSL: Final = re.compile(r" ssl:.*? \[")  # aiohttp names its setting, of addresses without TLS, too
 # First match wins: children before parents.
 KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
     (aiohttp.ConnectionTimeoutError, ErrorKind.UNREACHABLE, "no connection within timeouts.connect"),
@@ -256,7 +257,7 @@ def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool
                     kind, meaning = ErrorKind.BAD_REPLY, _BROKE_OFF
                 return ProviderError(
                     kind,
-                    told(f"{meaning}: {cause}".removesuffix(": "), key=key),
+                    told(f"{meaning}: {_SSL.sub(' [', str(cause))}".removesuffix(": "), key=key),
                     may_have_been_billed=True if sent else None,
                 )
     *_, last = _causes(error)

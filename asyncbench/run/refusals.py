@@ -60,8 +60,15 @@ class Refusals:
         cause = _cause_of(model, reason.partition(":")[0])
         if self._is_news(cause, stopped=True):
             why, remedy = _why(model, reason)
-            stops = "Its models stop" if cause.kind in OF_PROVIDER else "It stops"
-            self._say(f"{cause.place}: {why}. {stops}{self._others(cause)}. {remedy}, then run again.")
+            self._say(f"{cause.place}: {why}. {self._stops(model, cause)}. {remedy}, then run again.")
+
+    def _stops(self, model: Model, cause: _Cause) -> str:
+        if cause.kind not in OF_PROVIDER:
+            return f"It stops{self._others(cause)}"
+        alike = sum(_cause_of(other, cause.kind) == cause for other in self._models)
+        # Each is asked itself: a key may be good for some models of a provider.
+        each = ", and each model there that is refused like it" if alike > 1 else ""
+        return f"{model.alias} stops{each}{self._others(cause)}"
 
     def _others(self, cause: _Cause) -> str:
         several = any(_cause_of(model, cause.kind) != cause for model in self._models)

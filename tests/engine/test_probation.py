@@ -85,7 +85,12 @@ def test_a_model_that_thinks_for_minutes_is_not_waited_for():
     desk = Desk(latency_s=300.0)
     night = night_of(("slow", desk.ask), count=200)
     assert desk.most_in_flight == 200
-    assert night.seconds < 300 + 20
+    assert night.seconds < 300 + 40
+
+
+def test_a_dead_key_costs_no_more_calls_where_a_busy_server_tells_it_late():
+    night = night_of(("dead", failing(ErrorKind.AUTH, after_s=15.0)))
+    assert len(night.sent) == FEW
 
 
 @pytest.mark.parametrize("kind", [ErrorKind.SERVER_ERROR, ErrorKind.UNREACHABLE, *REFUSALS])

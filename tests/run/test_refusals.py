@@ -46,6 +46,7 @@ async def test_a_port_at_which_nobody_listens_is_said_once_and_the_others_go_on(
     told, deadline = said.lines
     assert deadline.startswith("The deadline has passed")
     assert told.startswith(f"simulated at {server_url}: ")
+    assert "ssl" not in told
     assert f"127.0.0.1:{closed_port}" in told.removeprefix(f"simulated at {server_url}")
     assert ". asyncbench keeps trying; the other models go on. Start the server" in told
     assert summary.models["live"].done == 20
@@ -66,7 +67,11 @@ async def test_a_key_that_is_refused_is_said_once_for_its_provider(tmp_path):
         summary = await run_sweep(asked, limit=5, screen=said, env={"WRONG": "no", "GOOD": "right"})
     (told,) = said.lines
     assert told.startswith(f"simulated-http at {server.url}: the provider rejects the key in WRONG (HTTP 401")
-    assert told.endswith("Its models stop; the other models go on. Set a valid key, then run again.")
+    assert ". m" in told
+    assert told.endswith(
+        " stops, and each model there that is refused like it; the other models go on. Set a valid key, then "
+        "run again."
+    )
     assert summary.exit is Exit.UNFINISHED
     assert summary.models["m3"].done == 5
     text = summary.as_text()
@@ -160,9 +165,20 @@ def test_a_server_that_stays_away_is_said_again_when_its_models_stop():
     first, last = said
     assert first.startswith("vllm at http://127.0.0.1:9: connection refused. asyncbench keeps trying. Start")
     assert last == (
-        "vllm at http://127.0.0.1:9: no reply for 61 s: connection refused. Its models stop. Start the "
-        "server, or check its address and your network, then run again."
+        "vllm at http://127.0.0.1:9: no reply for 61 s: connection refused. m0 stops, and each "
+        "model there that is refused like it. Start the server, or check its address and your network, "
+        "then run again."
     )
+
+
+def test_of_a_provider_that_refuses_one_model_only_that_one_is_named():
+    other = replace(LIVE, alias="other", key_env="OTHER")
+    found, said = refusals(LIVE, other)
+    found.stopped(LIVE, "auth: HTTP 403: no access to this model")
+    assert said[0].startswith(
+        "openai: the provider rejects the key in KEY (HTTP 403: no access to this model). "
+    )
+    assert "live stops; the other models go on." in said[0]
 
 
 def test_what_is_about_one_model_is_said_for_each():
