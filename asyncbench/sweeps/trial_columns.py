@@ -3,10 +3,12 @@
 import heapq
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
@@ -20,42 +22,57 @@ from asyncbench.suites import SUITES
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 ROWS: Final = 65_536  # of a problem set at a time, where few columns are read
+AT_ONCE: Final = 32_768  # problems in memory: fewer, and one sorted otherwise is read again and again
+CHARACTERS_AT_ONCE: Final = 2**26  # of their questions
 Slots = Mapping["Slot", IdColumn]  # the trials of a model, or which of them
 Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedSet:
-    """A problem set as one model is asked it: without the problems that an earlier set also holds."""
+    """A problem set as one model is asked it: in its order, and without what an earlier set also holds."""
 
     problems: ProblemSet
     tasks: Tasks  # those asked
-    skip: frozenset[str] = frozenset()  # problem ids
+    order: npt.NDArray[np.int32] = field(compare=False)  # rows of the file, as they are asked
 
     @property
     def rows(self) -> int:
         """Problems asked."""
-        return self.problems.rows - len(self.skip)
+        return len(self.order)
 
     def batches(
-        self, columns: Sequence[str] | None = None, rows: int | None = None
+        self, columns: Sequence[str] | None = None, rows: int | None = None, *, start: int = 0
     ) -> Iterator[pa.RecordBatch]:
-        """Yield some columns of the problems asked, or of the first so many; `problem_id` is among them."""
-        left, skip = self.rows if rows is None else rows, pa.array(self.skip, pa.string())
-        for batch in self.problems.batches(ROWS, columns=columns or PROBLEM_SCHEMA.names):
-            if self.skip:
-                batch = batch.filter(pc.invert(pc.is_in(batch["problem_id"], value_set=skip)))
-            yield batch.slice(0, left)
-            left -= batch.num_rows
-            if left <= 0:
-                return
+        """Yield some columns of the problems asked, as they are asked.
+
+        Args:
+            columns: of a problem set; None: all.
+            rows: how many of the first are wanted; None: all.
+            start: how many of them to leave out.
+        """
+        at_once = max(1, min(AT_ONCE, CHARACTERS_AT_ONCE // max(1, self.problems.longest_question)))
+        wanted = self.order[start:rows]
+        for i in range(0, max(1, len(wanted)), at_once):
+            yield self._taken(wanted[i : i + at_once], columns or PROBLEM_SCHEMA.names, at_once)
+
+    def _taken(self, rows: npt.NDArray[np.int32], columns: Sequence[str], at_once: int) -> pa.RecordBatch:
+        """Return rows of the file in this order; it is read once, from the first of them to the last."""
+        in_file = np.sort(rows)
+        at, end = (int(in_file[0]), int(in_file[-1])) if len(rows) else (0, -1)
+        taken = list[pa.RecordBatch]()
+        for batch in self.problems.batches(at_once, at, columns):
+            first, last = np.searchsorted(in_file, (at, at + batch.num_rows))
+            taken.append(batch.take(in_file[first:last] - at))
+            at += batch.num_rows
+            if at > end:
+                break
+        table: Any = pa.Table.from_batches(taken).take(np.searchsorted(in_file, rows)).combine_chunks()
+        return pa.RecordBatch.from_arrays([column.chunk(0) for column in table.columns], schema=table.schema)
 
     def problem(self, i: int) -> Problem:
         """Return the problem that is asked after `i` others."""
-        if not self.skip:
-            return next(self.problems.read(1, i))
-        kept = (problem for problem in self.problems.read() if problem.problem_id not in self.skip)
-        return next(islice(kept, i, None))
+        return next(self.problems.read(1, int(self.order[i])))
 
 
 class Slot(NamedTuple):

@@ -2,11 +2,12 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
+import pyarrow.compute
 
 from asyncbench.config import Sweep
 from asyncbench.problems import ProblemRows, ProblemSet
@@ -14,9 +15,12 @@ from asyncbench.prompting import TrialIds
 from asyncbench.records import Condition, Model, Problem, Trial
 from asyncbench.store import IdSet
 from asyncbench.suites import SUITES
+from asyncbench.sweeps.asking_order import Rows, balanced_rows
 from asyncbench.sweeps.trial_columns import ROWS, AskedSet, Closed, Slot, closed_trials
 
-ROWS_AT_ONCE = 1024  # of a problem set in memory
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
+
+ROWS_AT_ONCE = 1024  # whose columns are Python lists
 
 
 class Cell(NamedTuple):
@@ -51,8 +55,20 @@ def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
             suite: {task: rows - skipped[suite, task] for task, rows in counts.items()}
             for suite, counts in later.tasks.items()
         }
-        asked.append(AskedSet(problems=later, tasks=tasks, skip=frozenset(twice)))
+        asked.append(AskedSet(problems=later, tasks=tasks, order=_without(twice, later)))
     return tuple(asked)
+
+
+def _without(twice: Collection[str], problems: ProblemSet) -> Rows:
+    """Return the rows of a set as they are asked, but for some problems."""
+    order = balanced_rows(problems)
+    if not twice:
+        return order
+    batches = problems.batches(ROWS, columns=["problem_id"])
+    ids = pa.chunked_array([batch["problem_id"] for batch in batches], pa.string())
+    asked = ~pc.is_in(ids, value_set=pa.array(twice, pa.string())).to_numpy()
+    kept: Rows = order[asked[order]]
+    return kept
 
 
 def _problems_in(later: ProblemSet, earlier: Sequence[ProblemSet]) -> dict[str, tuple[str, str]]:
@@ -243,17 +259,15 @@ def _first_of_cells(places: Iterator[_AskedPlace], count: int) -> Iterator[_Aske
 def _placed(asked: AskedSet, set_number: int, closed: bytes | None) -> Iterator[_AskedPlace]:
     """Yield the places of an asked set's problems, in its order; `closed`: only of those where it is 0."""
     count = asked.rows
-    start = 0 if closed is None or asked.skip else closed.find(0)
-    last = count if closed is None else closed.rfind(0)
-    if start < 0 or last < 0:
+    start = 0 if closed is None else closed.find(0)
+    last = count if closed is None else closed.rfind(0) + 1
+    if start < 0:
         return
     i = start
-    for rows in asked.problems.batches(ROWS_AT_ONCE, start):
-        batch = _BatchRows(rows, asked.problems.name)
-        for row, problem_id in enumerate(batch.ids):
-            if problem_id not in asked.skip:
-                if closed is None or (i <= last and not closed[i]):
+    for rows in asked.batches(rows=last, start=start):
+        for first in range(0, rows.num_rows, ROWS_AT_ONCE):
+            batch = _BatchRows(rows.slice(first, ROWS_AT_ONCE), asked.problems.name)
+            for row in range(len(batch.ids)):
+                if closed is None or not closed[i]:
                     yield _AskedPlace((i + 0.5) / count, set_number, i, row, batch)
                 i += 1
-        if i > last:
-            return

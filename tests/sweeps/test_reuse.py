@@ -258,7 +258,7 @@ def test_what_cannot_be_reused_is_refused_with_the_way_out(tmp_path, asking, giv
 
 
 def test_the_command_line_gives_more_room_and_takes_over(tmp_path, server, problems, requests):
-    first = sweep_file(tmp_path, problems, entry(server, MODEL, max_tokens=2))
+    first = sweep_file(tmp_path, problems, entry(server, MODEL, max_tokens=1))
     for more in ((), ("--retry", "truncated", "--max-tokens", 50)):
         assert asyncbench("run", first, "--limit", 30, "--quiet", *more).returncode == 0
     (tmp_path / "later").mkdir()
