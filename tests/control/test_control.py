@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -364,3 +365,73 @@ async def test_another_user_cannot_control_a_run(server, problems, tmp_path, mon
         finally:
             os.chmod(path.parent, 0o700)
         assert not run.screen.one.paused
+
+
+# ── what is no request ───────────────────────────────────────────────────────────────────────
+
+GARBAGE = [
+    b"",
+    b"\n",
+    b"\x00" * 5_000 + b"\n",
+    b"\xff\xfe{}\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"{" * 100_000 + b"\n",
+    b"[" * 5_000 + b"]" * 5_000 + b"\n",
+    b"a" * 3_000_000,
+    b"null\n",
+    b'[]\n{"do": "pause"}\n',
+    b'"pause"\n',
+    b"{}\n",
+    b'{"do": null}\n',
+    b'{"do": ["pause"]}\n',
+    b'{"do": {"a": 1}}\n',
+    b'{"do": "_pause"}\n',
+    b'{"do": "__class__"}\n',
+    b'{"do": "set"}\n',
+    b'{"do": "set", "limits": 7, "model": null}\n',
+    b'{"do": "set", "limits": {"rpm": 1e999}, "model": null}\n',
+    b'{"do": "set", "limits": {"rpm": -5}, "model": null}\n',
+    b'{"do": "set", "limits": {"rpm": "many"}, "model": null}\n',
+    b'{"do": "set", "limits": {"concurrency": 0.5}, "model": null}\n',
+    b'{"do": "set", "limits": {"concurrency": 99999999999999999999}, "model": null}\n',
+    b'{"do": "set", "limits": {"rpm": true}, "model": null}\n',
+    b'{"do": "set", "limits": {"rpm": 60}, "model": {"a": 1}}\n',
+    b'{"do": "set", "limits": {"rpm": 60}, "model": "\\u001b[31mnobody"}\n',
+    b'{"do": "set", "limits": {}, "model": []}\n',
+]
+
+
+async def test_garbage_on_its_socket_changes_nothing_of_a_run(server, problems, tmp_path):
+    wanted = sweep(tmp_path / "out", problems, entry(server, "simulated/noisy-g", rpm=6000, concurrency=8))
+    async with Going(wanted) as run:
+        note = SocketNote.read(run.out)
+        assert note is not None
+
+        async def sent(line: bytes) -> bytes:
+            reader, writer = await asyncio.open_unix_connection(note.socket)
+            writer.write(line)
+            with suppress(ConnectionError):
+                await writer.drain()
+                writer.write_eof()
+            try:
+                return await asyncio.wait_for(reader.read(), 30)
+            except ConnectionError:
+                return b""
+            finally:
+                writer.close()
+
+        told = list(run.screen.lines)
+        idle = [await asyncio.open_unix_connection(note.socket) for _ in range(100)]
+        for line in GARBAGE:
+            answer = await sent(line)
+            assert b'"error"' in answer or not answer, (line[:80], answer)
+        for _, writer in idle:
+            writer.close()
+        assert not run.screen.one.paused
+        assert run.screen.lines == told
+        (lane,) = (await ab.resume_run(run.out)).lanes
+        assert lane["limits"] == {"rpm": 6000}
+        summary = await asyncio.wait_for(run.task, timeout=120)
+    assert summary.exit is Exit.COMPLETE
+    assert len(outcomes(run.out)) == counts(server, "noisy-g")["requests"] == 720
+    assert not any(read_lanes(run.out)["changes"].to_pylist())
