@@ -25,9 +25,10 @@ from asyncbench.errors import AsyncbenchError, StoreError
 from asyncbench.files import OWNERS, make_folder, storing
 from asyncbench.store.checksums import check
 from asyncbench.store.folder import Store, held_still
-from asyncbench.store.holdings import JOURNAL, note_lost_journal, settled_manifest
+from asyncbench.store.holdings import note_lost_journal, settled_manifest
 from asyncbench.store.manifest import (
     HOLDS,
+    JOURNAL,
     MANIFEST,
     is_partial,
     is_results_folder,

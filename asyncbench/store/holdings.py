@@ -30,6 +30,7 @@ from asyncbench.store.checksums import WAYS_OUT, check, fingerprint
 from asyncbench.store.manifest import (
     HOLDS,
     IMPORTED,
+    JOURNAL,
     WORKER,
     WORKERS,
     Manifest,
@@ -45,7 +46,6 @@ from asyncbench.store.segment import QUARANTINE, calls_in, damaged_lines, segmen
 from asyncbench.store.spending import COLUMNS, Told
 
 READY = Path(TEMPORARY, "ready")  # a table that is complete, where two folders cannot be exchanged
-JOURNAL = "journal"
 SHOWN = 3  # wrong files named in a message
 
 Holds = dict[str, Any]  # Any: JSON of our own

@@ -19,13 +19,14 @@ import pyarrow.compute
 from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, storing, sync_to_disk, write_durably
 from asyncbench.store.generation import Generation, next_generation
-from asyncbench.store.holdings import JOURNAL, known_parts, resolved
+from asyncbench.store.holdings import known_parts, resolved
 from asyncbench.store.journal import Journal
 from asyncbench.store.lock import LOCK, MARK
 from asyncbench.store.looking import look_at
 from asyncbench.store.manifest import (
     HOLDS,
     JOINED,
+    JOURNAL,
     MANIFEST,
     SWEEP_FILE,
     WORKER,

@@ -17,9 +17,10 @@ from asyncbench.files import OWNERS, local, make_folder, storing, write_durably
 from asyncbench.shown import SIMULATED
 from asyncbench.store.lock import LOCK
 from asyncbench.store.parts import TEMPORARY
-from asyncbench.store.schema import SCHEMA_VERSION, check_version
+from asyncbench.store.schema import SCHEMA_VERSION, SCHEMAS, check_version
 
 MANIFEST = "manifest.json"
+JOURNAL = "journal"
 SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run
 HOLDS = "holds"  # the key of what the folder holds: see `holdings`
 WORKERS = "workers"  # in a results folder: those of the workers of its run, until they are joined
@@ -63,7 +64,7 @@ def worker_folders(folder: Path) -> list[Path]:
 
     Raises:
         ConfigError: the folder is not a results folder, or may not be looked into.
-        StoreError: its manifest cannot be read.
+        StoreError: its manifest cannot be read, or that of a worker with rows is missing.
     """
     try:
         names = sorted(os.listdir(workers_folder(folder)))
@@ -75,8 +76,17 @@ def worker_folders(folder: Path) -> list[Path]:
         ) from None
     joined = joined_workers(folder) if names else ()
     shown = (name for name in names if name not in joined and not name.startswith("."))  # or a draft
-    paths = (workers_folder(folder) / name for name in shown)
+    paths = [workers_folder(folder) / name for name in shown]
+    if torn := [path for path in paths if not is_results_folder(path) and _holds_rows(path)]:
+        raise StoreError(
+            f"{torn[0]} has no {MANIFEST}, but rows. Restore the file from a backup. Or move this folder "
+            "elsewhere: then its trials are asked, and paid, again."
+        )
     return [path for path in paths if is_results_folder(path)]
+
+
+def _holds_rows(worker: Path) -> bool:
+    return any((worker / name).exists() for name in (JOURNAL, *SCHEMAS))
 
 
 def is_partial(worker: Path) -> bool:

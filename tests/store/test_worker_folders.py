@@ -188,6 +188,18 @@ def test_damage_in_the_folder_of_a_worker_is_told(tmp_path):
         read_trials(tmp_path)
 
 
+def test_rows_of_a_worker_without_its_manifest_are_told(tmp_path):
+    """Else its trials would be asked, and paid, again."""
+    write(tmp_path, None, *closed(1, 10))
+    write(tmp_path, "w001-e1", *closed(2, 20))
+    (tmp_path / "workers" / "w002-e1").mkdir()  # one that died before it began
+    assert read_trials(tmp_path).num_rows == 2
+    (tmp_path / "workers" / "w001-e1" / "manifest.json").unlink()
+    for reading in (read_trials, verify_folder, lambda folder: Store.open(folder, sweep=SWEEP)):
+        with pytest.raises(StoreError, match=r"w001-e1 has no manifest.json, but rows"):
+            reading(tmp_path)
+
+
 def test_the_reserve_of_a_call_in_flight_counts_for_each_worker_that_made_one(tmp_path):
     """Two calls of one trial bear the same number: neither is forgotten."""
     write(tmp_path, None)
