@@ -1,4 +1,4 @@
-"""Looks at the batches of a model in one list, singly at those that it lacks, and notes which have ended."""
+"""Looks at the batches of a model, in one list and now and then singly, and notes which have ended."""
 
 import math
 import random
@@ -16,6 +16,8 @@ from asyncbench.providers import RemoteBatch, fault_error
 
 JITTER: Final = 0.1
 SAID_AFTER: Final = 3  # looks in a row that failed
+SINGLY_EVERY_S: Final = 600.0  # a list may be behind for as long as it likes
+OVERDUE_S: Final = 25 * 3600.0  # from the creation of a batch that should end within a day
 WORTH_WRITING: Final = 0.05  # of a part's requests, that more of them are done
 
 
@@ -33,6 +35,8 @@ class Polling:
         self._failures = 0
         self._failed = Counter[str]()  # looks in a row at a single batch
         self._later: dict[str, float] = {}  # by such a batch: UTC of the next look
+        self._singly_at: dict[str, float] = {}  # by batch: UTC of the next look at it alone
+        self._told = set[tuple[str, str]]()  # what was said of a batch
 
     async def poll(self) -> float:
         """Look at the batches if it is time to; return the seconds until it is again, inf: there are none."""
@@ -73,7 +77,7 @@ class Polling:
                 if batch_id not in by_id and desk.clock.now() < self._later.get(batch_id, 0.0):
                     continue
                 try:
-                    batch = by_id.get(batch_id) or await self._retrieved(batch_id)
+                    batch = await self._seen(batch_id, by_id.get(batch_id))
                 except ProviderError as error:
                     self._put_off(part, batch_id, error)
                     continue
@@ -97,6 +101,36 @@ class Polling:
             )
         if error.kind not in WORTH_ANOTHER_TRY:
             desk.lost_sight(part)
+
+    async def _seen(self, batch_id: str, listed: RemoteBatch | None) -> RemoteBatch | None:
+        """Return a batch; what it answers itself wins over what a list says of it.
+
+        An open one is looked at alone from time to time, and one that has ended before that is believed.
+        """
+        clock = self._desk.clock
+        again_at = clock.now() + SINGLY_EVERY_S * clock.real_s
+        if listed and not listed.ended and clock.now() < self._singly_at.setdefault(batch_id, again_at):
+            return listed
+        self._singly_at[batch_id] = again_at
+        try:
+            alone = await self._retrieved(batch_id)
+        except ProviderError:
+            if listed is None:
+                raise
+            return listed
+        if alone and listed and alone.ended and not listed.ended:
+            self._say(
+                batch_id,
+                f"the provider's list has batch {batch_id} as {listed.status}, but it is {alone.status}. "
+                "asyncbench takes what the batch says itself",
+            )
+        return alone or listed
+
+    def _say(self, batch_id: str, what: str) -> None:
+        """Tell a person something of a batch, once."""
+        if (batch_id, what) not in self._told:
+            self._told.add((batch_id, what))
+            self._desk.say(f"{self._desk.alias}: {what}.")
 
     async def _retrieved(self, batch_id: str) -> RemoteBatch | None:
         try:
@@ -122,6 +156,13 @@ class Polling:
             self._pool.accepted(batch.id, held=self._pool.size_of(self._pool.sent(desk.ledger)))
         if not batch.ended:
             self._write_down(part, batch)
+            if desk.clock.since(batch.created_at) > OVERDUE_S:
+                self._say(
+                    batch.id,
+                    f"batch {batch.id} should have ended within a day, and the provider still has it as "
+                    f"{batch.status}. asyncbench goes on looking. To give it up, press Ctrl-C and type: "
+                    f"asyncbench cancel {desk.ledger.folder.parent}",
+                )
             return
         self.news = True
         del self.latest[batch.id]

@@ -14,6 +14,7 @@ FAULTS = [
     *((vendor, "create_late=#1:60") for vendor in VENDORS),
     *((vendor, f"{fault}=#1") for vendor in VENDORS for fault in ("unlisted", "unknown", "results_unknown")),
     *((vendor, "skipped=0.3") for vendor in VENDORS),
+    *((vendor, "list_behind=#1") for vendor in VENDORS),
     *((vendor, "unknown_again=0.3") for vendor in VENDORS),
     *((OPENAI, fault) for fault in ("pool_full=#1:3600", "pool_held=#1:3600", "token_limit_at_create=#1")),
     *((vendor, f"{fault}=#1") for vendor in VENDORS for fault in ("slow_start", "shuffled")),

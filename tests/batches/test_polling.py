@@ -50,3 +50,21 @@ def test_a_batch_that_is_forbidden_blinds_no_model(night, monkeypatch):
     assert len(asked.answers) == 10
     assert asked.run(limit=15).exit is Exit.COMPLETE
     assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_batch_that_a_list_never_shows_as_ended_is_taken_by_its_own_word(night, vendor):
+    asked = night(vendor, "list_behind=1")
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    assert len(asked.answers) == 6
+    (said,) = [line for line in asked.screen.lines if "the provider's list has batch" in line]
+    assert asked.parts[0].batch_id in said
+
+
+def test_a_batch_that_never_ends_is_told_after_a_day(night):
+    asked = night(OPENAI, "slow_start=1:9e9", "never_expires=1")
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(30 * 3600, limit=6)
+    (said,) = [line for line in asked.screen.lines if "should have ended within a day" in line]
+    assert said.endswith(f"asyncbench cancel {asked.out}.")

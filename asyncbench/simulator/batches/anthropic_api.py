@@ -68,7 +68,7 @@ class AnthropicBatchApi:
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", most=1_000)
-        shown = [await self._service.look(batch) for batch in self._service.without_skipped(page)]
+        shown = [await self._service.look_in_list(batch) for batch in self._service.without_skipped(page)]
         told = [_batch(batch, course, _base(request)) for batch, course in shown]
         ids = [batch["id"] for batch in told] or [None]
         body = {"data": told, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}

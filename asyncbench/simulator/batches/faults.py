@@ -45,6 +45,7 @@ class BatchFaultKind(StrEnum):
     UNKNOWN_AGAIN = "unknown_again", "retrieve"
     RESULTS_UNKNOWN = "results_unknown", "batch", "120"  # for so many seconds after the end
     SKIPPED = "skipped", "list"  # the page lacks one entry
+    LIST_BEHIND = "list_behind", "batch", "1e9"  # a list shows it as it was so many seconds before
     # validation
     FAILED = "failed", "batch", "model_not_found"  # the error's code; CODE@LINE names a line, too
     FAILED_UNEXPLAINED = "failed_unexplained", "batch"

@@ -189,7 +189,7 @@ class OpenAIBatchApi:
         page, more = _page(request, listed, lambda batch: batch.id, most=100)
         dialect = dialect_of(request)
         told = [
-            dialect.told(_batch(*await self._service.look(batch)))
+            dialect.told(_batch(*await self._service.look_in_list(batch)))
             for batch in self._service.without_skipped(page)
         ]
         return await answer(request, told if dialect.array else _list(told, more), self._headers(request))

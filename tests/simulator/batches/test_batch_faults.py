@@ -177,6 +177,14 @@ async def test_a_new_batch_is_not_listed_for_a_while(vendors):
     assert [batch.id async for batch in openais.openai.batches.list()] == [batch.id]
 
 
+async def test_a_list_is_behind(vendors):
+    openais = await vendors("list_behind=1")
+    batch = await openais.create(1)
+    await openais.forward(DAY_S)
+    assert [batch.status async for batch in openais.openai.batches.list()] == ["validating"]
+    assert (await openais.openai.batches.retrieve(batch.id)).status == "completed"
+
+
 async def test_a_new_batch_is_not_found_for_a_while(vendors):
     both = await vendors("unknown=1:60")
     ours = await both.create(1)
