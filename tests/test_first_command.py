@@ -20,6 +20,10 @@ def typed(text, out):
     return (*shlex.split(text), "--out", out)
 
 
+def with_effort(effort):
+    return WHOLE.replace("--effort high", f"--effort {effort}")
+
+
 def test_the_first_command_is_whole(tmp_path):
     """It generates, asks, reports and writes the sweep file, which asks nothing again."""
     flags = typed(f"--model simulated/noisy {WHOLE}", tmp_path / "x")
@@ -44,7 +48,7 @@ def test_the_first_command_is_whole(tmp_path):
 
 def test_several_values_are_planned_as_a_matrix(tmp_path):
     models = "--model openai/gpt-5-mini --model openai/gpt-5"
-    done = asyncbench_here("plan", *typed(f"{models} {WHOLE} --effort low,high", tmp_path / "x"))
+    done = asyncbench_here("plan", *typed(f"{models} {with_effort('low,high')}", tmp_path / "x"))
     assert "Matrix: 4 entries" in done.stdout
     assert "openai/gpt-5 effort=high" in done.stdout
     assert not (tmp_path / "x").exists()
@@ -156,18 +160,18 @@ def test_a_bad_flag_is_named_before_anything_is_spent(tmp_path, command, flags, 
 def test_a_folder_that_was_asked_with_other_flags_is_refused(tmp_path):
     """Reports would take both for one model."""
     out = tmp_path / "x"
-    done = asyncbench("run", *typed("--model simulated/noisy --limit 1 --effort low " + WHOLE, out))
+    done = asyncbench("run", *typed("--model simulated/noisy --limit 1 " + WHOLE, out))
     assert done.returncode == 0, done.stderr
     file = out / "sweep.yaml"
     before = file.read_bytes()
-    refused = asyncbench_here("run", *typed(f"--model simulated/noisy {WHOLE} --effort low", out))
+    refused = asyncbench_here("run", *typed(f"--model simulated/noisy {with_effort('low')}", out))
     assert refused.returncode == 2
     assert (
         f"--out {out}: it holds answers of simulated/noisy that were asked with other flags" in refused.stderr
     )
     assert f"continue with: asyncbench run {file}" in refused.stderr
     assert file.read_bytes() == before
-    more = asyncbench_here("plan", *typed(f"--model simulated/noisy {WHOLE} --context 2k", out))
+    more = asyncbench_here("plan", *typed(f"--model simulated/noisy {WHOLE}".replace("1k", "2k"), out))
     assert more.returncode == 0, more.stderr  # another condition, with a name of its own
 
 
@@ -179,7 +183,7 @@ def test_a_folder_is_compared_with_all_it_holds_and_not_with_its_last_sweep_alon
     )
     worded = "--template 'A {question}'"
     other = base.replace("llm_arithmetic --depths 2-2 --trials 1 --variants int_add", "nupa --lengths 2-2")
-    for flags in (f"{base} {worded}", base, other):
+    for flags in (f"{base} {worded}", base, f"{other} --extend"):
         done = asyncbench_here("run", "--quiet", *typed(flags, out))
         assert done.returncode == 0, done.stderr
     refused = asyncbench_here("run", *typed(f"{base} --template 'B {{question}}'", out))
@@ -188,7 +192,7 @@ def test_a_folder_is_compared_with_all_it_holds_and_not_with_its_last_sweep_alon
     redrawn = asyncbench_here("run", *typed(f"{base} --seed 5", out))
     assert redrawn.returncode == 2
     assert f"--out {out}: it holds problems of llm_arithmetic with seed 0" in redrawn.stderr
-    more = asyncbench_here("plan", *typed(base.replace("2-2", "2-3"), out))
+    more = asyncbench_here("plan", *typed(f"{base.replace('2-2', '2-3')} --extend", out))
     assert more.returncode == 0, more.stderr
 
 

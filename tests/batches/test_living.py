@@ -57,7 +57,7 @@ def test_a_run_that_detaches_sends_everything_and_the_next_one_collects_it(night
 
 def test_who_detaches_waits_until_accepted_batches_have_made_room_for_the_rest(night):
     asked = night(OPENAI)
-    asked.raw["models"][0]["system"] = 200_000 * "x"  # 55,000 tokens: the first batch takes one request
+    asked.raw["models"][0]["system"] = 110_000 * "x"  # 27,500 tokens: the first batch takes two requests
     assert asked.run(limit=6, detach=True).exit is Exit.COMPLETE
     assert sum(part.requests for part in asked.parts if part.batch_id) == 6
     assert len(asked.parts) > 1
