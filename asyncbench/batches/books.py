@@ -22,7 +22,7 @@ class LeftOpen:
     out: frozenset[str]  # trials that are in an open part: not to be asked in any other way
     abandoned: frozenset[str]  # trials that may have been asked, and are left by a person's word
     done: Mapping[str, frozenset[str]]  # by open part: trials whose end an earlier run wrote down
-    rounds: Counter[str]  # parts that trials were in without an answer, but for those that we cancelled
+    rounds: Counter[str]  # parts that trials were in without an answer, but for cancelled and refused ones
     holds: tuple[Hold, ...]  # for requests that are out
     doubted: tuple[Hold, ...]  # for those that may have been, and of which nothing will be heard
 
@@ -43,7 +43,7 @@ def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
         if part.step is Step.ABANDONED:
             abandoned.update(row["trial_id"] for row in rows)
         if not part.open:
-            if part.unanswered and part.cancelled_at is None:
+            if part.unanswered and part.cancelled_at is None and not part.faults:
                 rounds.update(row["trial_id"] for row in rows)
             continue
         calls = {(row["trial_id"], row["attempt"]) for row in rows}

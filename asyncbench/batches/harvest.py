@@ -21,7 +21,7 @@ from asyncbench.records import BATCH, Attempt, Ended, History, Reply, Trial
 
 LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
 PATIENCE: Final = 8  # downloads that lack lines, before these are taken for lost
-QUARANTINE: Final = "strange"  # the suffix of results of which not every line was ours
+QUARANTINE: Final = "strange"  # the suffix of a part's file of those lines of results that are not ours
 _SAID: Final = {
     NotRun.EXPIRED: "the batch expired before it ran",
     NotRun.CANCELLED: "the batch was cancelled, or refused, before it ran",
@@ -67,11 +67,9 @@ class Harvest:
         self._rows, self._trials = {}, {}
         await desk.note(part, Step.COLLECTED, unanswered=unanswered, strange=strange)
         if strange:
-            with storing(results):
-                results.replace(results.with_suffix(f".{QUARANTINE}"))
             desk.say(
                 f"{desk.alias}: {strange:,} lines of batch {part.batch_id} are broken, twice there, or "
-                f"nobody's. The file is kept as {results.stem}.{QUARANTINE} in {results.parent}."
+                f"nobody's. They are kept in {results.with_suffix(f'.{QUARANTINE}')}."
             )
         return True
 
@@ -134,11 +132,9 @@ class Harvest:
                     await asyncio.sleep(0)
                 try:
                     found = self.desk.api.read(line)
-                except ValueError:
-                    strange += 1
-                    continue
-                row = waiting.pop(trial_of(found.custom_id, part.key) or "", None)
-                if row is None:
+                    row = waiting.pop(trial_of(found.custom_id, part.key) or "")
+                except (ValueError, KeyError):
+                    _set_aside(line, results, anew=not strange)
                     strange += 1
                 else:
                     await self._take(part, orjson.loads(row), found)
@@ -277,6 +273,12 @@ def hold_of(row: ManifestRow) -> Hold:
 def has_results(part: BatchPart, desk: BatchDesk) -> bool:
     """Whether there is something to download: of a batch that was refused as a whole there is nothing."""
     return bool(part.files) if desk.api.uploads else part.status != GONE
+
+
+def _set_aside(line: bytes, results: Path, *, anew: bool) -> None:
+    """Keep a line that belongs to no request of a part; `anew`: it is the first of this reading."""
+    with storing(results), results.with_suffix(f".{QUARANTINE}").open("wb" if anew else "ab") as file:
+        file.write(line.rstrip(b"\n") + b"\n")
 
 
 def _fullest(draft: Path, best: Path) -> Path:

@@ -85,9 +85,24 @@ class Polling:
                 if batch is not None:
                     desk.unseen.pop(part.key, None)
                     await self._heard(part, batch)
+                elif self._is_of_another_key(part):
+                    self._leave_to_its_key(part)
                 elif not desk.lost_sight(part) and desk.is_gone(part) and part.submitted:
                     await desk.note(part, Step.ENDED, **GONE_FOR_GOOD)
                     self.news = True
+
+    def _is_of_another_key(self, part: BatchPart) -> bool:
+        """Whether a batch that is not found was created for another account than this key's."""
+        ours = self._desk.api.account
+        return bool(part.account and ours) and part.account != ours
+
+    def _leave_to_its_key(self, part: BatchPart) -> None:
+        self._desk.put_off(part, math.inf)
+        self._say(
+            part.batch_id or "",
+            f"batch {part.batch_id} was created with the key of another project or workspace, so this key "
+            "cannot see it. Run again with that key; its trials are not asked in another way",
+        )
 
     def _put_off(self, part: BatchPart, batch_id: str, error: ProviderError) -> None:
         """Let a batch wait that cannot be looked at; others need not."""

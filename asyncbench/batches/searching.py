@@ -124,9 +124,9 @@ class Searching:
             desk.say(
                 f"{desk.alias}: no trace of a batch of {part.requests:,} requests (part {part.key}), which "
                 f"may exist all the same. {ended}They are not sent again, so that nothing is paid twice. "
-                f"Look into your provider's console. To send them again: run with --resubmit {part.key}, or "
-                "set `batch: {on_doubt: resubmit}`. To leave them: `asyncbench cancel FOLDER --abandon "
-                f"{part.key}`."
+                f"You decide: run with --resubmit {part.key} to send them again, or leave them with "
+                f"`asyncbench cancel {desk.ledger.folder.parent} --abandon {part.key}`. Your provider's "
+                "console may show the batch. `batch: {on_doubt: resubmit}` decides it for all parts."
             )
         return math.inf
 

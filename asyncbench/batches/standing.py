@@ -194,9 +194,9 @@ def warnings_on(found: Sequence[PartStanding], *, now: float) -> list[str]:
     if doubtful := [one for one in parts if one.state is Stand.IN_DOUBT]:
         lines.append(
             f"{_named(doubtful)}: nobody knows yet whether a batch was created. A run looks for it, and "
-            "sends nothing twice. If a run finds no trace: look into your provider's console. To send it "
-            "again: run with --resubmit PART, which may pay twice. To leave it: `asyncbench cancel FOLDER "
-            "--abandon PART`."
+            "sends nothing twice. If a run finds no trace, you decide: run with --resubmit PART to send it "
+            "again, which may pay twice, or leave it with `asyncbench cancel FOLDER --abandon PART`. Your "
+            "provider's console may show the batch."
         )
     if waiting := [one for one in parts if one.state is Stand.POOL]:
         lines.append(

@@ -101,6 +101,7 @@ class Submitting:
         except ProviderError as error:
             if error.http_status not in NO_PAGE:
                 raise
+            self._desk.shared.unlisted = True  # so that a 404 of a create is not about its model
 
     async def _take_apart(self, part: BatchPart) -> float:
         """Give up a part that never fits into the pool; there is no batch of it, and smaller parts follow."""

@@ -32,7 +32,9 @@ def test_a_nameless_batch_without_a_trace_is_not_sent_again(night):
     assert summary.exit is Exit.UNFINISHED
     assert (asked.truth, asked.answers) == ([], {})
     [said] = [line for line in asked.screen.lines if "no trace" in line]
-    assert "on_doubt: resubmit" in said
+    (part,) = asked.parts
+    decided = [said.index(f"--resubmit {part.key}"), said.index(f"cancel {asked.out} --abandon {part.key}")]
+    assert decided[1] < said.index("console") < said.index("on_doubt: resubmit")
     assert asked.run(limit=6).exit is Exit.UNFINISHED  # nor by the next run
     assert asked.truth == []
     asked.raw["batch"] = {"on_doubt": "resubmit"}
@@ -59,6 +61,19 @@ def test_a_nameless_batch_is_known_by_its_results_and_a_foreign_one_is_struck_ou
     assert [len(part.struck) for part in asked.parts] == [1]
     assert other.run(limit=6).exit is Exit.COMPLETE
     assert other.billed == dict.fromkeys(other.answers, 1)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_open_batches_of_another_key_are_told_at_once(night, vendor):
+    asked = night(vendor, play={"latency_s": 5000})
+    asked.raw["models"][0]["key_env"] = "KEY"
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(30, limit=6, env={"KEY": "key@one"})
+    assert asked.run_for(120, limit=6, env={"KEY": "key@two"}).exit is Exit.UNFINISHED
+    (said,) = [line for line in asked.screen.lines if "another project or workspace" in line]
+    assert asked.parts[0].batch_id in said
+    assert asked.run(limit=6, env={"KEY": "key@one"}).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from asyncbench.batches import BatchLedger, left_open
 from asyncbench.run import Exit
 from tests.batches.world import VENDORS
 
@@ -54,6 +55,27 @@ def test_a_fault_costs_no_answer_and_no_money(night, vendor, fault):
     assert summary.exit is Exit.COMPLETE, asked.screen.lines
     assert asked.answers == asked.undisturbed(limit=12)
     assert asked.billed == dict.fromkeys(asked.answers, 1)
+    assert {row["mode"] for row in asked.attempts} == {"batch"}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_lines_that_belong_to_no_request_are_kept_in_one_file_of_the_batch(night, vendor):
+    asked = night(vendor, "line_twice=#2", "line_foreign=#3,4", "line_broken=#5")
+    asked.run(limit=6)
+    first = asked.parts[0]
+    (strange,) = (asked.out / "batches").glob("*.strange")
+    assert strange.name == f"{first.key}.strange"
+    assert len(strange.read_bytes().splitlines()) == 4
+    (said,) = [line for line in asked.screen.lines if "twice there" in line]
+    assert str(strange) in said
+
+
+def test_a_part_that_validation_refused_counts_no_round_of_a_later_run(night):
+    asked = night(OPENAI, "failed=#1:context_length_exceeded@2", batch={"rounds": 1})
+    asked.run(limit=6)
+    refused = asked.parts[0]
+    assert (refused.unanswered, bool(refused.faults)) == (6, True)
+    assert left_open(BatchLedger(asked.out), refused.alias, asked.out).rounds == {}
     assert {row["mode"] for row in asked.attempts} == {"batch"}
 
 

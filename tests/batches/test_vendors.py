@@ -64,6 +64,17 @@ def test_where_no_batch_api_answers_one_is_sought_once_and_trials_go_their_fallb
     assert "in real time, at the full price" in said
 
 
+@pytest.mark.parametrize("place", WITHOUT)
+def test_where_anthropics_batches_are_not_there_the_model_is_not_blamed(night, server, place):
+    asked = night("simulated-anthropic", batch={"max_requests": 2})
+    asked.raw["models"][0] |= {"base_url": f"{server.url}/{place}"}
+    assert asked.run(limit=6).exit is Exit.COMPLETE, asked.screen.lines
+    assert [row["mode"] for row in asked.attempts] == 6 * ["realtime"]
+    [said] = [line for line in asked.screen.lines if "no batch API answers" in line]
+    assert "in real time, at the full price" in said
+    assert not [line for line in asked.screen.lines if "does not know the model" in line]
+
+
 def test_without_a_batch_api_and_a_fallback_the_trials_stay_open(night, server):
     asked = without_batches(night, server, "without", fallback="none")
     assert asked.run(limit=6, env=KEY).exit is Exit.UNFINISHED
