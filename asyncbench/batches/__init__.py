@@ -35,6 +35,7 @@ from asyncbench.batches.harvest import Harvest as Harvest
 from asyncbench.batches.lane import BatchLane as BatchLane
 from asyncbench.batches.ledger import BatchLedger as BatchLedger, BatchPart as BatchPart, Step as Step
 from asyncbench.batches.packing import manifest_rows as manifest_rows, trial_of as trial_of
+from asyncbench.batches.polling import how_it_ended as how_it_ended
 from asyncbench.batches.standing import (
     PartStanding as PartStanding,
     Stand as Stand,

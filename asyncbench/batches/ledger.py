@@ -101,6 +101,7 @@ class BatchPart:
     created_at: float | None = None
     ended_at: float | None = None
     status: str = ""  # the vendor's last word
+    seen_at: float = 0.0  # when what the vendor said of it was written down last
     counted: bool = False  # the vendor has counted its requests: it was validated
     done: int | None = None  # requests that were run, as the vendor told last
     files: tuple[str, ...] = ()  # with the results
@@ -162,6 +163,7 @@ class BatchPart:
                 self.refusals, self.batch_id, self.why = self.refusals + 1, None, said["why"]
             case Step.SEEN:
                 self.status, self.counted, self.done = said["status"], said["counted"], said["done"]
+                self.seen_at = at
             case Step.SUBMITTED:
                 self.status, self.counted, self.done = "", False, None
                 self.batch_id, self.created_at = said["batch_id"], said["created_at"]

@@ -21,6 +21,17 @@ OVERDUE_S: Final = 25 * 3600.0  # from the creation of a batch that should end w
 WORTH_WRITING: Final = 0.05  # of a part's requests, that more of them are done
 
 
+def how_it_ended(batch: RemoteBatch) -> dict[str, object]:
+    """Return what the ledger notes of a batch that has ended."""
+    return {
+        "status": batch.status,
+        "ended_at": batch.ended_at,
+        "files": batch.files,
+        "used": batch.tokens,
+        "faults": batch.faults,
+    }
+
+
 class Polling:
     """The polls of one model."""
 
@@ -186,15 +197,7 @@ class Polling:
             await desk.note(part, Step.STRUCK, batch_id=batch.id)
             desk.put_off(part, await self._submitting.refused(part, fault_error(full)))
             return
-        await desk.note(
-            part,
-            Step.ENDED,
-            status=batch.status,
-            ended_at=batch.ended_at,
-            files=batch.files,
-            used=batch.tokens,
-            faults=batch.faults,
-        )
+        await desk.note(part, Step.ENDED, **how_it_ended(batch))
 
     def _write_down(self, part: BatchPart, batch: RemoteBatch) -> None:
         """Write down how a batch goes on where that has changed: who looks at the folder asks nobody."""

@@ -51,6 +51,7 @@ class PartStanding:
     reserved_usd: float | None  # None: no budget holds it
     prepared_at: float
     created_at: float | None
+    known_at: float | None  # when the provider's word was written down; None: there is no batch
     ended_at: float | None
     window_ends_at: float | None  # the provider has promised it by then; None: it does not run
     deleted_at: float | None  # its results are, by then; None: nothing is to be collected
@@ -109,6 +110,7 @@ def standing_of(part: BatchPart, *, running: bool, now: float) -> PartStanding:
         reserved_usd=part.reserved_usd,
         prepared_at=part.prepared_at,
         created_at=created_at,
+        known_at=max(part.at, part.seen_at) if part.batch_id else None,
         ended_at=part.ended_at,
         window_ends_at=created_at + DAY_S if created_at and waits else None,
         deleted_at=created_at + kept_s(part) if created_at and (waits or state is Stand.ENDED) else None,

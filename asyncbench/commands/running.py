@@ -329,6 +329,10 @@ def status(
     as_json: Json = False,
     follow: Annotated[bool, typer.Option("--follow", help="Refresh the screen until the run ends.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Read and check every file.")] = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="First ask the providers how open batches stand.")
+    ] = False,
+    env_file: EnvFile = None,
 ) -> None:
     """Show how far a sweep is, and check its files.
 
@@ -336,14 +340,18 @@ def status(
 
     asyncbench status results/overnight --follow
 
+    asyncbench status results/overnight --refresh
+
     asyncbench status results/overnight --verify
 
     --follow watches a run of another process. With --json it prints one object per line.
 
     --verify reads every byte and lists what is damaged, missing or duplicate. The exit code is then 5.
     """
-    if follow and verify:
-        raise ConfigError("--follow and --verify cannot be combined. Give one of them")
+    if follow + verify + refresh > 1:
+        raise ConfigError("--follow, --verify and --refresh cannot be combined. Give one of them")
+    if refresh:
+        _refresh(folder, env_file)
     if follow:
         with interruptible("the run goes on"):
             from asyncbench.reports import follow_status
@@ -360,6 +368,15 @@ def status(
 
     found = status_of(folder)
     typer.echo(found.as_json() if as_json else found.as_text())
+
+
+def _refresh(folder: Path, env_file: Path | None) -> None:
+    """Ask the providers how the open batches of a folder stand; print what could not be asked."""
+    from asyncbench.run import refresh_batches, sweep_in
+
+    env = environment_of(env_file, sweep_in(folder).models)
+    for note in awaited(refresh_batches(folder, env=env)):
+        typer.echo(f"asyncbench: {note}", err=True)
 
 
 def cancel(

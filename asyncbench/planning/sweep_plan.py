@@ -49,6 +49,7 @@ from asyncbench.sweeps import (
     open_trials,
     still_skipped,
     within_s as seconds_to_deadline,
+    without_batch_price,
 )
 
 SAMPLED: Final = 200  # problems of a model, which tell how many tokens a call has
@@ -162,7 +163,12 @@ def plan_of(
         forecast_seconds=together[2],
         cuts=tuple(cuts),
         assumptions=tuple(assumptions_of(rest, drawings, plans)),
-        warnings=(*cautions_on(problem_sets.values()), *warnings, *warnings_of(plans, sweep.batch)),
+        warnings=(
+            *cautions_on(problem_sets.values()),
+            *warnings,
+            *warnings_of(plans, sweep.batch),
+            *filter(None, [without_batch_price(models)]),
+        ),
         workers=None if quick else kept_workers_plan(sweep, models, plans),
     )
 

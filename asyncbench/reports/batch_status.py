@@ -14,7 +14,7 @@ from asyncbench.shown import MISSING, Sheet, days
 from asyncbench.store import SWEEP_FILE
 
 MOST_ROWS: Final = 20
-HEAD: Final = ("batch", "model", "state", "trials", "done", "age", "due within", "results kept")
+HEAD: Final = ("batch", "model", "state", "as of", "trials", "done", "age", "due within", "results kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,8 @@ class BatchesStatus:
             yield Sheet(title="", head=HEAD, rows=list(map(self._row, shown[:MOST_ROWS])), labels=3)
         if len(shown) > MOST_ROWS:
             yield f"{len(shown) - MOST_ROWS:,} more batches: --json lists all."
+        if any(part.known_at is not None for part in shown):
+            yield "A run asks the providers how their batches stand; `status --refresh` does so now."
         yield from warnings_on(self.parts, now=self.at)
 
     def _row(self, part: PartStanding) -> Sequence[str]:
@@ -67,6 +69,7 @@ class BatchesStatus:
             part.named,
             part.model,
             part.state.value,
+            MISSING if part.known_at is None else f"{days(max(0.0, self.at - part.known_at))} ago",
             f"{part.trials:,}",
             f"{part.answered:,}" if part.answered else MISSING,
             days(self.at - part.begun_at),

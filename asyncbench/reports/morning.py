@@ -182,7 +182,7 @@ class Morning(Report):
         if skipped := self.standings.skipped:
             yield f"! {skipped:,} trials skipped (stop_when): intervals are too narrow; report tells more"
         if self.status.ungraded or self.status.damaged_lines:
-            yield "! answers wait to be graded, or lines are damaged: asyncbench status tells more"
+            yield "! answers are not graded, or lines are damaged: asyncbench status tells more"
         if (ranking := self._ranking) is not None:
             ranked = {line.name for line in ranking.lines}
             if others := [name for name in outcomes_of(self.standings.rankings) if name not in ranked]:

@@ -214,8 +214,8 @@ class Status(FolderReport):
         yield f"{files.parts:,} Parquet files, {_size(files.part_bytes)}{journal}"
         if self.ungraded and not self.running:
             yield (
-                f"{self.ungraded:,} answers are not graded yet. The next run grades them, without asking "
-                "again."
+                f"{self.ungraded:,} answers are not graded. The next run grades those that its sweep still "
+                "asks, without asking again. The others stay in the journal, ungraded."
             )
         if self.damaged_lines:
             yield f"{self.damaged_lines:,} lines of the journal are damaged and left out. The rest is kept."

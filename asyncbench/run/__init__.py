@@ -16,6 +16,7 @@ its own:
     settling · summing_up
     sweep_run
     cancelling · measured_calls
+    refreshing
 """
 
 from asyncbench.run.cancelling import (
@@ -28,6 +29,7 @@ from asyncbench.run.costs import spent_text as spent_text
 from asyncbench.run.measuring import costs_here as costs_here, measured_costs as measured_costs
 from asyncbench.run.options import RunOptions as RunOptions
 from asyncbench.run.progress import default_screen as default_screen
+from asyncbench.run.refreshing import refresh_batches as refresh_batches
 from asyncbench.run.summary import Exit as Exit, Summary as Summary
 from asyncbench.run.sweep_run import (
     run_as_told as run_as_told,

@@ -85,6 +85,7 @@ from asyncbench.sweeps import (
     take_over,
     trials_of,
     why_in_real_time,
+    without_batch_price,
 )
 
 Tasks = Mapping[str, Mapping[str, int]]  # suite → task → trials
@@ -351,6 +352,8 @@ def _cautions(run: RunState) -> Iterator[str]:
             f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
             "Set price: {input: ..., output: ...} in the sweep (USD per million tokens)."
         )
+    if full := without_batch_price(run.models):
+        yield full
     yield from _cautions_on_batches(run)
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):

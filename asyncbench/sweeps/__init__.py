@@ -35,6 +35,7 @@ from asyncbench.sweeps.modes import (
     in_their_modes as in_their_modes,
     why_in_real_time as why_in_real_time,
     within_s as within_s,
+    without_batch_price as without_batch_price,
 )
 from asyncbench.sweeps.preflight import (
     HUB as HUB,

@@ -35,6 +35,21 @@ def why_in_real_time(sweep: Sweep, model: Model) -> str | None:
     return None
 
 
+def without_batch_price(models: Iterable[Model]) -> str | None:
+    """Return whose batches count at the full price, since the sweep's price says no other; None: nobody's."""
+    full = [
+        model.alias
+        for model in models
+        if model.mode == BATCH and model.price and model.price.input and model.price.batch is None
+    ]
+    if not full:
+        return None
+    return (
+        f"the batches of {', '.join(full)} count at the full price. If they cost less, say so: "
+        "`price: {input: …, output: …, batch: 0.5}` in the sweep, for half of it."
+    )
+
+
 def has_mode_auto(sweep: Sweep, alias: str) -> bool:
     """Whether a model of a sweep is asked in batches only as far as there is time."""
     return any(model.mode == AUTO for model in sweep.models if model.alias == alias)

@@ -1,5 +1,6 @@
 """Living with batches: they are sent and left, looked at while nobody runs, collected by running again."""
 
+import asyncio
 import json
 import re
 import sys
@@ -7,10 +8,13 @@ import time
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
 from asyncbench.batches import BatchLedger, BatchPart, Stand, Step, left_in_batches, standings, warnings_on
+from asyncbench.cli import app
 from asyncbench.reports import status_of
-from asyncbench.run import Exit
+from asyncbench.reports.batch_status import batches_in
+from asyncbench.run import Exit, refresh_batches
 from tests.batches.test_limits import Interrupting, priced
 from tests.batches.world import VENDORS, Forwarded, page
 
@@ -225,3 +229,30 @@ def test_people_are_told_that_results_are_deleted_soon(night, server):
     [(what, text, _)] = told_by(asked, limit=6)
     assert what == "deleted_soon"
     assert "are deleted in 5 days. Run again before that" in text
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_status_says_as_of_when_it_knows_a_batch_and_asks_if_told_to(night, server, vendor):
+    asked = night(vendor)
+    asked.run(limit=6, detach=True)
+    (before,) = batches_in(asked.out, running=False).parts
+    assert before.state.value in ("validating", "running")
+    assert "as of" in status_of(asked.out).as_text()
+    page(server, "/clock", {"forward_s": 7200})
+    began_s = time.time()
+    assert asyncio.run(refresh_batches(asked.out, env={})) == []
+    (after,) = batches_in(asked.out, running=False).parts
+    assert (after.state.value, after.answered) == ("ended", 6)
+    assert (after.known_at or 0.0) >= began_s
+    assert asked.answers == {}  # nothing is collected
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_status_that_cannot_ask_says_so(night):
+    asked = night(OPENAI, "unknown=1:1e9")
+    asked.run(limit=6, detach=True)
+    typed = CliRunner().invoke(app, ["status", str(asked.out), "--refresh"])
+    assert typed.exit_code == 0
+    assert f"batch {asked.parts[0].batch_id} cannot be looked at" in typed.stderr
+    assert "as of" in typed.stdout

@@ -6,6 +6,7 @@ import pytest
 
 from asyncbench.batches import BatchLedger, Step, manifest_rows
 from asyncbench.batches.books import Reserves
+from asyncbench.planning import plan
 from asyncbench.reports.cost import cost_report_on
 from asyncbench.run import Exit
 from tests.batches.world import VENDORS
@@ -141,3 +142,12 @@ def test_each_further_batch_of_a_part_is_set_aside_and_settled_by_itself(night):
         assert account.spent == spent
     assert account.reserved == once
     ledger.close()
+
+
+@pytest.mark.parametrize("batch", [{}, {"batch": 0.5}], ids=["no batch price", "half"])
+def test_a_price_without_one_for_batches_is_told_once(night, batch):
+    asked = priced(night(VENDORS[0]), {"input": 1, "output": 2, **batch})
+    times = 0 if batch else 1
+    assert sum("count at the full price" in line for line in plan(asked.raw).warnings) == times
+    asked.run(limit=4)
+    assert sum("count at the full price" in line for line in asked.screen.lines) == times

@@ -371,3 +371,18 @@ def test_a_benchmark_that_measures_durations_gets_none_of_batches_and_reads_its_
     (run,) = import_files("integer-addition", [file.path], tmp_path / "again").runs
     assert (run.trials, run.left_out) == (len(entries), ())
     assert {row["latency_s"] for row in read_trials(tmp_path / "again").to_pylist()} == {None}
+
+
+@pytest.mark.parametrize("batch", [0.5, {"input": 1.0, "output": 3.0}, None])
+def test_answers_are_priced_as_the_sweep_says_which_the_map_tells(tmp_path, batch):
+    own = {"input": 4.0, "output": 20.0, **({} if batch is None else {"batch": batch})}
+    entry: dict[str, object] = {**MINI, "price": own}
+    export_batches("openai", sweep(tmp_path / "out", problem_set(tmp_path, trials=1), entry), tmp_path / "r")
+    folder = tmp_path / "r" / "mini"
+    entries = json_lines(folder / "map.jsonl")
+    results = written(tmp_path / "x.jsonl", [answered(one, one["problem"]["expected"]) for one in entries])
+    import_batches([results], tmp_path / "in", requests=folder)
+    rates = (1.0, 3.0) if isinstance(batch, dict) else (4.0 * (batch or 1), 20.0 * (batch or 1))
+    for row in read_attempts(tmp_path / "in").to_pylist():
+        spent = row["input_tokens"] * rates[0] + row["output_tokens"] * rates[1]
+        assert row["cost_usd"] == pytest.approx(spent / 1e6)

@@ -145,7 +145,7 @@ def test_answers_that_nobody_graded_yet_are_told(tmp_path):
     asked = made.trial(1)
     status = status_of(killed(tmp_path, made.sent(asked), made.ended(asked, made.reply(1))))
     assert status.ungraded == 1
-    assert "1 answers are not graded yet. The next run grades them" in status.as_text()
+    assert "1 answers are not graded. The next run grades those that its sweep still asks" in status.as_text()
 
 
 def test_damaged_lines_are_told_before_and_after_they_are_set_aside(tmp_path):

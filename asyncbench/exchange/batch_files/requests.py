@@ -176,6 +176,7 @@ def _mapped(custom_id: str, trial: Trial) -> dict[str, object]:
         "condition": trial.condition.name,
         "style": trial.condition.style,
         "repeat": trial.repeat,
+        "price": None if model.price is None else asdict(model.price),
         "problem": asdict(trial.problem),
     }
 

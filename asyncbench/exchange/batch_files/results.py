@@ -31,7 +31,7 @@ from asyncbench.exchange.recorded import (
 from asyncbench.pricing import charge
 from asyncbench.problems import open_set
 from asyncbench.providers import BatchApi, NotRun, is_simulated, known_endpoints, open_batches, rates_of
-from asyncbench.records import BATCH, Condition, Draft, Model, Reply
+from asyncbench.records import BATCH, Condition, Draft, Model, Price, Reply
 from asyncbench.store import Store
 
 FORM: Final = "batch"
@@ -189,7 +189,8 @@ class _MapEntry:
     """What our map tells of a request."""
 
     draft: Draft
-    names: tuple[str, ...]  # provider, model id, alias and wire format
+    names: tuple[str, str, str, str]  # provider, model id, alias and wire format
+    price: Price | None  # the sweep's own
     condition: Condition
     repeat: int
     trial_id: str
@@ -215,10 +216,18 @@ def _entry(fields: Fields) -> _MapEntry:
             text(fields, "model"),
             text(fields, "api"),
         ),
+        price=_price(fields.get("price")),
         condition=_condition(text(fields, "condition"), text(fields, "style")),
         repeat=int(told(fields, "repeat")),
         trial_id=text(fields, "trial_id"),
     )
+
+
+def _price(said: object) -> Price | None:
+    """Return a price as the map has it; raises TypeError: it is none."""
+    if not isinstance(said, dict):
+        return None
+    return Price(**said | {"batch": _price(said.get("batch")) or said.get("batch")})
 
 
 @cache
@@ -230,7 +239,7 @@ def _known(fields: Fields, entry: _MapEntry) -> Requested:
     """Return a request that our map tells of."""
     return Requested(
         draft=entry.draft,
-        model=_model(fields, *entry.names),
+        model=_model(fields, *entry.names, price=entry.price),
         condition=entry.condition,
         repeat=entry.repeat,
         trial_id=entry.trial_id,
@@ -280,16 +289,24 @@ def _api(fields: Fields) -> str:
     return api
 
 
-def _model(fields: Fields, provider: str, model_id: str, alias: str, api: str) -> Model:
+def _model(
+    fields: Fields, provider: str, model_id: str, alias: str, api: str, price: Price | None = None
+) -> Model:
     body = _body(fields)
     names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
     longest = next((body[name] for name in names if isinstance(body.get(name), int)), None)
-    return _same_model(provider, model_id, alias, api, longest, body.get("temperature"))
+    return _same_model(provider, model_id, alias, api, longest, body.get("temperature"), price)
 
 
 @cache
 def _same_model(
-    provider: str, model_id: str, alias: str, api: str, max_tokens: int | None, temperature: float | None
+    provider: str,
+    model_id: str,
+    alias: str,
+    api: str,
+    max_tokens: int | None,
+    temperature: float | None,
+    price: Price | None,
 ) -> Model:
     """Return one record for all requests that are alike: there may be many thousands."""
     return Model(
@@ -300,6 +317,7 @@ def _same_model(
         simulated=is_simulated(provider),
         max_tokens=max_tokens,
         temperature=temperature,
+        price=price,
     )
 
 

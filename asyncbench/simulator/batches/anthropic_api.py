@@ -9,7 +9,7 @@ from asyncbench.simulator.batches.course import DAY_S, Course, ServedBatch
 from asyncbench.simulator.batches.faults import BatchFaultKind as Kind
 from asyncbench.simulator.batches.inputs import settings_asked, split_requests
 from asyncbench.simulator.batches.pages import PIECE, Routes, answer, page_of, send_file, workspace_of
-from asyncbench.simulator.batches.service import BatchService
+from asyncbench.simulator.batches.service import BatchService, look_in_list
 from asyncbench.simulator.batches.settings import dealt
 from asyncbench.simulator.batches.storage import new_id
 from asyncbench.simulator.wire import Json, RefusedError, Why
@@ -68,7 +68,7 @@ class AnthropicBatchApi:
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", most=1_000)
-        shown = [await self._service.look_in_list(batch) for batch in self._service.without_skipped(page)]
+        shown = [await look_in_list(self._service, batch) for batch in self._service.without_skipped(page)]
         told = [_batch(batch, course, _base(request)) for batch, course in shown]
         ids = [batch["id"] for batch in told] or [None]
         body = {"data": told, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}

@@ -23,7 +23,7 @@ from asyncbench.simulator.batches.pages import (
     send_file,
     workspace_of,
 )
-from asyncbench.simulator.batches.service import BatchService, DroppedError
+from asyncbench.simulator.batches.service import BatchService, DroppedError, look_in_list
 from asyncbench.simulator.batches.settings import BatchSettings, dealt
 from asyncbench.simulator.batches.storage import MONTH_S, StoredFile, new_id
 from asyncbench.simulator.wire import Json, RefusedError, Why
@@ -189,7 +189,7 @@ class OpenAIBatchApi:
         page, more = _page(request, listed, lambda batch: batch.id, most=100)
         dialect = dialect_of(request)
         told = [
-            dialect.told(_batch(*await self._service.look_in_list(batch)))
+            dialect.told(_batch(*await look_in_list(self._service, batch)))
             for batch in self._service.without_skipped(page)
         ]
         return await answer(request, told if dialect.array else _list(told, more), self._headers(request))

@@ -246,14 +246,6 @@ class BatchService:
             course, status="cancelling" if course.cancelling else "finalizing", began_s=began_s
         )
 
-    async def look_in_list(self, batch: ServedBatch) -> tuple[ServedBatch, Course]:
-        """Return a batch as a list shows it, which by a fault is behind."""
-        then = self.clock.now() - batch.seconds(Kind.LIST_BEHIND) / batch.settings.speedup
-        course = course_of(batch, max(batch.created_at, then))
-        if Kind.LIST_BEHIND in batch.met and not course.ended:
-            return replace(batch, outcome=None), course
-        return await self.look(batch)
-
     async def _written(self, batch: ServedBatch, course: Course) -> ServedBatch:
         outcome = await write_results(batch, course, self.storage, self.cast, seed=self.settings.seed)
         self._writing.pop(batch.id, None)
@@ -315,3 +307,12 @@ class BatchService:
                 with path.open("rb") as file:
                     while piece := file.read(1 << 18):
                         yield piece
+
+
+async def look_in_list(service: BatchService, batch: ServedBatch) -> tuple[ServedBatch, Course]:
+    """Return a batch as a list shows it, which by a fault is behind."""
+    then = service.clock.now() - batch.seconds(Kind.LIST_BEHIND) / batch.settings.speedup
+    course = course_of(batch, max(batch.created_at, then))
+    if Kind.LIST_BEHIND in batch.met and not course.ended:
+        return replace(batch, outcome=None), course
+    return await service.look(batch)
