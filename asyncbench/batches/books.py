@@ -3,16 +3,21 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from math import fsum
+from math import ceil, fsum, inf
 from pathlib import Path
+from typing import Final
 
+from asyncbench.batches.desk import BatchDesk
 from asyncbench.batches.harvest import hold_of
 from asyncbench.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.batches.packing import manifest_rows
-from asyncbench.engine import Account, Cap, Hold, Ledger
+from asyncbench.engine import Account, Cap, Hold, LaneModel, Ledger, Turn
 from asyncbench.errors import ConfigError
 from asyncbench.files import write_durably
 from asyncbench.store import without_rows
+
+USEFUL_PARTS: Final = 8  # of a model's trials, one after the other: smaller ones take too many days
+SMALL_PARTS: Final = 3  # of a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +186,38 @@ def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
             cap.spent += hold.amount
             cap.doubted += hold.amount
             cap.doubted_calls += 1
+
+
+class Links:
+    """The parts of a model that a budget cuts short: many of them would be a chain, each up to a day long."""
+
+    def __init__(self, desk: BatchDesk, model: LaneModel) -> None:
+        self._desk, self._model = desk, model
+        most = min(desk.batching.max_requests, desk.api.most_requests)
+        self._useful = max(1, min(most, ceil(model.counters.open / USEFUL_PARTS)))
+        self._small = 0  # parts that were sent all the same
+
+    def wait(self, turn: Turn, requests: int) -> bool:
+        """Whether a part of so many requests, with no money for the next, waits for what others give back.
+
+        Where no other is open it is sent, a few times; then the model asks no more.
+        """
+        account, desk = self._model.asker.account, self._desk
+        if account is None or account.fits(turn.hold) or not 0 < requests < self._useful:
+            return False
+        if any(desk.due.get(part.key) != inf for part in desk.ledger.open_of(desk.alias)):
+            return True
+        self._small += 1
+        if self._small > SMALL_PARTS:
+            self._model.queue.stop_for_money()
+            account.stop_batches(turn.hold, self._useful)
+            desk.say(
+                f"{desk.alias}: all that a batch may cost is set aside, so the budget holds {requests:,} "
+                f"trials at once, and {self._model.counters.open:,} are open. That is a chain of small "
+                "batches, each up to a day long, so this run ends it. Raise the budget, lower `max_tokens`, "
+                "or ask the rest with --mode realtime."
+            )
+        return False
 
 
 # ── a person's word ──────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from asyncbench.batches.books import Reserves
+from asyncbench.batches.books import Links, Reserves
 from asyncbench.batches.cancelling import WAIT_S, Cancelling
 from asyncbench.batches.desk import DAY_S, NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import EnqueuedPool
@@ -67,6 +67,7 @@ class BatchLane:
     _cancelling: Cancelling = field(init=False)
     _switching: Switching = field(init=False)
     _reserves: Reserves = field(init=False)
+    _links: Links = field(init=False)
     _ends_at: float = math.inf  # UTC: for how long it is waited for what was cancelled
 
     async def run(self) -> None:
@@ -77,6 +78,7 @@ class BatchLane:
         self._submitting = Submitting(desk, self.pool, paused=lambda: self._model.counters.paused)
         self._cancelling = Cancelling(desk)
         self._reserves = Reserves(desk.ledger, desk.alias, self.askers[0].account)
+        self._links = Links(desk, self._model)
         self._polling = Polling(desk, self.pool, self._submitting, self._cancelling)
         self._switching = Switching(
             desk, self.switch, self._polling, self.askers[0], ends=self.ends, leaves=self.leaves
@@ -275,7 +277,8 @@ class BatchLane:
                 self._left.append(turn)
             elif not self._put_in(turn):
                 queue.put_back(turn)
-                return await self._finish()
+                requests = 0 if self._writer is None else self._writer.requests
+                return not self._links.wait(turn, requests) and await self._finish()
             elif self._writer is not None and self._writer.full:
                 return await self._finish()
         begins_none = self._switching.begins_none or self._model.counters.over

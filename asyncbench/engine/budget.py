@@ -123,6 +123,11 @@ class Ledger:
         """Call this once, as soon as anything is settled or a model gives up."""
         self._waiting[wake] = None
 
+    @property
+    def lacked_for(self) -> str:
+        """What had no room in it, in words."""
+        return max((one.lacked_for for one in self.accounts if one.bound_by), key=len, default="call")
+
     def changed(self) -> None:
         """Wake who waits."""
         waiting, self._waiting = self._waiting, {}
@@ -155,6 +160,7 @@ class Account:
     least: int = 0  # what is set aside where the bound is 0: the dearest call that should have been free
     terms: int = 0  # how often that or the ratio was raised: a hold of other terms is out of date
     bound_by: Sequence[Cap] = ()  # those for which it was left before its work was done
+    lacked_for: str = "call"  # that had no room
     lacked: int = 0  # what was to be set aside for a call then
     latest: int | None = None  # what was last to be set aside for a call
     _told: bool = False
@@ -234,6 +240,11 @@ class Account:
         self.bound_by = [cap for cap in self.caps if not (cap.fits if now else cap.ever_fits)(hold.amount)]
         self.lacked = hold.amount
         self.ledger.changed()
+
+    def stop_batches(self, hold: Hold, trials: int) -> None:
+        """Note who left no room for a batch of so many such calls."""
+        self.stop(Hold(trials * hold.most, trials * hold.amount), now=True)
+        self.lacked_for = "batch of a useful size"
 
     def news(self) -> str | None:
         """Return, once, what a person should hear of calls that cost more than they could."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from asyncbench.batches import FIRST_TOKENS, LEAST_S, switch_s
@@ -37,6 +37,7 @@ class BatchPlan:
     latest_s: float
     realtime_usd: float | None  # None: no price is known
     realtime_s: float
+    chain: int = 1  # batches one after the other, as a budget holds so much at once
     switch_in_s: float | None = None  # when the rest is asked in real time; None: batches have their time
 
 
@@ -114,6 +115,33 @@ def _learning_s(model: Model, batching: Batching, prompts: int) -> float:
     if batching.enqueued_tokens is not None or not limited or prompts <= FIRST_TOKENS:
         return 0.0
     return math.ceil(math.log2(prompts / FIRST_TOKENS)) * VALIDATED_S
+
+
+def chain_of(trials: int, *, usd: float, usd_most: float, budget_usd: float) -> int:
+    """Return how many batches come one after the other where each is held with all that it may cost.
+
+    Args:
+        trials: that are left.
+        usd: what one of them costs.
+        usd_most: what one may cost, which is set aside.
+        budget_usd: what is left to be spent.
+    """
+    links = 0
+    while trials and usd_most > 0 and (held := min(trials, int(budget_usd / usd_most + 1e-9))):
+        trials, budget_usd, links = trials - held, budget_usd - held * usd, links + 1
+    return max(1, links)
+
+
+def in_a_chain(plan: BatchPlan, chain: int) -> BatchPlan:
+    """Return a plan of which a budget makes a chain."""
+    times = max(1.0, chain * LATEST_S / plan.latest_s) if plan.latest_s else 1.0
+    return replace(
+        plan,
+        chain=chain,
+        parts=max(plan.parts, chain),
+        soonest_s=plan.soonest_s * times,
+        latest_s=plan.latest_s * times,
+    )
 
 
 def _rounds(batching: Batching, needs: Needs) -> int:

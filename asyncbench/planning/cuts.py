@@ -3,15 +3,18 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import inf
 
 from asyncbench.config import seconds_left
 from asyncbench.engine import Ledger
 from asyncbench.errors import ConfigError
+from asyncbench.planning.batch_plan import chain_of, in_a_chain
 from asyncbench.planning.records import Cut, ModelPlan, Outlook, StillAsked
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.pricing import dollars_of
 from asyncbench.prompting import request_for
 from asyncbench.records import Model, Trial
+from asyncbench.shown import dollars
 from asyncbench.sweeps import check_budget, held_models, open_ledger
 
 
@@ -54,8 +57,12 @@ def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[st
     return found, list(dict.fromkeys(bound.name for bound in bounds if bound.name in stopping))
 
 
-def cuts_of(rest: Remainder, plans: Sequence[ModelPlan]) -> tuple[list[Cut], list[str]]:
+def cuts_of(
+    rest: Remainder, plans: Sequence[ModelPlan]
+) -> tuple[list[Cut], list[str], tuple[ModelPlan, ...]]:
     """Return what budgets and deadline leave, as a run would find it that starts now; and what would stop it.
+
+    With them come the plans, as budgets stretch those of batches.
 
     Raises:
         StoreError: the results folder cannot be read.
@@ -71,6 +78,8 @@ def cuts_of(rest: Remainder, plans: Sequence[ModelPlan]) -> tuple[list[Cut], lis
     except ConfigError as error:
         warnings.append(f"a run would refuse this budget: {error}")
     if ledger is not None:
+        plans = [_chained(ledger, plan, plans) for plan in plans]
+        warnings += _warnings_of_chains(plans)
         cuts += _of_budgets(ledger, rest, plans)
     if sweep.deadline is not None:
         try:
@@ -84,7 +93,44 @@ def cuts_of(rest: Remainder, plans: Sequence[ModelPlan]) -> tuple[list[Cut], lis
         within = [Bound(models=lane, most=within_s, name="deadline") for lane in lanes.values()]
         takes = {outlook: {plan.model: plan.seconds_at(outlook) for plan in plans} for outlook in Outlook}
         cuts.append(_cut("deadline", plans, rest, takes, dict.fromkeys(Outlook, within)))
-    return cuts, warnings
+    return cuts, warnings, tuple(plans)
+
+
+def _chained(ledger: Ledger, plan: ModelPlan, plans: Sequence[ModelPlan]) -> ModelPlan:
+    """Return a plan with the chain that a budget makes of its batches.
+
+    Models share a budget by what they may cost.
+    """
+    account = ledger.account_of(plan.model)
+    timely = plan.batches is not None and plan.batches.switch_in_s is None
+    if account is None or plan.batches is None or not (timely and plan.cost_usd_most):
+        return plan
+    most = {one.model: one.cost_usd_most or 0.0 for one in plans}
+    rooms = []
+    for cap in account.caps:
+        shared = sum(most.get(other.model, 0.0) for other in ledger.accounts if cap in other.caps)
+        rooms.append(dollars_of(max(0, cap.limit - cap.spent)) * most[plan.model] / shared)
+    chain = chain_of(
+        plan.left,
+        usd=(plan.cost_usd or 0.0) / plan.left,
+        usd_most=plan.cost_usd_most / plan.left,
+        budget_usd=min(rooms, default=inf),
+    )
+    if chain == 1:
+        return plan
+    batches = in_a_chain(plan.batches, chain)
+    return replace(plan, batches=batches, seconds=max(plan.seconds, batches.latest_s))
+
+
+def _warnings_of_chains(plans: Sequence[ModelPlan]) -> Iterator[str]:
+    for plan in plans:
+        if plan.batches is not None and plan.batches.chain > 1:
+            yield (
+                f"{plan.model}: all that a batch may cost is set aside, so the budget makes a chain of "
+                f"{plan.batches.chain:,} batches, each up to a day long. A run ends it when batches get "
+                f"small. To send all at once, set a budget of {dollars(plan.cost_usd_most)} for this model, "
+                "lower `max_tokens`, or ask with --mode realtime."
+            )
 
 
 def _of_budgets(ledger: Ledger, rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[Cut]:

@@ -147,7 +147,7 @@ def plan_of(
         for model, draws in zip(models, draws_for(works, quick=quick), strict=True)
     }
     plans = tuple(_model_plan(rest, model, drawings[model.alias]) for model in models)
-    cuts, warnings = ([], []) if quick else cuts_of(rest, plans)
+    cuts, warnings, plans = ([], [], plans) if quick else cuts_of(rest, plans)
     known = [drawing for drawing in drawings.values() if drawing is not None]
     together = sum_of(known) if known and len(known) == len(models) else (None, None, None)
     problem_sets = {asked.problems.path: asked.problems for many in sets.values() for asked in many}

@@ -321,7 +321,7 @@ class Summary:
         # those for which a model was left before its work was done
         caps = list(dict.fromkeys(cap for account in use.ledger.accounts for cap in account.bound_by))
         names = " and ".join(cap.label for cap in caps)
-        why = f"Stopped by {names}: {_why_spent(caps)}. {_trials(trials)} left{kept}."
+        why = f"Stopped by {names}: {_why_spent(caps, use.ledger.lacked_for)}. {_trials(trials)} left{kept}."
         return [why, f"To continue, {self._way_on(caps, use)}"]
 
     def _way_on(self, caps: Sequence[Cap], use: BudgetUse) -> str:
@@ -336,7 +336,7 @@ class Summary:
             return f"{said}. `asyncbench plan` estimates the cost of the rest."
         return (
             f"{said}. The rest costs up to {dollars(use.rest_usd)}, judged by the replies so far; "
-            f"another call needs at least --budget {use.least_to_go_on}."
+            f"another {use.ledger.lacked_for} needs at least --budget {use.least_to_go_on}."
         )
 
 
@@ -392,7 +392,7 @@ WHY = {
 }
 
 
-def _why_spent(caps: Sequence[Cap]) -> str:
+def _why_spent(caps: Sequence[Cap], lacked_for: str) -> str:
     if any(cap.spent - cap.doubted > cap.limit for cap in caps):
         return "more than that is spent already"
     if any(cap.spent - cap.doubted == cap.limit for cap in caps):
@@ -401,7 +401,7 @@ def _why_spent(caps: Sequence[Cap]) -> str:
     if any(cap.spent >= cap.limit for cap in caps):
         return f"all of it may be spent, because the cost of {calls:,} calls is unknown"
     unsure = f", because the cost of {calls:,} calls is unknown" if calls else ""
-    return f"the rest of it is too little for another call{unsure}"
+    return f"the rest of it is too little for another {lacked_for}{unsure}"
 
 
 def _trials(count: int) -> str:

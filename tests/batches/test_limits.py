@@ -93,11 +93,11 @@ def spent(asked):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, vendor):
-    asked = priced(night(vendor, batch={"max_requests": 10}), budget_usd=0.003)
+    asked = priced(night(vendor, batch={"max_requests": 3}), budget_usd=0.006)
     summary = asked.run()
     assert summary.exit is Exit.BUDGET
-    assert 0 < spent(asked) <= 0.003
-    assert len(asked.answers) > 0.003 / 0.0006  # more than fit at first: lines gave back
+    assert 0 < spent(asked) <= 0.006
+    assert len(asked.answers) > 0.006 / 0.0006  # more than fit at first: lines gave back
     cap = summary.budget.ledger.caps[0]
     counters = next(iter(summary.models.values()))
     assert (cap.reserved, counters.in_flight, counters.in_batches) == (0, 0, 0)
@@ -118,6 +118,32 @@ def test_a_budget_a_third_of_the_plan_is_kept_and_leaves_the_rest_for_more_money
     asked.raw["budget_usd"] = 1
     assert asked.run().exit is Exit.COMPLETE
     assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_tight_budget_makes_no_chain_of_tiny_batches(night, vendor):
+    asked = priced(night(vendor, batch={"max_requests": 72}))
+    asked.raw["models"][0]["max_tokens"] = 2000  # a reply takes few of them: each reserves far too much
+    planned = plan(asked.raw).models[0]
+    asked.raw["budget_usd"] = 6 * (planned.cost_usd_most or 0.0) / 72
+    summary = asked.run()
+    assert summary.exit is Exit.BUDGET
+    assert 0 < len(asked.truth) <= 4
+    [said] = [line for line in asked.screen.lines if "chain of small batches" in line]
+    for way in ("Raise the budget", "lower `max_tokens`", "--mode realtime"):
+        assert way in said
+    assert "too little for another batch of a useful size" in summary.as_text()
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_a_small_part_waits_for_the_money_of_those_that_are_under_way(night):
+    asked = priced(night(OPENAI, batch={"max_requests": 9}))
+    planned = plan(asked.raw).models[0]
+    asked.raw["budget_usd"] = 13 * (planned.cost_usd_most or 0.0) / 72
+    asked.run()
+    sizes = [part.requests for part in asked.parts]
+    assert len(sizes) > 2
+    assert set(sizes[:-3]) == {9}
 
 
 def test_what_is_out_counts_for_the_budget_of_the_next_run(night):

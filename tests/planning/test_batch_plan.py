@@ -8,7 +8,7 @@ import pytest
 from asyncbench import run_sweep
 from asyncbench.config.batching import Batching
 from asyncbench.planning import plan
-from asyncbench.planning.batch_plan import batch_plan_of
+from asyncbench.planning.batch_plan import batch_plan_of, chain_of
 from asyncbench.planning.estimates import Needs
 from tests.sweep_files import problem_set, sweep
 
@@ -125,3 +125,24 @@ def test_a_limit_that_is_smaller_than_one_request_is_told(planned, name, most):
     assert len(told) == 1
     assert "Each is a batch by itself" in told[0]
     assert not any(f"`{name}: " in line for line in planned(LATER, batch={name: 100_000}).warnings)
+
+
+def test_a_budget_that_makes_a_chain_of_batches_says_so_with_the_way_out(planned):
+    whole = planned({**LATER, "price": PRICE}).models[0]
+    found = planned({**LATER, "price": PRICE}, budget_usd=whole.cost_usd_most / 4)
+    (chained,) = found.models
+    assert whole.batches.chain == 1
+    assert chained.batches.parts == chained.batches.chain > 1
+    assert chained.seconds == chained.batches.latest_s == chained.batches.chain * 86_400.0
+    [said] = [line for line in found.warnings if "makes a chain of" in line]
+    assert f"{chained.batches.chain} batches" in said
+    enough = planned({**LATER, "price": PRICE}, budget_usd=1.01 * whole.cost_usd_most)
+    assert enough.models[0].batches == whole.batches
+
+
+@pytest.mark.parametrize(
+    ("budget_usd", "usd", "links"),
+    [(100, 0.25, 1), (50, 0.0, 2), (50, 0.25, 3), (10, 0.0, 10), (0.5, 0.25, 1)],
+)
+def test_a_chain_has_as_many_links_as_times_that_money_comes_back(budget_usd, usd, links):
+    assert chain_of(100, usd=usd, usd_most=1.0, budget_usd=budget_usd) == links
