@@ -59,6 +59,7 @@ class Step(StrEnum):
     FENCING = "fencing"  # the upload is deleted, so that a late create of it fails
     FENCED = "fenced"
     NEVER_CREATED = "never_created"
+    UNTRACED = "untraced"  # in doubt, and nothing shows whether there is a batch: a person has to decide
     STRUCK = "struck"  # a batch that might have been ours is another's
     TWIN = "twin"  # a second batch of the same part: it is cancelled
     TWIN_ENDED = "twin_ended"
@@ -76,7 +77,7 @@ CLOSED: Final = frozenset(
 _UNSENT: Final = frozenset({Step.PREPARED, Step.UPLOADING, Step.UPLOADED, Step.REFUSED})
 NOTHING: Final = frozenset({Step.NEVER_CREATED, Step.GIVEN_UP})  # is what became of a part, as far as we know
 _BESIDE: Final = frozenset(
-    {Step.SEEN, Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING}
+    {Step.SEEN, Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING, Step.UNTRACED}
 )  # change no place
 
 
@@ -112,6 +113,7 @@ class BatchPart:
     paid_twins: int = 0  # those that ended, and may have cost something
     cancelled_at: float | None = None  # when it was about to be
     unanswered: int = 0  # lines that were not answered, once it was collected
+    untraced: bool = False  # in doubt, and no later look is planned
     refusals: int = 0  # of its create
     why: str = ""  # of the last refusal
     restored: bool = False  # an earlier run prepared it
@@ -181,6 +183,8 @@ class BatchPart:
                 self.paid_twins += step is Step.TWIN_ENDED and any(said["used"] or (1,))
             case Step.CANCELLING:
                 self.cancelled_at = at
+            case Step.UNTRACED:
+                self.untraced = True
 
 
 class BatchLedger:

@@ -85,7 +85,7 @@ class Searching:
         listed = await desk.api.recent(part.intended_at - BEFORE_S)
         until = math.inf if part.unread else part.intended_at + part.size / SLOWEST_BYTES + LATEST_S
         maybe = [
-            batch
+            await self._by_its_own_word(batch)
             for batch in listed
             if batch.requests in (None, part.requests)
             and batch.created_at <= until
@@ -112,6 +112,15 @@ class Searching:
             return self._next_look_s(part)
         return await self._without_trace(part)
 
+    async def _by_its_own_word(self, batch: RemoteBatch) -> RemoteBatch:
+        """Return a batch as it answers itself, if it does: a list that has it as open may be behind."""
+        if batch.ended:
+            return batch
+        try:
+            return await self._desk.api.retrieve(batch.id)
+        except ProviderError:
+            return batch
+
     async def _without_trace(self, part: BatchPart) -> float:
         desk = self._desk
         wanted = part.key in desk.resubmit
@@ -119,14 +128,16 @@ class Searching:
             return await self._send_again(part, "you want" if wanted else "`on_doubt: resubmit` says")
         if part.key not in self._untraced:
             self._untraced.add(part.key)
+            if not part.untraced:
+                await desk.note(part, Step.UNTRACED)
             old = desk.clock.since(part.at) > WOULD_HAVE_ENDED_S
             ended = "It would have ended by now. " if old else ""
             desk.say(
-                f"{desk.alias}: no trace of a batch of {part.requests:,} requests (part {part.key}), which "
-                f"may exist all the same. {ended}They are not sent again, so that nothing is paid twice. "
-                f"You decide: run with --resubmit {part.key} to send them again, or leave them with "
-                f"`asyncbench cancel {desk.ledger.folder.parent} --abandon {part.key}`. Your provider's "
-                "console may show the batch. `batch: {on_doubt: resubmit}` decides it for all parts."
+                f"{desk.alias}: part {part.key} waits for your word. To send its {part.requests:,} requests "
+                f"again: run with --resubmit {part.key}, or set `batch: {{on_doubt: resubmit}}`. To leave "
+                f"them: `asyncbench cancel {desk.ledger.folder.parent} --abandon {part.key}`. There is no "
+                f"trace of a batch of it, which may exist all the same. {ended}Look into your provider's "
+                "console first: nothing is paid twice unless you say so."
             )
         return math.inf
 

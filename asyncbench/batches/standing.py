@@ -55,6 +55,7 @@ class PartStanding:
     ended_at: float | None
     window_ends_at: float | None  # the provider has promised it by then; None: it does not run
     deleted_at: float | None  # its results are, by then; None: nothing is to be collected
+    undecided: bool = False  # in doubt, and only a person can say what becomes of it
 
     @property
     def open(self) -> bool:
@@ -113,6 +114,7 @@ def standing_of(part: BatchPart, *, running: bool, now: float) -> PartStanding:
         known_at=max(part.at, part.seen_at) if part.batch_id else None,
         ended_at=part.ended_at,
         window_ends_at=created_at + DAY_S if created_at and waits else None,
+        undecided=part.in_doubt and part.untraced,
         deleted_at=created_at + kept_s(part) if created_at and (waits or state is Stand.ENDED) else None,
     )
 
@@ -193,7 +195,14 @@ def warnings_on(found: Sequence[PartStanding], *, now: float) -> list[str]:
     """Return what a person has to do about batches, a sentence each."""
     parts = [one for one in found if one.open]
     lines = near_deletion(parts, now=now)
-    if doubtful := [one for one in parts if one.state is Stand.IN_DOUBT]:
+    if undecided := [one for one in parts if one.undecided]:
+        keys = ",".join(one.part for one in undecided)
+        lines.append(
+            f"To send {_named(undecided)} again: run with --resubmit {keys}, which may pay twice. To leave "
+            f"the trials: `asyncbench cancel FOLDER --abandon {keys}`. The provider shows no trace of a "
+            "batch, so nothing else moves them. Look into its console first."
+        )
+    if doubtful := [one for one in parts if one.state is Stand.IN_DOUBT and not one.undecided]:
         lines.append(
             f"{_named(doubtful)}: nobody knows yet whether a batch was created. A run looks for it, and "
             "sends nothing twice. If a run finds no trace, you decide: run with --resubmit PART to send it "

@@ -224,6 +224,8 @@ class Summary:
 
     def _notes(self) -> list[str]:
         lines = [*self._why(), *self._left_in_batches()]
+        if any(part.undecided for part in self.batches):  # running again alone moves nothing
+            lines = [*self._left_in_batches(), *self._why()]
         lines += [] if self.budget is None else self.budget.as_lines()
         lines += [
             f"simulator: {stats['requests']:,} requests, up to {stats['max_in_flight']:,} at once, "

@@ -6,6 +6,7 @@ from asyncbench.batches import Step
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers import sdk_batches
 from asyncbench.providers.sdk_batches import SdkBatches
+from asyncbench.reports import status_of
 from asyncbench.run import Exit
 from tests.batches.test_limits import priced
 from tests.batches.world import VENDORS, Forwarded
@@ -32,9 +33,7 @@ def test_a_nameless_batch_without_a_trace_is_not_sent_again(night):
     assert summary.exit is Exit.UNFINISHED
     assert (asked.truth, asked.answers) == ([], {})
     [said] = [line for line in asked.screen.lines if "no trace" in line]
-    (part,) = asked.parts
-    decided = [said.index(f"--resubmit {part.key}"), said.index(f"cancel {asked.out} --abandon {part.key}")]
-    assert decided[1] < said.index("console") < said.index("on_doubt: resubmit")
+    assert "on_doubt: resubmit" in said
     assert asked.run(limit=6).exit is Exit.UNFINISHED  # nor by the next run
     assert asked.truth == []
     asked.raw["batch"] = {"on_doubt": "resubmit"}
@@ -178,3 +177,24 @@ def test_a_doubt_that_no_list_can_end_is_left_to_the_next_run(night, vendor, mon
     assert sum("are not sent again" in line for line in asked.screen.lines) == 1
     assert asked.run(limit=6).exit is Exit.COMPLETE
     assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+@pytest.mark.timeout(60)  # of a run that waits for ever
+def test_an_unnamed_batch_whose_list_stays_behind_is_found_by_its_own_answer(night):
+    asked = night("simulated-anthropic", "create_reply_dropped=#1", "list_behind=1")
+    assert asked.run(clock=Forwarded(asked.server, until_s=10_000), limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_without_a_trace_the_two_ways_out_come_first(night):
+    asked = night(ANTHROPIC, "create_dropped=#1")
+    summary = asked.run(limit=6)
+    [key] = [part.key for part in asked.parts]
+    again, leave = f"--resubmit {key}", f"--abandon {key}"
+    assert f"asyncbench cancel {asked.out} --abandon {key}" in "".join(asked.screen.lines)
+    [said] = [line for line in asked.screen.lines if "no trace" in line]
+    assert said.index(again) < said.index(leave) < said.index("console")
+    for text in (summary.as_text(), status_of(asked.out).as_text()):
+        assert text.index(again) < text.index(leave) < text.index("console")
+        assert "A run looks for it" not in text
+    assert summary.as_text().index(again) < summary.as_text().index("To continue:")
