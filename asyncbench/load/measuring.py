@@ -61,6 +61,7 @@ class CallOfStep:
             "phase": self.phase,
             "ttfo_s": None if times is None else times.ttfo_s,
             "connect_s": None if times is None else times.connect_s,
+            "kept_connection": getattr(ended if times is None else times, "kept_connection", None),
             "chunks": len(chunks) or None,
             "gap_p50_s": percentile(gaps, 0.5),
             "gap_p99_s": percentile(gaps, 0.99),

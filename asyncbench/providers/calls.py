@@ -10,7 +10,7 @@ from typing import Final, Self
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.failures import told
 from asyncbench.providers.wire import header_id
-from asyncbench.records import Timeouts
+from asyncbench.records import LOST_WITH_IT, RESENT, Timeouts
 
 _OVERDUE: Final = {
     "total": "no complete reply within timeouts.total",
@@ -56,6 +56,7 @@ class Call:
             "repeats",
             "reused",
             "sent_s",
+            "unread",
         ),
     )
 
@@ -65,6 +66,7 @@ class Call:
         self.reused = False  # the connection had served another call before
         self.news: News | None = None  # of such a connection
         self.handed_over = False  # the kernel has the whole request: the server may have read it
+        self.unread: Callable[[], bool] = bool  # whether that connection had ended before the request came
         self.repeated = False  # made again because that connection had gone unread
         self.repeats: Repeats = _never  # whether the connection gave this answer before
         self.answered = False  # the headers of the answer are there
@@ -96,13 +98,20 @@ class Call:
             limit_s = getattr(self._timeouts, self._overdue)
             message = f"{_OVERDUE[self._overdue]} ({limit_s:g} s)"
             raise ProviderError(ErrorKind.TIMEOUT, message, request_id=self.request_id) from late
-        if isinstance(error, ProviderError) and error.request_id is None:
-            error.request_id = self.request_id
+        if isinstance(error, ProviderError):
+            error.request_id = error.request_id or self.request_id
+            error.kept_connection = self.kept_connection(lost=error.kind is ErrorKind.UNREACHABLE)
 
     @property
     def request_id(self) -> str | None:
         """The id of the request for the provider's support, without the key; None: none was told so far."""
         return told(header_id(self._headers) or self.body_id or "", key=self._key) or None
+
+    def kept_connection(self, *, lost: bool = False) -> str | None:
+        """Return what came of a kept connection that the server had closed; None: the call had none such."""
+        if self.repeated:
+            return RESENT
+        return LOST_WITH_IT if lost and self.reused and self.handed_over and not self.answered else None
 
     @property
     def overdue(self) -> bool:

@@ -1,10 +1,11 @@
 """The connections to one endpoint, as every adapter uses them: kept, and replaced when they had gone.
 
 Servers close idle connections, some right after an answer though they announced to keep them. Of a call that
-takes up such a connection it must be certain that nobody read it before it is made again. There are two
-proofs: the connection was found closed before the first byte was written, or the kernel never took the whole
-request. Such a call is made again at once, once, over a fresh connection, and counts as one. A connection
-that breaks later ends the attempt, however soon: the server may have worked for it.
+takes up such a connection it must be certain that nobody read it before it is made again. There are three
+proofs: the connection was found closed before the first byte was written, the kernel never took the whole
+request, or the server ended the connection while its kernel had acknowledged no byte of the request. Such a
+call is made again at once, once, over a fresh connection, and counts as one. A connection that breaks later
+ends the attempt, however soon: the server may have worked for it. A reset alone proves nothing.
 
 A connection on which anything arrives after its response has ended is given up, and whatever arrived is no
 answer: HTTP/1.1 does not say which request a response belongs to. The event loop sees what comes while a
@@ -21,10 +22,12 @@ each for `WARY_S`. A few closed ones are no such sign; fresh connections for all
 import asyncio
 import re
 import select
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from struct import Struct, error as StructError
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 WARY_S: Final = 300.0
 MANY_GONE: Final = 0.03  # of the used connections lately: two within some thirty calls
 _LATELY: Final = 0.02  # the weight of the latest call
+_TCP_INFO: Final = Struct("120xQ")  # of Linux, to the bytes that the other side has acknowledged
 _TIMEOUT: Final = re.compile(r"\btimeout *= *\"?(\d{1,9})", re.IGNORECASE)
 
 
@@ -72,6 +76,12 @@ class _Protocol(ResponseHandler):
 
     due = False  # from before the request is written until the connection is back in the pool
     latest: tuple[int, str | None] | None = None  # the hash of the request answered last, the answer's id
+    acknowledged: int | None = None  # bytes, before the request was written
+    unread = False  # the server had ended the connection before the first byte of the request came
+
+    def eof_received(self) -> None:
+        self.unread = self.acknowledged is not None and self.acknowledged == _acknowledged(self.transport)
+        super().eof_received()
 
     def set_response_params(self, **params: Any) -> None:
         self.due = True
@@ -126,6 +136,7 @@ class _Connector(aiohttp.TCPConnector):
             connection = await connecting(req, traces, timeout)
         protocol, transport = connection.protocol, connection.transport
         call.repeats = partial(self._is_repeated, protocol)
+        call.unread = partial(getattr, protocol, "unread", False)
         call.news = None if protocol is None else self._used.get(protocol)
         call.sent(reused=call.news is not None)
         call.connect_s = None if call.reused else call.sent_s - asked_s
@@ -155,7 +166,7 @@ class _Connector(aiohttp.TCPConnector):
             self._note(gone=False)
         except aiohttp.ClientConnectionError:
             self._note(gone=True)
-            if call.handed_over or not call.reused:
+            if not call.reused or (call.handed_over and not call.unread()):
                 raise
             call.repeated = True
             response = await handler(request)
@@ -203,6 +214,8 @@ class _Request(aiohttp.ClientRequest):
             if transport is not None:
                 transport.abort()  # the call ends, nothing written
             return
+        if isinstance(conn.protocol, _Protocol):
+            conn.protocol.acknowledged = _acknowledged(transport)
         await super().write_bytes(writer, conn, content_length)
         with suppress(OSError):
             await writer.drain()  # until nothing waits in front of the kernel: so low are the limits set
@@ -218,6 +231,14 @@ def _news_of(transport: asyncio.Transport) -> News:
     poll = select.poll()
     poll.register(transport.get_extra_info("socket"), select.POLLIN)
     return poll.poll
+
+
+def _acknowledged(transport: asyncio.BaseTransport | None) -> int | None:
+    """Return how many bytes the kernel of the other side has taken; None: this system does not say."""
+    link = None if transport is None else transport.get_extra_info("socket")
+    with suppress(AttributeError, OSError, StructError):
+        return int(_TCP_INFO.unpack(link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))[0])
+    return None
 
 
 # ── connections that broke ───────────────────────────────────────────────────────────────────

@@ -87,9 +87,15 @@ def _times(call: Call, reading: "_Reading | None" = None) -> ReplyTimes | None:
     if not call.sent_s:
         return None
     if reading is None:
-        return ReplyTimes(sent_s=call.sent_s, connect_s=call.connect_s)
+        return ReplyTimes(
+            sent_s=call.sent_s, connect_s=call.connect_s, kept_connection=call.kept_connection()
+        )
     return ReplyTimes(
-        sent_s=call.sent_s, connect_s=call.connect_s, ttfo_s=reading.ttfo_s, chunks_s=reading.chunks_s
+        sent_s=call.sent_s,
+        connect_s=call.connect_s,
+        kept_connection=call.kept_connection(),
+        ttfo_s=reading.ttfo_s,
+        chunks_s=reading.chunks_s,
     )
 
 

@@ -27,7 +27,9 @@ from asyncbench.records.asked import (
 )
 from asyncbench.records.events import (
     CUT_SHORT as CUT_SHORT,
+    LOST_WITH_IT as LOST_WITH_IT,
     REFUSALS as REFUSALS,
+    RESENT as RESENT,
     UNSTORED as UNSTORED,
     Attempt as Attempt,
     Ended as Ended,

@@ -44,12 +44,17 @@ REFUSALS = frozenset({"content_filter", "refusal"})
 _TELLS_NO_CUT = frozenset({None, "completed"})
 
 
+# What became of a call whose kept connection the server had closed.
+RESENT, LOST_WITH_IT = "resent", "lost"
+
+
 @dataclass(slots=True, kw_only=True)
 class ReplyTimes:
     """When the parts of a reply came. Times are seconds from the request sent, but `sent_s`."""
 
     sent_s: float  # the event loop's clock
     connect_s: float | None = None  # before that: to make the connection; None: it was there
+    kept_connection: str | None = None  # resent: the server had closed it unread; None: it held, or was new
     ttfo_s: float | None = None  # to the first text of the answer
     chunks_s: Sequence[float] = ()  # to each piece of thinking or of the answer
 
@@ -180,6 +185,7 @@ class Attempt:
     gap_p99_s: float | None = None
     gap_max_s: float | None = None
     output_chars: int | None = None  # of thinking and answer
+    kept_connection: str | None = None  # closed by the server: resent or lost; None: it was not
     worker: str | None = None  # the name of the process that made it; None: the run's own
 
 

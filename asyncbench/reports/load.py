@@ -55,6 +55,11 @@ FORMULAS: Final = (
         "Goodput: those that kept the SLO.",
         {"due"},
     ),
+    (
+        "Sent again: the server had closed the kept connection before any of the request reached it, so the "
+        "call was made again at once, and its time goes on. Connection lost: it may have read the request.",
+        {"again", "connection"},
+    ),
     ("Cost per 1,000 answers: dollars of all these calls, over their answers.", {"cost"}),
 )
 CLOSED_LOOP: Final = (

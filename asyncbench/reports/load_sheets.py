@@ -32,6 +32,7 @@ SHOWN: Final = {
 }
 DECIMALS: Final = 4  # of seconds, at most
 ENDLESS: Final = "∞"
+SENT_AGAIN, CONNECTION_LOST = "sent again", "connection lost"
 MOST_NAMED: Final = 6  # steps in a note
 
 
@@ -81,7 +82,8 @@ def _rates(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
             "goodput per s",
             KEPT_SLO,
         ),
-        *("refused", "failed", "unfinished", "dropped", "tokens per s", PER_1000_ANSWERS),
+        *("refused", "failed", "unfinished", "dropped", SENT_AGAIN, CONNECTION_LOST),
+        *("tokens per s", PER_1000_ANSWERS),
     ]
     rows = [
         [
@@ -94,8 +96,13 @@ def _rates(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
             figure(step.in_flight_mean),
             figure(step.goodput_per_s),
             percent(step.kept_share, step.kept_interval),
-            *(_part(getattr(step, name), step.offered) for name in ("refused", "failed")),
-            *(_part(getattr(step, name), step.offered) for name in ("unfinished", "dropped")),
+            *(
+                _part(calls, step.offered)
+                for calls in (
+                    *(step.refused, step.failed - step.lost, step.unfinished),
+                    *(step.dropped, step.resent, step.lost),
+                )
+            ),
             figure(step.tokens_per_s),
             _usd(step),
         ]

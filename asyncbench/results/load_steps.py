@@ -42,6 +42,8 @@ _SUMMED: Final = (
         "unpriced",
         "priced_answers",
         "met",
+        "resent",
+        "lost",
     ),
     *COUNTS,
 )
@@ -73,7 +75,8 @@ SELECT model, load,
     count(output_tokens) FILTER (answered) AS told_tokens,
     coalesce(sum(output_chars) FILTER (answered), 0)::BIGINT AS output_chars,
     coalesce(sum_usd(cost_usd), 0) AS cost_usd, count(cost_usd) AS priced,
-    count(cost_usd) FILTER (answered) AS priced_answers
+    count(cost_usd) FILTER (answered) AS priced_answers,
+    count(*) FILTER (kept_connection = 'resent') AS resent, count(*) FILTER (kept_connection = 'lost') AS lost
 FROM calls GROUP BY ALL
 """  # noqa: S608  made of our own words alone
 
@@ -174,6 +177,8 @@ class StepFigures:
     cost_usd: float | None  # of calls whose cost is known; None: of none it is
     unpriced: int  # calls whose cost is not known
     priced_answers: int
+    resent: int  # calls made again at once: the server had closed their kept connection, and read nothing
+    lost: int  # failed calls on such a connection, which the server may have read
     met: int | None  # calls that kept the SLO
     saturated: bool | None  # whether calls in flight grew to the end
     verdict: str | None
@@ -237,7 +242,8 @@ class StepFigures:
 
     def as_mapping(self) -> dict[str, object]:
         """Return every figure, those of each repeat, too; NULL: not known."""
-        plain = (*COUNTS, "ended", "in_flight_mean", "in_flight_max", "late_share", "output_chars")
+        plain = (*COUNTS, "resent", "lost", "ended", "in_flight_mean", "in_flight_max")
+        plain += ("late_share", "output_chars")
         rates = ("offered_per_s", "answered_per_s", "tokens_per_s", "goodput_per_s")
         counted = {name: getattr(self, name) for name in ("model", "step", "arrivals", "rate", "seconds")}
         counted |= {name: getattr(self, name) for name in (*plain, *rates)}
@@ -329,6 +335,8 @@ def _figures(
         cost_usd=calls["cost_usd"] if calls.get("priced") else None,
         unpriced=step["sent"] - calls.get("priced", 0),
         priced_answers=calls.get("priced_answers", 0),
+        resent=calls.get("resent", 0),
+        lost=calls.get("lost", 0),
     )
 
 

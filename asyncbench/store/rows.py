@@ -135,6 +135,7 @@ def attempt_row(attempt: Attempt) -> Row:
         "gap_max_s": attempt.gap_max_s,
         "output_chars": attempt.output_chars,
         "worker": attempt.worker,
+        "kept_connection": attempt.kept_connection,
     }
 
 

@@ -273,6 +273,8 @@ _ATTEMPTS = (
         TEXT,
         worker="Name of the worker that made the call, such as `1`. NULL: the run made it itself, or it was "
         "stopped.",
+        kept_connection="Of a call whose kept connection the server had closed: `resent` (nothing of it was "
+        "read, so it was made again at once) or `lost` (it may have been read). NULL: neither, or no load.",
     ),
 )
 ATTEMPTS = _schema(_ATTEMPTS)
@@ -419,14 +421,9 @@ _STEPS = (
 )
 STEPS = _schema(_STEPS)
 
-SCHEMAS: Mapping[str, pa.Schema] = {
-    "trials": TRIALS,
-    "grades": GRADES,
-    "attempts": ATTEMPTS,
-    "lanes": LANES,
-    "skipped": SKIPPED,
-    "steps": STEPS,
-}
+_TABLES = ("trials", "grades", "attempts", "lanes", "skipped", "steps")
+_ALL = (TRIALS, GRADES, ATTEMPTS, LANES, SKIPPED, STEPS)
+SCHEMAS: Mapping[str, pa.Schema] = dict(zip(_TABLES, _ALL, strict=True))
 MEANINGS: Mapping[str, Mapping[str, str]] = {
     table: {column.field.name: column.meaning for column in columns}
     for table, columns in zip(SCHEMAS, (_TRIALS, _GRADES, _ATTEMPTS, _LANES, _SKIPPED, _STEPS), strict=True)

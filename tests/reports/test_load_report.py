@@ -6,6 +6,7 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.errors import ConfigError
+from asyncbench.records import LOST_WITH_IT, RESENT, Ended
 from asyncbench.shown import Sheet
 from tests.reports.load_folders import Loaded, load_folder
 from tests.reports.loaded import folder_of, step
@@ -54,6 +55,18 @@ def test_each_rate_has_its_figures(folder):
     answers = found["answers"]
     assert answers[1]["beside the lightest (95 % CI)"].startswith("-10.0 (")
     assert [row["graded answers"] for row in answers] == ["400", "400", "250"]
+
+
+def test_calls_on_connections_that_the_server_had_closed_have_columns_of_their_own(tmp_path):
+    calls = list(step(40, [*FEW[:-2], None, None], refused=0, failed=2))
+    resent, lost = [event for event in calls if isinstance(event, Ended)][-3:-1]
+    resent.attempt.kept_connection, lost.attempt.kept_connection = RESENT, LOST_WITH_IT
+    report = ab.report(folder_of(tmp_path / "closed", calls), "load")
+    (row,) = sheets(report)["rates"]
+    assert [row[name] for name in ("sent again", "connection lost", "failed")] == ["1.0%", "1.0%", "1.0%"]
+    assert "Sent again: the server had closed the kept connection" in report.as_text()
+    (figures,) = json.loads(report.as_json())["steps"]
+    assert [figures[name] for name in ("resent", "lost", "failed")] == [1, 1, 2]
 
 
 def test_a_report_opens_with_the_highest_rate_and_what_stopped_the_next(folder):
