@@ -17,7 +17,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.load.arrivals import POISSON, dispersion_p, ks_p
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep, slo_of
 from asyncbench.records import Attempt, Reply, StepResult
-from asyncbench.stats import rank_of
+from asyncbench.stats import histogram_text, rank_of
 
 WARMUP, MEASURED = "warmup", "measured"
 UNFINISHED: Final = "unfinished"  # the status of a call for which the step waited no longer
@@ -66,6 +66,7 @@ class CallOfStep:
             "gap_p50_s": percentile(gaps, 0.5),
             "gap_p99_s": percentile(gaps, 0.99),
             "gap_max_s": max(gaps, default=None),
+            "gap_counts": histogram_text(gaps) if gaps else None,
             "output_chars": None if reply is None else len(reply.text) + len(reply.reasoning or ""),
         }
 

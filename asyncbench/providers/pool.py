@@ -24,10 +24,10 @@ import re
 import select
 import socket
 import ssl
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from struct import Struct, error as StructError
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 WARY_S: Final = 300.0
 MANY_GONE: Final = 0.03  # of the used connections lately: two within some thirty calls
 _LATELY: Final = 0.02  # the weight of the latest call
-_TCP_INFO: Final = Struct("120xQ")  # of Linux, to the bytes that the other side has acknowledged
+_TCP_INFO: Final = struct.Struct("120xQ")  # of Linux, to the bytes that the other side has acknowledged
 _TIMEOUT: Final = re.compile(r"\btimeout *= *\"?(\d{1,9})", re.IGNORECASE)
 
 
@@ -236,7 +236,7 @@ def _news_of(transport: asyncio.Transport) -> News:
 def _acknowledged(transport: asyncio.BaseTransport | None) -> int | None:
     """Return how many bytes the kernel of the other side has taken; None: this system does not say."""
     link = None if transport is None else transport.get_extra_info("socket")
-    with suppress(AttributeError, OSError, StructError):
+    with suppress(AttributeError, OSError, struct.error):
         return int(_TCP_INFO.unpack(link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))[0])
     return None
 

@@ -34,12 +34,17 @@ MOST_NAMED: Final = 8  # steps in a note
 FORMULAS: Final = (
     (
         "Times are seconds from when a call was due. Late: to its written request, without connecting. TTFT: "
-        "to the first token, thinking included. Latency: to the end of the answer.",
+        "to the first token, thinking included; TTFO: to the first token of the answer. Latency: to its end; "
+        "its mean stands where every call was answered.",
         {"late", "TTFT", "latency"},
     ),
     (
         "TPOT: (latency − TTFT) / (output tokens − 1), without tokens of thinking that is not shown.",
         {"TPOT"},
+    ),
+    (
+        "ITL: between two pieces of a streamed answer, over all gaps of all answers, to within 1.1 %.",
+        {"ITL"},
     ),
     (
         "p95: the least time that 95 % of the calls did not exceed; calls without an answer exceed all.",

@@ -1,7 +1,7 @@
-"""The tables of `report --style load`: rates, times, answers, and what repeats say."""
+"""The tables of `report --style load`: steps, answers, and what repeats say."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import floor, isinf, log10
 from typing import Final
@@ -26,9 +26,10 @@ from asyncbench.stats import Percentile, fewest_for
 
 # What is shown of times, and how it is called.
 SHOWN: Final = {
-    "ttft": ("TTFT", ("p50", "p95", "p99")),
-    "tpot": ("TPOT", ("p50", "p95")),
     "latency": ("latency", ("p50", "p95", "p99")),
+    "ttft": ("TTFT", ("p50", "p95", "p99")),
+    "ttfo": ("TTFO", ("p50", "p95")),
+    "tpot": ("TPOT", ("p50", "p95")),
 }
 DECIMALS: Final = 4  # of seconds, at most
 ENDLESS: Final = "∞"
@@ -41,8 +42,7 @@ def load_sheets(steps: Sequence[StepFigures], answers: Sequence[StepAnswers]) ->
     labels = _Labels(steps)
     repeated = [step for step in steps if step.repeats]
     sheets = (
-        _rates(steps, labels),
-        _times(steps, labels),
+        _steps(steps, labels),
         _answers(answers, labels),
         _repeats(repeated, labels),
     )
@@ -69,73 +69,59 @@ class _Labels:
         return [short] if self._model is not None else [model, short]
 
 
-def _rates(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
-    head = [
-        *(
-            *labels.head,
-            "verdict",
-            "seconds",
-            "calls",
-            "due per s",
-            "answered per s",
-            "in flight",
-            "goodput per s",
-            KEPT_SLO,
-        ),
-        *("refused", "failed", "unfinished", "dropped", SENT_AGAIN, CONNECTION_LOST),
-        *("tokens per s", PER_1000_ANSWERS),
-    ]
-    rows = [
-        [
-            *labels.of(step.model, step.step),
-            (step.verdict or MISSING).replace("_", " "),
-            figure(step.seconds),
-            f"{step.offered:,}",
-            figure(step.offered_per_s),
-            figure(step.answered_per_s),
-            figure(step.in_flight_mean),
-            figure(step.goodput_per_s),
-            percent(step.kept_share, step.kept_interval),
-            *(
-                _part(calls, step.offered)
-                for calls in (
-                    *(step.refused, step.failed - step.lost, step.unfinished),
-                    *(step.dropped, step.resent, step.lost),
-                )
-            ),
-            figure(step.tokens_per_s),
-            _usd(step),
-        ]
-        for step in steps
-    ]
-    return filled(Sheet(title=labels.title("rates"), head=head, rows=rows, labels=len(labels.head) + 1))
+def _steps(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
+    """Return the steps, one a row, with the intervals of latency where there is room."""
+
+    def sheet(*, intervals: bool) -> Sheet:
+        cells = [_cells(step, _kinds(steps), intervals=intervals) for step in steps]
+        names = (labels.of(step.model, step.step) for step in steps)
+        rows = [[*name, *own.values()] for name, own in zip(names, cells, strict=True)]
+        head = [*labels.head, *cells[0]]
+        title = labels.title("steps (times in seconds)")
+        return filled(Sheet(title=title, head=head, rows=rows, labels=len(labels.head) + 1))
+
+    return replace(sheet(intervals=True), instead=(sheet(intervals=False),))
 
 
-def _times(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
-    """Return times, those of latency with their intervals; apart where there is no room for both."""
-    late = [figure(step.late_p99_s) for step in steps]
+def _cells(step: StepFigures, kinds: Sequence[str], *, intervals: bool) -> dict[str, str]:
+    times = {
+        f"{SHOWN[kind][0]} {name}": _percentile(
+            step.times[kind].at(name), interval=intervals and kind == "latency"
+        )
+        for kind in kinds
+        for name in SHOWN[kind][1]
+    }
+    parts = {
+        "refused": step.refused,
+        "failed": step.failed - step.lost,
+        "unfinished": step.unfinished,
+        "dropped": step.dropped,
+        SENT_AGAIN: step.resent,
+        CONNECTION_LOST: step.lost,
+    }
+    return {
+        "verdict": (step.verdict or MISSING).replace("_", " "),
+        "due per s": figure(step.offered_per_s),
+        "seconds": figure(step.seconds),
+        "calls": f"{step.offered:,}",
+        "answered per s": figure(step.answered_per_s),
+        KEPT_SLO: percent(step.kept_share, step.kept_interval),
+        "latency mean": figure(step.latency_mean_s),
+        **times,
+        **{f"ITL {name}": figure(step.itl_s(name)) for name in PERCENTILES},
+        "goodput per s": figure(step.goodput_per_s),
+        **{name: _part(calls, step.offered) for name, calls in parts.items()},
+        "in flight": figure(step.in_flight_mean),
+        "tokens per s": figure(step.tokens_per_s),
+        PER_1000_ANSWERS: _usd(step),
+        "late p99": figure(step.late_p99_s),
+    }
 
-    def sheet(title: str, kinds: Collection[str], *, intervals: bool, with_late: bool = True) -> Sheet:
-        columns = [(kind, name) for kind in kinds for name in SHOWN[kind][1]]
-        rows = [
-            [
-                *labels.of(step.model, step.step),
-                *(
-                    _percentile(step.times[kind].at(name), interval=intervals and kind == "latency")
-                    for kind, name in columns
-                ),
-                *[late[n]] * with_late,
-            ]
-            for n, step in enumerate(steps)
-        ]
-        named = (f"{SHOWN[kind][0]} {name}" for kind, name in columns)
-        head = [*labels.head, *named, *["late p99"] * with_late]
-        return filled(Sheet(title=labels.title(title), head=head, rows=rows, labels=len(labels.head)))
 
-    plain = sheet("times (seconds)", SHOWN, intervals=False)
-    alone = sheet("latency (seconds, with 95 % intervals)", ["latency"], intervals=True, with_late=False)
-    both = sheet("times (seconds; latency with 95 % intervals)", SHOWN, intervals=True)
-    return replace(both, instead=(plain, alone))
+def _kinds(steps: Sequence[StepFigures]) -> list[str]:
+    """Return the kinds of times that are shown: without TTFO where no model thought before it answered."""
+    thought = any(step.times["ttfo"].told_s != step.times["ttft"].told_s for step in steps)
+    return [kind for kind in SHOWN if thought or kind != "ttfo"]
 
 
 def _answers(answers: Sequence[StepAnswers], labels: _Labels) -> Sheet:
@@ -168,7 +154,7 @@ def _rate(one: StepAnswers) -> tuple[str, str]:
 
 def _repeats(steps: Sequence[StepFigures], labels: _Labels) -> Sheet:
     """Return how far the repeats of a step lie apart."""
-    columns = [(f"{SHOWN[kind][0]} {name}", kind, name) for kind in SHOWN for name in SHOWN[kind][1]]
+    columns = [(f"{SHOWN[kind][0]} {name}", kind, name) for kind in _kinds(steps) for name in SHOWN[kind][1]]
     rows = [
         [
             *labels.of(step.model, step.step),
@@ -236,8 +222,8 @@ def what_is_lacking(steps: Sequence[StepFigures]) -> Iterator[str]:
     few, others = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for step in steps:
         where, found = _where(steps, step), defaultdict[str, dict[str, None]](dict)
-        for kind, (words, names) in SHOWN.items():
-            times = step.times[kind]
+        for kind in _kinds(steps):
+            (words, names), times = SHOWN[kind], step.times[kind]
             for name in names:
                 if times.too_few(name):
                     few[name] += [] if where in few[name] else [where]

@@ -4,6 +4,7 @@ Steps of one rate are pooled, call by call: percentiles are never averaged. A ca
 which it was due; one without an answer took infinitely long. Times count from when a call was due.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -24,7 +25,14 @@ from asyncbench.load import (
     base_in,
     why_client_bound,
 )
-from asyncbench.stats import Percentile, fewest_for, percentile, rank_of
+from asyncbench.stats import (
+    Percentile,
+    added_histograms,
+    fewest_for,
+    histogram_percentile,
+    percentile,
+    rank_of,
+)
 from asyncbench.views import FolderViews
 
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -70,6 +78,7 @@ SELECT model, load,
     list(due_latency_s ORDER BY due_latency_s) FILTER (answered AND due_latency_s IS NOT NULL) AS latency,
     list(own_late_s ORDER BY own_late_s) FILTER (own_late_s IS NOT NULL) AS late,
     coalesce(fsum(own_late_s) FILTER (answered), 0) AS late_s,
+    list(gap_counts) FILTER (answered AND gap_counts IS NOT NULL) AS gap_counts,
     list(DISTINCT http_status ORDER BY http_status) FILTER (http_status IN (429, 503, 529)) AS refused_with,
     coalesce(sum(output_tokens) FILTER (answered), 0)::BIGINT AS output_tokens,
     count(output_tokens) FILTER (answered) AS told_tokens,
@@ -180,6 +189,7 @@ class StepFigures:
     resent: int  # calls made again at once: the server had closed their kept connection, and read nothing
     lost: int  # failed calls on such a connection, which the server may have read
     met: int | None  # calls that kept the SLO
+    gaps: Counter[int]  # between the pieces of all answers, in bins: see `histogram_text`
     saturated: bool | None  # whether calls in flight grew to the end
     verdict: str | None
     refused_with: tuple[int, ...] = ()  # HTTP statuses of refused calls
@@ -230,6 +240,16 @@ class StepFigures:
         return self.late_s[rank_of(len(self.late_s), 0.99) - 1] if self.late_s else None
 
     @property
+    def latency_mean_s(self) -> float | None:
+        """The mean latency; None: some calls have no answer, and so no end."""
+        times = self.times["latency"]
+        return fsum(times.told_s) / len(times.told_s) if times.told_s and not times.endless else None
+
+    def itl_s(self, name: str) -> float | None:
+        """Return a percentile of all gaps between the pieces of its answers; None: too few are known."""
+        return histogram_percentile(self.gaps, PERCENTILES[name])
+
+    @property
     def usd_per_1000(self) -> float | None:
         """Dollars for a thousand answers, all calls of known cost counted."""
         if self.cost_usd is None or not self.priced_answers:
@@ -250,6 +270,8 @@ class StepFigures:
         times = {name: one.as_mapping() for name, one in self.times.items()}
         interval = self.kept_interval
         last = {
+            "latency_mean_s": self.latency_mean_s,
+            "itl": {name: self.itl_s(name) for name in PERCENTILES} | {"gaps": self.gaps.total()},
             "ended_per_s": self.answered_per_s,
             "late_p99_s": self.late_p99_s,
             "output_tokens": self.output_tokens,
@@ -337,6 +359,7 @@ def _figures(
         priced_answers=calls.get("priced_answers", 0),
         resent=calls.get("resent", 0),
         lost=calls.get("lost", 0),
+        gaps=added_histograms(calls.get("gap_counts") or ()),
     )
 
 
@@ -357,6 +380,7 @@ def _pooled(steps: Sequence[StepFigures]) -> StepFigures:
         **{name: _sum(counting, name) for name in _SUMMED},
         times={kind: _times(kind, [one.times[kind] for one in counting]) for kind in TIME_KINDS},
         late_s=sorted(late_s for one in counting for late_s in one.late_s),
+        gaps=sum((one.gaps for one in counting), Counter()),
         late_share=_mean(counting, "late_share", "answered"),
         in_flight_mean=_mean(counting, "in_flight_mean", "seconds"),
         in_flight_max=max(one.in_flight_max for one in counting),

@@ -4,6 +4,11 @@ In: counts by problem. Out: accuracies, intervals and tests. docs/explanation/st
 docs/reference/metrics.md has their formulas.
 """
 
+from asyncbench.stats.log_histogram import (
+    added_histograms as added_histograms,
+    histogram_percentile as histogram_percentile,
+    histogram_text as histogram_text,
+)
 from asyncbench.stats.order_statistics import (
     Percentile as Percentile,
     fewest_for as fewest_for,

@@ -136,6 +136,7 @@ def attempt_row(attempt: Attempt) -> Row:
         "output_chars": attempt.output_chars,
         "worker": attempt.worker,
         "kept_connection": attempt.kept_connection,
+        "gap_counts": attempt.gap_counts,
     }
 
 

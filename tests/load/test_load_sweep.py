@@ -76,7 +76,10 @@ def test_every_call_is_a_streamed_graded_row_of_its_step(server, problems, tmp_p
         assert call["late_s"] >= 0 < call["ttft_s"] <= call["ttfo_s"] <= call["latency_s"]
         assert call["due_at"] <= call["started_at"]
         assert call["chunks"] > 0 < call["output_chars"]
-        assert (call["gap_max_s"] is None) == (call["chunks"] == 1)
+        assert (call["gap_max_s"] is None) == (call["chunks"] == 1) == (call["gap_counts"] is None)
+        assert call["gap_counts"] is None or call["chunks"] - 1 == sum(
+            json.loads(call["gap_counts"]).values()
+        )
     assert any(call["connect_s"] is not None for call in calls)
     assert any(call["connect_s"] is None for call in calls)
     (shown,) = json.loads(report(tmp_path / "out").as_json())["steps"]  # of a load alone: its style

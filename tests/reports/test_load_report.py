@@ -8,6 +8,7 @@ import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.records import LOST_WITH_IT, RESENT, Ended
 from asyncbench.shown import Sheet
+from asyncbench.stats import histogram_text
 from tests.reports.load_folders import Loaded, load_folder
 from tests.reports.loaded import folder_of, step
 
@@ -39,7 +40,7 @@ def folder(tmp_path_factory):
 
 def test_each_rate_has_its_figures(folder):
     found = sheets(ab.report(folder, "load"))
-    calm, slow, refused = found["rates"]
+    calm, slow, refused = found["steps (times in seconds)"]
     assert (calm["step"], calm["seconds"], calm["calls"]) == ("40/s", "10.0", "400")
     assert [row["verdict"] for row in (calm, slow, refused)] == ["met", "missed", "missed"]
     assert (calm["due per s"], calm["answered per s"], calm["goodput per s"]) == ("40.0", "37.7", "37.7")
@@ -47,7 +48,7 @@ def test_each_rate_has_its_figures(folder):
     assert [row["refused"] for row in (calm, slow, refused)] == ["-", "-", "37.5%"]
     assert (calm["tokens per s"], calm["cost per 1,000 answers"]) == ("415", "$1.0000")
     assert "failed" not in calm  # no call of any step did
-    times = found["times (seconds; latency with 95 % intervals)"]
+    times = [calm, slow, refused]
     assert times[0]["latency p50"] == "0.400 (0.380-0.421)"
     assert [row["TTFT p50"] for row in times] == ["0.201", "0.201", "0.201"]
     assert times[1]["latency p95"] == "3.00 (3.00-3.00)"
@@ -57,12 +58,36 @@ def test_each_rate_has_its_figures(folder):
     assert [row["graded answers"] for row in answers] == ["400", "400", "250"]
 
 
+def test_itl_is_of_all_gaps_of_a_step_and_the_mean_of_answered_calls(tmp_path):
+    calls = list(step(40, GOOD))
+    for n, event in enumerate(event for event in calls if isinstance(event, Ended)):
+        # Most calls pause once for long; a percentile of each call's own would say so of half of the gaps.
+        event.attempt.gap_counts = histogram_text([0.01] * 99 + [1.0]) if n else None
+    report = ab.report(folder_of(tmp_path / "gaps", calls, step(50, REFUSED, first=1000)), "load")
+    calm, refused = sheets(report)["steps (times in seconds)"]
+    assert [calm[f"ITL {name}"] for name in ("p50", "p95", "p99")] == ["0.0100", "0.0100", "0.0100"]
+    assert (calm["latency mean"], refused["latency mean"], refused["ITL p50"]) == ("0.400", "-", "-")
+    (figures, _) = json.loads(report.as_json())["steps"]
+    assert figures["itl"]["gaps"] == 39_900
+    assert figures["itl"]["p50"] == pytest.approx(0.01, rel=0.011)
+
+
+def test_ttfo_stands_where_a_model_thought_before_it_answered(folder, tmp_path):
+    calls = list(step(40, GOOD))
+    for event in calls:
+        if isinstance(event, Ended):
+            event.attempt.ttfo_s = event.attempt.latency_s * 0.75
+    (row,) = sheets(ab.report(folder_of(tmp_path / "thinking", calls), "load"))["steps (times in seconds)"]
+    assert (row["TTFT p50"], row["TTFO p50"]) == ("0.201", "0.300")
+    assert "TTFO p50" not in sheets(ab.report(folder, "load"))["steps (times in seconds)"][0]
+
+
 def test_calls_on_connections_that_the_server_had_closed_have_columns_of_their_own(tmp_path):
     calls = list(step(40, [*FEW[:-2], None, None], refused=0, failed=2))
     resent, lost = [event for event in calls if isinstance(event, Ended)][-3:-1]
     resent.attempt.kept_connection, lost.attempt.kept_connection = RESENT, LOST_WITH_IT
     report = ab.report(folder_of(tmp_path / "closed", calls), "load")
-    (row,) = sheets(report)["rates"]
+    (row,) = sheets(report)["steps (times in seconds)"]
     assert [row[name] for name in ("sent again", "connection lost", "failed")] == ["1.0%", "1.0%", "1.0%"]
     assert "Sent again: the server had closed the kept connection" in report.as_text()
     (figures,) = json.loads(report.as_json())["steps"]
@@ -94,12 +119,12 @@ def test_json_has_every_figure_and_is_json(folder):
     assert {"folder", "simulated", "notes", "formulas"} <= told.keys()
 
 
-@pytest.mark.parametrize("width", [60, 80, 160])
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
 def test_no_line_is_too_wide_and_each_table_names_its_steps(folder, width):
     text = ab.report(folder, "load").as_text(width=width)
     assert max(map(len, text.splitlines())) <= width
     assert "Too wide" not in text
-    assert text.count("\n40/s ") == {60: 8, 80: 5, 160: 3}[width]
+    assert text.count("\n40/s ") == {60: 6, 80: 4, 100: 4, 120: 3, 160: 3}[width]
 
 
 def test_a_step_of_this_computer_has_no_verdict_and_late_calls_are_told(tmp_path):
@@ -119,7 +144,7 @@ def test_repeats_are_one_row_and_their_spread_another(tmp_path):
         tmp_path / "repeated", step(40, FEW), step(40, [2 * one for one in FEW], round_=2, first=1000)
     )
     found = sheets(ab.report(repeated, "load"))
-    (row,), (spread,) = found["rates"], found["spread of repeats"]
+    (row,), (spread,) = found["steps (times in seconds)"], found["spread of repeats"]
     assert row["answered per s"] == "9.65"
     assert (spread["steps"], spread["latency p50"]) == ("2", "0.250 to 0.499")
     assert [row["step"] for row in found["answers"]] == ["40/s #1", "40/s #2"]
@@ -162,7 +187,7 @@ def test_parts_of_steps_are_refused_and_models_can_be_chosen(folder, tmp_path):
     with pytest.raises(ConfigError, match="whole steps"):
         ab.report(folder, "load", where="length > 2")
     two = folder_of(tmp_path / "two", step(40, FEW, model="a"), step(40, FEW, model="b", first=1000))
-    rows = sheets(ab.report(two, "load"))["Rates"]
+    rows = sheets(ab.report(two, "load"))["Steps (times in seconds)"]
     assert [row["model"] for row in rows] == ["a", "b"]
     assert "a: kept" not in ab.report(two, "load", models=["b"]).as_text()
 
@@ -177,7 +202,7 @@ def test_a_folder_without_a_load_says_what_measures_one(tmp_path):
 def test_a_step_without_any_answer_has_no_times_and_says_why(tmp_path):
     nothing = folder_of(tmp_path / "nothing", step(5, [None] * 50, verdict="missed"))
     report = ab.report(nothing, "load")
-    assert "Not there: 5/s TTFT, TPOT, latency: no call was answered." in report.as_text(width=200)
+    assert "Not there: 5/s latency, TTFT, TPOT: no call was answered." in report.as_text(width=200)
     assert json.loads(report.as_json())["steps"][0]["ttft"]["p50"]["why"] == "no call was answered"
     assert (
         "no rate is sure to keep the SLO. 5/s missed it: 100.0% of the calls were refused."
@@ -204,13 +229,13 @@ def test_each_slo_is_told_with_its_models_and_formulas_are_of_columns_that_are_s
     text = ab.report(two, "load").as_text(width=200)
     assert "SLO of a: latency up to 2 s for 90 % of the calls. SLO of b: latency up to 1 s" in text
     assert "Per second:" in text
-    assert "TPOT:" not in text
+    assert "TPOT: (" not in text
     assert "p95:" not in text
 
 
 def test_several_folders_stand_side_by_side(folder, tmp_path):
     other = folder_of(tmp_path / "other", step(40, FEW))
-    rows = sheets(ab.report([folder, other], "load"))["Rates"]
+    rows = sheets(ab.report([folder, other], "load"))["Steps (times in seconds)"]
     assert [row["model"] for row in rows] == ["small in night"] * 3 + ["small in other"]
 
 

@@ -41,7 +41,7 @@ COLUMNS = {
         request_id input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens cost_usd
         in_flight loop_lag_s raw_usage max_tokens reserved_usd
         most_usd error note mode batch_id batch_ended_at load due_at late_s phase ttfo_s connect_s chunks
-        gap_p50_s gap_p99_s gap_max_s output_chars worker kept_connection
+        gap_p50_s gap_p99_s gap_max_s output_chars worker kept_connection gap_counts
         """,
     "lanes": """
         lane started_at seconds requests tokens input_tokens output_tokens requests_limit tokens_limit
