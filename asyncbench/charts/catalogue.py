@@ -60,6 +60,7 @@ _PERCENTILE: Final = {
     "value": "the percentile, seconds from when calls were due",
     "low": _LOW,
     "high": f"{_HIGH}; unknown where it falls on a call without an answer",
+    "slo": "what the SLO promises, seconds; null: nothing",
 }
 
 ONLY_FIGURES: Final = frozenset({"pairs", "task_map", "length_map", "kinds"})  # tables on the page
@@ -297,7 +298,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "load_times": Chart(
         title="Times over rate",
-        purpose="Up to which rate calls are answered in time. Lines end where too many calls have no answer.",
+        purpose="Up to which rate calls come in time. Lines end where too many lack an answer. Dashed: SLO.",
         nothing=_NO_STEPS,
         columns=_PERCENTILE,
         panels="panel",
@@ -319,7 +320,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "load_knee": Chart(
         title="Latency over throughput",
-        purpose="How many answers a second can be had, and at which latency.",
+        purpose="How many answers a second can be had, and at which latency. Dashed: the SLO.",
         nothing=_NO_STEPS,
         columns=_PERCENTILE,
         panels="panel",
@@ -327,13 +328,15 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "load_cdf": Chart(
         title="How long calls took",
-        purpose="Which share of the calls was answered within which time. Unanswered calls count as endless.",
+        purpose="Which share of the calls was answered within which time. Unanswered: never. Dashed: SLO.",
         nothing=_NO_STEPS,
         columns={
             **_PLACE,
             "calls": "calls that were due",
             "seconds": "from when they were due",
             "value": "share of all calls, [0, 1]",
+            "slo": "what the SLO promises, seconds; in the first row of a curve",
+            "share": "of the calls, as the SLO promises; likewise",
         },
         panels="panel",
         paired=True,

@@ -96,6 +96,7 @@ def _percentiles(steps: Sequence[StepFigures], kind: str, name: str) -> Iterator
             "value": found.value,
             "low": found.low if bounded else None,
             "high": found.high if bounded else None,
+            "slo": (step.slo or {}).get(kind),
         }
 
 
@@ -150,7 +151,9 @@ def _curve(step: StepFigures, kind: str, all_s: Sequence[float]) -> Iterator[Row
     calls, told_s = len(times.told_s) + times.endless, times.told_s
     if not told_s:
         return
-    yield {"seconds": min(all_s) / BEYOND, "value": 0.0}
+    slo = step.slo or {}
+    promised = {"slo": slo[kind], "share": slo["share"]} if kind in slo else {"slo": None, "share": None}
+    yield {"seconds": min(all_s) / BEYOND, "value": 0.0, **promised}
     ranks = sorted({round(n * len(told_s) / MOST_POINTS) for n in range(1, MOST_POINTS + 1)} - {0})
     for rank in ranks:
         yield {"seconds": told_s[rank - 1], "value": rank / calls}

@@ -58,7 +58,17 @@ def _percentiles(x: alt.X) -> Drawn:
     known = base.transform_filter("isValid(datum.low)")
     low = alt.Y("low:Q", title=SECONDS, axis=axis, scale=scale)
     intervals = known.mark_rule(opacity=0.5).encode(y=low, y2="high:Q")
-    return panels(alt.layer(points, lines, intervals).properties(width=PANEL_WIDTH, height=HEIGHT), columns=2)
+    slo = _slo(alt.Y("slo:Q", title=SECONDS, axis=axis, scale=scale))
+    return panels(
+        alt.layer(points, lines, intervals, slo).properties(width=PANEL_WIDTH, height=HEIGHT), columns=2
+    )
+
+
+def _slo(place: alt.X | alt.Y) -> alt.Chart:
+    """Return the dashed line of what the SLO promises."""
+    known = chart().transform_filter("isValid(datum.slo)").mark_rule(style="reference")
+    line: alt.Chart = known.encode(place, tooltip=pointed_at("slo:Q|,.3~r|SLO, seconds"))
+    return line
 
 
 def _times() -> Drawn:
@@ -98,7 +108,9 @@ def _cdf() -> Drawn:
             ),
         )
     )
-    layers = alt.layer(lines).properties(width=PANEL_WIDTH, height=HEIGHT)
+    promised = _slo(_log("slo", SECONDS))
+    share = _slo(accuracy_axis("share", "share of all calls that were due"))
+    layers = alt.layer(lines, promised, share).properties(width=PANEL_WIDTH, height=HEIGHT)
     apart: Drawn = panels(layers, columns=2).resolve_scale(x="independent")
     return apart
 

@@ -275,7 +275,7 @@ _ATTEMPTS = (
         "stopped.",
         kept_connection="Of a call whose kept connection the server had closed: `resent` (nothing of it was "
         "read, so it was made again at once) or `lost` (it may have been read). NULL: neither, or no load.",
-        gap_counts="Gaps in each bin, as JSON: bin `n` goes from 2^(n/32) to 2^((n+1)/32) seconds. NULL: fewer "
+        gap_counts="Gaps in each bin, as JSON. Bin `n` is from 2^(n/32) to 2^((n+1)/32) seconds. NULL: fewer "
         "than two pieces.",
     ),
 )

@@ -168,3 +168,24 @@ def test_pictures_of_a_simulated_load_say_so_and_need_no_other_trials(tmp_path):
     assert {f"{name.replace('_', '-')}.{kind}" for name in NAMES for kind in ("svg", "png")} <= names
     assert {"load.md", "load.tex", "providers.md", "providers.tex"} <= names
     assert "SIMULATED" in (tmp_path / "figures" / "load-times.svg").read_text()
+
+
+def test_the_slo_is_a_line_in_the_charts_of_times_it_is_about(one):
+    rows = rows_on(one)
+    promised = {
+        quantity: {row["slo"] for row in rows["load_times"] if row["quantity"] == quantity}
+        for quantity in ("TTFT", "latency")
+    }
+    assert promised == {"TTFT": {None}, "latency": {2.0}}  # the SLO promises no TTFT
+    assert {row["slo"] for row in rows["load_knee"]} == {2.0}
+    ends = {(row["panel"], row["slo"], row["share"]) for row in rows["load_cdf"] if row.get("slo")}
+    assert ends == {("m: latency", 2.0, 0.95)}
+    for name, fields in {"load_times": ["slo"], "load_knee": ["slo"], "load_cdf": ["slo", "share"]}.items():
+        rules = [
+            layer
+            for layer in drawn(name, rows[name])["spec"]["layer"]
+            if layer["mark"].get("style") == "reference"
+        ]
+        assert [(rule["encoding"].get("y") or rule["encoding"]["x"])["field"] for rule in rules] == fields, (
+            name
+        )
