@@ -236,7 +236,9 @@ def _news_of(transport: asyncio.Transport) -> News:
 def _acknowledged(transport: asyncio.BaseTransport | None) -> int | None:
     """Return how many bytes the kernel of the other side has taken; None: this system does not say."""
     link = None if transport is None else transport.get_extra_info("socket")
-    with suppress(AttributeError, OSError, struct.error):
+    if link is None or not hasattr(socket, "TCP_INFO"):
+        return None
+    with suppress(OSError, struct.error):
         return int(_TCP_INFO.unpack(link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))[0])
     return None
 

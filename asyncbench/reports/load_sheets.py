@@ -120,7 +120,8 @@ def _cells(step: StepFigures, kinds: Sequence[str], *, intervals: bool) -> dict[
 
 def _kinds(steps: Sequence[StepFigures]) -> list[str]:
     """Return the kinds of times that are shown: without TTFO where no model thought before it answered."""
-    thought = any(step.times["ttfo"].told_s != step.times["ttft"].told_s for step in steps)
+    times = [step.times for step in steps]
+    thought = any(one["ttfo"].told_s and one["ttfo"].told_s != one["ttft"].told_s for one in times)
     return [kind for kind in SHOWN if thought or kind != "ttfo"]
 
 

@@ -262,8 +262,10 @@ class StepFigures:
 
     def as_mapping(self) -> dict[str, object]:
         """Return every figure, those of each repeat, too; NULL: not known."""
-        plain = (*COUNTS, "resent", "lost", "ended", "in_flight_mean", "in_flight_max")
-        plain += ("late_share", "output_chars")
+        plain = (
+            *(*COUNTS, "resent", "lost", "ended", "in_flight_mean", "in_flight_max"),
+            *("late_share", "output_chars"),
+        )
         rates = ("offered_per_s", "answered_per_s", "tokens_per_s", "goodput_per_s")
         counted = {name: getattr(self, name) for name in ("model", "step", "arrivals", "rate", "seconds")}
         counted |= {name: getattr(self, name) for name in (*plain, *rates)}

@@ -76,7 +76,7 @@ def test_ttfo_stands_where_a_model_thought_before_it_answered(folder, tmp_path):
     calls = list(step(40, GOOD))
     for event in calls:
         if isinstance(event, Ended):
-            event.attempt.ttfo_s = event.attempt.latency_s * 0.75
+            event.attempt.ttfo_s = (event.attempt.latency_s or 0.0) * 0.75
     (row,) = sheets(ab.report(folder_of(tmp_path / "thinking", calls), "load"))["steps (times in seconds)"]
     assert (row["TTFT p50"], row["TTFO p50"]) == ("0.201", "0.300")
     assert "TTFO p50" not in sheets(ab.report(folder, "load"))["steps (times in seconds)"][0]
