@@ -195,7 +195,7 @@ def test_every_module_can_be_imported():
             importlib.import_module(module)
 
 
-MOST_LINES, LONGEST_FUNCTION, MOST_METHODS = 450, 57, 20
+MOST_LINES, LONGEST_FUNCTION, MOST_METHODS = 460, 57, 20
 
 
 def test_no_module_function_or_class_is_too_large():

@@ -423,9 +423,14 @@ _STEPS = (
 )
 STEPS = _schema(_STEPS)
 
-_TABLES = ("trials", "grades", "attempts", "lanes", "skipped", "steps")
-_ALL = (TRIALS, GRADES, ATTEMPTS, LANES, SKIPPED, STEPS)
-SCHEMAS: Mapping[str, pa.Schema] = dict(zip(_TABLES, _ALL, strict=True))
+SCHEMAS: Mapping[str, pa.Schema] = {
+    "trials": TRIALS,
+    "grades": GRADES,
+    "attempts": ATTEMPTS,
+    "lanes": LANES,
+    "skipped": SKIPPED,
+    "steps": STEPS,
+}
 MEANINGS: Mapping[str, Mapping[str, str]] = {
     table: {column.field.name: column.meaning for column in columns}
     for table, columns in zip(SCHEMAS, (_TRIALS, _GRADES, _ATTEMPTS, _LANES, _SKIPPED, _STEPS), strict=True)
