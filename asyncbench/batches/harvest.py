@@ -17,7 +17,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.files import storing, sync_to_disk
 from asyncbench.pricing import picodollars
 from asyncbench.providers import BatchLine, NotRun, RemoteBatch, fault_error
-from asyncbench.records import BATCH, Attempt, Ended, History, Reply, Trial
+from asyncbench.records import BATCH, LEFT_SWEEP, Attempt, Ended, History, Reply, Trial
 
 LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
 PATIENCE: Final = 8  # downloads that lack lines, before these are taken for lost
@@ -247,6 +247,7 @@ class Harvest:
             usage=reply.usage if reply else None,
             raw_usage=reply.raw_usage if reply else None,
             error=error.message if error else None,
+            note=LEFT_SWEEP,
             mode=BATCH,
             batch_id=batch.id,
             batch_ended_at=batch.ended_at,

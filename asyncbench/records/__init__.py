@@ -27,6 +27,7 @@ from asyncbench.records.asked import (
 )
 from asyncbench.records.events import (
     CUT_SHORT as CUT_SHORT,
+    LEFT_SWEEP as LEFT_SWEEP,
     LOST_WITH_IT as LOST_WITH_IT,
     REFUSALS as REFUSALS,
     RESENT as RESENT,

@@ -38,6 +38,7 @@ CUT_SHORT = frozenset(
         "incomplete",  # Responses without a reason
     }
 )
+LEFT_SWEEP = "its trial has left the sweep"  # the note of an attempt whose reply nobody grades
 REFUSALS = frozenset({"content_filter", "refusal"})
 # Said of cut replies, too: nothing, or the one word that llama-server's Responses have for every reply. The
 # other formats' `stop` is believed: a reply may end by itself with the last token that it was allowed.

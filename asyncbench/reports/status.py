@@ -142,6 +142,7 @@ class Status(FolderReport):
     lanes: tuple[Mapping[str, Any], ...] = ()  # how those of the run stand; empty: none is going that tells
     workers: tuple[Mapping[str, Any], ...] = ()  # likewise; empty, too, where it makes its calls itself
     changes: tuple[ChangeByHand, ...] = ()  # by people, oldest first
+    outside: int = 0  # answers of batches whose trials have left the sweep
     elsewhere: str | None = None  # who writes to it on another machine, by its copy in a bucket
     apart: ClassVar[str] = "\n"
 
@@ -217,6 +218,11 @@ class Status(FolderReport):
                 f"{self.ungraded:,} answers are not graded. The next run grades those that its sweep still "
                 "asks, without asking again. The others stay in the journal, ungraded."
             )
+        if self.outside:
+            yield (
+                f"{self.outside:,} answers of batches are of trials that have left the sweep, as it was "
+                "changed. They were paid and are kept. A run grades them if the sweep asks the same again."
+            )
         if self.damaged_lines:
             yield f"{self.damaged_lines:,} lines of the journal are damaged and left out. The rest is kept."
         if self.quarantined_lines:
@@ -271,6 +277,7 @@ def status_of(folder: Path | str) -> Status:
         unpriced_attempts=sum(one.unpriced_attempts for one in models),
         waiting=dict(found.waiting),
         ungraded=found.ungraded,
+        outside=found.outside,
         damaged_lines=len(damaged),
         quarantined_lines=sum(found.quarantined.values()),
         files=files,
@@ -309,6 +316,7 @@ def joined_status(views: FolderViews, found: Sequence[Status]) -> Status:
         cost_usd=sum(model.cost_usd or 0.0 for model in models),
         unpriced_attempts=sum(model.unpriced_attempts for model in models),
         ungraded=sum(status.ungraded for status in found),
+        outside=sum(status.outside for status in found),
         damaged_lines=sum(status.damaged_lines for status in found),
         models=tuple(models),
         lanes=(),

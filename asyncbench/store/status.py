@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from asyncbench.bucket import at_hand
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind
+from asyncbench.records import LEFT_SWEEP
 from asyncbench.store.catalog import steady
 from asyncbench.store.lock import writer_of
 from asyncbench.store.manifest import folders_of
@@ -58,6 +59,7 @@ class TrialCounts:
     quarantined: Mapping[str, int] = field(default_factory=dict)  # of earlier segments, by name
     waiting: Mapping[str, int] = field(default_factory=dict)  # rows that only the journal holds, by table
     ungraded: int = 0  # answers that are not graded yet: the next run does, if none is going
+    outside: int = 0  # answers that nobody grades, as their trials have left the sweep
     changes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by people: when, who, what → lanes
 
 
@@ -72,6 +74,7 @@ def trial_counts(folder: Path | str) -> TrialCounts:
 
     def counted(seen: Snapshot) -> TrialCounts:
         folders = folders_of(path)
+        outside = sum(one.attempt.note == LEFT_SWEEP for one in seen.unfinished.replies.values())
         stats = _stats(file for each in folders for file in segments(each / "journal") + all_parts(each))
         return TrialCounts(
             models=_by_model(seen),
@@ -83,7 +86,8 @@ def trial_counts(folder: Path | str) -> TrialCounts:
                 for name, lines in quarantined(each).items()
             },
             waiting={name: len(rows) for name, rows in seen.journalled.items()},
-            ungraded=len(seen.unfinished.replies),
+            ungraded=len(seen.unfinished.replies) - outside,
+            outside=outside,
             changes=_changes(seen),
         )
 

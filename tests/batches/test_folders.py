@@ -8,6 +8,7 @@ import pytest
 from asyncbench import merge_folders
 from asyncbench.batches import Step
 from asyncbench.errors import ConfigError
+from asyncbench.reports import status_of
 from asyncbench.run import Exit
 from tests.batches.cuts import CutError, cutting
 from tests.batches.test_limits import priced
@@ -144,3 +145,21 @@ def test_a_part_that_was_not_sent_is_given_back_when_its_trials_have_left_the_sw
     assert asked.billed == dict.fromkeys(asked.answers, 1)
     assert asked.ledger.caps[0].reserved == 0
     assert not list(asked.out.glob("batches/*.jsonl"))
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_nobody_promises_to_grade_answers_whose_trials_have_left_the_sweep(night, vendor):
+    asked = night(vendor, play=SLOW)
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(SOON_S, limit=6)
+    asked.raw["models"][0]["temperature"] = 0.5
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert len(asked.answers) == 6
+    status = status_of(asked.out)
+    assert (status.ungraded, status.outside) == (0, 6)
+    assert "6 answers of batches are of trials that have left the sweep" in status.as_text()
+    assert "answers wait to be graded" not in asyncbench_here("report", asked.out).stdout
+    del asked.raw["models"][0]["temperature"]
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.billed, 1)
+    assert status_of(asked.out).outside == 0
