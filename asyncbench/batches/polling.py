@@ -200,11 +200,12 @@ class Polling:
         await desk.note(part, Step.ENDED, **how_it_ended(batch))
 
     def _write_down(self, part: BatchPart, batch: RemoteBatch) -> None:
-        """Write down how a batch goes on where that has changed: who looks at the folder asks nobody."""
+        """Write down how a batch goes on: who looks at the folder asks nobody, and sees since when."""
         counted, done = batch.requests is not None, batch.done
         more = (done or 0) - (part.done or 0) >= WORTH_WRITING * part.requests
-        if (part.status, part.counted) != (batch.status, counted) or more:
-            at = self._desk.clock.now()
+        at, clock = self._desk.clock.now(), self._desk.clock
+        long_ago = clock.since(max(part.at, part.seen_at)) > SINGLY_EVERY_S
+        if (part.status, part.counted) != (batch.status, counted) or more or long_ago:
             self._desk.ledger.write(part, Step.SEEN, at=at, status=batch.status, counted=counted, done=done)
 
     async def _look_for_twins(self, part: BatchPart, listed: list[RemoteBatch]) -> None:

@@ -216,7 +216,7 @@ class Status(FolderReport):
         if self.ungraded and not self.running:
             yield (
                 f"{self.ungraded:,} answers are not graded. The next run grades those that its sweep still "
-                "asks, without asking again. The others stay in the journal, ungraded."
+                "asks, without asking again."
             )
         if self.outside:
             yield (
