@@ -145,7 +145,8 @@ class LoadReport(FolderReport):
                 "pays for them."
             )
         if self.cut:
-            yield f"Cut off by a crash, and left out: {self.cut:,} steps. The next run writes them down."
+            steps = "1 step" if self.cut == 1 else f"{self.cut:,} steps"
+            yield f"Cut off by a crash, and left out: {steps}. The next run writes what is known of it."
         if late := [step for step in self.steps if (step.late_share or 0.0) > LATE and step not in bound]:
             least, most = (pick(step.late_share or 0.0 for step in late) for pick in (min, max))
             shares = (
