@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from asyncbench.errors import ConfigError, LostCallError, ProviderError
+from asyncbench.errors import ConfigError, LostCallError
 from asyncbench.fleet.counts import WorkerCounts
 from asyncbench.fleet.frames import Frames
 from asyncbench.fleet.worker import BEAT_S
@@ -232,8 +232,8 @@ class WorkerProcess:
             what.worker, what.loop_lag_s = self.name, lag_s
             ended.set_result(what)
             return
-        error = ProviderError(**what) if how == "error" else _fault(*what)
-        error.worker, error.loop_lag_s = self.name, lag_s  # type: ignore[attr-defined]  # of a fault, too
+        error: Any = what if how == "error" else _fault(*what)
+        error.worker, error.loop_lag_s = self.name, lag_s  # of a fault, too
         ended.set_exception(error)
 
     # ── how it stands ────────────────────────────────────────────────────────────────────────

@@ -112,7 +112,7 @@ class Worker:
             request = Request(trial=self._ways[way], system=system, messages=messages)
             ended: tuple[str, Any] = "reply", await self._provider(provider).ask(request)
         except ProviderError as error:
-            ended = "error", vars(error)
+            ended = "error", error
         except Exception as fault:  # a bug, which is told as if it had happened over there
             ended = "fault", self._told(fault)
         self._end(call, ended, self._lag.worst_since(began_s))
