@@ -8,11 +8,12 @@ SLOW := $(abspath $(VENV)-slow)
 QUIET_PIP := -m pip --disable-pip-version-check --quiet --quiet
 PIP := $(BIN)/python $(QUIET_PIP)
 
-.PHONY: help demo test check docs bench soak slow inspect
+.PHONY: help demo test test-rest test-all check docs bench soak slow inspect
 
 help:
 	@echo "make demo     replay recorded answers of published models and rank them (no key needed)"
-	@echo "make test     run the tests"
+	@echo "make test     run the tests of rules and contracts (four minutes)"
+	@echo "make test-all run these and the rest: browsers, pictures, kills, whole runs"
 	@echo "make check    lint, format and types"
 	@echo "make docs     build the docs site into site/"
 	@echo "make bench    measure the cost of a call beside bare loops"
@@ -35,9 +36,16 @@ demo: $(VENV)/ready
 
 # Hundreds of processes are started: none compiles all again, whatever the environment says.
 # Warnings of damage that tests make on purpose are not listed: the last lines tell what failed.
-test: export PYTHONDONTWRITEBYTECODE =
+PYTEST := $(BIN)/python -m pytest -q -rsfE --disable-warnings --durations=10 --numprocesses=$(WORKERS) --dist=worksteal
+
+test test-rest: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -q -rsfE --disable-warnings --durations=10 --numprocesses=$(WORKERS) --dist=worksteal
+	$(PYTEST)
+
+test-rest: $(VENV)/ready
+	$(PYTEST) -m long
+
+test-all: test test-rest
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

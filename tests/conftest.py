@@ -3,8 +3,8 @@
 import gc
 import ipaddress
 import os
+import re
 import socket
-from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +23,8 @@ LONGEST = (
     ),
 )
 COLLECTED_AFTER = 10_000  # objects
+LATER_TIERS = ("long", "soak", "slow")
+WHOLE_MODULE = re.compile(r"^pytestmark = pytest\.mark\.(\w+)", re.MULTILINE)
 ROOT = Path(__file__).resolve().parent.parent
 
 # No test asserts a time: on a busy machine drawing and running an example may take seconds.
@@ -59,20 +61,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave all but one in N cases of a test that is marked `one_in(N)` to `make soak`.
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module without a test of the tier that is run: its libraries may take seconds.
 
-    The longest tests come first: the last one would keep one worker busy while the other has nothing to do.
+    By the line `pytestmark = pytest.mark.long`, or another tier's, a module belongs to it as a whole.
     """
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    tier, code = config.option.markexpr, collection_path.read_text("utf-8")
+    if tier in LATER_TIERS:
+        return f"mark.{tier}" not in code or None
+    whole = WHOLE_MODULE.search(code)
+    return (whole is not None and f"not {whole[1]}" in tier) or None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests: the last one would keep a worker busy while others have nothing to do."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
-    seen = Counter[str]()
-    for item in items:
-        if (mark := item.get_closest_marker("one_in")) is not None:
-            test = item.nodeid.partition("[")[0]
-            if seen[test] % mark.args[0]:
-                item.add_marker(pytest.mark.soak)
-            seen[test] += 1
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -91,17 +96,17 @@ def _costs_of_calls(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _simulators() -> Iterator[None]:
-    """Fork the simulators that runs start for themselves: from nothing, each imports for most of a second.
+    """Let runs share one process of simulators: from nothing, each imports for most of a second.
 
     That one starts from nothing is shown by tests/simulator/test_process.py, and by commands that do.
     """
     import asyncbench.checkup.probe_calls
     import asyncbench.simulator
-    from tests.sweep_files import forked
+    from tests.simulators import running
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(asyncbench.simulator, "running", forked)
-        patched.setattr(asyncbench.checkup.probe_calls, "running", forked)
+        patched.setattr(asyncbench.simulator, "running", running)
+        patched.setattr(asyncbench.checkup.probe_calls, "running", running)
         yield
 
 

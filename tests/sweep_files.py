@@ -1,11 +1,8 @@
-"""Sweeps against a simulator in a process of its own: what the end-to-end tests share."""
+"""Sweeps against a simulator in another process: what the end-to-end tests share."""
 
-import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
 
 import pyarrow as pa
 
@@ -13,10 +10,10 @@ from asyncbench import generate
 from asyncbench.config import Sweep, sweep_from
 from asyncbench.run.progress import Quiet
 from asyncbench.simulator.faults import parse_fault
-from asyncbench.simulator.process import START_TIMEOUT_S, Simulator, _end, _url
-from asyncbench.simulator.settings import Settings, to_json
+from asyncbench.simulator.process import Simulator
+from asyncbench.simulator.settings import Settings
 from asyncbench.store.catalog import read_trials
-from tests.processes import Forked
+from tests.simulators import running
 
 ADAPTERS = (
     "simulated",
@@ -29,25 +26,8 @@ ADAPTERS = (
 def simulator(*problems: Path, faults: tuple[str, ...] = (), **settings: object) -> Iterator[Simulator]:
     """Run a simulator that knows these problem sets; faults as on the command line."""
     parsed = tuple(map(parse_fault, faults))
-    with forked(Settings(problems=problems, faults=parsed, **settings)) as server:  # type: ignore[arg-type]  # checked by Settings
+    with running(Settings(problems=problems, faults=parsed, **settings)) as server:  # type: ignore[arg-type]  # checked by Settings
         yield server
-
-
-@contextmanager
-def forked(settings: Settings, program: str = "asyncbench.simulator") -> Iterator[Simulator]:
-    """Do what `asyncbench.simulator.process.running` does, without the imports of a new process."""
-    held, given = os.pipe()
-    reader, said = os.pipe()
-    words = ("--until-stdin-closes", "--json-settings", to_json(settings))
-    process = Forked(program, *words, stdin=held, stdout=said)
-    os.close(held)
-    os.close(said)
-    process.stdin, process.stdout = os.fdopen(given, "wb"), os.fdopen(reader, "rb")
-    popen = cast("subprocess.Popen[bytes]", process)
-    try:
-        yield Simulator(popen, _url(popen, START_TIMEOUT_S))
-    finally:
-        _end(popen)
 
 
 class Said(Quiet):

@@ -19,7 +19,8 @@ from asyncbench.exchange.places import problems_file
 from asyncbench.run.summary import Exit
 from asyncbench.simulator.settings import Settings
 from tests.recorded import rows
-from tests.sweep_files import entry, forked
+from tests.simulators import running
+from tests.sweep_files import entry
 
 COLUMNS = {  # of the table → the published row's keys
     "Model": "model",
@@ -150,7 +151,7 @@ def prices(golden):
 @contextmanager
 def replaying(folder):
     # So long that a busy machine, too, has started all it may before the first are answered.
-    with forked(Settings(replay=(folder,), latency_s=15.0)) as server:
+    with running(Settings(replay=(folder,), latency_s=15.0)) as server:
         yield server
 
 

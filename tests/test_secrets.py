@@ -375,7 +375,7 @@ async def test_the_traceback_of_a_bug_tells_no_key(tmp_path):
     assert traces_in_folder(tmp_path / "out") == {}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("manner", ["407", "gone"])
 async def test_a_proxy_s_password_is_told_to_nobody(tmp_path, manner):
     async with raw_server() as proxy:

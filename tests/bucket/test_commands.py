@@ -60,7 +60,7 @@ def test_a_page_of_a_bucket_needs_a_file(env, sweep_file, tmp_path):
 
 
 @pytest.mark.parametrize("at", KILLED_AT)
-@pytest.mark.one_in(len(KILLED_AT))
+@pytest.mark.long
 def test_a_run_that_is_killed_at_a_request_loses_nothing_that_is_paid(
     at, s3: S3Server, env, sweep_file, tmp_path
 ):

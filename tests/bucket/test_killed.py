@@ -58,7 +58,7 @@ def killed(s3: S3Server, address: str, folder: Path, at: int, *, after: bool) ->
 
 @pytest.mark.parametrize("first", range(1, STRIDE + 1))
 @pytest.mark.parametrize("after", [False, True], ids=["before it is done", "before it is answered"])
-@pytest.mark.one_in(STRIDE)
+@pytest.mark.long
 def test_a_kill_at_any_request_loses_nothing(s3: S3Server, tmp_path: Path, first: int, after: bool):
     at, was_killed = first, True
     while was_killed:

@@ -19,7 +19,8 @@ from asyncbench.simulator.settings import Settings
 from tests.commands import asyncbench
 from tests.providers.asking import CHAT
 from tests.providers.raw_server import answering, head, raw_server, sending, stream_of
-from tests.sweep_files import ADAPTERS, forked, problem_set
+from tests.simulators import running
+from tests.sweep_files import ADAPTERS, problem_set
 
 KEY = "sk-secret-0123456789abcdef"
 MODEL = Model(alias="m", provider="openai", model_id="gpt-4o", api="chat", key_env="OPENAI_API_KEY")
@@ -412,7 +413,7 @@ def test_what_simulated_calls_would_cost_is_told_apart():
 
 async def test_a_simulator_of_one_s_own_is_fine_whatever_problems_it_was_given(tmp_path):
     problems = problem_set(tmp_path)
-    with forked(Settings(problems=(problems,))) as simulator:
+    with running(Settings(problems=(problems,))) as simulator:
         entry = {"model": "simulated/oracle", "base_url": f"{simulator.url}/v1"}
         (one,) = await examine(models(entry), env={})
     assert one.fine
@@ -455,7 +456,7 @@ def test_the_command_looks_at_a_sweep_and_ends_with_0_or_3(tmp_path):
 
 def test_of_a_sweep_it_makes_two_calls_and_measures_nothing(tmp_path):
     problems = problem_set(tmp_path, trials=1)
-    with forked(Settings(problems=(problems,))) as simulator:
+    with running(Settings(problems=(problems,))) as simulator:
         entry = {"model": "simulated/oracle", "base_url": f"{simulator.url}/v1"}
         file = tmp_path / "s.yaml"
         file.write_text(json.dumps({"name": "s", "problems": [str(problems)], "models": [entry]}))
@@ -496,7 +497,7 @@ async def test_of_batches_doctor_says_how_large_and_pays_for_one_call_alone():
     ],
 )
 def test_doctor_looks_whether_a_batch_api_answers(place, state, said):
-    with forked(Settings()) as server:
+    with running(Settings()) as server:
         entry = {"model": "together/oracle", "mode": "batch", "base_url": f"{server.url}/{place}/v1"}
         (one,) = asyncio.run(examine(models(entry), env={"TOGETHER_API_KEY": KEY}))
     batches = found(one.findings, "batches")

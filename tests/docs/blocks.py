@@ -41,7 +41,7 @@ from asyncbench.config import load_sweep, sweep_from
 from asyncbench.providers.endpoints import _our_endpoints, usable_endpoints
 from asyncbench.simulator.settings import Settings
 from tests.processes import Forked
-from tests.sweep_files import forked
+from tests.simulators import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(

@@ -24,7 +24,7 @@ def loaded(planned):
     return asyncio.run(run_load(planned, progress=False))
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", ["simulated-http", "simulated", "simulated-anthropic"])
 def test_the_clock_of_the_server_agrees_with_that_of_the_client(problems, tmp_path, vendor):
     with simulator(problems, slots=2, service="exponential", latency_s=0.05) as server:

@@ -21,6 +21,8 @@ from asyncbench.stats import (
     stratified,
 )
 
+pytestmark = pytest.mark.long
+
 ONCE_IN = 1e-6
 SHARES = {
     "anywhere": lambda rng: rng.uniform(0, 1),
@@ -97,7 +99,6 @@ OFTEN = {  # how often problems were asked, in turn
 }
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("often", OFTEN.values(), ids=OFTEN)
 def test_clustered_intervals_hold_the_share_in_90_of_100_where_a_few_problems_were_asked_more_often(often):
     rng, simulations = generator(8), 1_000
@@ -133,7 +134,6 @@ def truths(chances, k) -> dict[str, float]:
     return found
 
 
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize("right", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("agreement", [0.05, 0.5, 0.9])
 def test_intervals_at_every_k_hold_the_truth_in_95_of_100(right, agreement):
@@ -167,7 +167,6 @@ def compared(rng, problems, repeats, ahead, unlike=1.0):
     return Counter(zip(by.tolist(), numpy.broadcast_to(repeats, problems).tolist(), strict=True))
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_bootstrap_intervals_hold_the_difference_in_95_of_100(repeats):
     rng, simulations, held = generator(3), 300, 0
@@ -178,7 +177,6 @@ def test_bootstrap_intervals_hold_the_difference_in_95_of_100(repeats):
     assert held >= fewest(simulations, 0.95)
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("often", OFTEN.values(), ids=OFTEN)
 def test_bootstrap_intervals_hold_it_where_a_few_problems_were_asked_more_often(often):
     rng, simulations, held = generator(9), 200, 0
@@ -189,7 +187,6 @@ def test_bootstrap_intervals_hold_it_where_a_few_problems_were_asked_more_often(
     assert held >= fewest(simulations, 0.95)
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("problems", "discordant_share"), [(20, 0.05), (50, 0.03), (100, 0.02)])
 def test_bootstrap_intervals_hold_it_where_hardly_a_problem_differs(problems, discordant_share):
     rng, simulations, held = generator(4), 300, 0
@@ -226,7 +223,6 @@ def test_flipping_signs_calls_equals_different_in_5_of_100_and_uses_that_up(repe
     )  # sums are whole numbers: 0.05 itself is seldom among the p
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("problems", [2, 10], ids=["2 of a kind", "10 of a kind"])
 @pytest.mark.parametrize("repeats", [1, 5])
 def test_the_stratified_test_calls_equals_different_in_6_of_100_at_most_also_with_repeats(repeats, problems):

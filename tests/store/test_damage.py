@@ -17,7 +17,7 @@ from asyncbench.store.status import trial_counts
 from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id
 
 READERS = {"trials": read_trials, "grades": read_grades, "attempts": read_attempts}
-SEEDS = range(20)
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 20))]
 A_SEED = 50  # damages
 
 
@@ -71,7 +71,6 @@ def spoil(data, rng):
     return bytes(spoiled)
 
 
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_damaged_part_is_refused_by_name_or_reads_as_it_was_written(sound, tmp_path, seed):
     rng = random.Random(seed)
@@ -93,7 +92,6 @@ def test_a_damaged_part_is_refused_by_name_or_reads_as_it_was_written(sound, tmp
     assert refused > A_SEED // 4  # or the damage hits nothing that matters
 
 
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_damaged_journal_gives_no_row_that_was_not_written(sound, truth, tmp_path, seed):
     rng = random.Random(1000 + seed)
