@@ -23,7 +23,6 @@ LONGEST = (
     ),
 )
 COLLECTED_AFTER = 10_000  # objects
-LATER_TIERS = ("long", "soak", "slow")
 WHOLE_MODULE = re.compile(r"^pytestmark = pytest\.mark\.(\w+)", re.MULTILINE)
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,21 +61,19 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no module without a test of the tier that is run: its libraries may take seconds.
-
-    By the line `pytestmark = pytest.mark.long`, or another tier's, a module belongs to it as a whole.
-    """
-    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+    """Do not import a module that another tier has as a whole: its libraries may take seconds."""
+    if not collection_path.match("test_*.py"):
         return None
-    tier, code = config.option.markexpr, collection_path.read_text("utf-8")
-    if tier in LATER_TIERS:
-        return f"mark.{tier}" not in code or None
-    whole = WHOLE_MODULE.search(code)
-    return (whole is not None and f"not {whole[1]}" in tier) or None
+    tier = WHOLE_MODULE.search(collection_path.read_text("utf-8"))
+    return (tier is not None and f"not {tier[1]}" in config.option.markexpr) or None
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests: the last one would keep a worker busy while others have nothing to do."""
+    """Mark what needs a browser, and begin with the longest: the last test keeps only one worker busy."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 

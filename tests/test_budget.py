@@ -88,6 +88,7 @@ def cells(out):
 # ── the whole ────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_with_a_third_of_the_money_a_sweep_stops_balanced_and_with_more_it_is_completed(tmp_path):
     problems, out = problem_set(tmp_path, trials=2), tmp_path / "out"
     third = 3 * 144 * 40e-6 / 3  # a trial costs about 40 millionths
@@ -114,6 +115,7 @@ def test_with_a_third_of_the_money_a_sweep_stops_balanced_and_with_more_it_is_co
     assert cap["spent_usd"] == pytest.approx(sum(one.cost_usd for one in first.models.values()))
 
 
+@pytest.mark.long
 def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp_path):
     problems, out, file = problem_set(tmp_path, trials=2), tmp_path / "out", tmp_path / "sweep.yaml"
     with simulator(problems, latency_s=0.2) as server:
@@ -200,6 +202,7 @@ def test_a_sweep_without_a_budget_says_nothing_of_one(tmp_path, served):
 # ── a budget for one start ───────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_budget_for_one_start_takes_the_place_of_the_sweep_s_own_wherever_it_is_told(tmp_path, served):
     (problems, server), out = served, tmp_path / "out"
     model = entry(server, HTTP, alias="m", max_tokens=64, price=PRICE, budget_usd=0.5)
@@ -230,6 +233,7 @@ def test_a_budget_for_one_start_is_checked_as_the_sweep_s_own(tmp_path, wrong):
         run(sweep(tmp_path / "out", tmp_path / "none.parquet", "openai/gpt-5-mini"), budget_usd=wrong)
 
 
+@pytest.mark.long
 def test_the_command_that_a_stopped_run_names_goes_on_until_all_is_done(tmp_path, served):
     (problems, server), file, out = served, tmp_path / "sweep.yaml", tmp_path / "out"
     model = entry(server, HTTP, alias="m", max_tokens=64, price=PRICE)
@@ -251,6 +255,7 @@ def test_the_command_that_a_stopped_run_names_goes_on_until_all_is_done(tmp_path
     assert finished == sorted(set(finished)), "a start asked nothing"
 
 
+@pytest.mark.long
 def test_a_run_that_its_budget_stops_counts_all_that_earlier_runs_finished(tmp_path):
     few, many = problem_set(tmp_path, trials=1), tmp_path / "many.parquet"
     generate("llm_arithmetic", many, seed=6, trials=9)
@@ -265,6 +270,7 @@ def test_a_run_that_its_budget_stops_counts_all_that_earlier_runs_finished(tmp_p
     assert f"{2 * 9 * 72:,} trials are left" in stopped.as_text()
 
 
+@pytest.mark.long
 def test_the_budget_that_is_named_takes_the_rest_to_its_end_and_the_least_is_named_beside(tmp_path, served):
     (problems, server), out = served, tmp_path / "out"
     asked = sweep(out, problems, entry(server, HTTP, alias="m", max_tokens=64, price=PRICE), repeats=3)
@@ -382,6 +388,7 @@ def test_a_model_whose_calls_have_a_bound_is_not_refused(model):
     check_budget(plan, plan.models)
 
 
+@pytest.mark.long
 def test_an_unpriced_model_is_asked_outside_of_the_budget_where_the_sweep_says_so(tmp_path, served):
     (problems, server), out = served, tmp_path / "out"
     calls = server.stats()["requests"]
@@ -589,6 +596,7 @@ def test_known_costs_and_what_was_set_aside_for_others_count_as_spent(tmp_path):
     assert spent == picodollars(0.1) + picodollars(0.2) + picodollars(0.25) + picodollars(0.625)
 
 
+@pytest.mark.long
 def test_what_is_spent_and_what_calls_of_unknown_cost_may_have_cost_are_told_apart(tmp_path):
     timeout = {"status": "timeout", "reserved_usd": 0.25}
     opened = [{"reserved_usd": 0.5}, {"most_usd": 0.125}]
@@ -705,6 +713,7 @@ def test_a_folder_of_an_earlier_version_tells_what_was_spent(tmp_path):
 NAMED = {"old": ["simulated-http/oracle"], "other": ["simulated-http/noisy"], "m": ["simulated-http/oracle"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", [NAMED, {}], ids=["as the manifest says", "as it may have been"])
 def test_a_model_under_another_name_has_spent_what_it_spent_under_the_first(tmp_path, asked):
     out = tmp_path / "out"
@@ -749,6 +758,7 @@ def test_what_an_alias_may_have_named_in_an_older_folder_is_not_forgotten_once_i
         assert ledger.caps[0].spent == counts_for
 
 
+@pytest.mark.long
 def test_a_renamed_model_spends_no_more_than_its_cap(tmp_path, served):
     (problems, server), out = served, tmp_path / "out"
     keys = {"max_tokens": 64, "price": PRICE, "budget_usd": 0.002}
@@ -858,6 +868,7 @@ def test_what_models_cost_that_left_the_sweep_is_gone_from_its_budget_and_their_
     ]
 
 
+@pytest.mark.long
 def test_a_model_that_has_no_price_any_more_keeps_what_it_spent(tmp_path, served):
     (problems, server), out = served, tmp_path / "out"
     one = entry(server, HTTP, alias="one", max_tokens=64, price=PRICE)
@@ -872,6 +883,7 @@ def test_a_model_that_has_no_price_any_more_keeps_what_it_spent(tmp_path, served
     assert counted(out) <= 0.002
 
 
+@pytest.mark.long
 def test_models_that_are_not_asked_this_time_are_counted_by_their_own_calls(tmp_path, served):
     (problems, server), out = served, tmp_path / "out"
     models = [
@@ -957,6 +969,7 @@ def test_the_command_that_goes_on_is_the_one_that_was_given(tmp_path, served):
     assert "are left (or keep their earlier answer)." in text
 
 
+@pytest.mark.long
 def test_a_budget_that_was_passed_before_is_called_spent(tmp_path, served):
     (problems, server), out = served, tmp_path / "out"
     model = entry(server, HTTP, alias="m", max_tokens=64, price=PRICE)

@@ -41,6 +41,7 @@ def sweep_file(folder, problems, *models, **keys):
     return path
 
 
+@pytest.mark.long
 def test_suites_are_listed_with_their_parameters_as_they_would_be_typed():
     told = from_nothing("suites").stdout
     assert "--depths" in told
@@ -55,6 +56,7 @@ def test_help_loads_no_sdk_and_no_arrow():
     assert done.stdout.strip() == "set()"
 
 
+@pytest.mark.long
 def test_generate_run_status_and_report_tell_one_story(tmp_path):
     problems, out = tmp_path / "p.parquet", tmp_path / "out"
     made = from_nothing(
@@ -102,6 +104,7 @@ CHOSEN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_demo_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(tmp_path, monkeypatch):
     import yaml
@@ -130,6 +133,7 @@ def test_the_demo_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(tmp
     assert screen.count("  asyncbench ") == 3
 
 
+@pytest.mark.long
 def test_failed_trials_are_asked_again_on_demand(tmp_path):
     problems = problem_set(tmp_path)
     with simulator(problems, faults=("500=1@oracle",)) as storm:
@@ -142,6 +146,7 @@ def test_failed_trials_are_asked_again_on_demand(tmp_path):
     assert set(outcomes(tmp_path / "out").values()) == {"correct"}
 
 
+@pytest.mark.long
 def test_a_closed_standard_error_stops_no_sweep(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     words = [*ASYNCBENCH, *map(str, ad_hoc(problems, out))]
@@ -153,6 +158,7 @@ def test_a_closed_standard_error_stops_no_sweep(tmp_path):
     assert len(outcomes(out)) == 144
 
 
+@pytest.mark.long
 def test_a_full_standard_output_is_no_bug_of_ours():
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
@@ -250,10 +256,12 @@ def test_a_mistake_is_one_line_and_exit_2(words, said):
     check_mistake(asyncbench_here(*words), said)
 
 
+@pytest.mark.long
 def test_a_process_that_met_a_mistake_says_no_more_than_that():
     check_mistake(from_nothing("run", "nowhere.yaml"), "nowhere.yaml: No such file")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [("run", "nowhere.yaml"), ("run", "--nonsense"), ("report", "--help")])
 def test_a_forked_process_says_what_one_from_nothing_says(words):
     forked, started = asyncbench(*words), from_nothing(*words)
@@ -323,6 +331,7 @@ class Started:
         return whole(self.err)
 
 
+@pytest.mark.long
 def test_ctrl_c_drains_saves_and_says_so_and_running_again_goes_on(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, latency_s=0.5) as server:
@@ -363,6 +372,7 @@ def at_a_terminal(*words):
         process.wait()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["one process", "workers"])
 def test_a_dropped_connection_drains_and_saves_and_running_again_goes_on(tmp_path, workers):
     problems, out = problem_set(tmp_path), tmp_path / "out"
@@ -379,6 +389,7 @@ def test_a_dropped_connection_drains_and_saves_and_running_again_goes_on(tmp_pat
     assert len(outcomes(out)) == 144
 
 
+@pytest.mark.long
 def test_a_shell_that_hangs_up_twice_waits_for_calls_in_flight(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, latency_s=0.5) as server:
@@ -393,6 +404,7 @@ def test_a_shell_that_hangs_up_twice_waits_for_calls_in_flight(tmp_path):
     assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
 
 
+@pytest.mark.long
 def test_under_nohup_a_hangup_stops_nothing(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, latency_s=0.1) as server:
@@ -407,6 +419,7 @@ def test_under_nohup_a_hangup_stops_nothing(tmp_path):
     assert len(outcomes(out)) == 144
 
 
+@pytest.mark.long
 def test_ctrl_c_twice_leaves_at_once_and_what_was_in_flight_is_asked_again(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, faults=("stall=0.1",)) as server:

@@ -33,6 +33,7 @@ def rows(tmp_path_factory):
     return found
 
 
+@pytest.mark.long
 def test_every_endpoint_answers_every_question(rows):
     assert {model: len(trials) for model, trials in rows.items()} == dict.fromkeys(rows, 20)
     assert len(rows) == 10
@@ -68,6 +69,7 @@ def test_a_provider_that_says_what_a_call_costs_is_believed(rows):
 NAMES = ("mistral", "deepseek", "openrouter", "groq", "xai", "cerebras", "gemini", "vllm", "ollama")
 
 
+@pytest.mark.long
 def test_known_endpoints_are_asked_in_their_own_words(tmp_path, monkeypatch):
     """Each row of the endpoint table against a server that has that endpoint's ways."""
     problems, out = problem_set(tmp_path), tmp_path / "out"

@@ -24,6 +24,7 @@ def with_effort(effort):
     return WHOLE.replace("--effort high", f"--effort {effort}")
 
 
+@pytest.mark.long
 def test_the_first_command_is_whole(tmp_path):
     """It generates, asks, reports and writes the sweep file, which asks nothing again."""
     flags = typed(f"--model simulated/noisy {WHOLE}", tmp_path / "x")
@@ -175,6 +176,7 @@ def test_a_folder_that_was_asked_with_other_flags_is_refused(tmp_path):
     assert more.returncode == 0, more.stderr  # another condition, with a name of its own
 
 
+@pytest.mark.long
 def test_a_folder_is_compared_with_all_it_holds_and_not_with_its_last_sweep_alone(tmp_path):
     """Two wordings would stand under one name, or two draws of one suite in one cell."""
     out = tmp_path / "x"

@@ -92,6 +92,7 @@ def night(out, problems):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "leave", "named"),
     [

@@ -85,6 +85,7 @@ def completed(*words):
     return done.stdout.split()
 
 
+@pytest.mark.long
 def test_a_shell_completes_commands_options_and_styles():
     assert completed("") == list(COMMANDS)
     assert completed("run", "--re") == ["--repeats", "--retry", "--reuse", "--resubmit"]

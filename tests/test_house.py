@@ -88,6 +88,7 @@ def between_rooms() -> list[tuple[str, str]]:
     return [(module, imported) for module, imported in found if room_of(module) != room_of(imported)]
 
 
+@pytest.mark.long
 def test_a_module_imports_only_from_the_floors_below():
     wrong = [
         f"{module} imports {imported}"
@@ -172,6 +173,7 @@ def test_no_room_has_the_name_of_a_public_function():
     assert set(asyncbench.__all__).isdisjoint(FLOOR)
 
 
+@pytest.mark.long
 def test_public_names_are_functions_though_every_room_was_imported_before():
     rooms = sorted(room for room in FLOOR if room not in {"__init__", "__main__"})
     code = f"""
@@ -182,6 +184,7 @@ print([name for name in asyncbench.__all__ if not callable(getattr(asyncbench, n
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("room", ["providers", "config", "planning", "reports"])
 def test_what_makes_no_call_waits_for_no_library_that_does(room):
     code = f"import sys, asyncbench.{room}; print({{'aiohttp', 'openai', 'anthropic'}} & set(sys.modules))"

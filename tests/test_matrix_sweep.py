@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+
 from tests.commands import ROOT, asyncbench, asyncbench_here
 from tests.docs.blocks import blocks_of
+
+pytestmark = pytest.mark.long
 
 
 def test_a_short_file_asks_ten_models_at_three_efforts_in_two_wordings(tmp_path):

@@ -25,6 +25,7 @@ def test_arrow_takes_its_memory(said, used):
     assert shown.stdout.strip() == used
 
 
+@pytest.mark.long
 def test_a_command_without_enough_memory_says_so_and_shows_no_traceback(tmp_path):
     (released,) = (Path(__file__).parent / "store" / "versions").iterdir()
     folder = shutil.copytree(released, tmp_path / "night")

@@ -44,6 +44,7 @@ async def test_a_usage_that_nests_deep_costs_nobody_the_run(tmp_path, name):
     assert {row["note"] for row in rows} == {"its usage was too large to keep"}
 
 
+@pytest.mark.long
 async def test_the_first_traceback_of_a_fault_is_in_the_folder_without_any_key(tmp_path, monkeypatch):
     faults = [KeyError(KEY), KeyError(f"again {KEY}"), RecursionError("deep")]
     read = ChatWire.reply

@@ -60,6 +60,7 @@ def digest(home: Path) -> str:
     return sha256((home / "mine.py").read_bytes()).hexdigest()
 
 
+@pytest.mark.long
 def test_results_name_the_grader_and_its_source(home):
     done = asyncbench_here("run", home / "own.yaml")
     assert done.returncode == 0, done.stderr
@@ -89,6 +90,7 @@ def test_a_function_goes_to_another_process_with_its_source(home):
     assert done.stdout.decode().split() == ["mine:same", digest, "True"]
 
 
+@pytest.mark.long
 def test_regrade_uses_the_function_as_it_is_now(home):
     run(home)
     (home / "mine.py").write_text("def same(reply, problem):\n    return '3' in reply\n")
@@ -106,6 +108,7 @@ def test_regrade_uses_the_function_as_it_is_now(home):
     assert ab.regrade_folder(home / "out").graders[0].changed == 0
 
 
+@pytest.mark.long
 def test_a_run_says_how_many_grades_are_of_another_version_and_keeps_all_digests(home):
     def begun() -> tuple[list[str], dict[str, Any]]:
         said = asyncbench_here("run", home / "own.yaml")
@@ -267,6 +270,7 @@ def test_other_work_goes_on_while_a_function_takes_its_time(home):
     assert [row["outcome"] for row in grades(home)] == ["correct"] * 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("endless", ["while True: pass", "time.sleep(3600)"])
 def test_a_function_that_never_ends_holds_up_neither_the_run_nor_its_end(endless, home):
     (home / "mine.py").write_text(f"import time\ndef same(reply, problem):\n    {endless}\n")

@@ -126,6 +126,7 @@ def commands_with(site: Path, *commands: str, cwd: Path) -> subprocess.Completed
     )
 
 
+@pytest.mark.long
 def test_a_package_adds_a_suite_a_grader_and_a_provider_which_results_name(tmp_path):
     site = installed(tmp_path)
     (tmp_path / "own.csv").write_text("question,expected\nShout this,\n")
@@ -196,6 +197,7 @@ def test_what_cannot_be_used_is_refused_with_the_name_of_its_package(
     assert complaint in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_provider_that_cannot_be_used_stops_only_who_asks_it(tmp_path):
     points = {"providers": {"mine": "broken:it"}}
     with zipfile.ZipFile(wheel(tmp_path, points, "raise OSError('half installed')", "broken")) as file:
@@ -213,6 +215,7 @@ def test_a_provider_that_cannot_be_used_stops_only_who_asks_it(tmp_path):
     assert not (tmp_path / "results" / "broken").exists()
 
 
+@pytest.mark.long
 def test_a_package_that_cannot_be_used_costs_no_call(tmp_path):
     with zipfile.ZipFile(wheel(tmp_path, {"graders": {"mine": "broken:it"}}, "", "broken")) as file:
         file.extractall(tmp_path / "site")

@@ -118,6 +118,7 @@ def sweep(tmp_path):
         }
 
 
+@pytest.mark.long
 def test_a_sweep_is_a_file_a_dict_or_a_record(sweep, tmp_path):
     file = tmp_path / "night.yaml"
     written = sweep | {"problems": [str(sweep["problems"][0])], "out": str(sweep["out"])}
@@ -138,6 +139,7 @@ def test_a_dict_that_is_no_sweep_is_refused_with_its_place():
         ab.load_sweep({"name": "night", "models": []})
 
 
+@pytest.mark.long
 def test_results_show_themselves_in_a_notebook(sweep):
     plan = ab.plan(sweep)
     summary = asyncio.run(ab.run_sweep(sweep, limit=5))

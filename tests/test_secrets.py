@@ -216,6 +216,7 @@ def written(folder, *models):
 # ── what a night leaves behind ───────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [0, 2])
 async def test_no_key_is_left_in_a_folder_nor_in_anything_that_is_printed(tmp_path, workers):
     async with repeating() as server:
@@ -264,6 +265,7 @@ def printed(*words):
     return f"{result.output} {result.exception}"
 
 
+@pytest.mark.long
 async def test_no_key_is_in_the_journal_of_a_run_that_was_killed(tmp_path):
     async with repeating() as server:
         manners = ("success", "stream", "401", "500", "html", "redirect", "stall")
@@ -296,6 +298,7 @@ def held_in(journal):
     return b"".join(path.read_bytes() for path in journal.glob("*.wal"))
 
 
+@pytest.mark.long
 async def test_a_worker_is_started_with_no_key_and_gets_those_of_its_own_models(tmp_path):
     async with repeating() as server:
         asked = [
@@ -338,6 +341,7 @@ async def test_a_worker_is_started_with_no_key_and_gets_those_of_its_own_models(
     assert sorted(map(sorted, held.values())) == [[WORDS[0]], [WORDS[1]]]
 
 
+@pytest.mark.long
 async def test_the_doctor_tells_no_key(tmp_path):
     async with repeating() as server:
         manners = {"http": "success", "openai": "401", "anthropic": "html"}
@@ -361,6 +365,7 @@ cli.main()
 """
 
 
+@pytest.mark.long
 async def test_the_traceback_of_a_bug_tells_no_key(tmp_path):
     manners = {"http": "bad-header", "openai": "401", "anthropic": "401"}
     async with repeating() as server:

@@ -49,6 +49,7 @@ def test_what_only_talks_of_itself_loads_no_library_of_a_run(asked):
     assert imported(*asked.split()) & HEAVY == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", SDK)
 def test_a_run_loads_the_sdk_that_it_asks_through_and_no_other(runs, way):
     _, loaded = runs[way]
@@ -62,16 +63,19 @@ def test_of_an_sdk_it_loads_what_a_call_needs(runs, sdk, most):
     assert sum(name.startswith(f"{sdk}.") for name in loaded) < most
 
 
+@pytest.mark.long
 def test_a_status_waits_for_no_library_that_counts_or_calls(runs):
     out, _ = runs["http"]
     assert imported("status", out) & HEAVY == {"pyarrow"}
 
 
+@pytest.mark.long
 def test_a_report_waits_for_no_library_that_calls(runs):
     out, _ = runs["http"]
     assert imported("report", out) & HEAVY == {"pyarrow", "duckdb"}
 
 
+@pytest.mark.long
 def test_pyarrow_finds_pandas_where_a_data_frame_is_asked_for(runs):
     out, _ = runs["http"]
     code = f"""
@@ -150,6 +154,7 @@ def test_a_name_that_nobody_knows_is_none(package):
     assert package(code) == ["run", "False False"]
 
 
+@pytest.mark.long
 def test_the_names_of_every_room_are_those_of_its_modules():
     """As its `__init__` would say: nothing is lost by not running it."""
     rooms = [path.parent.name for path in (ROOT / "asyncbench").glob("*/__init__.py")]

@@ -115,6 +115,7 @@ def test_people_are_told_of_what_was_skipped_and_that_nothing_is_open(asking, tm
         assert f", {skipped:,} skipped (stop_when)" in told["text"]
 
 
+@pytest.mark.long
 def test_without_the_rule_what_was_skipped_is_asked(asking, tmp_path):
     out = tmp_path / "out"
     _, before = asking(stop_when=ALIKE)
@@ -125,6 +126,7 @@ def test_without_the_rule_what_was_skipped_is_asked(asking, tmp_path):
     assert verify_folder(out).sound
 
 
+@pytest.mark.long
 def test_a_stricter_rule_asks_on_and_tells_the_rest_by_its_own_measure(asking, tmp_path):
     out = tmp_path / "out"
     _, before = asking(stop_when=ALIKE)
@@ -191,6 +193,7 @@ def replayed(when, ids, right):
     return set()
 
 
+@pytest.mark.long
 def test_every_ranking_says_that_trials_were_skipped(asking, tmp_path):
     out = tmp_path / "out"
     asking(stop_when=ALIKE)
@@ -198,6 +201,7 @@ def test_every_ranking_says_that_trials_were_skipped(asking, tmp_path):
     assert "trials skipped (stop_when)" in morning_on(out).as_text(width=200)
 
 
+@pytest.mark.long
 def test_failed_trials_tell_nothing_of_a_cell_and_are_asked_again_when_told(tmp_path, problems):
     out, once = tmp_path / "out", {"alias": "m", "concurrency": 4, "retry": {"attempts": 1}}
     rule = {"ci_width": 0.45}
@@ -224,6 +228,7 @@ def test_failed_trials_tell_nothing_of_a_cell_and_are_asked_again_when_told(tmp_
 MIXED = {"ci_width": 0.45, "saturated": 0.2}
 
 
+@pytest.mark.long
 def test_what_is_known_of_a_cell_is_worked_out_again_when_failed_trials_were_answered(tmp_path, problems):
     out, once = tmp_path / "out", {"alias": "m", "concurrency": 4, "retry": {"attempts": 1}}
     for faults, retry in ((("500=0.15",), ()), ((), (Outcome.FAILED,))):
@@ -236,6 +241,7 @@ def test_what_is_known_of_a_cell_is_worked_out_again_when_failed_trials_were_ans
         assert (row["low"], row["high"]) == always_valid_interval(row["correct"], row["asked"])
 
 
+@pytest.mark.long
 def test_a_cell_that_new_answers_make_less_known_is_open_until_it_is_asked_on(
     asking, tmp_path, problems, other_server
 ):
@@ -279,6 +285,7 @@ def test_a_run_that_ends_early_writes_down_all_of_the_cells_that_it_knows(
     assert one.open == PLANNED - asked.total() - skipped.total() > 0
 
 
+@pytest.mark.long
 def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_it_knew(
     asking, tmp_path, problems, monkeypatch
 ):
@@ -303,6 +310,7 @@ def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_i
     assert found == [(0, "working out which trials are skipped")]
 
 
+@pytest.mark.long
 def test_a_run_killed_amid_it_goes_on_to_the_same_end(tmp_path, problems):
     out, file = tmp_path / "out", tmp_path / "sweep.yaml"
     with simulator(problems, latency_s=0.02) as slow:
@@ -374,6 +382,7 @@ def stopped(tmp_path_factory, problems, server):
     return out, planned
 
 
+@pytest.mark.long
 def test_status_tells_what_was_skipped_and_counts_none_of_it_as_open(stopped):
     out, _ = stopped
     one, _ = status_of(out).models
@@ -402,6 +411,7 @@ def test_the_report_marks_stopped_cells_and_gives_their_always_valid_interval(st
     assert "Stopped cells" in report.as_markdown()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", [None, {"saturated": 0.01}], ids=["none", "a stricter one"])
 def test_what_a_rule_no_longer_in_force_skipped_counts_as_open(asking, tmp_path, rule):
     out = tmp_path / "out"
@@ -439,6 +449,7 @@ def test_a_plan_counts_nothing_that_was_skipped(stopped):
     assert (one.trials, one.left) == (one.done, 0)
 
 
+@pytest.mark.long
 def test_a_plan_counts_what_a_stricter_rule_asks_after_all(stopped):
     out, planned = stopped
     one, _ = plan(replace(planned, stop_when=StopWhen(saturated=0.01))).models
@@ -447,6 +458,7 @@ def test_a_plan_counts_what_a_stricter_rule_asks_after_all(stopped):
     assert looser.left == 0
 
 
+@pytest.mark.long
 def test_merged_folders_know_what_was_skipped(stopped, tmp_path):
     out, _ = stopped
     copy = tmp_path / "other"

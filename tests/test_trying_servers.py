@@ -49,6 +49,7 @@ async def run_against(
         return (await run_sweep(asked, screen=said, limit=limit)).models["m"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", [429, 529])
 async def test_a_server_that_refuses_from_the_first_call_on_is_told_at_once(tmp_path, status):
     async def answer(_request):
@@ -76,6 +77,7 @@ async def test_a_dead_key_costs_a_few_calls_of_a_wide_lane(tmp_path):
     assert calls == counters.attempts <= FEW
 
 
+@pytest.mark.long
 async def test_a_reset_that_is_contradicted_by_a_retry_after_pauses_nothing(tmp_path):
     calls = 0
 
@@ -95,6 +97,7 @@ async def test_a_reset_that_is_contradicted_by_a_retry_after_pauses_nothing(tmp_
     assert not any(read_lanes(tmp_path / "out")["pauses"].to_pylist())
 
 
+@pytest.mark.long
 async def test_a_server_that_cuts_all_but_two_answers_is_asked_less_at_a_time(tmp_path):
     in_flight = cut = 0
 

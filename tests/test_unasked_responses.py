@@ -140,6 +140,7 @@ async def test_an_answer_that_comes_twice_is_never_the_answer_to_the_next_questi
     assert [(question, reply) for question, reply in pairs if question != reply] == []
 
 
+@pytest.mark.long
 async def test_an_answer_that_comes_twice_is_not_taken_by_a_worker_either(tmp_path):
     async with echoing(twice) as server:
         pairs = await questions_and_replies(server, tmp_path, "simulated-http", workers=2)
@@ -192,6 +193,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.long
 @STREAMS
 @EVERY_ADAPTER
 async def test_a_storm_of_responses_that_nobody_asked_for_answers_no_question(

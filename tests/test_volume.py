@@ -11,6 +11,8 @@ import pytest
 from asyncbench.store.folder import SEAL_AT_BYTES, SEAL_AT_RESULTS
 from tests.sweep_files import outcomes
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parent.parent
 ROOM = 128 * 2**20  # bytes above the peak of the first tenth, in which nothing is sealed yet
 SEALING = 64 * 2**20  # bytes written while the segment before is made into parts

@@ -81,6 +81,7 @@ def test_every_library_of_the_page_has_its_notice():
     assert NOTICES.count("```text\n") == sum(line.startswith("## ") for line in NOTICES.splitlines()) - 1
 
 
+@pytest.mark.long
 def test_the_notices_go_with_the_page_and_with_the_wheel(tmp_path):
     with Store.open(tmp_path, sweep="night") as store:
         keep(store, *answered(1))

@@ -47,6 +47,7 @@ def server(sets):
         yield running
 
 
+@pytest.mark.long
 def test_with_and_without_thinking_step_by_step_compare_problem_by_problem(tmp_path, sets, server):
     out = tmp_path / "out"
     summary = asked(out, sets, server, {"name": "plain"}, COT, names=("oracle", "noisy"))
@@ -65,6 +66,7 @@ def test_with_and_without_thinking_step_by_step_compare_problem_by_problem(tmp_p
     assert compared.found.whole.found.trials == per["noisy", "cot"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("digits", "form"),
     [
@@ -126,6 +128,7 @@ def test_system_prompt_and_earlier_turns_are_templates_where_the_question_has_on
     assert {row["outcome"] for row in rows_of(tmp_path / "out")} == {"correct"}
 
 
+@pytest.mark.long
 def test_a_template_asks_again_once_and_its_name_never(tmp_path, sets):
     out, some = tmp_path / "out", sets[:1]
     with simulator(*some) as server:

@@ -39,6 +39,7 @@ def models(server):
     ]
 
 
+@pytest.mark.long
 def test_results_of_other_machines_come_together(tmp_path):
     problems = problem_set(tmp_path, trials=1)
     with simulator(problems, latency_s=0.02) as server:
@@ -64,6 +65,7 @@ def cap_of(summary):
     return cap
 
 
+@pytest.mark.long
 def test_the_next_worker_of_a_machine_brings_what_a_dead_one_left(tmp_path):
     problems = problem_set(tmp_path, trials=2)
     with simulator(problems, latency_s=0.1) as server:
@@ -79,6 +81,7 @@ def test_the_next_worker_of_a_machine_brings_what_a_dead_one_left(tmp_path):
     assert cap_of(summary).doubted == pytest.approx(sum(row["reserved_usd"] for row in lost) * 1e12, abs=9)
 
 
+@pytest.mark.long
 def test_what_a_lost_machine_may_have_cost_counts_as_spent(tmp_path):
     problems = problem_set(tmp_path, trials=2)
 

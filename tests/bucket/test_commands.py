@@ -13,6 +13,8 @@ from tests.commands import CLEAN, asyncbench
 from tests.processes import Forked
 from tests.sweep_files import problem_set
 
+pytestmark = pytest.mark.long
+
 URL = "s3://bucket/mine/night"
 KILLED_AT = (4, 9, 14, 19)  # the request: while it claims, uploads for the first time, uploads at the end
 

@@ -122,6 +122,7 @@ def test_a_push_of_nothing_new_asks_the_bucket_nothing(s3: S3Server, tmp_path: P
     finish(copy)
 
 
+@pytest.mark.long
 def test_another_machine_goes_on_with_what_the_bucket_holds(tmp_path: Path):
     copied(tmp_path / "here" / "night", 1, 2)
     copied(tmp_path / "there" / "night", 3)
@@ -151,6 +152,7 @@ def test_a_status_says_who_has_not_ended(tmp_path: Path):
     assert "has not ended" not in ab.status(URL).as_text()
 
 
+@pytest.mark.long
 def test_what_compaction_replaced_is_gone_from_the_bucket(tmp_path: Path):
     folder = tmp_path / "night"
     copied(folder, *range(1, 6))
@@ -399,6 +401,7 @@ def run_with_workers(out: Path) -> bool | None:
     return whole
 
 
+@pytest.mark.long
 def test_the_rest_of_a_workers_folder_counts_once_its_machine_is_back(tmp_path: Path):
     out, there = tmp_path / "night", tmp_path / "there" / "w001-e1"
     copied(out, 1)
@@ -463,6 +466,7 @@ async def start(folder: Path, body: Callable[[], None]) -> None:
         body()
 
 
+@pytest.mark.long
 def test_a_start_that_is_refused_leaves_the_bucket_as_it_was(tmp_path: Path):
     folder = tmp_path / "night"
     copied(folder, 1, 2)
@@ -518,6 +522,7 @@ def test_a_file_that_grows_while_it_goes_up_is_uploaded_as_it_was(s3: S3Server, 
     finish(copy)
 
 
+@pytest.mark.long
 def test_a_worker_that_uploads_after_its_folder_was_removed_is_overtaken(tmp_path: Path):
     copied(tmp_path / "night", 1)
     worker = FolderCopy.claim(f"{URL}/workers/w003-e1", tmp_path / "there" / "w003-e1")
@@ -531,6 +536,7 @@ def test_a_worker_that_uploads_after_its_folder_was_removed_is_overtaken(tmp_pat
     assert ids(URL) == [trial_id(1), trial_id(3)]
 
 
+@pytest.mark.long
 def test_a_reader_sees_workers_that_are_joined_while_it_looks(s3: S3Server, tmp_path: Path):
     out, there = tmp_path / "night", tmp_path / "there" / "w001-e1"
     copied(out, 1)

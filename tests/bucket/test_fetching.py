@@ -27,6 +27,7 @@ def gets(s3: S3Server) -> list[str]:
     return [request.key for request in s3.requests if request.method == "GET" and request.key]
 
 
+@pytest.mark.long
 def test_a_reader_in_a_loop_sees_each_answer_once_while_parts_are_replaced(s3: S3Server, tmp_path: Path):
     folder, stop, faults = tmp_path / "night", threading.Event(), list[str]()
     copy = FolderCopy.claim(URL, folder)

@@ -14,6 +14,8 @@ from tests.bucket.s3_server import Answer, Request, S3Server, nothing
 from tests.store.dying import start
 from tests.store.made import answered, trial_id
 
+pytestmark = pytest.mark.long
+
 ALL = [trial_id(n) for n in range(1, 4)]
 STRIDE = 5  # of the requests at which one test kills
 

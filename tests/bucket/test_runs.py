@@ -47,6 +47,7 @@ def test_a_run_leaves_its_results_in_the_bucket(mapping, tmp_path):
     assert ab.load_sweep(at_hand(URL) / "sweep.yaml").copied_to == URL
 
 
+@pytest.mark.long
 def test_a_run_on_another_machine_asks_only_what_is_left(mapping, tmp_path):
     run(mapping, limit=10, journal=tmp_path / "here")
     summary = run(mapping, journal=tmp_path / "there")
@@ -56,6 +57,7 @@ def test_a_run_on_another_machine_asks_only_what_is_left(mapping, tmp_path):
     assert len(ab.read_attempts(URL)) == len(ab.read_trials(URL)) == 72
 
 
+@pytest.mark.long
 def test_the_sweep_file_of_a_local_folder_means_it_and_that_of_its_copy_means_the_copy(mapping, tmp_path):
     """Only the folder that belongs to the bucket is copied there."""
     here, away = tmp_path / "here", tmp_path / "away"
@@ -74,6 +76,7 @@ def test_the_sweep_file_of_a_local_folder_means_it_and_that_of_its_copy_means_th
     assert len(ab.read_trials(URL)) == 72
 
 
+@pytest.mark.long
 def test_results_in_a_bucket_equal_those_of_a_folder(mapping, tmp_path):
     run(mapping)
     run({**mapping, "out": str(tmp_path / "local")})
@@ -88,6 +91,7 @@ def test_a_journal_is_only_for_results_in_a_bucket(mapping, tmp_path):
         run({**mapping, "out": str(tmp_path / "local")}, journal=tmp_path / "here")
 
 
+@pytest.mark.long
 def test_a_bucket_that_does_not_answer_stops_no_run(mapping, s3: S3Server, monkeypatch):
     monkeypatch.setattr("asyncbench.store.copying.FIRST_WAIT_S", 0.01)
     puts = 0
@@ -133,6 +137,7 @@ def test_a_run_that_is_refused_leaves_the_bucket_free(mapping, tmp_path):
     assert len(ab.read_trials(URL)) == 72
 
 
+@pytest.mark.long
 def test_a_plan_knows_what_the_bucket_holds(mapping, tmp_path):
     assert ab.plan(mapping).models[0].left == 72
     run(mapping, limit=10, journal=tmp_path / "here")
@@ -154,12 +159,14 @@ READERS = {
 }
 
 
+@pytest.mark.long
 def test_what_reads_a_folder_reads_an_address(mapping, tmp_path):
     run(mapping, limit=3, journal=tmp_path / "here")
     for name, read in READERS.items():
         assert read() is not None, name
 
 
+@pytest.mark.long
 def test_folders_and_addresses_are_compared_exported_and_merged(mapping, tmp_path):
     run(mapping, limit=3)
     run({**mapping, "out": str(tmp_path / "local")})
@@ -172,6 +179,7 @@ def test_folders_and_addresses_are_compared_exported_and_merged(mapping, tmp_pat
     assert ab.export_folder("llm-arithmetic", URL, tmp_path / "exported").files
 
 
+@pytest.mark.long
 def test_answers_of_a_bucket_are_taken_over(mapping, tmp_path):
     run(mapping, limit=5)
     run({**mapping, "out": str(tmp_path / "local")}, limit=5, reuse=URL)
@@ -216,6 +224,7 @@ def test_problems_of_a_bucket_are_asked_like_those_of_a_file(mapping, tmp_path):
         run({**mapping, "problems": [address]})
 
 
+@pytest.mark.long
 def test_a_bucket_that_denies_deletion_has_all_results_nonetheless(mapping, s3: S3Server, tmp_path):
     run(mapping, limit=10)
     worker = FolderCopy.claim(f"{URL}/workers/w001-e1", tmp_path / "w001-e1")

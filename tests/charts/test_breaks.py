@@ -131,6 +131,7 @@ def binned(lengths, of=""):
     return {length: span for (_, length), span in length_bins((of, length) for length in lengths).items()}
 
 
+@pytest.mark.long
 def test_few_lengths_stay_themselves_and_many_are_put_into_bins_that_keep_ranges_whole():
     assert binned([3, 1, 3]) == {1: (1, 1), 3: (3, 3)}
     assert len(binned(range(MOST_LENGTHS))) == MOST_LENGTHS
@@ -280,6 +281,7 @@ def drawn_texts(spec):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [[(1, 50, 50), (5, 50, 50)], [(1, 40, 50), (3, 9, 50), (5, 0, 50)]])
 def test_labels_at_the_ends_of_lines_never_meet_and_faint_lines_have_none(lengths):
     asked = made_asked(models=10, kinds=1)

@@ -63,6 +63,7 @@ def test_answers_and_goodput_have_a_diagonal_and_tokens_have_none(one):
     assert dict(goodput["measured"])[4.0] == 0.0  # none within two seconds: a real zero
 
 
+@pytest.mark.long
 def test_no_more_calls_keep_the_slo_than_are_answered_however_late(one, tmp_path):
     late = Loaded(model="m", rates=(4.0,), latency_s=lambda _, n: 0.5 if n % 2 else 100.0)
     for folder in (one, load_folder(tmp_path / "late", [late])):
@@ -97,6 +98,7 @@ def test_accuracy_has_an_interval_and_dollars_are_of_a_thousand_answers(one):
     assert [row["value"] for row in found["load_cost"]] == [pytest.approx(2.0)] * 3
 
 
+@pytest.mark.long
 def test_of_several_models_each_panel_is_of_one_percentile(tmp_path):
     asked = [Loaded(model=name, rates=(1.0,)) for name in ("a", "b")]
     found = rows_on(load_folder(tmp_path / "two", asked))
@@ -108,6 +110,7 @@ def test_of_several_models_each_panel_is_of_one_percentile(tmp_path):
     assert x[0] < 1.0 < x[1]  # side by side, so that no interval hides the other
 
 
+@pytest.mark.long
 def test_ttft_stands_beside_the_latency_and_the_rates_that_were_asked_are_labelled(tmp_path):
     rates = (1.0, 3.0, 8.0)
     asked = [Loaded(model=name, rates=rates) for name in ("a", "b", "c")]
@@ -161,6 +164,7 @@ def _fields(node):
         yield from (field for value in node for field in _fields(value))
 
 
+@pytest.mark.long
 def test_pictures_of_a_simulated_load_say_so_and_need_no_other_trials(tmp_path):
     asked = [Loaded(model=name, rates=(1.0, 2.0), provider="simulated") for name in ("a", "b")]
     written = write_figures(load_folder(tmp_path / "load", asked), tmp_path / "figures")

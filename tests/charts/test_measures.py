@@ -253,6 +253,7 @@ def rows_on(folder, rows_of):
     return [(asked.entrants[row["asked"]].name, row) for row in found]
 
 
+@pytest.mark.long
 def test_percentiles_of_calls_are_those_of_the_view_latency(night):
     found = {(name, row["quantity"]): row for name, row in rows_on(night, time_rows.times_rows)}
     assert [name for name, quantity in found if quantity == "latency"] == ["a", "b (plain)", "b (shots)", "c"]
@@ -263,6 +264,7 @@ def test_percentiles_of_calls_are_those_of_the_view_latency(night):
     assert row["calls"] == row["answered"] == view["answered"] == 20
 
 
+@pytest.mark.long
 def test_a_run_of_forty_seconds_is_drawn_by_the_second_as_the_view_minutes_has_it(night):
     found = rows_on(night, time_rows.minute_rows)
     assert {row["seconds"] for _, row in found} == {1.0}
@@ -302,6 +304,7 @@ def test_limits_are_told_with_what_was_used_of_them(night):
     assert first["used"] == pytest.approx(report.minutes[0].shares["requests"])
 
 
+@pytest.mark.long
 def test_what_was_spent_is_what_the_report_of_costs_says(night):
     spent = counted(night, spending_by_entrant)
     by_model = {group.name[0]: group for group in cost_report_on(night).models}

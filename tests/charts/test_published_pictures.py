@@ -101,6 +101,7 @@ def folder(tmp_path_factory):
     return keep(tmp_path_factory.mktemp("nupa") / "night", *made)
 
 
+@pytest.mark.long
 def test_the_command_writes_the_pictures_of_a_style_their_rows_and_its_tables(folder, tmp_path):
     done = asyncbench_here("report", folder, "--style", "nupa", "--figures", tmp_path / "out")
     assert done.returncode == 0, done.stderr

@@ -419,6 +419,7 @@ async def test_a_simulator_of_one_s_own_is_fine_whatever_problems_it_was_given(t
     assert one.fine
 
 
+@pytest.mark.long
 async def test_the_noise_floor_is_told_for_every_adapter_and_says_that_it_is_simulated():
     noise = await doctor.noise_floor(latency_s=0.1)
     assert [one.adapter for one in noise] == ["openai", "anthropic", "http"]
@@ -438,6 +439,7 @@ def test_what_workers_would_do_is_measured_for_sweeps_alone_and_its_trouble_told
     assert "no-such.parquet" in DoctorReport(models=(), capacity=told).as_text()
 
 
+@pytest.mark.long
 def test_the_command_looks_at_a_sweep_and_ends_with_0_or_3(tmp_path):
     sweep = tmp_path / "s.yaml"
     sweep.write_text("{name: s, problems: [{suite: integer_addition}], models: [simulated/oracle]}")

@@ -57,6 +57,7 @@ def on_two(meant):
     return run_on(two(), meant)
 
 
+@pytest.mark.long
 def test_workers_give_the_answers_of_one_process(asked, alone, tmp_path):
     problems, server = asked
     assert run_on(two(), sweep(tmp_path / "out", problems, *models_of(server))).exit is Exit.COMPLETE
@@ -79,6 +80,7 @@ def test_a_lane_beyond_one_process_is_asked_by_all(asked, alone, tmp_path):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rpm", [None, 120_000])
 def test_a_budget_holds_for_all_workers_and_any_number_goes_on(asked, alone, tmp_path, rpm):
     problems, server = asked
@@ -92,6 +94,7 @@ def test_a_budget_holds_for_all_workers_and_any_number_goes_on(asked, alone, tmp
     assert rows_of(tmp_path / "out") == rows_of(alone)
 
 
+@pytest.mark.long
 def test_a_rule_stops_the_same_cells(tmp_path):
     few = tmp_path / "few.parquet"
     ab.generate("integer_addition", few, tries=80, min_digits=1, max_digits=3, seed=3)
@@ -108,6 +111,7 @@ def test_a_rule_stops_the_same_cells(tmp_path):
     assert spread == alone
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_costs_no_more_than_what_it_was_doing(asked, alone, tmp_path):
     problems, server = asked
     before, screen = server.stats()["delivered"], Said()
@@ -138,6 +142,7 @@ class FullCluster(ProcessCluster):
         return await super().start(name, program)
 
 
+@pytest.mark.long
 def test_a_run_waits_for_no_worker_that_nobody_needs_any_more(asked, alone, tmp_path):
     problems, server = asked
     before = server.stats()["delivered"]

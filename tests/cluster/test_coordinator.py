@@ -58,6 +58,7 @@ def test_every_trial_is_asked_once_and_written_down_by_its_worker(carries, kind)
     assert [lane.askers[0].counters.done for lane in fleet.lanes] == [100, 100]
 
 
+@pytest.mark.long
 def test_a_split_lane_keeps_the_limit_of_one_process():
     desk = Desk()
     played(SmallFleet(ask=desk.ask, carries=SPLIT, workers=3), asked("a", 600, Limits(rpm=600)))
@@ -67,6 +68,7 @@ def test_a_split_lane_keeps_the_limit_of_one_process():
     assert times[-1] - times[99] <= 50 / 0.99  # as soon as it is known that the model answers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("carries", [WHOLE, SPLIT])
 def test_no_more_is_spent_than_the_budget_and_nothing_stays_set_aside(carries):
     desk = Desk()
@@ -181,6 +183,7 @@ def test_a_key_that_is_refused_at_a_worker_suspends_its_model_everywhere(carries
     assert len(fleet.of(Sent)) < 60
 
 
+@pytest.mark.long
 def test_what_one_worker_is_refused_holds_all_workers_of_a_split_lane_back():
     asked_at: list[float] = []
 

@@ -101,6 +101,7 @@ async def stand_still(run, server, model):
 # ── what is done ─────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 async def test_a_sweep_is_paused_lowered_raised_and_resumed_and_the_server_sees_it(
     server, problems, tmp_path
 ):
@@ -148,6 +149,7 @@ async def test_a_sweep_is_paused_lowered_raised_and_resumed_and_the_server_sees_
     assert sum(filter(None, read_lanes(out)["waited_for_resume_s"].to_pylist())) > 0.4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [0, 2])
 async def test_status_tells_how_each_worker_stands(server, problems, tmp_path, workers):
     out = tmp_path / "out"
@@ -192,6 +194,7 @@ async def test_the_commands_do_it_and_ctrl_c_drains_a_paused_run_at_once(server,
     assert f"To continue the sweep: asyncbench run {out}/sweep.yaml" in done.stderr
 
 
+@pytest.mark.long
 async def test_a_deadline_ends_a_paused_run_and_the_next_one_is_not_paused(server, problems, tmp_path):
     out = tmp_path / "out"
     model = entry(server, "simulated/noisy-c", alias="c", rpm=1200)
@@ -204,6 +207,7 @@ async def test_a_deadline_ends_a_paused_run_and_the_next_one_is_not_paused(serve
         await until(lambda: counts(server, "noisy-c")["requests"] > before)
 
 
+@pytest.mark.long
 async def test_a_step_of_a_load_that_is_paused_is_measured_again_as_a_whole(server, problems, tmp_path):
     out = tmp_path / "out"
     load = {"arrivals": "constant", "rates": [20], "warmup": 0, "duration": "2s", "rest": 0}
@@ -339,6 +343,7 @@ def interpreter_of_nobody() -> str:
     pytest.skip("no Python here that another user may start")
 
 
+@pytest.mark.long
 async def test_another_user_cannot_control_a_run(server, problems, tmp_path, monkeypatch):
     python = interpreter_of_nobody()
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)  # where nobody may look into the folder above
@@ -401,6 +406,7 @@ GARBAGE = [
 ]
 
 
+@pytest.mark.long
 async def test_garbage_on_its_socket_changes_nothing_of_a_run(server, problems, tmp_path):
     wanted = sweep(tmp_path / "out", problems, entry(server, "simulated/noisy-g", rpm=6000, concurrency=8))
     async with Going(wanted) as run:

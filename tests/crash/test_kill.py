@@ -26,6 +26,8 @@ from tests.processes import Forked
 from tests.store.dying import start
 from tests.sweep_files import ADAPTERS, entry, outcomes, problem_set, simulator
 
+pytestmark = pytest.mark.long
+
 SEED = int(os.environ.get("ASYNCBENCH_CRASH_SEED", "1"))
 LATENCY: dict[str, Any] = {"latency_s": 0.25, "latency_sigma": 0.8}
 

@@ -21,6 +21,8 @@ from tests.fleet.worker_processes import workers_of
 from tests.processes import Forked
 from tests.sweep_files import ADAPTERS, entry, problem_set, simulator
 
+pytestmark = pytest.mark.long
+
 PRICE = {"input": 1.0, "output": 5.0}
 
 

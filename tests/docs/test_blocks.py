@@ -71,6 +71,7 @@ def test_no_two_pages_write_to_one_folder():
         assert not begun[one] & begun[other], (one, other)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_can_be_followed(page, checkout, night, tmp_path, monkeypatch):
     shutil.copytree(checkout, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("results"))

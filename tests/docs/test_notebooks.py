@@ -25,6 +25,7 @@ def test_there_are_two():
     assert [path.stem for path in NOTEBOOKS] == ["duckdb", "pandas"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_comes_out_as_it_is_stored(path, tmp_path, monkeypatch):
     (tmp_path / "data").symlink_to(ROOT / "data")

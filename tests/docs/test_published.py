@@ -65,6 +65,7 @@ def followed(tmp_path_factory):
     return place
 
 
+@pytest.mark.long
 def test_every_command_runs_and_makes_its_files(followed):
     named = {name: re.findall(r"`([\w./-]+/[\w.*-]+)`", cells[1]) for name, cells in listed().items()}
     missing = [file for files in named.values() for file in files if not _written(followed, file)]

@@ -34,6 +34,7 @@ def helps(command):
     return {given.opts[0]: getattr(given, "help", None) for given in command.params}
 
 
+@pytest.mark.long
 def test_a_mark_in_a_page_is_filled(site):
     pages = {path.stem: path.read_text("utf-8") for path in (site / "reference").glob("*.html")}
     assert not [name for name, page in pages.items() if "from the code:" in page]

@@ -47,6 +47,7 @@ def test_no_page_fetches_anything_from_another_host(site):
     assert [address for address in fetched if "//" in address] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_opens_from_the_disk_and_its_search_finds_without_a_request(site, browser, scheme):
     context = browser.new_context(color_scheme=scheme)
@@ -67,6 +68,7 @@ def test_a_page_opens_from_the_disk_and_its_search_finds_without_a_request(site,
     assert errors == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"])
 def test_a_link_beside_the_pages_leads_somewhere(site, name):
     text = (ROOT / name).read_text("utf-8")

@@ -352,6 +352,7 @@ standings = st.integers(1, 300).flatmap(
 )
 
 
+@pytest.mark.long
 @given(st.lists(standings, min_size=1, max_size=6), st.floats(0, 1.5))
 @example([ModelProgress(begun=14, planned=28, cost=1e9, room=1.0)], 1e-10)  # a tenth of a picodollar
 def test_fair_parts_add_up_to_what_is_left_or_to_all_that_anybody_needs(some, share):
@@ -366,6 +367,7 @@ def test_fair_parts_add_up_to_what_is_left_or_to_all_that_anybody_needs(some, sh
         assert sum(parts) == pytest.approx(share * need, rel=1e-6, abs=1e-6 + last_bits)
 
 
+@pytest.mark.long
 @given(st.lists(standings, min_size=1, max_size=6), st.floats(0, 1e12))
 def test_somebody_may_always_go_on(some, money):
     able = [one for one in some if one.room and one.cost]
@@ -498,6 +500,7 @@ async def _never(_):
 # ── nights ───────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(0, NIGHTS, 20))
 def test_whatever_happens_in_a_night_no_cap_is_passed(first):
     broken = [line for seed in range(first, first + 20) for line in frugal.broken(seed)]

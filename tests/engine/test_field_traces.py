@@ -84,6 +84,7 @@ def test_field_lesson_11_the_tokens_of_a_failed_attempt_stay_used():
 # ── 13: limits that are not kept, not used, or change ────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", [True, False], ids=["told", "untold"])
 def test_field_lesson_13_a_limit_of_6000_that_is_1800_for_a_while_is_followed_both_ways(told):
     plan = Scenario(
@@ -110,6 +111,7 @@ def test_field_lesson_13_thousands_of_calls_take_as_long_as_their_limit_says():
     assert refused(played) == 0
 
 
+@pytest.mark.long
 def test_field_lesson_13_many_calls_at_once_do_not_overshoot_tokens():
     plan = Scenario(
         trials=2_000,
@@ -159,6 +161,7 @@ BUSY = Scenario(
 )
 
 
+@pytest.mark.long
 def test_field_lesson_15_an_89_second_retry_after_does_not_freeze_the_lane():
     played = play(BUSY)[0]
     assert played.plan.configured.concurrency == 20

@@ -220,6 +220,7 @@ def test_a_skipped_trial_is_written_down_with_what_was_known_and_counted():
 # ── nights ───────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(NIGHTS))
 def test_a_drawn_night_asks_what_is_needed_and_no_more(seed):
     assert sparing.broken(seed) == []

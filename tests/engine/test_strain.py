@@ -85,6 +85,7 @@ def test_it_climbs_again_when_the_server_bears_more():
     assert sum(late) / len(late) > 36
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", [0.08, 0.3, 0.6])
 def test_answers_that_break_whatever_is_in_flight_do_not_slow_a_lane_down(part):
     rng = random.Random(2)

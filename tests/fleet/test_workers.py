@@ -71,6 +71,7 @@ def test_with_workers_a_sweep_has_the_same_trials_replies_grades_and_dollars(tmp
     assert workers_of() == {}
 
 
+@pytest.mark.long
 def test_recorded_answers_come_through_workers_as_they_were_given(tmp_path):
     from tests.test_recorded import CHANCE, FILE
 
@@ -82,6 +83,7 @@ def test_recorded_answers_come_through_workers_as_they_were_given(tmp_path):
     assert facts(read_trials(tmp_path / "shared")) == facts(read_trials(tmp_path / "alone"))
 
 
+@pytest.mark.long
 def test_a_single_model_is_shared_by_all_workers(tmp_path, problems):
     with simulator(problems, latency_s=0.2) as server:
         run(sweep(tmp_path / "out", problems, entry(server, "simulated/oracle", concurrency=8)), workers=2)
@@ -89,6 +91,7 @@ def test_a_single_model_is_shared_by_all_workers(tmp_path, problems):
     assert min(by["1"], by["2"]) > 20
 
 
+@pytest.mark.long
 def test_errors_of_a_worker_s_calls_are_those_of_any_call(tmp_path, problems):
     faults = ("429=0.1", "500=0.1", "reset=0.05", "stall=0.02")
     with simulator(problems, faults=faults) as server:
@@ -107,6 +110,7 @@ def test_errors_of_a_worker_s_calls_are_those_of_any_call(tmp_path, problems):
     assert all(call["worker"] for call in calls)
 
 
+@pytest.mark.long
 def test_a_load_and_batches_go_on_as_without_workers(tmp_path, problems):
     load = {"arrivals": "constant", "rates": [20], "warmup": "0.5s", "duration": "1.5s", "rest": 0}
     with simulator(problems) as server:
@@ -145,6 +149,7 @@ def meanwhile(work):
         thread.join()
 
 
+@pytest.mark.long
 def test_workers_that_are_killed_lose_their_calls_and_nothing_else(tmp_path, problems):
     killed: list[int] = []
 
@@ -181,6 +186,7 @@ def test_workers_that_are_killed_lose_their_calls_and_nothing_else(tmp_path, pro
     assert cap["spent_usd"] >= stats["delivered"] * 20e-6
 
 
+@pytest.mark.long
 def test_workers_that_die_again_and_again_end_the_run_in_order(tmp_path, problems):
     def kill(over):
         while not over.is_set():
@@ -219,6 +225,7 @@ def test_a_worker_that_does_not_start_is_told_before_anything_is_spent(
     assert why in str(told.value)
 
 
+@pytest.mark.long
 def test_a_key_that_no_header_can_hold_is_refused_before_anything_is_spent(tmp_path, problems):
     with simulator(problems) as server:
         asked = [entry(server, f"{name}/oracle", key_env="BAD") for name in ADAPTERS[:1]]
@@ -229,6 +236,7 @@ def test_a_key_that_no_header_can_hold_is_refused_before_anything_is_spent(tmp_p
         assert server.stats()["requests"] == 0
 
 
+@pytest.mark.long
 def test_no_file_of_the_folder_that_a_run_is_started_in_is_imported(tmp_path, problems):
     for name in ("openai", "aiohttp", "types"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')")
@@ -238,6 +246,7 @@ def test_no_file_of_the_folder_that_a_run_is_started_in_is_imported(tmp_path, pr
     assert len(outcomes(out)) == 3 * 72
 
 
+@pytest.mark.long
 def test_a_worker_that_cannot_be_started_again_ends_the_run_in_order(tmp_path, problems, monkeypatch):
     def kill(_):
         until(lambda: server.stats()["in_flight"] > 2)
@@ -261,6 +270,7 @@ def started(folder, server, problems, *words, cwd=None):
     return Forked("asyncbench", "run", file, "--quiet", *words, cwd=cwd), file, out
 
 
+@pytest.mark.long
 def test_workers_end_with_a_run_that_is_killed_and_the_next_run_completes_it(tmp_path, problems):
     with simulator(problems, latency_s=0.5) as server:
         process, file, out = started(tmp_path, server, problems)
@@ -279,6 +289,7 @@ def test_workers_end_with_a_run_that_is_killed_and_the_next_run_completes_it(tmp
     assert len(outcomes(out)) == 3 * 72
 
 
+@pytest.mark.long
 def test_ctrl_c_lets_the_calls_of_workers_end(tmp_path, problems):
     with simulator(problems, latency_s=1.0, latency_sigma=0.0) as server:
         process, _, out = started(tmp_path, server, problems)
@@ -294,6 +305,7 @@ def test_ctrl_c_lets_the_calls_of_workers_end(tmp_path, problems):
     until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
 
 
+@pytest.mark.long
 def test_a_second_ctrl_c_closes_the_connections_of_workers(tmp_path, problems):
     with simulator(problems, latency_s=60.0, latency_sigma=0.0) as server:
         process, _, out = started(tmp_path, server, problems)

@@ -1,5 +1,7 @@
 """A server of `asyncbench view` follows a sweep that is running."""
 
+import pytest
+
 from asyncbench.store.folder import Store
 from tests.live.conftest import LiveClient
 from tests.live.test_answers_served import ids_by_sql, ids_served
@@ -7,6 +9,8 @@ from tests.page.conftest import served
 from tests.page.made import events, problems_of, trial_of
 from tests.processes import until
 from tests.store.made import AT
+
+pytestmark = pytest.mark.long
 
 
 def keep(store, problems, *, first, trials, model="large", right=True):

@@ -123,6 +123,7 @@ def test_every_answer_keeps_the_browser_to_this_server(live, path):
     assert "unsafe" not in LIVE_POLICY
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_it_quietly_and_no_file_is_left(tmp_path, monkeypatch):
     folder, room = make_night(tmp_path / "night"), tmp_path / "room"
     room.mkdir()
@@ -192,6 +193,7 @@ def test_a_folder_that_is_gone_is_told_and_what_was_counted_stays(tmp_path):
         assert server.block("head").value == head
 
 
+@pytest.mark.long
 def test_a_browser_that_a_file_leads_here_shows_the_page_also_when_it_is_loaded_again(night):
     with serving(night, visited=False) as server, chromium() as browser, _redirect_to(server.address) as file:
         page = browser.new_page()

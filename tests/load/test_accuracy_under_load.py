@@ -9,6 +9,8 @@ from asyncbench.results import answers_by_step, notes_under_load
 from asyncbench.views import chosen, counted
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
+pytestmark = pytest.mark.long
+
 TIMES = {"arrivals": "constant", "warmup": "1s", "drain": "30s", "rest": 0}
 
 

@@ -86,12 +86,14 @@ def rejected(pattern, **keys):
     return fmean(by_gaps), fmean(by_counts), fmean(map(correlated, lists))
 
 
+@pytest.mark.long
 def test_poisson_arrivals_pass_the_tests_as_often_as_they_should():
     noise = 3 * sqrt(0.05 * 0.95 / len(SEEDS))  # three standard errors of a share
     assert rejected("poisson") == pytest.approx((0.05, 0.05, 0.05), abs=noise)
     assert min(rejected("poisson")) > 0  # a test that never rejects proves nothing
 
 
+@pytest.mark.long
 def test_others_do_not_pass_them():
     assert rejected("constant")[:2] == (1.0, 1.0)
     assert min(rejected("gamma", burstiness=0.5)[:2]) > 0.9

@@ -60,6 +60,7 @@ def loaded(planned):
     return asyncio.run(run_load(planned, progress=False))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", ["simulated", "simulated-anthropic", "simulated-http"])
 def test_every_call_is_a_streamed_graded_row_of_its_step(server, problems, tmp_path, vendor):
     before = server.stats()
@@ -94,6 +95,7 @@ def test_every_call_is_a_streamed_graded_row_of_its_step(server, problems, tmp_p
     assert verify_folder(tmp_path / "out").sound
 
 
+@pytest.mark.long
 def test_no_rate_is_above_what_a_server_can_do(problems, tmp_path):
     with simulator(problems, slots=1, service="fixed", latency_s=0.1) as slow:  # ten answers a second
         times = {"rates": [30], "duration": "2s", "warmup": "0.5s", "slo": {"latency": 60}}
@@ -109,6 +111,7 @@ def test_no_rate_is_above_what_a_server_can_do(problems, tmp_path):
     assert found["limits"]["most"] <= 60 * most
 
 
+@pytest.mark.long
 def test_models_of_one_load_do_not_call_in_pairs(server, problems, tmp_path):
     settings = {"plain": {}, "other": {"temperature": 0}}
     models = [entry(server, "simulated/oracle", alias=name, params=own) for name, own in settings.items()]
@@ -122,6 +125,7 @@ def test_models_of_one_load_do_not_call_in_pairs(server, problems, tmp_path):
     assert gaps["plain"][:5] != pytest.approx(gaps["other"][:5], abs=1e-4)
 
 
+@pytest.mark.long
 def test_a_load_that_goes_on_asks_other_problems_if_each_step_is_to(server, problems, tmp_path):
     quick = {"warmup": 0, "duration": "1s", "same_problems": False}
     for rate in (10, 20):
@@ -135,6 +139,7 @@ def test_a_load_that_goes_on_asks_other_problems_if_each_step_is_to(server, prob
     assert all(call["queued_s"] <= call["late_s"] for call in calls)  # none waited before it was due
 
 
+@pytest.mark.long
 def test_what_is_measured_is_not_measured_again_and_more_is(server, problems, tmp_path):
     def bound():
         rows = read_steps(tmp_path / "out").to_pylist()
@@ -166,6 +171,7 @@ def test_a_step_tells_how_it_was_asked(server, problems, tmp_path):
     assert how() == how(rates=[20], duration="9s", slo={"latency": 1})
 
 
+@pytest.mark.long
 def test_a_closed_loop_has_as_many_callers_as_it_says(server, problems, tmp_path):
     summary = loaded(asked(server, problems, tmp_path / "out", arrivals="closed", rates=[3]))
     assert "Callers wait for their answers (`arrivals: closed`): a slow server" in summary.as_text()
@@ -191,6 +197,7 @@ def test_a_server_that_nobody_reaches_ends_a_load_which_says_why(problems, tmp_p
     assert "1 step, 1 incomplete" in status_of(tmp_path / "out").as_text()
 
 
+@pytest.mark.long
 def test_a_deadline_ends_a_step_which_is_then_incomplete(server, problems, tmp_path):
     planned = sweep(
         tmp_path / "out",
@@ -206,6 +213,7 @@ def test_a_deadline_ends_a_step_which_is_then_incomplete(server, problems, tmp_p
     assert 0 < step["answered"] < 20
 
 
+@pytest.mark.long
 def test_a_load_leaves_the_figures_of_an_ordinary_sweep_in_its_folder_alone(server, problems, tmp_path):
     ordinary = sweep(tmp_path / "out", problems, entry(server, "simulated/oracle"))
     asyncio.run(run_sweep(ordinary, limit=5, progress=False))
@@ -227,6 +235,7 @@ def test_a_load_leaves_the_figures_of_an_ordinary_sweep_in_its_folder_alone(serv
     assert len(rows.read_text().splitlines()) == 5
 
 
+@pytest.mark.long
 def test_a_step_stands_once_in_merged_folders_and_two_measurements_are_not_made_one(
     server, problems, tmp_path
 ):
@@ -251,6 +260,7 @@ def test_run_and_load_each_have_their_sweeps(server, problems, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_the_command_takes_rates_beside_a_file_or_without_one(server, problems, tmp_path):
     out, file = tmp_path / "out", tmp_path / "sweep.yaml"
     models = [entry(server, "simulated/oracle")]
@@ -294,6 +304,7 @@ def test_a_budget_ends_a_step_with_its_exit_code_and_the_way_on(server, problems
     assert 0 < spent <= 0.0125
 
 
+@pytest.mark.long
 def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp_path):
     file, before = tmp_path / "sweep.yaml", server.stats()["delivered"]
     slow = entry(server, "simulated/oracle", params={"simulate": {"latency_s": 1.0}})
@@ -323,6 +334,7 @@ def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp
     assert all(call["due_at"] <= call["started_at"] for call in lost)
 
 
+@pytest.mark.long
 def test_rates_above_a_limit_that_the_folder_knows_are_refused_unless_somebody_wants_to_see_it(
     problems, tmp_path
 ):
@@ -360,6 +372,7 @@ def test_a_minute_without_limits_does_not_forget_those_that_are_known(tmp_path):
     assert limits_before(tmp_path, "m") == {"requests": 300.0, "tokens": 9_000.0}
 
 
+@pytest.mark.long
 def test_a_search_goes_no_higher_than_the_limit_of_its_model(server, problems, tmp_path):
     model = entry(server, "simulated/oracle", rpm=600)
     find = {"lowest": 8, "highest": 500}

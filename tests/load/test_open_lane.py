@@ -354,6 +354,7 @@ def test_a_step_that_was_asked_otherwise_or_promised_something_else_is_measured_
     assert Measuring(step, "m", epoch_s=0.0).step.asked == "a"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most_behind_s", [30.0, 0.5])
 def test_a_slow_client_is_told_and_gives_no_verdict(most_behind_s, monkeypatch):
     monkeypatch.setattr(open_lane, "BEHIND_S", most_behind_s)

@@ -169,6 +169,7 @@ def test_the_theory_is_that_of_the_books(name):
     assert {key: known[key] for key in TABLE[name]} == pytest.approx(TABLE[name], rel=0.005)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUEUES)
 def test_a_load_measures_what_the_theory_says(name):
     queue = QUEUES[name]

@@ -32,6 +32,7 @@ def searched(capacity, find, *, seed=1, before=None, arrivals="constant", durati
     return finding, virtually(night()).steps
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("capacity", [13.0, 31.7])
 def test_the_rate_of_a_known_server_is_found_within_the_tolerance(capacity):
     finding, steps = searched(capacity, {"lowest": 1, "highest": 200, "tolerance": 0.05})
@@ -48,6 +49,7 @@ def test_the_rate_of_a_known_server_is_found_within_the_tolerance(capacity):
     assert len(rates) <= 14
 
 
+@pytest.mark.long
 def test_a_step_that_certainly_misses_ends_early_and_one_that_keeps_lasts():
     _, steps = searched(20.0, {"lowest": 8, "highest": 200})
     missed = [step for step in steps if step.verdict == "missed"]
@@ -56,6 +58,7 @@ def test_a_step_that_certainly_misses_ends_early_and_one_that_keeps_lasts():
     assert {step.seconds for step in kept} == {30.0}
 
 
+@pytest.mark.long
 def test_arrivals_by_chance_find_a_rate_below_the_capacity():
     finding, _ = searched(40.0, {"lowest": 4, "highest": 100, "tolerance": 0.2}, arrivals="poisson")
     assert 20 < finding.kept[-1] < 40  # its queue is too long above
@@ -74,6 +77,7 @@ def test_a_server_that_keeps_every_rate_or_none_says_so():
     assert len(steps) == 1
 
 
+@pytest.mark.long
 def test_an_interrupted_search_goes_on_from_what_it_knows():
     find = {"lowest": 1, "highest": 200}
     whole, steps = searched(20.0, find)

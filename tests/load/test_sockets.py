@@ -11,6 +11,8 @@ from tests.commands import asyncbench_here
 from tests.load.test_queues import QUEUES, figures
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
+pytestmark = pytest.mark.long
+
 THERE_AND_BACK_S = 0.003  # of a call over the loopback, which no theory knows
 QUIET = {"warmup": 0, "drain": "60s", "rest": 0}
 

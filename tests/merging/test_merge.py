@@ -61,6 +61,7 @@ def halves(tmp_path_factory):
         yield folder, server
 
 
+@pytest.mark.long
 def test_models_asked_on_two_machines_stand_in_one_folder(halves):
     folder, _ = halves
     merged = merge_folders([folder / "a", folder / "b"], folder / "models")
@@ -75,6 +76,7 @@ def test_models_asked_on_two_machines_stand_in_one_folder(halves):
     assert health_of(folder / "models").sound
 
 
+@pytest.mark.long
 def test_a_merged_folder_is_run_again_and_asks_nothing(halves):
     folder, server = halves
     merge_folders([folder / "a", folder / "b"], folder / "again")
@@ -88,6 +90,7 @@ def test_a_merged_folder_is_run_again_and_asks_nothing(halves):
     assert health_of(folder / "again").sound
 
 
+@pytest.mark.long
 def test_a_merged_folder_reports_and_is_regraded_like_any_other(halves):
     folder, _ = halves
     merge_folders([folder / "a", folder / "b"], folder / "graded")
@@ -138,6 +141,7 @@ def files(folder):
     return [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
 
 
+@pytest.mark.long
 def test_problem_sets_asked_on_two_machines_are_planned_together_and_asked_no_more(tmp_path):
     one, two = problem_set(tmp_path, trials=1, name="one"), problem_set(tmp_path, trials=2, name="two")
     with simulator(one, two) as server:
@@ -153,6 +157,7 @@ def test_problem_sets_asked_on_two_machines_are_planned_together_and_asked_no_mo
     assert (status.planned, status.done) == (144, 144)
 
 
+@pytest.mark.long
 def test_halves_of_a_problem_set_are_planned_as_the_whole(tmp_path):
     whole = pq.read_table(problem_set(tmp_path, trials=2))
     parts = [tmp_path / f"{name}.parquet" for name in ("left", "right")]
@@ -167,6 +172,7 @@ def test_halves_of_a_problem_set_are_planned_as_the_whole(tmp_path):
     assert (status.planned, status.done) == (144, 144)
 
 
+@pytest.mark.long
 def test_a_trial_asked_twice_has_one_row_and_all_its_calls(tmp_path):
     problems = problem_set(tmp_path, trials=1)
     with simulator(problems) as server:
@@ -187,6 +193,7 @@ def test_a_trial_asked_twice_has_one_row_and_all_its_calls(tmp_path):
     assert health_of(tmp_path / "both").sound
 
 
+@pytest.mark.long
 def test_what_was_merged_before_adds_nothing_when_it_is_merged_again(tmp_path):
     problems = problem_set(tmp_path, trials=1)
     with simulator(problems) as server:
@@ -250,6 +257,7 @@ def closed(n, outcome, *, finished_at, started_at=made.AT, attempts=1, alias="sm
     return [sent, ended, replace(result, grades=grades, finished_at=finished_at)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "second", "kept"),
     [
@@ -280,6 +288,7 @@ def test_the_row_kept_is_the_best_answer_and_of_equals_the_first(tmp_path, first
     assert len(spend(tmp_path / "out")) == 2
 
 
+@pytest.mark.long
 def test_a_call_of_unknown_cost_makes_the_cost_of_its_trial_unknown(tmp_path):
     asked = made.trial(1)
     lost = folder_of(tmp_path / "a", made.sent(asked), dead=True)
@@ -310,6 +319,7 @@ def test_a_call_keeps_the_worker_that_made_it(tmp_path):
     assert calls == [(made.trial_id(1), 1, "1"), (made.trial_id(2), 1, None), (made.trial_id(2), 2, "2")]
 
 
+@pytest.mark.long
 def test_a_folder_is_merged_with_those_of_its_workers(tmp_path):
     """Of one trial the worker has the better answer; both of its calls, and a lost one, are kept."""
     one = folder_of(tmp_path / "a", *closed(1, Outcome.FAILED, finished_at=made.AT))
@@ -341,6 +351,7 @@ def test_a_folder_whose_worker_still_writes_is_not_merged(tmp_path):
         merge_folders(folders, tmp_path / "out")
 
 
+@pytest.mark.long
 def test_a_call_that_a_copy_takes_for_lost_is_the_call_that_ended(tmp_path):
     events = closed(1, Outcome.CORRECT, finished_at=made.AT)
     copied = folder_of(tmp_path / "a", events[0], dead=True)
@@ -349,6 +360,7 @@ def test_a_call_that_a_copy_takes_for_lost_is_the_call_that_ended(tmp_path):
     assert (call["status"], call["cost_usd"]) == ("ok", 0.25)
 
 
+@pytest.mark.long
 def test_rows_that_only_a_journal_holds_are_merged_too(tmp_path):
     killed = folder_of(tmp_path / "a", *made.answered(1), dead=True)
     merge_folders([killed, folder_of(tmp_path / "b", *made.answered(2))], tmp_path / "out")
@@ -356,6 +368,7 @@ def test_rows_that_only_a_journal_holds_are_merged_too(tmp_path):
     assert trial_counts(tmp_path / "out").waiting["trials"] == 0
 
 
+@pytest.mark.long
 def test_an_answer_that_nobody_graded_yet_is_taken_along(tmp_path):
     asked = made.trial(1)
     killed = folder_of(tmp_path / "a", made.sent(asked), made.ended(asked, made.reply(1)), dead=True)
@@ -371,6 +384,7 @@ def test_an_answer_that_nobody_graded_yet_is_taken_along(tmp_path):
     assert (history.attempts, history.ended.attempt.attempt) == (2, 2)
 
 
+@pytest.mark.long
 def test_an_answer_that_nobody_graded_yet_gives_way_to_a_complete_one(tmp_path):
     asked = made.trial(1)
     killed = folder_of(tmp_path / "a", made.sent(asked), made.ended(asked, made.reply(1)), dead=True)
@@ -385,6 +399,7 @@ def test_an_answer_that_nobody_graded_yet_gives_way_to_a_complete_one(tmp_path):
     assert len(spend(tmp_path / "out")) == 2
 
 
+@pytest.mark.long
 def test_damaged_lines_are_kept_apart(tmp_path):
     killed = folder_of(tmp_path / "a", *made.answered(1), dead=True)
     (segment,) = (killed / "journal").glob("*.wal")
@@ -571,6 +586,7 @@ def test_what_a_killed_merge_left_is_cleared_away_by_the_next(tmp_path):
     assert not (tmp_path / ".out.merging").exists()
 
 
+@pytest.mark.long
 def test_the_command_says_what_stood_twice(tmp_path):
     folders = [folder_of(tmp_path / name, *made.answered(1)) for name in "ab"]
     told = CliRunner().invoke(app, ["merge", *map(str, folders), "--out", str(tmp_path / "out")])

@@ -72,6 +72,7 @@ def test_where_models_were_asked_different_problems_there_are_equally_many_of_ea
     assert all(of[entrant, outcome] for entrant in range(3) for outcome in ("correct", "wrong"))
 
 
+@pytest.mark.long
 def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(hostile):
     assert len(sample_on(hostile, most_text=1).trials) == 1
     few = sample_on(hostile, most_text=2_000).trials
@@ -81,6 +82,7 @@ def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(
 # ── single trials ────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_long_text_is_shown_by_its_ends_with_its_length(hostile):
     longest = next(trial for trial in sample_on(hostile).trials if trial["cut"])
     assert longest["cut"]["reply"] == 1_000_000

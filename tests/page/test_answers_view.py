@@ -1,5 +1,7 @@
 """Answers: found by what is asked, walked by keys, laid on the expected value, side by side by question."""
 
+import pytest
+
 from asyncbench import sql
 from asyncbench.page import write_page
 from asyncbench.store.folder import Store
@@ -7,6 +9,7 @@ from asyncbench.store.folder import Store
 CURRENT = "#trial-list [aria-selected=true]"
 
 
+@pytest.mark.long
 def test_answers_are_found_by_outcome_by_filter_and_by_text(at_night, night):
     page = at_night("#view=answers")
     assert page.found() == 504
@@ -142,6 +145,7 @@ def test_times_and_outcomes_open_their_answers_and_few_points_make_no_chart(at_n
     assert page.told == []
 
 
+@pytest.mark.long
 def test_a_folder_without_trials_has_a_page_that_opens(opened, tmp_path):
     Store.open(tmp_path / "none", sweep="none").close()
     written = write_page(tmp_path / "none")

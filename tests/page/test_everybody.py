@@ -39,6 +39,7 @@ def test_everything_is_reached_by_keyboard_and_shows_where_it_is(night, opened):
     assert page.told == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("scheme", "rules"), [("light", ()), ("dark", ("color-contrast",))])
 def test_axe_finds_nothing_serious(night, opened, scheme, rules):
     page = opened(night, color_scheme=scheme)
@@ -50,6 +51,7 @@ def test_axe_finds_nothing_serious(night, opened, scheme, rules):
     assert page.told == []
 
 
+@pytest.mark.long
 def test_on_a_phone_no_view_is_wider_than_the_screen_and_tables_keep_their_names(simulated, on_phone):
     page = on_phone.open(simulated)
     table = page.page.locator("#heat .scroll")

@@ -26,6 +26,7 @@ def right(count, of=60, **about):
     return {"outcomes": "+" * count + "-" * (of - count), **about}
 
 
+@pytest.mark.long
 def test_who_leads_is_told_with_its_lead_over_the_second_and_the_problems_of_all(tmp_path):
     others = [("b", right(40)), ("c", right(39)), ("d", right(38))]
     told = found_in(tmp_path, ("a", right(60)), *others)
@@ -53,6 +54,7 @@ def test_where_all_are_tied_it_says_just_that(tmp_path):
     assert not any("leads" in sentence or "follows" in sentence for sentence in told)
 
 
+@pytest.mark.long
 def test_who_was_asked_problems_of_its_own_is_compared_as_such_and_who_was_not_is_counted(tmp_path):
     spread = "+-" * 30  # alike at every length, so that nothing but the model differs
     told = found_in(
@@ -65,6 +67,7 @@ def test_who_was_asked_problems_of_its_own_is_compared_as_such_and_who_was_not_i
     assert told[1] == "One model shares too few problems with the others to be ranked."
 
 
+@pytest.mark.long
 def test_a_lead_on_problems_of_its_own_has_an_unpaired_interval(tmp_path):
     told = found_in(
         tmp_path, ("a", {"outcomes": "+" * 10}), ("b", {"outcomes": "-" * 10, "first": 0, "task": "sub"})
@@ -79,6 +82,7 @@ def test_a_lead_on_problems_of_its_own_has_an_unpaired_interval(tmp_path):
     assert told[0] == "a leads by 100.0 points (38.6 to 100.0), each of two models on 5 problems of its own."
 
 
+@pytest.mark.long
 def test_what_nobody_can_do_is_told_from_its_shortest_length_on(tmp_path):
     told = found_in(tmp_path, ("a", right(30)), ("b", right(20)))
     assert told[-1] == "Nobody does add from 4 digits on (0 of 2 models above 10 %)."
@@ -102,6 +106,7 @@ def test_where_nobody_fails_it_says_so(tmp_path):
     assert told[-1] == "Nobody falls below 90 % even in add at 6 digits: harder problems would tell more."
 
 
+@pytest.mark.long
 def test_lost_trials_are_told_where_they_could_change_a_rank(tmp_path):
     lost = {"outcomes": "+" * 20 + "x" * 40}
     told = found_in(tmp_path, ("a", right(60)), ("b", right(40)), ("c", lost))
@@ -125,6 +130,7 @@ def test_one_model_alone_is_told_by_what_it_can_do_and_where_it_breaks(tmp_path)
     assert told[2] == "From 4 digits on, sub is right in less than 10 %."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lost", [False, True])
 def test_there_are_four_sentences_at_most_and_none_of_an_empty_folder(tmp_path, lost):
     asked = [(name, right(58 - 9 * n)) for n, name in enumerate("abcdef")]
@@ -133,6 +139,7 @@ def test_there_are_four_sentences_at_most_and_none_of_an_empty_folder(tmp_path, 
     assert found_in(tmp_path / "empty") == []
 
 
+@pytest.mark.long
 def test_the_finding_of_the_recorded_corpus_is_what_its_standings_say(recorded_runs):
     """Expected words are worked out from `report --style standings` and, for the third, counted below."""
     first, second, third, fourth = counted(recorded_runs / "results", finding)

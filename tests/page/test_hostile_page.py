@@ -1,10 +1,13 @@
 """Whatever a model, a name or a folder says is text: nothing runs, nothing is fetched, nothing is hidden."""
 
+import pytest
+
 from tests.page.hostile import ATTACKS, LONG
 
 VIEWS = ("results", "answers", "errors", "time", "cost", "about")
 
 
+@pytest.mark.long
 def test_whatever_a_model_wrote_is_text_and_does_nothing(hostile, opened):
     page = opened(hostile)
     for view in VIEWS:

@@ -46,6 +46,7 @@ def at_server(standing_live):
     return standing_live.again
 
 
+@pytest.mark.long
 def test_a_server_and_a_file_show_the_same(at_server, at_night, blocks):
     live, still = at_server(), at_night()
     assert "token" not in live.page.url
@@ -63,6 +64,7 @@ def test_a_server_and_a_file_show_the_same(at_server, at_night, blocks):
     assert live.told == still.told == []
 
 
+@pytest.mark.long
 def test_from_a_cell_to_an_answer_and_to_all_answers_of_its_question(at_server):
     page = at_server()
     cell = page.page.locator("#heat td a[aria-label*='small']").last
@@ -93,6 +95,7 @@ def test_nothing_but_the_server_is_asked_and_its_policy_is_strict(at_server):
     assert not any(told.startswith("request:") for told in page.told)
 
 
+@pytest.mark.long
 def test_what_fails_between_page_and_server_is_told_and_tried_again(at_server):
     page = at_server("#view=answers")
     page.page.evaluate(FAULTS)
@@ -130,6 +133,7 @@ def test_what_fails_between_page_and_server_is_told_and_tried_again(at_server):
     page.page.wait_for_selector("#spent")  # it has asked again
 
 
+@pytest.mark.long
 def test_a_hostile_folder_does_nothing_live(opened_live, hostile):
     with served(hostile) as address:
         page = opened_live(address)
@@ -146,6 +150,7 @@ def test_a_hostile_folder_does_nothing_live(opened_live, hostile):
         assert page.told == []
 
 
+@pytest.mark.long
 def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tmp_path):
     models = ("large", "middle", "small")
     planned: dict[str, object] = {"small": {"plain": {"nupa": {"add": 99}}}}

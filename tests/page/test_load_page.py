@@ -34,6 +34,7 @@ def loads(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_a_page_of_nothing_but_a_load_opens_on_it_and_draws_what_python_counts(loads, opened):
     page = opened(loads)
     assert page.page.inner_text("#view h2") == "Load and providers"
@@ -59,6 +60,7 @@ def test_a_page_of_nothing_but_a_load_opens_on_it_and_draws_what_python_counts(l
     assert page.told == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_narrow_screen(loads, opened, scheme):
     page = opened(loads, viewport={"width": 390, "height": 800}, color_scheme=scheme)

@@ -13,6 +13,7 @@ def of_block(rows: Any, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row.get(name) for name in names) for row in rows]
 
 
+@pytest.mark.long
 def test_the_page_leads_with_the_finding_and_says_once_what_sort_of_answers_these_are(
     at_night, blocks, simulated, opened
 ):
@@ -104,6 +105,7 @@ def test_the_table_of_tasks_and_models_has_the_figures_of_python(at_night, block
             assert float(found[key].removeprefix("$")) == pytest.approx(value, rel=0.01)
 
 
+@pytest.mark.long
 def test_a_share_just_below_all_is_not_shown_as_all_nor_in_its_colour(opened, tmp_path):
     folder_of(
         tmp_path / "near",
@@ -116,6 +118,7 @@ def test_a_share_just_below_all_is_not_shown_as_all_nor_in_its_colour(opened, tm
     assert len(set(classes)) == 2
 
 
+@pytest.mark.long
 def test_a_cell_opens_exactly_its_trials(at_night, night):
     page = at_night()
     counts = sql(
@@ -172,6 +175,7 @@ def test_by_keyboard_each_row_of_a_chart_has_its_answers_in_its_table(at_night):
     assert f"kind={drawn[0]['kind']}" in page.page.url
 
 
+@pytest.mark.long
 def test_where_problems_were_repeated_the_standings_tell_what_that_shows(simulated, at_night, opened):
     page = opened(simulated)
     page.page.click("text=Standings as a table")

@@ -101,6 +101,7 @@ def test_a_batch_price_is_that_of_the_sweep_or_unknown_and_told_with_what_to_set
     assert any("no batch price is known for openai/chatgpt-4o-latest:" in line for line in found.warnings)
 
 
+@pytest.mark.long
 async def test_a_forecast_of_batches_keeps_their_hours_and_their_price(tmp_path):
     problems, model = problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE}
     await run_sweep(sweep(tmp_path / "out", problems, model), limit=120)

@@ -58,6 +58,7 @@ def tokens_of(seen, wanted, *, most=None, draws=300):
 # ── on the recorded runs ─────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_pilot_of_two_a_cell_foretells_the_recorded_runs(golden):
     found = [held(name, run) for name, run in sorted(recorded(golden).items())]
     tokens, dollars, priced = within(found)
@@ -124,6 +125,7 @@ def test_many_trials_of_a_cell_are_summed_as_few_are(count):
     assert told.p50 / count == pytest.approx(20, rel=0.15)
 
 
+@pytest.mark.long
 def test_a_thousand_lengths_are_few_places():
     seen = {cell(n): seen_cell(float(n), float(n)) for n in range(1, 1001)}
     told = tokens_of(seen, [(at, 1) for at in seen], draws=20)
@@ -233,6 +235,7 @@ async def test_no_call_is_promised_whose_reserve_does_not_fit(tmp_path):
     assert [one.attempts for one in (await run_sweep(asked)).models.values()] == [0]
 
 
+@pytest.mark.long
 async def test_a_plan_after_a_budget_stop_promises_nothing_and_names_each_budget(tmp_path):
     simulated = {"price": PRICE, "max_tokens": 64, "concurrency": 4}
     own = {"model": "simulated-http/noisy", "budget_usd": 0.001, **simulated}
@@ -338,6 +341,7 @@ def test_a_batch_is_priced_beside(tmp_path):
 # ── pilots ───────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 async def test_a_pilot_asks_the_first_of_every_cell_under_every_condition_once(tmp_path):
     both = [{"name": "plain"}, {"name": "shouted", "system": "LOUD"}]
     problems = problem_set(tmp_path, trials=3)
@@ -359,6 +363,7 @@ def piloted(tmp_path, *arguments, **keys):
     return asyncbench_here("plan", file, "--pilot", 2, *arguments), asked.out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("given", "own"), [(0.0015, {}), (10, {"budget_usd": 0.0015})])
 def test_a_pilot_stays_within_the_lower_budget(tmp_path, given, own):
     done, out = piloted(tmp_path, "--budget", given, **own)
@@ -399,6 +404,7 @@ def replayed(tmp_path, golden):
     return file, asked.out, imported
 
 
+@pytest.mark.long
 def test_a_pilot_forecasts_a_replayed_run_which_then_asks_nothing_twice(replayed):
     file, out, imported = replayed
     cells = 17
@@ -431,6 +437,7 @@ def test_a_pilot_forecasts_a_replayed_run_which_then_asks_nothing_twice(replayed
     assert Range(**total["cost_usd"]).holds(used_in(out, "cost_usd"))
 
 
+@pytest.mark.long
 async def test_an_interrupted_run_is_forecast_when_it_goes_on(tmp_path):
     asked = sweep(tmp_path / "out", problem_set(tmp_path), {"model": "simulated/noisy", "price": PRICE})
     await run_sweep(asked, limit=100)
@@ -456,6 +463,7 @@ def test_calls_that_were_cut_off_keep_no_dollars_from_being_forecast(tmp_path):
     assert seen.price is not None
 
 
+@pytest.mark.long
 async def test_a_run_is_forecast_anew_once_the_sweep_has_changed(tmp_path):
     problems, entry = (
         problem_set(tmp_path, trials=1),
@@ -474,6 +482,7 @@ async def test_a_run_is_forecast_anew_once_the_sweep_has_changed(tmp_path):
     assert last["total"]["cost_usd"]["p50"] > before["total"]["cost_usd"]["p50"]
 
 
+@pytest.mark.long
 def test_a_plan_whose_forecast_cannot_be_kept_is_shown_all_the_same(tmp_path):
     done, out = piloted(tmp_path, "--limit", 2)
     (out / FORECAST).write_text("{", "utf-8")
@@ -502,6 +511,7 @@ def test_a_run_with_many_cells_is_drawn_less_often_or_not_at_all():
 # ── whose trials tell ────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 async def test_two_servers_of_one_model_are_forecast_apart(tmp_path):
     problems = problem_set(tmp_path, trials=2)
     with simulator(problems) as one, simulator(problems) as other:
@@ -517,6 +527,7 @@ async def test_two_servers_of_one_model_are_forecast_apart(tmp_path):
     assert {alias: forecast and forecast.replies for alias, forecast in found.items()} == {"a": 72, "b": 72}
 
 
+@pytest.mark.long
 async def test_trials_of_problems_that_were_corrected_are_not_counted(tmp_path):
     out, entry = tmp_path / "out", {"model": "simulated-http/oracle", "price": PRICE}
     own = problem_set(tmp_path, trials=1)

@@ -125,6 +125,7 @@ def test_each_model_is_planned_on_its_own_problems(tmp_path):
     assert [one.trials for one in found.models] == [144, 5]
 
 
+@pytest.mark.long
 async def test_what_is_finished_is_not_planned_again(tmp_path):
     asked = sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle", "simulated/noisy")
     await run_sweep(asked, limit=20, models=["simulated/oracle"])
@@ -143,6 +144,7 @@ async def test_a_complete_sweep_costs_nothing_more_and_takes_no_time(tmp_path):
     assert found.warnings == ()
 
 
+@pytest.mark.long
 async def test_finished_trials_tell_what_others_like_them_will_use(tmp_path):
     entry = {"model": "simulated/oracle", "alias": "m", "price": PRICE}
     asked = sweep(tmp_path / "out", problem_set(tmp_path), entry)
@@ -360,6 +362,7 @@ def test_lanes_run_side_by_side_and_models_of_one_take_turns():
     assert (together.p5, together.p50, together.p95) == (6.0, 8.0, 10.0)
 
 
+@pytest.mark.long
 async def test_all_models_together_have_a_range_of_time(tmp_path):
     models = [{"model": f"simulated/{name}", "price": PRICE, "rpm": 6_000} for name in ("oracle", "noisy")]
     asked = sweep(tmp_path / "out", problem_set(tmp_path), *models)
@@ -421,6 +424,7 @@ def test_what_would_keep_a_run_from_starting_is_said(tmp_path, keys, complaint):
         plan(sweep_from({**raw, "out": str(tmp_path / "out"), **keys}))
 
 
+@pytest.mark.long
 async def test_guesses_are_called_so_until_replies_are_known(tmp_path):
     priced = {"model": "simulated/oracle", "price": PRICE, "max_tokens": 50}
     asked = sweep(tmp_path / "out", problem_set(tmp_path), priced, {**priced, "alias": "other", "seed": 1})

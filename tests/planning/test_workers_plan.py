@@ -406,6 +406,7 @@ def test_the_plan_of_a_load_says_so_of_its_steps(tmp_path):
     assert json.loads(told.as_json())["workers"]["help"] is False
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("kept")
 def test_the_first_line_of_a_run_says_so(tmp_path):
     asyncio.run(run_sweep(swept(tmp_path, rpm=600)))
@@ -421,6 +422,7 @@ def test_the_first_line_of_a_run_says_so(tmp_path):
     assert screen.lines[0].startswith("workers: 1. One process carries about 1,100 calls a second")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("kept")
 def test_a_run_a_plan_and_doctor_leave_out_models_that_are_finished(tmp_path, monkeypatch):
     monkeypatch.setattr("asyncbench.checkup.client_speed.measured_costs", lambda *_: {"openai chat": COST})
@@ -435,6 +437,7 @@ def test_a_run_a_plan_and_doctor_leave_out_models_that_are_finished(tmp_path, mo
     assert said in screen.lines[0]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("kept")
 def test_no_worker_is_started_where_none_could_make_a_call(tmp_path, monkeypatch):
     def started(*_, **__):

@@ -69,6 +69,7 @@ def read_elsewhere(*asked):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_texts_that_stand_once_and_are_named_often_are_never_all_in_memory(large, tmp_path):
     text = "7" * MB  # of each set 300 MB, written out
     named = [

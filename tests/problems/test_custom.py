@@ -83,6 +83,7 @@ def test_the_grader_and_its_pattern_go_with_every_problem(tmp_path):
     assert json.loads(problem.extra) == {"grader": "regex", "pattern": "= (.*)"}
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
 def test_whole_numbers_become_their_exact_text(tmp_path_factory, numbers):

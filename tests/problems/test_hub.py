@@ -106,6 +106,7 @@ def test_a_revision_may_be_named(revision, hub):
     assert [problem.expected for problem in opened(NAME).read()] == ["4"]
 
 
+@pytest.mark.long
 def test_a_folder_keeps_the_commit_that_it_asked_first(hub, tmp_path, monkeypatch, capfd):
     before = given(hub, {"test.csv": HEAD + b"1 + 1?,2\n3 + 3?,6\n"})
     hub.token = TOKEN

@@ -162,6 +162,7 @@ except StoreError as error:
 """
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full_is_a_matter_of_storage_and_leaves_nothing(tmp_path):
     out = tmp_path / "made.parquet"
     said = subprocess.run(  # our own interpreter and script
@@ -205,12 +206,14 @@ def digest(problems: list[Problem], *, rows: int = 1000) -> str:
     return survey.digest
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(PROBLEMS, st.integers(1, 4))
 def test_the_digest_does_not_depend_on_the_row_groups(problems, rows):
     assert digest(problems, rows=rows) == digest(problems)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(PROBLEMS, PROBLEMS)
 def test_other_problems_have_another_digest(some, others):
@@ -223,6 +226,7 @@ OTHER: Mapping[str, Callable[[Any], object]] = {
 }
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(PROBLEMS, st.sampled_from(PROBLEM_SCHEMA.names), st.data())
 def test_a_change_in_any_cell_changes_the_digest(problems, column, data):

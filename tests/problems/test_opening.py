@@ -310,6 +310,7 @@ def content_or_complaint(path: Path) -> list[Problem] | str:
         return str(error)[: len(f"{path}: ")]
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(data=st.data())
 def test_a_flipped_bit_is_refused_or_harmless(small, tmp_path_factory, data):

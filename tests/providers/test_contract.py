@@ -195,6 +195,7 @@ async def test_a_call_is_made_once(server, provider, manner):
     assert len(server.received) == 1
 
 
+@pytest.mark.long
 async def test_as_many_calls_as_connections_run_at_once(adapter, server, opened):
     calls = 300
     server.manner = together(calls, answering(body=adapter.body))

@@ -79,6 +79,7 @@ def test_any_bytes_are_read(body):
     assert read_error(body).text is not None
 
 
+@pytest.mark.long
 @given(JSON)
 def test_any_json_is_read(value):
     assert read_error(orjson.dumps(value)).text is not None

@@ -19,6 +19,7 @@ async def ended_of(provider: Provider, request: Request) -> Reply | ProviderErro
         return error
 
 
+@pytest.mark.long
 async def test_an_odd_answer_is_kept_or_fails_as_one_call(adapter, server, opened):
     """All over the same connections: none spoils the next call."""
     whole = opened(adapter.provider(server.url, most_bytes=1_000_000))

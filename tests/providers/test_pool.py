@@ -40,6 +40,7 @@ async def kind_of_end(provider, request) -> ErrorKind | None:
     return None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_server_that_closes_after_each_answer_fails_no_call(adapter, server, provider, stream):
     """It announces the opposite, as llama-server does."""

@@ -240,6 +240,7 @@ NAMES = st.sampled_from([*OPENAI, *ANTHROPIC, "x-ratelimit-limit-project-tokens-
 VALUES = st.text() | st.from_regex(r"[0-9.e:TZ+-]{1,30}(ns|us|ms|s|m|h)?") | st.datetimes().map(str)
 
 
+@pytest.mark.long
 @given(st.dictionaries(NAMES, VALUES))
 def test_whatever_headers_hold_the_limits_are_numbers(headers):
     found = allowances(headers | {"x-ratelimit-limit-tokens-generated": "7"})

@@ -206,6 +206,7 @@ def test_reasoning_counts_once_whether_it_stands_within_the_completion_or_beside
     assert within.output_tokens == answer + reasoning
 
 
+@pytest.mark.long
 @given(st.dictionaries(NAMES, JSON))
 def test_nothing_that_a_server_writes_stops_the_reading(raw):
     for read in (from_openai, from_responses, from_anthropic):

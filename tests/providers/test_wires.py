@@ -97,6 +97,7 @@ def test_every_format_of_every_endpoint_is_known():
     assert {api for endpoint in known_endpoints().values() for api in endpoint.apis} <= set(WIRES)
 
 
+@pytest.mark.long
 def test_asking_costs_no_sdk():
     """`config` complains before anything is loaded."""
     sdks = "{'openai', 'anthropic'}"

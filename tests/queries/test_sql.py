@@ -46,6 +46,7 @@ def values(folder, query):
     return [tuple(row.values()) for row in sql(folder, query).to_pylist()]
 
 
+@pytest.mark.long
 def test_every_view_answers(folder):
     for view in sorted(set(VIEWS) - {"lanes", "skipped", "steps"}):  # nothing of these here
         assert sql(folder, f"FROM {view}").num_rows > 0
@@ -281,6 +282,7 @@ def rewritten_after_each_look(nights, monkeypatch, times):
     monkeypatch.setattr("asyncbench.queries.select.take_snapshot", look_too_early)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", ["SELECT count(*) FROM trials", "SELECT count(*) FROM grades, trials"])
 def test_parts_that_are_replaced_before_the_query_is_asked_are_looked_for_again(nights, monkeypatch, query):
     rewritten_after_each_look(nights, monkeypatch, times=2)
@@ -288,6 +290,7 @@ def test_parts_that_are_replaced_before_the_query_is_asked_are_looked_for_again(
     assert found == (2 if "grades" not in query else 2 * len(read_grades(nights)))
 
 
+@pytest.mark.long
 def test_a_folder_that_is_rewritten_again_and_again_is_given_up_at(nights, monkeypatch):
     rewritten_after_each_look(nights, monkeypatch, times=1000)
     with pytest.raises(StoreError, match=r"part-.*The folder was being rewritten"):
@@ -326,6 +329,7 @@ def test_the_commands_have_help_with_an_example(command):
     assert f"asyncbench {command} results/overnight" in asyncbench(command, "--help").stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["--csv", "--json"])
 def test_an_answer_that_does_not_fit_behind_standard_output_is_exit_5(folder, form):
     with open("/dev/full", "w", encoding="utf-8") as full:
@@ -337,6 +341,7 @@ def test_an_answer_that_does_not_fit_behind_standard_output_is_exit_5(folder, fo
     )
 
 
+@pytest.mark.long
 def test_a_reader_that_leaves_early_is_no_error(folder):
     asked = f"{sys.executable} -m asyncbench sql {quote(str(folder))} 'FROM range(1000000)' --csv"
     piped = f"{asked} | head -n 2"

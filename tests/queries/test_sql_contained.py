@@ -187,6 +187,7 @@ def test_what_passed_the_check_of_a_query_could_open_no_file_either(around):
     assert tree(around) == before
 
 
+@pytest.mark.long
 def test_a_query_can_use_every_function_that_only_computes(night):
     asked = {
         "generate_series": "(3)",
@@ -277,6 +278,7 @@ def damages(folder, drawn):
     return amiss
 
 
+@pytest.mark.long
 def test_a_flipped_bit_is_never_shown_as_sound(night):
     assert damages(night, drawn=4) == []
 
@@ -306,6 +308,7 @@ def test_a_damaged_copy_of_a_problem_set_is_named(around):
             sql(around / "night", "WITH x AS (FROM problems) FROM x")
 
 
+@pytest.mark.long
 def test_an_earlier_versions_folder_is_asked_as_its_readers_read_it():
     readers = {
         "trials": read_trials,
@@ -337,6 +340,7 @@ def on_a_terminal(*words):
     return printed.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["--csv", "--json"])
 def test_a_reply_does_nothing_to_a_terminal(night, form):
     printed = on_a_terminal("sql", night, EVIL, form)

@@ -83,6 +83,7 @@ def test_a_faithful_bill_has_no_gap_and_no_causes(tmp_path):
     assert {pair.day for pair in found.days} == {date(2026, 11, 20), date(2026, 11, 21)}
 
 
+@pytest.mark.long
 def test_a_faithful_bill_of_a_run_against_the_simulator_has_no_gap(tmp_path):
     problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
     with simulator(problems, faults=("429=0.1", "500=0.1")) as server:
@@ -203,6 +204,7 @@ def test_the_same_tokens_in_another_tier_cost_what_the_table_says(tmp_path, fact
     assert found.causes[0].share == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_batches_that_are_billed_in_full_are_recognised_and_counted(tmp_path):
     plain = Usage(input_tokens=1_000, output_tokens=300)
     batched = trials(20, Call(usage=plain, mode=BATCH))
@@ -370,6 +372,7 @@ def test_a_model_of_which_no_answer_came_is_known_from_the_sweep(tmp_path):
     assert [pair.model for pair in found.models] == ["gpt-5-mini"]
 
 
+@pytest.mark.long
 def test_a_name_that_nobody_would_guess_can_be_given(tmp_path):
     folder = folder_of(tmp_path / "night", trials(3))
     lines = billed(folder, names={"mini": "deployment-7"})
@@ -725,6 +728,7 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
 # ── the command ──────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_the_exit_code_tells_whether_the_gap_is_above_the_tolerance(tmp_path):
     folder = two_days(tmp_path)
     bill = written(tmp_path / "bill.csv", scaled(billed(folder), cost_usd=1.02))

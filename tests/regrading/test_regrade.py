@@ -187,6 +187,7 @@ def merged(table, read):
     return merge
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "rearrange",
     [reversed_grades, merged("trials", read_trials), merged("grades", read_grades)],
@@ -220,6 +221,7 @@ def test_where_no_grade_changes_every_part_stays_where_it_is(tmp_path):
     assert inodes(tmp_path) == before
 
 
+@pytest.mark.long
 def test_sealing_whose_grades_change_are_written_and_the_others_kept_as_they_are(tmp_path):
     for n in (1, 4):
         fill(tmp_path, sums(n, n + 1), right, aliases=["large"], graders=as_now)

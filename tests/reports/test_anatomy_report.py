@@ -234,6 +234,7 @@ def test_groups_share_what_is_examined_in_all():
     assert found == [500, 500, 187, 20]
 
 
+@pytest.mark.long
 def test_replies_are_not_held_together(problems, tmp_path):
     long = "no idea " * 12_500
     those = [one for one in problems[1] if one.task != "int_mul"]
@@ -304,6 +305,7 @@ def asked_twice(problems, tmp_path):
     return folder_of(tmp_path, results, problems=path)
 
 
+@pytest.mark.long
 def test_a_problem_that_was_asked_again_counts_once_in_every_interval(asked_twice):
     found = anatomy_on(asked_twice)
     once = Proportion(successes=15, trials=20).interval
@@ -367,6 +369,7 @@ def test_the_best_are_so_among_those_who_were_asked_the_same():
     assert found == {("r", "a", "plain"): True, ("r", "b", "plain"): False}
 
 
+@pytest.mark.long
 def test_where_not_all_were_asked_the_same_it_is_said(problems, folder, tmp_path):
     sums = [one for one in problems[1] if one.task == "int_add"]
     results = [result(0, one, one.expected, model="whole") for one in problems[1]]
@@ -377,6 +380,7 @@ def test_where_not_all_were_asked_the_same_it_is_said(problems, folder, tmp_path
     assert UNLIKE not in anatomy_on(folder).as_text(width=10_000)
 
 
+@pytest.mark.long
 def test_of_models_asked_the_same_the_chart_and_the_table_call_the_same_the_best(problems, tmp_path):
     rng = random.Random(8)
     results = [
@@ -395,6 +399,7 @@ def test_of_models_asked_the_same_the_chart_and_the_table_call_the_same_the_best
     assert {model for model, is_best in marked.items() if not is_best} == {"d", "f"}
 
 
+@pytest.mark.long
 def test_a_right_answer_costs_a_dash_where_none_is_right_and_is_unknown_where_no_cost_is(problems, tmp_path):
     results = [result(0, one, "1", model="wrong") for one in problems[1]]
     results += [result(0, one, one.expected, model="unpriced", cost_usd=None) for one in problems[1]]

@@ -19,6 +19,7 @@ def folder(tmp_path):
     return folder_of(tmp_path, [Asked(model="a", outcomes=A), Asked(model="b", outcomes=B)])
 
 
+@pytest.mark.long
 def test_the_paired_test_sees_what_the_unpaired_does_not(folder):
     """100 problems, 29 right by both, 15 by a only, 3 by b only."""
     found = compare_on("a", "b", folder, unpaired=True).found
@@ -30,6 +31,7 @@ def test_the_paired_test_sees_what_the_unpaired_does_not(folder):
     assert "exact McNemar, p = 0.008" in text
 
 
+@pytest.mark.long
 def test_which_is_named_first_changes_the_signs_alone(folder):
     one, other = (compare_on(*names, folder).found.whole for names in (("a", "b"), ("b", "a")))
     assert one.p == other.p
@@ -94,6 +96,7 @@ def test_what_is_no_answer_is_told_by_its_outcome(tmp_path):
         assert name in text
 
 
+@pytest.mark.long
 def test_suites_and_tasks_have_their_own_lines_adjusted_together(tmp_path):
     parts = [("nupa", "add"), ("nupa", "sub"), ("custom", "custom")]
     folder = folder_of(
@@ -177,6 +180,7 @@ def test_an_interval_holds_its_difference_where_problems_were_asked_unequally_of
     )
 
 
+@pytest.mark.long
 def test_what_more_problems_would_show_weighs_problems_as_the_difference_does(tmp_path):
     found = compare_on("a", "b", folder_of(tmp_path, UNEQUALLY_OFTEN["a condition for one suite"])).found
     # 40 of 100 problems differ by 1 of 1 trial, 4 of 10 by 2 of 2: 48 of 120 trials of 110 problems.
@@ -185,6 +189,7 @@ def test_what_more_problems_would_show_weighs_problems_as_the_difference_does(tm
     assert found.whole.detectable == pytest.approx(smallest_detectable(110, share))
 
 
+@pytest.mark.long
 def test_problems_asked_once_in_either_of_two_conditions_are_tested_as_asked_once(tmp_path):
     folder = folder_of(
         tmp_path,
@@ -199,6 +204,7 @@ def test_problems_asked_once_in_either_of_two_conditions_are_tested_as_asked_onc
     assert "exact McNemar" in comparison.as_text(width=300)
 
 
+@pytest.mark.long
 def test_conditions_are_compared_like_with_like(tmp_path):
     folder = folder_of(
         tmp_path,
@@ -232,6 +238,7 @@ def asked_often(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_of_each_problem_one_example_is_shown_with_its_condition_and_repeat(asked_often):
     comparison = compare_on("a", "b", asked_often, examples=3)
     text = comparison.as_text(width=200)
@@ -243,6 +250,7 @@ def test_of_each_problem_one_example_is_shown_with_its_condition_and_repeat(aske
     assert len(json.loads(compare_on("a", "b", asked_often, every=True).as_json())["only_a"]) == 24
 
 
+@pytest.mark.long
 def test_a_condition_or_a_repeat_is_named_only_where_there_are_several(asked_often):
     text = compare_on("a (y)", "b (y)", asked_often).as_text(width=200)
     assert "\nnupa/add, 1, repeat 0: " in text
@@ -250,6 +258,7 @@ def test_a_condition_or_a_repeat_is_named_only_where_there_are_several(asked_oft
     assert "Only a (y) is right: 16 trials, 8 problems, the first trial of each, shortest" in all_shown
 
 
+@pytest.mark.long
 def test_the_same_model_in_another_folder_is_another(tmp_path):
     first = folder_of(tmp_path / "1", [Asked(model="a", outcomes="++-")])
     second = folder_of(tmp_path / "2", [Asked(model="a", outcomes="-+-")])
@@ -258,6 +267,7 @@ def test_the_same_model_in_another_folder_is_another(tmp_path):
     assert f"a in {second}" in comparison.as_text(width=200)
 
 
+@pytest.mark.long
 def test_problems_that_one_was_asked_are_left_out_and_counted(tmp_path):
     folder = folder_of(tmp_path, [Asked(model="a", outcomes="+++"), Asked(model="b", outcomes="-", first=2)])
     text = compare_on("a", "b", folder).as_text(width=200)
@@ -269,6 +279,7 @@ def test_lost_trials_are_said_loudly(tmp_path):
     assert "b 33.3%-100.0% (1 truncated, 1 failed, 66.7%)" in compare_on("a", "b", folder).as_text(width=300)
 
 
+@pytest.mark.long
 def test_models_with_nothing_in_common_are_compared_unpaired_only(tmp_path):
     folder = folder_of(
         tmp_path, [Asked(model="a", outcomes="++--"), Asked(model="b", outcomes="-" * 4, first=50)]
@@ -297,6 +308,7 @@ def test_what_cannot_be_compared_is_refused_with_a_reason(folder, names, options
         compare_on(names[0], names[1], folder, **options)
 
 
+@pytest.mark.long
 def test_an_alias_of_several_runs_is_refused_with_their_names(tmp_path):
     folder = folder_of(
         tmp_path, [Asked(model="a", outcomes="+", run=run, first=n) for n, run in enumerate(("x", "y"))]
@@ -306,6 +318,7 @@ def test_an_alias_of_several_runs_is_refused_with_their_names(tmp_path):
     assert compare_on("x", "y", folder, unpaired=True).found.a.run == "x"
 
 
+@pytest.mark.long
 def test_conditions_that_never_meet_are_refused_with_the_way_out(tmp_path):
     answers = [Asked(model="a", outcomes="+", condition=one) for one in ("x", "y")]
     folder = folder_of(tmp_path, [*answers, Asked(model="b", outcomes="+", condition="z")])
@@ -314,24 +327,28 @@ def test_conditions_that_never_meet_are_refused_with_the_way_out(tmp_path):
     assert compare_on("a (x)", "b", folder).found.whole.found.both == 1
 
 
+@pytest.mark.long
 def test_markdown_has_the_tables_and_the_questions(folder):
     done = asyncbench_here("compare", "a", "b", folder, "--markdown", "--examples", "1")
     assert "### Problems that both were asked" in done.stdout
     assert "| nupa/add, 3 | What is 100 + 29? | 129 | 129 | 1291 |" in done.stdout
 
 
+@pytest.mark.long
 def test_too_few_problems_are_said_to_be_too_few(tmp_path):
     folder = folder_of(tmp_path, [Asked(model="a", outcomes="+"), Asked(model="b", outcomes="-")])
     said = "Too few problems (1) to detect any difference with 80 % power."
     assert said in compare_on("a", "b", folder).as_text(width=300)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_comparison_fits_its_terminal(folder, width):
     lines = compare_on("a", "b", folder, unpaired=True).as_text(width=width).splitlines()
     assert max(map(len, lines)) <= width
 
 
+@pytest.mark.long
 def test_how_many_problems_it_would_take_is_said_only_where_it_is_not_known_yet(tmp_path, folder):
     assert "would take" not in compare_on("a", "b", folder).as_text(width=300)
     close = folder_of(

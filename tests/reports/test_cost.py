@@ -55,6 +55,7 @@ def some_call(rng):
     return Call(usage=usage, raw=raw, tier=rng.choice([None, "standard", "batch", "odd"]), cost_usd=told)
 
 
+@pytest.mark.long
 def test_the_parts_of_what_calls_cost_sum_to_it_whatever_they_used(tmp_path):
     rng = random.Random(9)
     folder = folder_of(tmp_path, Asked(model=SONNET, calls=[(some_call(rng),) for _ in range(400)]))
@@ -113,6 +114,7 @@ def test_a_call_served_in_another_tier_is_split_by_its_rates(tmp_path):
     assert spent.usd_by_kind["output"] == pytest.approx(300 * 1e-6)  # half of 2 USD for a million
 
 
+@pytest.mark.long
 def test_batches_stand_beside_calls_in_real_time_at_half_the_price(tmp_path):
     found = cost_report_on(folder_of(tmp_path / "f", trials(2, Call(mode=BATCH)), trials(2, model=SONNET)))
     by_mode = {mode.name: mode.spent for mode in found.modes}
@@ -154,6 +156,7 @@ def test_failed_and_lost_calls_are_told_with_what_was_set_aside_for_the_unknown(
     assert "at most $1.5000; no upper limit for 2 of them" in shown
 
 
+@pytest.mark.long
 def test_calls_without_a_price_are_told_apart_from_those_without_tokens(tmp_path):
     report = cost_report_on(
         folder_of(tmp_path, trials(3, Call(cost_usd=None)), trials(1, Call(usage=None), model=SONNET))
@@ -162,6 +165,7 @@ def test_calls_without_a_price_are_told_apart_from_those_without_tokens(tmp_path
     assert report.whole.spent.known_usd is None
 
 
+@pytest.mark.long
 def test_what_was_set_aside_for_calls_of_unknown_cost_stands_with_what_is_missing(tmp_path):
     unpriced_tier = Call(cost_usd=None, reserved_usd=0.5)  # served in a tier that has no price
     silent = Call(usage=None, reserved_usd=0.25)
@@ -223,6 +227,7 @@ def test_where_costs_are_unknown_the_price_of_a_right_answer_is_a_lower_bound(tm
     assert "≥ $1.0000" in report.as_text(width=200)
 
 
+@pytest.mark.long
 def test_answers_taken_over_cost_nothing_here_and_make_none_cheaper(tmp_path):
     folder = folder_of(tmp_path, trials(1, Call(cost_usd=1.0)))
     with Store.open(folder, sweep="s") as store:
@@ -295,6 +300,7 @@ def test_a_forecast_is_held_against_the_calls_that_gave_the_answers_and_the_othe
     assert "Forecast and actual (only the attempts that gave the answers)" in shown
 
 
+@pytest.mark.long
 def test_of_a_trial_asked_again_the_call_that_gave_its_answer_counts(tmp_path):
     folder = folder_of(
         tmp_path / "a", trials(2, Call(cost_usd=0.5), Call(cost_usd=2.0)), trials(1, model=SONNET)
@@ -311,6 +317,7 @@ def test_of_a_trial_asked_again_the_call_that_gave_its_answer_counts(tmp_path):
     assert dollars_came(tmp_path / "b", 1, 0.4, 0.6)[0].actual == 0.5
 
 
+@pytest.mark.long
 def test_trials_that_failed_or_were_taken_over_cost_a_forecast_nothing(tmp_path):
     asked, failed = trials(2, Call(cost_usd=1.0)), Call(status="timeout", cost_usd=None)
     folder = folder_of(tmp_path, asked, replace(trials(1, failed), closed=False))
@@ -340,6 +347,7 @@ def test_a_part_of_which_no_cost_is_known_has_no_share_of_the_dollars(tmp_path):
     assert "Failed or lost calls: 50.0% of the calls, an unknown share of the cost." in shown
 
 
+@pytest.mark.long
 def test_a_sweep_that_was_stopped_early_is_told_so_and_not_judged(tmp_path):
     folder = folder_of(tmp_path, trials(2))
     with Store.open(folder, sweep="s") as store:
@@ -364,6 +372,7 @@ def test_a_forecast_of_a_sweep_that_has_changed_since_is_left_out(tmp_path):
     assert {(one.p5, one.within) for one in report.forecasts} == {(500, True)}
 
 
+@pytest.mark.long
 def test_each_cap_is_shown_with_what_counts_against_it(tmp_path):
     lost = Call(status="lost", cost_usd=None, reserved_usd=0.25)
     folder = folder_of(tmp_path, trials(1, lost, Call(cost_usd=1.0)))
@@ -398,6 +407,7 @@ def test_a_folder_without_calls_says_so(tmp_path):
     assert "has no finished call" in cost_report_on(folder_of(tmp_path)).as_text()
 
 
+@pytest.mark.long
 def test_what_was_simulated_and_what_was_imported_is_said(tmp_path):
     made_up = folder_of(tmp_path / "a", trials(1, Call(cost_usd=1.0), model=MODEL))
     assert SIMULATED in cost_report_on(made_up).as_text()
@@ -406,6 +416,7 @@ def test_what_was_simulated_and_what_was_imported_is_said(tmp_path):
     assert SIMULATED not in cost_report_on(recorded).as_text()
 
 
+@pytest.mark.long
 def test_the_command_shows_tables_markdown_and_json(tmp_path):
     folder = folder_of(tmp_path, trials(2, Call(at=NOON)), trials(1, model=replace(MINI, alias="other|one")))
     told = json.loads(asyncbench_here("report", folder, "--style", "cost", "--json").stdout)
@@ -418,6 +429,7 @@ def test_the_command_shows_tables_markdown_and_json(tmp_path):
     assert "By status of the attempts" in asyncbench_here("report", folder, "--style", "cost").stdout
 
 
+@pytest.mark.long
 def test_where_a_model_has_several_conditions_the_report_says_that_they_stand_together(tmp_path):
     said = "A model's conditions and runs are counted together."
     for ways in (("plain",), ("plain", "brief")):
@@ -453,6 +465,7 @@ def test_without_other_replies_the_estimate_says_what_it_assumes(tmp_path):
     assert "4.0 (assumed)" in report.as_text()
 
 
+@pytest.mark.long
 def test_nothing_is_estimated_where_all_is_told_nor_in_what_others_recorded(tmp_path):
     assert cost_report_on(folder_of(tmp_path / "own", trials(2))).untold == ()
     bare = trials(2, Call(usage=None))

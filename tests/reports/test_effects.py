@@ -39,6 +39,7 @@ def lines_of(night, by):
     return json.loads(ab.report(night, by=by).as_json())["lines"]
 
 
+@pytest.mark.long
 def test_each_value_is_beside_the_first_as_compare_has_the_two(night):
     lines = lines_of(night, "effort")
     ways = [f"{model} ({wording})" for model in MODELS for wording in ("plain", "terse")]
@@ -77,6 +78,7 @@ def test_a_wording_is_compared_likewise(night):
     }
 
 
+@pytest.mark.long
 def test_entries_of_ones_own_and_efforts_of_conditions_are_told_from_the_results_alone(tmp_path):
     raw = {
         "name": "own",
@@ -110,6 +112,7 @@ def test_what_was_not_varied_is_refused_with_what_was(night):
         ab.report(night, by="effort", prices="now")
 
 
+@pytest.mark.long
 def test_the_command_shows_the_table(night):
     done = asyncbench_here("report", night, "--by", "effort")
     assert done.returncode == 0, done.stderr

@@ -46,6 +46,7 @@ def sheets(tmp_path_factory):
     return [part for report in reports for part in report._parts() if isinstance(part, Sheet)]
 
 
+@pytest.mark.long
 def test_every_heading_of_every_report_has_one_meaning(sheets):
     heads = {" ".join(name.split()) for sheet in sheets for name in sheet.head}
     known = {*HEADINGS, *Outcome, UNCLASSIFIED, ""}

@@ -49,6 +49,7 @@ def asked(report, folder, *form):
     return done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("report", "form"), FORMS, ids=lambda one: " ".join(map(ascii, one))[:40])
 def test_nothing_in_a_report_does_anything(folder, report, form):
     text = asked(report, folder, *form)
@@ -73,6 +74,7 @@ def test_an_error_that_quotes_a_name_is_harmless(folder):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_json_keeps_every_character(folder):
     found = json.loads(asked(("compare", EVIL, OTHER), folder, "--json"))
     assert {one["question"] for one in found["only_a"]} == {EVIL}

@@ -29,6 +29,7 @@ def mixed(tmp_path_factory):
     return folder_of(path, made.answered(5000), step(40, FEW), runs=plan)
 
 
+@pytest.mark.long
 def test_a_report_of_a_load_alone_is_that_of_its_steps(loaded):
     assert ab.report(loaded).as_text() == ab.report(loaded, "load").as_text()
 
@@ -40,6 +41,7 @@ def test_styles_that_leave_loads_out_say_so_and_which_does_not(loaded, style):
     assert "`--style load` shows them" in text
 
 
+@pytest.mark.long
 def test_an_accuracy_is_of_the_sweep_and_its_cost_of_all_calls(mixed):
     text = ab.report(mixed).as_text(width=200)
     assert "1 trials: 0 failed" in text

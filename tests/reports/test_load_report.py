@@ -38,6 +38,7 @@ def folder(tmp_path_factory):
     )
 
 
+@pytest.mark.long
 def test_each_rate_has_its_figures(folder):
     found = sheets(ab.report(folder, "load"))
     calm, slow, refused = found["steps (times in seconds)"]
@@ -58,6 +59,7 @@ def test_each_rate_has_its_figures(folder):
     assert [row["graded answers"] for row in answers] == ["400", "400", "250"]
 
 
+@pytest.mark.long
 def test_itl_is_of_all_gaps_of_a_step_and_the_mean_of_answered_calls(tmp_path):
     calls = list(step(40, GOOD))
     for n, event in enumerate(event for event in calls if isinstance(event, Ended)):
@@ -72,6 +74,7 @@ def test_itl_is_of_all_gaps_of_a_step_and_the_mean_of_answered_calls(tmp_path):
     assert figures["itl"]["p50"] == pytest.approx(0.01, rel=0.011)
 
 
+@pytest.mark.long
 def test_ttfo_stands_where_a_model_thought_before_it_answered(folder, tmp_path):
     calls = list(step(40, GOOD))
     for event in calls:
@@ -150,6 +153,7 @@ def test_repeats_are_one_row_and_their_spread_another(tmp_path):
     assert [row["step"] for row in found["answers"]] == ["40/s #1", "40/s #2"]
 
 
+@pytest.mark.long
 def test_answers_are_by_rate_and_those_of_a_stopped_step_are_left_out(tmp_path):
     again = folder_of(
         tmp_path / "again",
@@ -164,6 +168,7 @@ def test_answers_are_by_rate_and_those_of_a_stopped_step_are_left_out(tmp_path):
     assert [row["step"] for row in sheets(ab.report(alone, "load"))["answers"]] == ["80/s"]
 
 
+@pytest.mark.long
 def test_a_step_that_a_spent_budget_ended_says_so(tmp_path):
     cap = {"kind": "sweep", "of": "night", "limit_usd": 0.25}
     call = [replace_bound(event) for event in step(40, FEW)]
@@ -183,6 +188,7 @@ def replace_bound(event):
     return replace(event, attempt=replace(event.attempt, most_usd=0.1)) if isinstance(event, Ended) else event
 
 
+@pytest.mark.long
 def test_parts_of_steps_are_refused_and_models_can_be_chosen(folder, tmp_path):
     with pytest.raises(ConfigError, match="whole steps"):
         ab.report(folder, "load", where="length > 2")
@@ -210,6 +216,7 @@ def test_a_step_without_any_answer_has_no_times_and_says_why(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_few_problems_are_told_with_a_way_out(tmp_path):
     few = load_folder(tmp_path / "few", [Loaded(model="m", rates=(1.0,))])
     assert "50 problems, each asked about 2 times: a problem counts once" in ab.report(few, "load").as_text(
@@ -219,6 +226,7 @@ def test_few_problems_are_told_with_a_way_out(tmp_path):
     assert "problems, each asked" not in ab.report(once, "load").as_text(width=200)
 
 
+@pytest.mark.long
 def test_each_slo_is_told_with_its_models_and_formulas_are_of_columns_that_are_shown(tmp_path):
     strict = {"latency": 1.0, "share": 0.9}
     two = folder_of(
@@ -233,12 +241,14 @@ def test_each_slo_is_told_with_its_models_and_formulas_are_of_columns_that_are_s
     assert "p95:" not in text
 
 
+@pytest.mark.long
 def test_several_folders_stand_side_by_side(folder, tmp_path):
     other = folder_of(tmp_path / "other", step(40, FEW))
     rows = sheets(ab.report([folder, other], "load"))["Steps (times in seconds)"]
     assert [row["model"] for row in rows] == ["small in night"] * 3 + ["small in other"]
 
 
+@pytest.mark.long
 def test_answers_that_came_too_late_and_one_caller_are_said_so(tmp_path):
     slow = step(40, [30.0] * 400, verdict="missed", saturated=True)
     assert "Only 0 answers a second came before the step ended." in ab.report(

@@ -54,6 +54,7 @@ def data(report):
 # ── several folders ──────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_three_nights_are_one_ranking_over_everything_in_common(nights):
     first, *others = standings_on(nights).rankings
     assert (first.suites, first.problems) == (("llm_arithmetic", "nupa"), 70)
@@ -65,12 +66,14 @@ def test_three_nights_are_one_ranking_over_everything_in_common(nights):
     }
 
 
+@pytest.mark.long
 def test_the_morning_shows_the_ranking_over_everything_in_common(nights):
     shown = morning_on(nights).as_text(width=100)
     assert "All suites (llm_arithmetic, nupa): 4 models on the same 70 problems" in shown
     assert "compare big 'mini in tuesday'" in shown
 
 
+@pytest.mark.long
 def test_the_json_has_the_folder_of_each_model(nights):
     lines = data(ab.report(nights, "standings"))["rankings"][0]["lines"]
     assert {line["name"]: line["folder"] for line in lines} == {
@@ -94,6 +97,7 @@ def test_a_model_that_is_called_like_one_with_its_folder_stays_apart(tmp_path):
     assert len({line.name for line in ranking.lines}) == 3
 
 
+@pytest.mark.long
 def test_three_nights_and_the_published_table_are_one_ranking(nights):
     printed = list(map(str, ab.published_table("llm_arithmetic_2025-06-30_overview")["model"].to_pylist()))
     assert len(printed) > 5
@@ -117,6 +121,7 @@ def test_three_nights_and_the_published_table_are_one_ranking(nights):
     assert not any("haiku in" in row or "'haiku'" in row for row in drawn)
 
 
+@pytest.mark.long
 def test_values_of_what_varied_are_compared_within_each_folder_and_between_folders(tmp_path):
     efforts = {"low": "+" * 6 + "-" * 6, "high": "+" * 9 + "-" * 3}
     asked = [Asked(model=f"m effort={it}", effort=it, outcomes=marks) for it, marks in efforts.items()]
@@ -141,6 +146,7 @@ def test_values_of_what_varied_are_compared_within_each_folder_and_between_folde
     }
 
 
+@pytest.mark.long
 def test_what_repeats_tell_is_filtered_and_of_all_folders(tmp_path):
     asked = [Asked(model="m", outcomes="+-" * 8, repeat=repeat) for repeat in (0, 1)]
     paths = [folder_of(tmp_path / name, asked) for name in ("monday", "tuesday")]
@@ -152,11 +158,13 @@ def test_what_repeats_tell_is_filtered_and_of_all_folders(tmp_path):
             assert [(at["k"], at["pass_at_k"]["clusters"]) for at in line["at_k"]] == [(1, 10), (2, 10)]
 
 
+@pytest.mark.long
 def test_every_call_of_all_folders_is_paid_once(nights):
     whole, *each = (data(cost_report_on(folder))["whole"]["usd"] for folder in (nights, *nights))
     assert whole == sum(each) > 0
 
 
+@pytest.mark.long
 def test_sql_has_the_folder_as_a_column_and_ids_that_join(nights):
     query = (
         "SELECT trials.folder, count(*) AS n FROM trials JOIN grades USING (trial_id) GROUP BY ALL ORDER BY n"
@@ -179,12 +187,14 @@ def test_sql_of_one_folder_has_no_such_column(nights):
     assert "folder" not in ab.sql(nights[0], "FROM trials LIMIT 1").schema.names
 
 
+@pytest.mark.long
 def test_models_of_several_folders_are_compared_by_their_names_among_all(nights):
     found = ab.compare("mini in monday", "mini in tuesday", nights)
     assert (found.found.whole.found.problems, found.found.whole.found.only_b) == (70, 10)
     assert [one.outcome_b for one in found.found.only_b] == ["correct"] * 5
 
 
+@pytest.mark.long
 def test_of_two_folders_each_model_is_in_its_own(nights):
     found = ab.compare("mini", "mini", nights[:2]).found
     assert (found.a.folder, found.b.folder) == tuple(map(str, nights[:2]))
@@ -236,6 +246,7 @@ def filtered(tmp_path_factory):
     return folder_of(base / "much", much), alone, tasks
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", [style for style in ALL if style != "load"])  # which counts whole steps
 def test_every_filter_is_on_every_style_of_one_folder_and_of_several(filtered, style):
     """What is left is as if nothing else had been asked."""
@@ -262,6 +273,7 @@ def published_rows(folder, style, **filters):
     return {picture.name: picture.rows for picture in pictures if picture.drawable}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", PUBLISHED)
 def test_the_pictures_of_a_published_style_are_filtered_as_its_report_is(filtered, style):
     much, alone, tasks = filtered
@@ -272,6 +284,7 @@ def test_the_pictures_of_a_published_style_are_filtered_as_its_report_is(filtere
     assert expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", PUBLISHED)
 def test_the_pictures_of_a_published_style_are_of_two_folders(filtered, style):
     much, alone, tasks = filtered
@@ -293,6 +306,7 @@ def test_what_a_filter_leaves_is_what_sql_counts(nights):
     assert lines == {row["suite"]: row["n"] for row in ab.sql(nights[1], query).to_pylist()}
 
 
+@pytest.mark.long
 def test_calls_are_those_of_the_trials_that_are_left(nights):
     report = data(ab.report(nights, "cost", suite="llm_arithmetic"))
     assert report["whole"]["calls"] == 40
@@ -303,6 +317,7 @@ def test_a_condition_may_ask_for_problems(nights):
     assert data(ab.report(nights[0], where=where))["suites"][0]["trials"] == 10
 
 
+@pytest.mark.long
 def test_a_comparison_is_filtered(nights):
     found = ab.compare("mini", "haiku", nights[0], where="length = 1")
     assert found.found.whole.found.problems == 10
@@ -339,6 +354,7 @@ def test_a_wrong_filter_is_a_clear_error(nights, given, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_filter_is_wrong_only_if_no_folder_has_what_it_names(nights):
     with pytest.raises(ConfigError, match="no trial matches"):
         ab.report(nights, suite="integer_addition", models=["big"])
@@ -349,6 +365,7 @@ def test_a_filter_is_wrong_only_if_no_folder_has_what_it_names(nights):
 # ── on the command line ──────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_the_command_line_takes_several_folders_and_filters(nights):
     done = asyncbench_here("report", *nights, "--style", "standings", "--models", "mini,big", "--json")
     assert {one["name"] for one in json.loads(done.stdout)["rankings"][0]["lines"]} == {
@@ -364,6 +381,7 @@ def test_the_command_line_takes_several_folders_and_filters(nights):
     assert (done.returncode, "--out" in done.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_a_page_is_of_several_folders_and_filtered(nights):
     found = contents_of(chosen(nights[:2], where="length < 3"))
     assert found.title == "monday, tuesday"
@@ -375,6 +393,7 @@ def test_a_page_is_of_several_folders_and_filtered(nights):
     assert any("--where length" in note["words"] for note in head["notes"])
 
 
+@pytest.mark.long
 def test_pictures_and_their_tables_are_of_several_folders_and_filtered(nights):
     of = chosen(nights[1:], suite="nupa")
     pictures = counted(of, lambda views: [*pictures_of(views)])

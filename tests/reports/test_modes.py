@@ -59,6 +59,7 @@ def test_the_columns_tell_the_mode_and_the_batch(folder):
     assert {value for row in times for value in row.values()} == {None}
 
 
+@pytest.mark.long
 def test_latency_and_throughput_leave_batches_out(folder):
     found = rows_of(folder, "SELECT model, answered FROM latency ORDER BY model")
     assert [(row["model"], row["answered"]) for row in found] == [("both", 3), ("now", 4)]
@@ -89,6 +90,7 @@ def test_reports_name_who_was_asked_in_batches_in_text_and_json(folder, report):
     ]
 
 
+@pytest.mark.long
 def test_the_page_says_it_and_shows_no_times_of_batches(folder):
     blocks: Any = contents_of(folder).blocks
     (said,) = (note["words"] for note in blocks["head"]["notes"] if "batches" in note["words"])
@@ -107,6 +109,7 @@ def test_the_morning_says_how_many_requests_were_in_batches(folder):
     assert "6 of 13 requests were in batches." in morning_on(folder).as_text()
 
 
+@pytest.mark.long
 def test_where_nothing_was_in_a_batch_nothing_is_said_of_it(tmp_path):
     folder = folder_of(tmp_path / "f", [Asked(model="now", outcomes="+-")])
     for report in (report_on, standings_on, quota_report_on, morning_on):

@@ -33,6 +33,7 @@ def folder(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_it_says_who_is_better_what_it_cost_and_what_needs_attention(folder):
     text = "\n".join(lines_of(folder, width=100))
     assert "s: 2 models, 100 of 110 trials, $25.0000" in text
@@ -65,6 +66,7 @@ def many(tmp_path_factory):
 LONG_NAME = "a-provider/a-model-with-a-long-name-of-2026-08-07-thinking-{:02}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_many_models_fit_on_one_screen(many, width):
     lines = lines_of(many, width=width)
@@ -75,6 +77,7 @@ def test_many_models_fit_on_one_screen(many, width):
     assert all(len(words) == 1 for words in wider)  # of a command, a word alone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_headings_and_warnings_are_folded_and_not_cut(many, width):
     text = " ".join("\n".join(lines_of(many, width=width)).split())
@@ -104,6 +107,7 @@ def compared(folder):
     return words[words.index("compare") + 1 :][:2]
 
 
+@pytest.mark.long
 def test_the_leader_is_to_be_compared_with_the_best_other_model(tmp_path):
     answers = [
         Asked(model=model, outcomes="+" * right + "-" * (20 - right), condition=condition)
@@ -120,6 +124,7 @@ def test_of_one_model_conditions_that_a_place_divides_are_to_be_compared(tmp_pat
     assert compared(folder_of(tmp_path, answers)) == ["a (y)", "a (z)"]
 
 
+@pytest.mark.long
 def test_what_is_left_out_of_a_long_list_is_counted(many):
     lines = lines_of(many)
     shown = [line.split()[1][-2:] for line in lines if "%" in line and "a-prov" in line.split()[1]]
@@ -136,6 +141,7 @@ def test_names_that_are_too_long_keep_both_ends(tmp_path):
     assert [(name[:4], name[-1]) for name in shown] == [("prov", "0"), ("prov", "1")]
 
 
+@pytest.mark.long
 def test_several_suites_have_a_column_each(tmp_path):
     answers = [
         Asked(model=model, outcomes=outcomes, suite=suite, task=suite)
@@ -150,6 +156,7 @@ def test_several_suites_have_a_column_each(tmp_path):
     assert lines[head + 2].split()[-3:-1] == ["25.0%", "100.0%"]
 
 
+@pytest.mark.long
 def test_those_who_share_no_problems_are_listed_without_places(tmp_path):
     answers = [Asked(model=f"m{n}", outcomes="+" * n + "-", first=50 * n) for n in range(1, 4)]
     text = "\n".join(lines_of(folder_of(tmp_path, answers)))
@@ -157,6 +164,7 @@ def test_those_who_share_no_problems_are_listed_without_places(tmp_path):
     assert "asyncbench compare" not in text
 
 
+@pytest.mark.long
 def test_whom_the_ranking_leaves_out_is_named(tmp_path):
     answers = [Asked(model=name, outcomes="+-" * 10) for name in ("a", "b")]
     text = "\n".join(lines_of(folder_of(tmp_path, [*answers, Asked(model="c", outcomes="+")])))
@@ -175,6 +183,7 @@ def test_a_folder_without_trials_has_an_overview(tmp_path):
     assert lines[0].startswith("s: 0 models, 0 trials")
 
 
+@pytest.mark.long
 def test_the_report_shows_it_in_every_form(folder):
     shown = asyncbench_here("report", folder, "--style", "morning")
     assert shown.stdout.rstrip() == morning_on(folder).as_text(width=100)
@@ -184,6 +193,7 @@ def test_the_report_shows_it_in_every_form(folder):
     assert (found["trials"], found["planned"]) == (100, 110)
 
 
+@pytest.mark.long
 def test_a_folder_that_is_written_to_is_not_called_unfinished(folder):
     with Store.reopen(folder):
         assert "unfinished" not in "\n".join(lines_of(folder))
@@ -195,6 +205,7 @@ def ad_hoc(tmp_path):
     return "run", "--model", "simulated-http/noisy", "--problems", problems, "--out", tmp_path / "out"
 
 
+@pytest.mark.long
 def test_a_run_ends_with_the_overview_which_changes_nothing_if_it_fails(ad_hoc, monkeypatch):
     with monkeypatch.context() as odd:
         odd.setattr("asyncbench.reports.morning_on", failing(RuntimeError("odd\x1b[2J")))

@@ -23,6 +23,7 @@ def told(folder):
     return {line["model"]: line for line in found["providers"]}, found["fairness"]
 
 
+@pytest.mark.long
 def test_answers_are_compared_on_the_problems_that_both_answered_at_the_same_rate(tmp_path):
     asked = [
         Loaded(model="good", right=lambda _, n: n % 10 > 0),
@@ -42,6 +43,7 @@ def test_answers_are_compared_on_the_problems_that_both_answered_at_the_same_rat
     assert fairness["problems"] == fairness["common_problems"] == 50
 
 
+@pytest.mark.long
 def test_a_price_is_of_a_thousand_answers_and_of_each_right_one(tmp_path):
     asked = [Loaded(model="m", rates=(1.0,), refused=lambda _, n: n % 5 == 4, cost_usd=0.002)]
     lines, _ = told(load_folder(tmp_path / "load", asked))
@@ -51,6 +53,7 @@ def test_a_price_is_of_a_thousand_answers_and_of_each_right_one(tmp_path):
     assert (lines["m"]["calls"], lines["m"]["answered"], lines["m"]["availability"]) == (80, 64, 0.8)
 
 
+@pytest.mark.long
 def test_times_are_of_the_highest_rate_at_which_all_kept_their_slo(tmp_path):
     slow_above_2 = lambda rate, n: 0.5 + n / 100 if rate <= 2 else 5.0  # noqa: E731  one line of a table
     asked = [Loaded(model="a", rates=(1.0, 2.0, 4.0)), Loaded(model="b", latency_s=slow_above_2)]
@@ -68,6 +71,7 @@ def test_times_are_of_the_highest_rate_at_which_all_kept_their_slo(tmp_path):
     assert any("the highest one at which all kept their SLO" in note for note in fairness["notes"])
 
 
+@pytest.mark.long
 def test_calls_without_an_answer_are_endless_and_said_to_be(tmp_path):
     asked = [Loaded(model="m", rates=(1.0,), refused=lambda _, n: n % 10 == 0, verdict="missed")]
     folder = load_folder(tmp_path / "load", asked)
@@ -77,6 +81,7 @@ def test_calls_without_an_answer_are_endless_and_said_to_be(tmp_path):
     assert "∞" in ab.report(folder, "providers").as_text(width=160)
 
 
+@pytest.mark.long
 def test_a_retry_after_that_was_obeyed_worked_or_did_not(tmp_path):
     """Calls 10, 11 and 12, a second apart, are refused for 1.5 s: the first after them are 12, 13 and 14."""
     asked = [
@@ -89,6 +94,7 @@ def test_a_retry_after_that_was_obeyed_worked_or_did_not(tmp_path):
     assert (lines["m"]["refused"], lines["n"]["refused"]) == (3, 0)
 
 
+@pytest.mark.long
 def test_limits_are_as_promised_as_told_and_as_found(tmp_path):
     folder = load_folder(
         tmp_path / "load",
@@ -108,6 +114,7 @@ def test_limits_are_as_promised_as_told_and_as_found(tmp_path):
     assert "300 RPM, 9,000 TPM" in text
 
 
+@pytest.mark.long
 def test_who_answered_is_told_with_how_often_it_changed(tmp_path):
     first = Loaded(model="m", rates=(1.0,), fingerprint="one")
     then = replace(first, fingerprint="two", begins_s=200.0, rates=(2.0,))
@@ -120,6 +127,7 @@ def test_who_answered_is_told_with_how_often_it_changed(tmp_path):
     assert found["one"]["last_at"] < found["two"]["first_at"]
 
 
+@pytest.mark.long
 def test_the_slowest_hour_has_its_interval(tmp_path):
     quick = Loaded(model="m", rates=(1.0,), latency_s=lambda *_: 0.5)
     slow = replace(quick, begins_s=HOUR_S, latency_s=lambda *_: 1.5)
@@ -134,6 +142,7 @@ def test_the_slowest_hour_has_its_interval(tmp_path):
     assert "1.50 (1.50-1.50), 21 Sep 15h" in text
 
 
+@pytest.mark.long
 def test_what_was_not_asked_alike_is_said(tmp_path):
     early = Loaded(model="early", rates=(1.0,))
     late = Loaded(model="late", rates=(2.0,), begins_s=HOUR_S, first=10)
@@ -146,6 +155,7 @@ def test_what_was_not_asked_alike_is_said(tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_other_parameters_are_named(tmp_path):
     asked = [
         answered.Asked(model=model, outcomes="+-+-", effort=effort)
@@ -155,6 +165,7 @@ def test_other_parameters_are_named(tmp_path):
     assert "effort" in fairness["parameters"]
 
 
+@pytest.mark.long
 def test_sweeps_are_told_alike_and_requests_of_batches_left_out(tmp_path):
     asked = [
         answered.Asked(model="a", outcomes="+" * 80),
@@ -171,6 +182,7 @@ def test_sweeps_are_told_alike_and_requests_of_batches_left_out(tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_two_folders_are_providers_of_one(tmp_path):
     sweep = answered.folder_of(tmp_path / "sweep", [answered.Asked(model="m", outcomes="+" * 50)])
     load = load_folder(tmp_path / "load", [Loaded(model="m", rates=(1.0,))])
@@ -180,6 +192,7 @@ def test_two_folders_are_providers_of_one(tmp_path):
     assert "NOT the same load" in report.as_text()
 
 
+@pytest.mark.long
 def test_what_this_computer_spoilt_is_unknown_and_who_has_no_calls_is_named(tmp_path):
     spoilt = Loaded(model="m", rates=(1.0,), verdict="client_bound")
     stopped = Loaded(model="gone", rates=(1.0,), calls=0, verdict="incomplete")
@@ -194,6 +207,7 @@ def test_what_this_computer_spoilt_is_unknown_and_who_has_no_calls_is_named(tmp_
     assert _highest(line) == "60 RPM"  # the unit of all limits
 
 
+@pytest.mark.long
 def test_parts_of_steps_are_no_steps(tmp_path):
     folder = load_folder(tmp_path / "load", [Loaded(model="m", rates=(1.0,))])
     with pytest.raises(ConfigError, match="--models alone"):
@@ -206,6 +220,7 @@ def test_a_folder_without_calls_says_so(tmp_path):
     assert "no calls in real time" in ab.report(folder, "providers").as_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [80, 160])
 def test_every_figure_fits_the_screen(tmp_path, width):
     asked = [

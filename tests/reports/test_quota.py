@@ -123,6 +123,7 @@ def test_the_busiest_minute_is_any_60_seconds(tmp_path):
     assert one.calls_per_s == pytest.approx(330 / 300)
 
 
+@pytest.mark.long
 def test_the_lag_of_a_worker_is_told_in_milliseconds_and_lost_calls_where_there_are_some(tmp_path):
     calls = [call(n, "2", at_s=n, lag_s=n / 1000) for n in range(101)]
     folder = folder_of(tmp_path / "night", minute(), *calls, call(200, "10", at_s=0.0, status="lost"))
@@ -148,6 +149,7 @@ def test_workers_of_several_folders_are_told_apart(tmp_path):
     assert [one.worker for one in quota_report_on(folders).workers] == ["1 in a", "1 in b"]
 
 
+@pytest.mark.long
 def test_the_workers_of_a_cluster_are_told_with_their_machines_while_they_work_and_afterwards(tmp_path):
     folder = folder_of(tmp_path / "night", minute())
     for first, name, took_s in ((0, "w002-e1", 1.0), (10, "w010-e1", 3.0)):
@@ -182,6 +184,7 @@ def test_the_workers_of_a_cluster_are_told_with_their_machines_while_they_work_a
     assert (hosts["w010-e1.2 in night"], hosts["1 in day"]) == ("machine-of-w010-e1", None)
 
 
+@pytest.mark.long
 def test_the_workers_of_a_run_made_all_of_its_calls(tmp_path):
     problems = problem_set(tmp_path, trials=1)
     with simulator(problems) as server:

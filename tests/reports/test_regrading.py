@@ -38,6 +38,7 @@ def test_it_shows_models_changes_examples_and_graders(folder):
     assert f"`asyncbench regrade {folder} --write`" in told
 
 
+@pytest.mark.long
 def test_after_writing_there_is_nothing_to_write(folder):
     assert "The new grades were written." in asyncbench("regrade", folder, "--write").stdout
     told = asyncbench("regrade", folder).stdout
@@ -45,6 +46,7 @@ def test_after_writing_there_is_nothing_to_write(folder):
     assert "Examples" not in told
 
 
+@pytest.mark.long
 def test_markdown_and_json_tell_the_same(folder):
     assert "### Changed outcomes" in asyncbench("regrade", folder, "--markdown").stdout
     told = json.loads(asyncbench("regrade", folder, "--json").stdout)

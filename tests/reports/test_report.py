@@ -186,6 +186,7 @@ def test_every_outcome_has_a_column(folder):
     assert all(outcome.value in text for outcome in Outcome if outcome is not Outcome.CORRECT)
 
 
+@pytest.mark.long
 def test_repeats_of_a_problem_make_the_interval_no_narrower_and_that_is_said(tmp_path):
     once = [Asked(model="m", outcomes="+++-")]
     often = [Asked(model="m", outcomes="+++-", repeat=repeat) for repeat in range(3)]
@@ -246,6 +247,7 @@ def test_each_condition_has_its_own_plan(tmp_path):
     assert plans["zero", "nupa"] == (None, None)
 
 
+@pytest.mark.long
 def test_sums_over_conditions_say_so(tmp_path):
     text = report_on(folder_of(tmp_path / "two", TWO_WAYS)).as_text(width=200)
     assert "130 trials (all 3 rows of models together): 0 failed" in text

@@ -54,6 +54,7 @@ def test_those_who_cannot_be_told_apart_share_a_place(tmp_path):
     assert {line.name: line.place for line in ranking.lines} == {"best": 1, "same": 1, "worst": 2}
 
 
+@pytest.mark.long
 def test_p_values_are_adjusted_for_all_pairs(tmp_path):
     draw = random.Random(1)
     answers = [
@@ -78,6 +79,7 @@ def test_nobody_is_ranked_on_problems_that_only_some_were_asked(tmp_path):
     assert ranking.lines[0].outcomes["wrong"] == 20
 
 
+@pytest.mark.long
 def test_accuracy_and_what_is_said_beside_it_are_on_the_same_problems(tmp_path):
     """a goes on where b ended, and fails there: nothing of that is in a's row but its cost."""
     folder = folder_of(
@@ -107,6 +109,7 @@ def test_where_all_were_asked_the_same_no_second_population_is_told(tmp_path):
     assert SHARED not in standings_on(folder).as_text()
 
 
+@pytest.mark.long
 def test_why_some_are_ranked_in_another_table_is_said(tmp_path):
     many = [Asked(model=name, outcomes="+-" * 10) for name in "ab"]
     few = [Asked(model=name, outcomes="+-" * 2) for name in "cd"]
@@ -135,6 +138,7 @@ def repeated(model, outcomes, *, first=0, times=1):
     return [Asked(model=model, outcomes=outcomes, first=first, repeat=n) for n in range(times)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, 5])
 @pytest.mark.parametrize(("tasks", "places"), [(1, [1, 1]), (20, [1, 2])])
 def test_answers_to_the_same_problem_count_once_between_models_without_a_common_problem(
@@ -146,6 +150,7 @@ def test_answers_to_the_same_problem_count_once_between_models_without_a_common_
     assert [line.place for line in ranking.lines] == places
 
 
+@pytest.mark.long
 def test_models_that_share_a_few_problems_do_not_count_as_having_been_asked_their_own(tmp_path):
     first, second = Asked(model="a", outcomes="+" * 5), Asked(model="b", outcomes="+" * 5, first=4)
     assert [one.alone for one in rankings(tmp_path / "shared", first, second)] == [True, True]
@@ -410,6 +415,7 @@ def test_json_has_the_lines_and_the_pairs(tmp_path):
     assert ranking["ties"] == [["a"], ["b"]]
 
 
+@pytest.mark.long
 def test_models_are_ranked_over_all_suites_in_common_though_one_was_asked_more(tmp_path):
     """Two suites of different size are common to all; the ranking is over both, not over the smaller."""
     common = [

@@ -38,6 +38,7 @@ def reports(folder):
     return {**{one.__name__: one(folder) for one in REPORTS}, "compare": compare_on(LONG, OTHER, folder)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [100, 80, 60, 40])
 @pytest.mark.parametrize("name", [*(one.__name__ for one in REPORTS), "compare"])
 def test_no_line_of_any_report_is_longer_than_the_screen(reports, name, width):

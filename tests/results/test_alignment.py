@@ -142,6 +142,7 @@ def power(text):
     return found and int(found[1])
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(st.data(), TYPES, TASKS)
 def test_the_parts_are_the_truth_and_the_answer_and_what_is_the_same_is_so(data, answer_type, task):

@@ -38,6 +38,7 @@ def drawn(seed, *, half, slope, lengths, trials):
 # ── the fit ──────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(POINTS)
 def test_the_fit_is_the_binomial_glm_of_statsmodels(points):
@@ -76,6 +77,7 @@ def test_without_trials_there_is_no_curve():
     assert fit([(3, 0, 0)]) is None
 
 
+@pytest.mark.long
 @given(POINTS)
 def test_whatever_is_said_of_a_length_holds_together(points):
     curve = curve_of(points)

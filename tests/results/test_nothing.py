@@ -59,6 +59,7 @@ def test_every_style_names_an_empty_folder_and_what_to_do_in_every_form(empty, s
         assert str(empty) in json.loads(text)["nothing"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", STYLES)
 def test_no_table_without_rows_is_shown(empty, style):
     assert len(shown(empty, style).splitlines()) <= (2 if style == "morning" else 1)

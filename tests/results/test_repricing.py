@@ -165,6 +165,7 @@ def test_the_day_is_today_and_the_hour_is_that_of_the_call(tmp_path, hour, usd):
     assert repriced(night(tmp_path, REPLY, model=model, entry=entry, made_at=made_at)) == (usd, 1, ())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("reply", "entry", "why"),
     [
@@ -244,6 +245,7 @@ def test_imported_trials_of_an_unknown_provider_have_no_price(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_rows_are_not_held_all_at_once(tmp_path):
     folder, count = night(tmp_path, REPLY, entry=ENTRY), 20_000
     one = read_attempts(folder, columns=list(ATTEMPT_COLUMNS))

@@ -163,6 +163,7 @@ def accused(design, worsening):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DESIGNS)
 def test_a_step_that_worsens_late_is_found_out_and_one_that_does_not_is_not_accused(name):
     found_out, innocent = accused(DESIGNS[name], 0.5), accused(DESIGNS[name], 0.0)

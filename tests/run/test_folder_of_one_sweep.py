@@ -71,6 +71,7 @@ def test_another_sweep_is_refused_before_anything_is_spent_or_written(
     assert files(tmp_path / "ok") == held
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("provider", "flags", "words"), WAYS)
 def test_a_sweep_that_extends_the_folders_stands_in_its_file_beside_it(
     typed, server, tmp_path, provider, flags, words
@@ -91,6 +92,7 @@ def test_a_sweep_that_extends_the_folders_stands_in_its_file_beside_it(
     assert typed(f"{ADDITION} {flags}", *words, model=model).returncode == 2  # it would drop the other again
 
 
+@pytest.mark.long
 def test_each_model_is_asked_what_its_sweep_asked_it(typed, tmp_path):
     """To extend a sweep does not mean to pay for pairs that nobody named."""
     assert typed(ARITHMETIC).returncode == 0
@@ -159,6 +161,7 @@ def test_other_problems_of_a_suite_are_another_sweep(tmp_path, edit):
     assert model["done"] == model["planned"]
 
 
+@pytest.mark.long
 def test_python_extends_a_sweep_as_well(tmp_path):
     out = tmp_path / "out"
     asyncio.run(run_sweep(raw(out, ONE), limit=1))

@@ -27,6 +27,7 @@ def _nothing_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+@pytest.mark.long
 def test_a_call_is_measured_with_and_without_a_worker_and_kept(tmp_path, monkeypatch):
     (tmp_path / "openai.py").write_text("raise SystemExit('the wrong library')")
     monkeypatch.chdir(tmp_path)  # a folder in which no library is looked for
@@ -48,6 +49,7 @@ def test_what_is_kept_is_not_measured_again(monkeypatch):
         costs_here([*KINDS, CallKind(via="anthropic", api="messages")], CHECKED)
 
 
+@pytest.mark.long
 def test_a_run_goes_on_where_nothing_can_be_measured_and_says_why(tmp_path, monkeypatch):
     asked = SWEEP | {"out": str(tmp_path / "out"), "workers": "auto"}
     monkeypatch.setattr("asyncbench.run.forecasts.costs_here", _fails)

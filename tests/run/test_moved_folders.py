@@ -68,6 +68,7 @@ def continued(file, cwd, *words):
     return counters, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("provider", "keys", "words"), WAYS)
 def test_a_moved_folder_asks_only_what_is_open(begun, server, provider, keys, words):
     folder = begun(provider, keys)
@@ -82,6 +83,7 @@ def test_a_moved_folder_asks_only_what_is_open(begun, server, provider, keys, wo
     assert (again["done"], calls(server) - before) == (PROBLEMS, PROBLEMS - 20)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("provider", "keys", "words"), WAYS)
 def test_the_run_of_a_copy_leaves_the_original_byte_for_byte(begun, server, provider, keys, words):
     folder = begun(provider, keys)
@@ -119,6 +121,7 @@ def test_a_moved_folder_is_known_however_its_sweep_file_is_named(begun, server, 
     assert not (moved / "s").exists()
 
 
+@pytest.mark.long
 def test_a_folder_stands_alone_without_the_problem_files_it_was_made_of(begun, server, tmp_path):
     """On another machine there is nothing but the folder."""
     folder = begun()
@@ -134,6 +137,7 @@ def test_a_folder_stands_alone_without_the_problem_files_it_was_made_of(begun, s
     assert (counters["done"], calls(server) - before) == (PROBLEMS, PROBLEMS - 20)
 
 
+@pytest.mark.long
 def test_every_command_takes_a_moved_folder_for_itself(begun, server):
     folder = begun()
     shutil.copytree(folder, folder.with_name("moved"))
@@ -174,6 +178,7 @@ def test_a_copy_of_a_folder_with_open_batches_says_who_else_waits_for_them(begun
     assert files(folder) == held
 
 
+@pytest.mark.long
 def test_a_copy_made_while_a_run_writes_is_continued_by_itself(begun, tmp_path, problems):
     """What is in flight meanwhile may be paid twice, as after a crash; no answer that was copied is."""
     with simulator(problems, latency_s=0.2) as slow:

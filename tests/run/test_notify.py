@@ -123,6 +123,7 @@ async def test_a_webhook_is_posted_what_came_of_a_run(tmp_path, server):
     assert "oracle-good: 40/40 done, accuracy 100.0%" in told["text"]
 
 
+@pytest.mark.long
 async def test_a_limited_run_says_how_many_trials_the_plan_leaves_open(tmp_path, server):
     async with channel() as (address, posted):
         wanted = asked(server, tmp_path / "out", GOOD, notify=address)
@@ -270,6 +271,7 @@ async def test_a_run_that_was_interrupted_says_so_and_leaves_no_mark(tmp_path, s
     assert left_mark(tmp_path / "out") is None
 
 
+@pytest.mark.long
 async def test_ctrl_c_while_the_last_message_is_sent_gives_up_only_the_message(tmp_path, server):
     started, problems = server
     out, file, pid = tmp_path / "out", tmp_path / "sweep.yaml", tmp_path / "pid"
@@ -338,6 +340,7 @@ async def test_what_a_server_said_can_do_nothing_where_it_is_shown(tmp_path, ser
     assert len(told["reason"]) == LONGEST_REASON
 
 
+@pytest.mark.long
 async def test_a_message_of_many_models_is_no_longer_than_chat_services_take(tmp_path, server):
     models = [f"noisy-{n:02d}-{'x' * 150}" for n in range(20)]
     async with channel() as (address, posted):
@@ -368,6 +371,7 @@ async def killed(sweep_file, out):
         await process.communicate()
 
 
+@pytest.mark.long
 async def test_a_killed_run_is_told_once_by_the_next_start(tmp_path, server):
     started, problems = server
     out, file = tmp_path / "out", tmp_path / "sweep.yaml"
@@ -482,6 +486,7 @@ async def test_a_webhook_is_found_by_its_name_and_an_unknown_name_is_said(tmp_pa
     assert any("hooks.example: cannot be reached (ClientConnectorDNSError)" in line for line in said.lines)
 
 
+@pytest.mark.long
 async def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path, server):
     pids = tmp_path / "pids"
     script = f"sleep 60 & echo $! $$ > {pids}; wait"
@@ -590,6 +595,7 @@ async def test_who_cannot_be_told_is_named_before_anything_is_made(tmp_path, ser
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 async def test_no_address_and_no_command_is_left_in_the_folder(tmp_path, server):
     out = tmp_path / "out"
     async with channel() as (address, posted):

@@ -30,6 +30,7 @@ def closed_port():
         yield taken.getsockname()[1]
 
 
+@pytest.mark.long
 async def test_a_port_at_which_nobody_listens_is_said_once_and_the_others_go_on(tmp_path, closed_port):
     problems, said = problem_set(tmp_path), Said()
     url = f"http://127.0.0.1:{closed_port}/v1"

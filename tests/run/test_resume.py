@@ -71,6 +71,7 @@ def cost_of(out):
     return pc.sum(read_attempts(out)["cost_usd"]).as_py()
 
 
+@pytest.mark.long
 def test_an_added_model_is_asked_and_the_others_are_not(tmp_path, server, problems):
     out, one = tmp_path / "out", entry(server, "simulated/oracle")
     run(sweep(out, problems, one))
@@ -83,6 +84,7 @@ def test_an_added_model_is_asked_and_the_others_are_not(tmp_path, server, proble
     }
 
 
+@pytest.mark.long
 def test_added_problems_are_asked_and_the_others_are_not(tmp_path, server, sets):
     out, model = tmp_path / "out", entry(server, "simulated/oracle")
     run(sweep(out, sets[0], model))
@@ -92,6 +94,7 @@ def test_added_problems_are_asked_and_the_others_are_not(tmp_path, server, sets)
     assert len(outcomes(out)) == 216
 
 
+@pytest.mark.long
 def test_changed_parameters_make_new_trials_and_leave_the_old(tmp_path, server, problems):
     out = tmp_path / "out"
     run(sweep(out, problems, entry(server, "simulated/oracle")))
@@ -121,6 +124,7 @@ def corrected_set(path):
     write_problems([replace(one, expected="7") for one in made[:5]] + made[5:], path)
 
 
+@pytest.mark.long
 def test_changed_answers_ask_nothing_and_point_to_regrade(tmp_path, server, problems):
     out, model, screen = tmp_path / "out", entry(server, "simulated/oracle"), Said()
     run(sweep(out, problems, model), screen=screen)
@@ -134,6 +138,7 @@ def test_changed_answers_ask_nothing_and_point_to_regrade(tmp_path, server, prob
     assert f"`asyncbench regrade {out}`" in told
 
 
+@pytest.mark.long
 def test_once_regraded_nothing_more_is_said_of_changed_answers(tmp_path, server, problems):
     out, model, screen = tmp_path / "out", entry(server, "simulated/oracle"), Said()
     run(sweep(out, problems, model))
@@ -167,6 +172,7 @@ def test_a_problem_whose_trials_are_finished_is_not_even_made(tmp_path, problems
         assert not list(trials_of(asked, asked.models[0], sets, limit=None, skip=lambda _: True))
 
 
+@pytest.mark.long
 def test_what_was_suspended_is_asked_by_a_plain_run(tmp_path, problems):
     out = tmp_path / "out"
     with simulator(problems, keys=("right",)) as server:
@@ -198,6 +204,7 @@ def answered(text, finish_reason):
     return {"choices": [{"message": {"content": text}, "finish_reason": finish_reason}]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("outcome", "body"),
     [
@@ -228,6 +235,7 @@ def test_what_ended_so_is_asked_again_when_told_and_nothing_else_is(
     assert Counter(outcomes(out).values()) == {"correct": 5}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("model", "keys"), APIS)
 def test_a_cut_reply_gets_more_room_as_the_same_trial_in_every_wire_format(
     tmp_path, server, problems, model, keys
@@ -241,6 +249,7 @@ def test_a_cut_reply_gets_more_room_as_the_same_trial_in_every_wire_format(
     assert outcomes(asked.out) == dict.fromkeys(before, "correct")
 
 
+@pytest.mark.long
 def test_what_was_sent_stands_with_the_trial_and_with_each_call(cut):
     asked, ids = cut
     run(asked, retry=[Outcome.TRUNCATED], max_tokens=50)
@@ -254,6 +263,7 @@ def test_what_was_sent_stands_with_the_trial_and_with_each_call(cut):
     }
 
 
+@pytest.mark.long
 def test_an_answer_given_again_replaces_the_earlier_and_both_are_paid(cut):
     asked, ids = cut
     spent = cost_of(asked.out)
@@ -270,6 +280,7 @@ def test_an_answer_given_again_replaces_the_earlier_and_both_are_paid(cut):
     assert verify_folder(asked.out).sound
 
 
+@pytest.mark.long
 def test_trials_that_were_never_asked_get_what_the_sweep_says(tmp_path, server, problems):
     asked = sweep(tmp_path / "out", problems, entry(server, "simulated/oracle", max_tokens=2))
     run(asked, limit=72)
@@ -279,6 +290,7 @@ def test_trials_that_were_never_asked_get_what_the_sweep_says(tmp_path, server, 
     assert sent == {2: 144, 50: cut}
 
 
+@pytest.mark.long
 def test_what_was_cut_with_as_much_room_before_is_not_asked_again(cut):
     asked, _ = cut
     screen = Said()
@@ -321,6 +333,7 @@ def test_more_room_that_is_none_is_refused_before_anything_is_made(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_an_answer_that_was_paid_for_outlives_a_new_call_that_failed(tmp_path, cut):
     asked, ids = cut
     before = rows(asked.out, "reply_text", "outcome")
@@ -336,6 +349,7 @@ def test_an_answer_that_was_paid_for_outlives_a_new_call_that_failed(tmp_path, c
     assert run(asked).exit is Exit.COMPLETE, "nothing is left to ask"
 
 
+@pytest.mark.long
 def test_an_answer_with_more_room_that_was_not_graded_yet_says_what_it_was_given(server, cut):
     asked, ids = cut
     one = min(ids)

@@ -29,6 +29,7 @@ def run(*arguments, **keywords):
     return asyncio.run(run_sweep(*arguments, **keywords))
 
 
+@pytest.mark.long
 def test_every_adapter_asks_every_problem_once_and_the_oracle_is_always_right(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems) as server:
@@ -73,6 +74,7 @@ def test_every_reply_is_graded_by_every_grader_of_its_suite(tmp_path):
             assert (written["outcome"], written["headline"]) == (expected.outcome, expected.headline)
 
 
+@pytest.mark.long
 def test_running_again_asks_nothing_twice(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems) as server:
@@ -99,6 +101,7 @@ def test_a_limited_run_is_balanced_over_the_cells(tmp_path):
     assert len(cells) == 72
 
 
+@pytest.mark.long
 def test_repeats_are_trials_of_their_own(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems) as server:
@@ -114,6 +117,7 @@ def test_a_problem_in_two_sets_is_asked_once_and_belongs_to_the_first(tmp_path):
     assert Counter(row["problem_set"] for row in read_trials(out).to_pylist()) == {"one": 144, "two": 72}
 
 
+@pytest.mark.long
 def test_the_folder_says_what_was_run_and_holds_a_copy_of_what_was_asked(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems) as server:
@@ -127,6 +131,7 @@ def test_the_folder_says_what_was_run_and_holds_a_copy_of_what_was_asked(tmp_pat
     assert yaml.safe_load((out / "sweep.yaml").read_text())["models"][0]["temperature"] == 0
 
 
+@pytest.mark.long
 def test_without_a_base_url_the_simulator_comes_and_goes_by_itself(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     summary = run(sweep(out, problems, "simulated/oracle", "simulated-anthropic/noisy"))
@@ -151,6 +156,7 @@ def soon_again(asked):
     return replace(asked, models=tuple(retried))
 
 
+@pytest.mark.long
 def test_faults_change_no_outcome_and_every_attempt_is_written_down(tmp_path):
     problems = problem_set(tmp_path, trials=3)  # 216 problems
     faults = ("429=0.05", "500=0.05", "reset=0.05", "cut=0.05", "stall=0.01")
@@ -179,6 +185,7 @@ def test_faults_change_no_outcome_and_every_attempt_is_written_down(tmp_path):
         assert mine == list(range(1, row["attempts"] + 1))
 
 
+@pytest.mark.long
 def test_a_wrong_key_suspends_its_model_and_the_others_finish(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, keys=("right",)) as server:
@@ -276,6 +283,7 @@ def test_a_question_that_no_server_answers_is_a_failed_trial_and_exit_3(tmp_path
     assert {row["reply_text"] for row in failed} == {None}
 
 
+@pytest.mark.long
 def test_failed_trials_are_asked_again_only_when_told_and_their_attempts_go_on(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     once = {"retry": {"attempts": 1}}
@@ -416,6 +424,7 @@ def test_the_gravest_cause_wins(causes, code):
     assert exit_code(causes) == code
 
 
+@pytest.mark.long
 def test_results_are_read_by_pandas_duckdb_polars_and_plain_pyarrow(tmp_path):
     import duckdb
     import pandas as pd
@@ -464,6 +473,7 @@ def test_a_path_is_as_good_as_a_sweep(tmp_path):
     assert run(file, limit=3).exit is Exit.COMPLETE
 
 
+@pytest.mark.long
 def test_a_deadline_stops_the_run_and_another_goes_on(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems) as server:
@@ -479,6 +489,7 @@ def test_a_deadline_stops_the_run_and_another_goes_on(tmp_path):
     assert len(outcomes(out)) == stats["delivered"] == 144
 
 
+@pytest.mark.long
 def test_models_of_a_group_share_one_limit_and_take_turns(tmp_path):
     problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
     with simulator(problems) as server:
@@ -493,6 +504,7 @@ def test_models_of_a_group_share_one_limit_and_take_turns(tmp_path):
     assert abs(began[:72].count("simulated/noisy-1") - 36) < 12
 
 
+@pytest.mark.long
 def test_limits_that_the_server_tells_are_kept_without_any_in_the_sweep(tmp_path):
     problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
     with simulator(problems, rpm=1_800) as server:

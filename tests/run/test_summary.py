@@ -112,6 +112,7 @@ def server(tmp_path_factory):
         yield problems, started
 
 
+@pytest.mark.long
 def test_a_limit_that_is_reached_says_what_is_left_and_what_a_later_run_cost(tmp_path, server):
     problems, started = server
     model = entry(started, "simulated-http/noisy", alias="m", price=PRICE)

@@ -24,6 +24,7 @@ def night(tmp_path_factory):
     return made
 
 
+@pytest.mark.long
 def test_the_second_starts_when_the_first_is_done(night):
     rows = ab.read_attempts(night.out).to_pylist()
     started, most = dict[str, list[datetime]](), dict[str, int]()

@@ -81,6 +81,7 @@ def asked(planned, said=None, **options):
     return asyncio.run(run_sweep(planned, screen=said, **options))
 
 
+@pytest.mark.long
 def test_it_is_started_waited_for_shared_and_stopped(served, notes, problems, tmp_path):
     said, out = Said(), tmp_path / "out"
     entry = served("--loads", "2", temperature=[0, 1])  # two entries
@@ -97,6 +98,7 @@ def test_it_is_started_waited_for_shared_and_stopped(served, notes, problems, tm
     assert verify_folder(out).sound
 
 
+@pytest.mark.long
 def test_a_run_with_nothing_left_to_ask_starts_none(served, notes, problems, tmp_path):
     planned = sweep(tmp_path / "out", problems, served())
     asked(planned, limit=2)
@@ -106,6 +108,7 @@ def test_a_run_with_nothing_left_to_ask_starts_none(served, notes, problems, tmp
     assert len(pids(notes)) == 2
 
 
+@pytest.mark.long
 def test_a_load_starts_it_too_where_a_step_is_left(served, notes, problems, tmp_path):
     times = {"warmup": 0, "duration": "0.5s", "rest": 0, "drain": "20s"}
     planned = sweep(tmp_path / "out", problems, served(), load={"rates": [10]} | times)

@@ -208,6 +208,7 @@ def test_no_window_is_overfilled_and_nothing_that_is_due_is_refused(limit, fits,
             taken.append((at_s, amount))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LIMIT_MODELS)
 @given(st.lists(st.tuples(st.floats(0, 20), st.integers(1, 5000)), min_size=1, max_size=100), rates)
 def test_amounts_of_any_size_come_to_no_more_than_the_rate(name, steps, per_minute):

@@ -51,6 +51,7 @@ async def ask(url):
         return orjson.loads(await response.read())["choices"][0]["message"]["content"]
 
 
+@pytest.mark.long
 def test_it_answers_counts_and_stops(problems):
     with running(Settings(problems=(problems,))) as simulator:
         assert asyncio.run(ask(simulator.url)) == "20"
@@ -60,6 +61,7 @@ def test_it_answers_counts_and_stops(problems):
     assert not psutil.pid_exists(simulator.pid)
 
 
+@pytest.mark.long
 def test_stopping_twice_is_as_good_as_once():
     simulator = start(Settings())
     simulator.stop()
@@ -68,6 +70,7 @@ def test_stopping_twice_is_as_good_as_once():
     assert not open_port(simulator.url)
 
 
+@pytest.mark.long
 async def test_it_can_be_started_from_an_async_program(problems):
     simulator = await asyncio.to_thread(start, Settings(problems=(problems,)))
     try:
@@ -76,6 +79,7 @@ async def test_it_can_be_started_from_an_async_program(problems):
         await asyncio.to_thread(simulator.stop)
 
 
+@pytest.mark.long
 def test_it_is_gone_when_the_block_fails():
     with pytest.raises(ZeroDivisionError), running(Settings()) as simulator:
         raise ZeroDivisionError
@@ -99,6 +103,7 @@ def python():
         yield start_python
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_cleanly_on_a_signal(python, number):
     process, line = python("-m", "asyncbench.simulator")
@@ -109,6 +114,7 @@ def test_it_ends_cleanly_on_a_signal(python, number):
     assert orjson.loads(line)["pid"] == process.pid
 
 
+@pytest.mark.long
 def test_settings_by_hand_are_checked(python):
     process, line = python("-m", "asyncbench.simulator", "--json-settings", '{"rmp": 600}')
 
@@ -116,6 +122,7 @@ def test_settings_by_hand_are_checked(python):
     assert orjson.loads(line)["error"].startswith("simulator: rmp: ")
 
 
+@pytest.mark.long
 def test_it_dies_with_a_parent_that_was_killed(python):
     parent, url = python("-c", PARENT)
     assert open_port(url)
@@ -124,6 +131,7 @@ def test_it_dies_with_a_parent_that_was_killed(python):
     wait_until_closed(url)
 
 
+@pytest.mark.long
 def test_a_port_in_use_is_a_configuration_error():
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
@@ -131,6 +139,7 @@ def test_a_port_in_use_is_a_configuration_error():
             start(Settings(port=port))
 
 
+@pytest.mark.long
 def test_a_problem_set_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"nowhere\.parquet: cannot be read as a problem set"):
         start(Settings(problems=(tmp_path / "nowhere.parquet",)))
@@ -154,6 +163,7 @@ def many_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("many_files")
 def test_three_thousand_connections_are_held_at_once(problems):
     body = orjson.dumps(BODY)

@@ -83,6 +83,7 @@ def test_flipping_signs_is_scipys_exact_permutation_test(differences):
     assert ours == pytest.approx(theirs.pvalue, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pairs", [1, 2, 10, 45])
 def test_holm_is_that_of_statsmodels(pairs):
     from statsmodels.stats.multitest import multipletests  # collects garbage at each call: few are enough
@@ -155,6 +156,7 @@ def test_the_bootstrap_is_scipys_over_the_problems_and_one_more_each_way(most, e
     assert cut_off_by_chance(bootstrap_difference(kinds, seed=1, resamples=10_000), drawn, 10_000)
 
 
+@pytest.mark.long
 def test_many_kinds_of_problems_are_drawn_again_as_each_by_itself():
     import numpy
 

@@ -78,6 +78,7 @@ def seen(kinds) -> float:
     return sum(by * problems for (by, _), problems in kinds.items()) / trials if trials else 0.0
 
 
+@pytest.mark.long
 @given(MIXTURES)
 def test_an_interval_holds_the_difference_that_was_seen_whatever_the_mixture_of_repeats(kinds):
     low, high = bootstrap_difference(kinds, seed=1, resamples=1_000)

@@ -51,6 +51,7 @@ def test_an_interval_holds_its_share_and_lies_within_zero_and_one(counts):
     assert 0 <= low <= found.share <= high <= 1
 
 
+@pytest.mark.long
 @given(PROBLEMS)
 def test_it_is_as_wide_as_for_independent_trials_at_least(counts):
     low, high = interval(counts)

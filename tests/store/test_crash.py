@@ -73,6 +73,7 @@ def test_killed_before_any_step_of_recovering_and_sealing_the_folder_tells_the_s
     assert step > 15  # or nothing was killed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_while_recovering_from_being_killed_the_folder_tells_the_same(folder, seed):
     rng = random.Random(seed)
@@ -84,6 +85,7 @@ def test_killed_while_recovering_from_being_killed_the_folder_tells_the_same(fol
     assert calls(folder) == CALLS
 
 
+@pytest.mark.long
 def test_a_run_killed_at_any_moment_again_and_again_ends_complete(tmp_path):
     rng, folder, kills = random.Random(1), tmp_path / "night", 0
     while not outlived(folder, seconds=rng.uniform(0.1, 0.5) + kills / 20):

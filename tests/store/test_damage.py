@@ -71,6 +71,7 @@ def spoil(data, rng):
     return bytes(spoiled)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_damaged_part_is_refused_by_name_or_reads_as_it_was_written(sound, tmp_path, seed):
     rng = random.Random(seed)
@@ -92,6 +93,7 @@ def test_a_damaged_part_is_refused_by_name_or_reads_as_it_was_written(sound, tmp
     assert refused > A_SEED // 4  # or the damage hits nothing that matters
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_damaged_journal_gives_no_row_that_was_not_written(sound, truth, tmp_path, seed):
     rng = random.Random(1000 + seed)

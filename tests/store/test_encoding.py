@@ -18,6 +18,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(JSON)
 def test_json_comes_back_as_it_was(value):
     finite = orjson.loads(orjson.dumps(value))  # infinity is null in JSON

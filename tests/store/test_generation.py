@@ -57,6 +57,7 @@ def counted(paths):
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("any_system")
 def test_many_parts_become_one_for_each_partition_and_tell_the_same(folder):
     before = [read(folder).sort_by("trial_id") for read in (read_trials, read_grades, read_attempts)]
@@ -68,6 +69,7 @@ def test_many_parts_become_one_for_each_partition_and_tell_the_same(folder):
     assert not (folder / ".tmp").exists()
 
 
+@pytest.mark.long
 def test_rows_keep_their_order(folder):
     order = read_attempts(folder)["trial_id"].to_pylist()
     with Store.reopen(folder) as store:
@@ -75,6 +77,7 @@ def test_rows_keep_their_order(folder):
     assert read_attempts(folder)["trial_id"].to_pylist() == order
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("any_system")
 def test_whoever_listed_the_parts_before_is_told_that_one_is_missing(folder):
     listed = part_files(folder, "trials")
@@ -87,6 +90,7 @@ def test_whoever_listed_the_parts_before_is_told_that_one_is_missing(folder):
     assert counted(part_files(folder, "trials")) == 2 * NIGHTS
 
 
+@pytest.mark.long
 def test_our_own_readers_look_again(folder):
     """The first look is overtaken by a compaction; the second is not."""
     looks = []
@@ -102,6 +106,7 @@ def test_our_own_readers_look_again(folder):
     assert len(looks) == 2
 
 
+@pytest.mark.long
 def test_no_name_is_given_twice_however_often_it_is_compacted(folder):
     seen = names(folder)
     for again in range(3):
@@ -114,6 +119,7 @@ def test_no_name_is_given_twice_however_often_it_is_compacted(folder):
     assert ids(folder) == [*range(2 * NIGHTS), 100, 101, 102]
 
 
+@pytest.mark.long
 def test_a_run_that_leaves_many_parts_compacts_them_at_its_end(tmp_path):
     for n in range(MANY_PARTS):
         assert len(names(tmp_path)) == n
@@ -136,6 +142,7 @@ def test_a_full_part_is_taken_over_as_it_is(folder, monkeypatch):
     assert after == list(before)  # where nothing is new, nothing moves
 
 
+@pytest.mark.long
 def test_an_answer_given_again_takes_its_place_in_a_compacted_part(tmp_path):
     for n in (1, 2):
         with Store.open(tmp_path, sweep="night") as store:
@@ -156,6 +163,7 @@ def rewritten(folder, change):
             change(new, path)
 
 
+@pytest.mark.long
 def test_a_table_that_is_built_anew_shows_when_it_is_complete(folder):
     def regraded(new, path):
         rows = pq.read_table(path, partitioning=None).cast(new_schema)
@@ -193,6 +201,7 @@ def twice(new, path):
     new.part([path])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", [forgotten, twice])
 def test_a_part_that_nothing_takes_the_place_of_or_twice_stops_it(folder, change):
     before = read_grades(folder)
@@ -201,6 +210,7 @@ def test_a_part_that_nothing_takes_the_place_of_or_twice_stops_it(folder, change
     assert read_grades(folder).equals(before)
 
 
+@pytest.mark.long
 def test_parts_of_two_partitions_cannot_become_one(folder):
     with (
         pytest.raises(StoreError, match="of one partition"),
@@ -260,6 +270,7 @@ def test_killed_before_any_step_of_a_compaction_the_folder_tells_the_same(quick_
     assert step > 10  # or nothing was killed
 
 
+@pytest.mark.long
 def test_a_table_between_two_names_is_read_and_put_in_its_place(folder):
     ready = folder / ".tmp" / "ready" / "trials"
     ready.parent.mkdir(parents=True)

@@ -84,6 +84,7 @@ def test_a_part_that_is_gone_another_or_too_many_is_refused_by_every_reader(fold
     refused_for(folder, how(part(folder, table, 1)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [removed, replaced, moved])
 def test_what_the_calls_of_a_lost_part_cost_counts_under_every_cap(folder, how):
     before = totals(folder)
@@ -108,6 +109,7 @@ def test_a_copied_part_that_is_set_aside_counts_once(folder):
     assert read_trials(folder).equals(trials)
 
 
+@pytest.mark.long
 def test_trials_of_a_lost_part_are_asked_again_and_their_calls_go_on_counting(folder):
     removed(part(folder, "trials"))
     with Store.open(folder, sweep="night", accept=True) as store:
@@ -118,6 +120,7 @@ def test_trials_of_a_lost_part_are_asked_again_and_their_calls_go_on_counting(fo
     assert verify_folder(folder).sound
 
 
+@pytest.mark.long
 def test_an_older_state_of_a_part_is_refused_though_it_is_sound_in_itself(folder, tmp_path):
     older = shutil.copytree(folder, tmp_path / "older")
     with Store.open(folder, sweep="night", again={Outcome.FAILED}) as store:
@@ -150,6 +153,7 @@ def test_a_manifest_that_lacks_its_list_or_its_digest_is_refused(folder, key):
         read_trials(folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [lambda file: file.write_text("name: day"), lambda file: file.unlink()])
 def test_the_folder_s_sweep_file_is_edited_elsewhere(folder, how):
     with Store.reopen(folder) as store:
@@ -165,6 +169,7 @@ def test_the_folder_s_sweep_file_is_edited_elsewhere(folder, how):
     assert verify_folder(folder).sound
 
 
+@pytest.mark.long
 def test_a_folder_of_before_gets_its_list_on_the_first_opening(folder):
     listed = read_manifest(folder)[HOLDS]["parts"]
     without_list(folder)
@@ -190,6 +195,7 @@ def killed(folder, tmp_path):
         return shutil.copytree(folder, tmp_path / "killed")
 
 
+@pytest.mark.long
 def test_a_segment_of_the_journal_that_is_gone_is_told_and_no_budget_is_known_of_it(folder, tmp_path):
     left = killed(folder, tmp_path)
     (segment,) = (left / "journal").iterdir()
@@ -222,6 +228,7 @@ def spoiled(folder, older, rng):
 LATER = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 100)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [*range(2), *LATER])
 def test_whatever_becomes_of_parts_between_kills_the_cap_holds_or_the_run_refuses(folder, tmp_path, seed):
     """Every call that ends costs 0.25: whatever is lost of them, so much counts."""
@@ -244,6 +251,7 @@ def test_whatever_becomes_of_parts_between_kills_the_cap_holds_or_the_run_refuse
     assert most == (4 + 2 * 4) * 0.25e12 + 2 * 0.5e12
 
 
+@pytest.mark.long
 def test_a_run_whose_calls_were_removed_goes_on_within_its_cap(tmp_path):
     problems, out, cap = problem_set(tmp_path, trials=2), tmp_path / "out", 0.003
     with simulator(problems) as server:

@@ -64,6 +64,7 @@ def rows_and_money(folder: Path) -> object:
     return rows, ungraded, charges.charged + charges.reserved
 
 
+@pytest.mark.long
 def test_joined_folders_hold_what_one_process_would_have_written(tmp_path):
     shares: dict[str | None, list[Event]] = {
         None: [skipped(9), minute("large"), *closed(8, 80)],
@@ -83,6 +84,7 @@ def test_joined_folders_hold_what_one_process_would_have_written(tmp_path):
     assert verify_folder(tmp_path / "fleet").rows == verify_folder(alone).rows
 
 
+@pytest.mark.long
 def test_a_join_changes_nothing_that_readers_tell(tmp_path):
     mixed(tmp_path)
     before = rows_and_money(tmp_path)
@@ -119,6 +121,7 @@ def test_the_machines_of_workers_are_known_afterwards(tmp_path):
     assert worker_hosts(tmp_path) == before == dict.fromkeys(names, os.uname().nodename)
 
 
+@pytest.mark.long
 def test_what_is_left_of_a_joined_folder_counts_no_more(tmp_path):
     """Say, in a bucket, where nobody has removed it; its name is not used again."""
     write(tmp_path, None)
@@ -137,6 +140,7 @@ def test_what_is_left_of_a_joined_folder_counts_no_more(tmp_path):
         worker(tmp_path, "w001-e1")
 
 
+@pytest.mark.long
 def test_a_folder_opens_only_when_no_worker_writes_any_more(tmp_path):
     write(tmp_path, None)
     write(tmp_path, "w001-e1", *closed(1, 10))
@@ -150,6 +154,7 @@ def test_a_folder_opens_only_when_no_worker_writes_any_more(tmp_path):
     assert worker_folders(tmp_path) == []
 
 
+@pytest.mark.long
 def test_a_run_joins_at_its_end_the_workers_that_have_ended(tmp_path):
     with Store.open(tmp_path, sweep=SWEEP) as store:
         write(tmp_path, "w001-e1", *closed(1, 10))
@@ -165,6 +170,7 @@ def test_a_run_joins_at_its_end_the_workers_that_have_ended(tmp_path):
     assert verify_folder(tmp_path).sound
 
 
+@pytest.mark.long
 def test_a_sweep_goes_on_with_any_other_number_of_workers(tmp_path):
     """What two workers left, among it an answer and a lost call, is taken up by five, then by none."""
     write(tmp_path, None)
@@ -184,6 +190,7 @@ def test_a_sweep_goes_on_with_any_other_number_of_workers(tmp_path):
     assert len(read_attempts(tmp_path)) == 9
 
 
+@pytest.mark.long
 def test_parts_of_later_segments_have_names_of_their_own(tmp_path):
     with Store.open(tmp_path, sweep=SWEEP) as store:
         for n in range(3):
@@ -214,6 +221,7 @@ def test_damaged_lines_and_what_is_no_result_are_kept(tmp_path):
     assert (tmp_path / "w001-e1-faults.txt").read_text() == "Traceback"
 
 
+@pytest.mark.long
 def test_a_lost_part_of_a_worker_is_refused_until_its_loss_is_accepted(tmp_path):
     write(tmp_path, None, *closed(1, 10))
     write(tmp_path, "w001-e1", *closed(2, 20))
@@ -270,6 +278,7 @@ def test_killed_before_any_step_of_a_join_the_folder_tells_the_same(quick_disk, 
     assert step > 10  # or nothing was killed
 
 
+@pytest.mark.long
 def test_a_folder_that_is_being_joined_is_read_as_it_was(quick_disk):
     """Another process joins, again and again with one worker more, while this one reads."""
     folder = quick_disk / "night"

@@ -17,6 +17,8 @@ from tests.commands import asyncbench_here
 from tests.store.made import ended, reply, result, sent, trial
 from tests.sweep_files import entry, problem_set, simulator
 
+pytestmark = pytest.mark.long
+
 SEED = os.environ.get("ASYNCBENCH_MATRIX_SEED")
 WAYS_OUT = ("estore", "ove it", "--accept-loss", "run the sweep again")
 CALLS = "SELECT model, count(*) AS n, sum(cost_usd) AS usd FROM attempts GROUP BY ALL ORDER BY ALL"

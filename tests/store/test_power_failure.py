@@ -188,6 +188,7 @@ def after(recording: Recording, what: str) -> list[int]:
     return [at + 1 for at, one in changes if one.what == what and not Path(os.fsdecode(one.first)).suffix]
 
 
+@pytest.mark.long
 def test_the_record_is_of_all_that_was_done(recordings):
     for recording in recordings.values():
         for change in recording.said:
@@ -199,6 +200,7 @@ def test_the_record_is_of_all_that_was_done(recordings):
     assert recordings
 
 
+@pytest.mark.long
 def test_what_was_durable_is_there_once_and_nothing_else_is(recordings, memory):
     seeds = {work: range(SEED, SEED + draws) for work, draws in A_TEST.items()}
     found = [line for work in A_TEST for line in hunt(recordings[work], seeds[work], memory)]
@@ -212,6 +214,7 @@ def test_without_fsync_it_would_not_be(recordings, memory, work):
     assert any(hunt(replace(recordings[work], said=kept), range(10), memory))
 
 
+@pytest.mark.long
 def test_so_it_is_when_the_power_fails_in_the_recovery_too(tap, recordings, root):
     found = twice(tap, recordings["again"], root, firsts=range(SEED, SEED + 3), seconds=range(SEED, SEED + 2))
     assert not found, "\n".join(found)
@@ -227,6 +230,7 @@ def tables_stand(disk: Disk, root: Path) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_a_table_between_two_names_is_under_one_of_them(recordings, memory):
     recording, moved = recordings["compaction_by_renames"], after(recordings["compaction_by_renames"], "r")
     for at, change in enumerate(recording.said):
@@ -235,6 +239,7 @@ def test_a_table_between_two_names_is_under_one_of_them(recordings, memory):
     assert moved
 
 
+@pytest.mark.long
 def test_a_table_stands_when_a_run_was_killed_before_the_disk_knew_of_the_exchange(tap, recordings, root):
     last = after(recordings["compaction"], "x")[-1] + 2  # before them stand two changes of the process itself
     first = record(tap, root, "compaction", kill_at=last)["compaction"]

@@ -81,6 +81,7 @@ def test_problems_are_told_by_the_set_that_trials_name(folder):
     assert len(asked.join(problems, ["problem_set", "problem_id"], join_type="inner")) == 6
 
 
+@pytest.mark.long
 def test_long_replies_are_read_page_by_page_not_a_row_group_at_once(tmp_path):
     with Store.open(tmp_path / "one", sweep="night") as store:
         keep(store, *answered(1))
@@ -100,6 +101,7 @@ def test_long_replies_are_read_page_by_page_not_a_row_group_at_once(tmp_path):
     assert most < 40_000_000  # all of them are 82 MB
 
 
+@pytest.mark.long
 def test_a_filter_leaves_the_same_rows_batch_by_batch_as_in_the_whole_table(tmp_path):
     with Store.open(tmp_path / "one", sweep="night") as store:
         keep(store, *answered(1))
@@ -130,6 +132,7 @@ def test_a_filter_leaves_the_same_rows_batch_by_batch_as_in_the_whole_table(tmp_
             assert [row for batch in batches for row in batch.to_pylist()] == whole.to_pylist()
 
 
+@pytest.mark.long
 def test_what_was_read_of_a_file_is_let_go_without_a_search_for_garbage(folder):
     def kept() -> int:
         return sum(type(one).__name__ in ("FileMetaData", "ParquetSchema") for one in gc.get_objects())

@@ -58,6 +58,7 @@ def test_a_folder_that_is_there_keeps_its_rights(tmp_path):
     assert rights(tmp_path) == 0o755
 
 
+@pytest.mark.long
 def test_folders_of_runs_merges_and_imports_are_for_their_owner(tmp_path):
     problems = problem_set(tmp_path, trials=1)
     problems.chmod(0o600)

@@ -167,6 +167,7 @@ def check_stopped(ran, out, delivered):
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.long
 def test_a_full_file_system_ends_the_run_with_code_5_and_the_next_run_goes_on(tmp_path):
     with small_disk(tmp_path / "disk", kilobytes=900) as disk:
         out = disk / "out"
@@ -182,6 +183,7 @@ def test_a_full_file_system_ends_the_run_with_code_5_and_the_next_run_goes_on(tm
         assert len(outcomes(out)) == planned
 
 
+@pytest.mark.long
 def test_the_systems_limit_on_a_file_ends_the_run_with_code_5_and_the_next_run_goes_on(tmp_path):
     out = tmp_path / "out"
     with simulator(problem_set(tmp_path, trials=12), latency_s=0.02) as server:
@@ -208,6 +210,7 @@ def run_meanwhile(file, out, change):
         return subprocess.CompletedProcess([], running.returncode, "", stderr)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "names",
     [["journal"], ["manifest.json"], [".lock"], ["journal", "manifest.json", "sweep.yaml", ".lock"]],
@@ -235,6 +238,7 @@ def test_what_is_removed_while_a_run_writes_is_back_and_no_answer_is_missing(tmp
     assert len(outcomes(out)) == planned
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["cut", "move", "remove all"])
 def test_what_cannot_be_put_back_is_told(tmp_path, change):
     out = tmp_path / "out"

@@ -204,6 +204,7 @@ def test_whatever_models_are_called_each_row_stands_in_its_own_partition(tmp_pat
         }
 
 
+@pytest.mark.long
 def test_a_large_part_is_written_in_row_groups(tmp_path):
     closed = (result(trial(n), reply(n)) for n in range(3 * ROW_GROUP // 2))
     seal(journalled(tmp_path, closed), tmp_path)
@@ -259,6 +260,7 @@ SECONDS = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.none() | st.text()
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_any_values_come_back_exactly_as_they_were(tmp_path_factory, data):

@@ -48,6 +48,7 @@ def test_a_segment_cut_anywhere_keeps_every_whole_line_and_reports_the_torn_one(
         assert read(written[:size]) == (LINES[:whole], [(whole + 1, start)] if start < size else [])
 
 
+@pytest.mark.long
 def test_no_flipped_bit_gives_another_line(written, read):
     for bit in range(8 * len(written)):
         changed = bytearray(written)

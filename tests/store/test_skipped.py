@@ -55,6 +55,7 @@ def test_it_is_read_from_the_journal_of_a_run_that_goes_on(tmp_path):
         assert trial_counts(tmp_path).waiting["skipped"] == 1
 
 
+@pytest.mark.long
 def test_one_that_is_asked_after_all_is_no_longer_skipped(folder):
     with Store.open(folder, sweep="night") as store:
         keep(store, *answered(4))
@@ -64,6 +65,7 @@ def test_one_that_is_asked_after_all_is_no_longer_skipped(folder):
     assert verify_folder(folder).sound
 
 
+@pytest.mark.long
 def test_when_all_are_asked_none_is_left(folder):
     with Store.open(folder, sweep="night") as store:
         keep(store, *answered(3), *answered(4))
@@ -93,6 +95,7 @@ def test_compaction_keeps_them(folder):
     assert ids(folder) == in_parts(folder) == {3, 4, 5}
 
 
+@pytest.mark.long
 def test_a_merged_folder_has_them_once_and_not_where_the_other_folder_asked(folder, tmp_path):
     other = tmp_path / "other"
     with Store.open(other, sweep="night") as store:

@@ -40,6 +40,7 @@ def test_a_sound_folder_is_sound_and_everything_in_it_is_counted(folder):
     assert (found.parts, found.unchecked, found.findings) == (6, 0, ())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", ["trials", "grades", "attempts"])
 def test_a_flipped_bit_is_found_where_it_is(folder, table):
     path = part(folder, table, 0)
@@ -81,6 +82,7 @@ def test_a_part_in_the_folder_of_another_model_is_found(folder):
     assert any("is in the wrong folder: it holds rows of model small" in line for line in told(folder))
 
 
+@pytest.mark.long
 def test_calls_that_are_missing_are_found(folder):
     with Store.open(folder, sweep="night") as store:
         keep(store, result(trial(31), reply(31), attempts=3), ended(trial(31), reply(31)))
@@ -89,6 +91,7 @@ def test_calls_that_are_missing_are_found(folder):
     assert each == "attempts: calls of 1 trials are missing, so a part is missing. Restore it from a backup"
 
 
+@pytest.mark.long
 def test_damaged_lines_of_the_journal_are_told_until_they_are_set_aside_and_known_from_then_on(folder):
     (segment,) = (folder / "journal").iterdir()
     data = segment.read_bytes()
@@ -101,6 +104,7 @@ def test_damaged_lines_of_the_journal_are_told_until_they_are_set_aside_and_know
     assert [(one.place, one.known) for one in found.findings] == [("quarantine/000003.wal", True)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["swap", "remove", "double"])
 def test_a_line_that_is_not_where_it_was_written_is_told_and_changes_no_cost(folder, change):
     (segment,) = (folder / "journal").iterdir()
@@ -127,6 +131,7 @@ def test_a_line_that_is_not_where_it_was_written_is_told_and_changes_no_cost(fol
     assert verify_folder(folder).sound  # from here on it is known
 
 
+@pytest.mark.long
 def test_the_command_says_so_and_its_exit_code_too(folder):
     (folder / "problems").mkdir()
     (folder / "problems" / "x.parquet").write_bytes(b"PAR1")
@@ -138,6 +143,7 @@ def test_the_command_says_so_and_its_exit_code_too(folder):
     assert '"sound": false' in ran.output
 
 
+@pytest.mark.long
 def test_compact_says_how_many_parts_there_are_now(folder):
     ran = CliRunner().invoke(app, ["compact", str(folder)])
     assert (ran.exit_code, ran.output) == (0, f"{folder}: combined 9 Parquet files into 3\n")

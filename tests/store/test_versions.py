@@ -50,6 +50,7 @@ def test_an_earlier_versions_folder_goes_on(folder):
     assert verify_folder(folder).sound
 
 
+@pytest.mark.long
 def test_its_parts_get_checksums_when_they_are_compacted(folder):
     assert verify_folder(folder).unchecked == 3
     with Store.reopen(folder) as store:

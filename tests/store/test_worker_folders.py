@@ -39,6 +39,7 @@ def twice(n, at_s):
     return [failed[0], free, *answered]
 
 
+@pytest.mark.long
 def test_what_workers_wrote_is_read_as_if_one_process_had_written_it(tmp_path):
     shares: Shares = {
         None: [skipped(9), minute("large"), *closed(8, 80)],
@@ -71,6 +72,7 @@ def test_what_killed_workers_left_in_their_journals_is_read_alike(tmp_path):
     assert len(read_upkeep(tmp_path / "fleet").leftovers) == 3
 
 
+@pytest.mark.long
 def test_a_trial_that_went_to_another_worker_after_some_calls_counts_them_all(tmp_path):
     """The first died with an ungraded answer, which the second graded; one more trial it asked again."""
     first = [*twice(1, 10), *unclosed(closed(2, 20))]
@@ -86,6 +88,7 @@ def test_a_trial_that_went_to_another_worker_after_some_calls_counts_them_all(tm
     assert verify_folder(tmp_path / "fleet").sound
 
 
+@pytest.mark.long
 def test_of_a_trial_that_two_workers_answered_the_better_row_counts_and_all_calls(tmp_path):
     """The second was told nothing of the first one's calls, for nobody could read its journal."""
     write_and_die(tmp_path, None)
@@ -154,6 +157,7 @@ def test_a_trial_that_one_skipped_and_another_had_asked_is_not_skipped(tmp_path)
     assert found["trial_id"].to_pylist() == [trial_id(2), trial_id(3)]
 
 
+@pytest.mark.long
 def test_a_folder_is_read_while_its_workers_write(tmp_path):
     with Store.open(tmp_path, sweep=SWEEP) as own, worker(tmp_path, "w001-e1") as one:
         with worker(tmp_path, "w002-e1") as other:

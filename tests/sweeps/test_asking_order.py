@@ -89,6 +89,7 @@ def test_problems_of_one_operation_and_length_keep_the_order_of_the_file(tmp_pat
 # ── reading in that order ────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_part_of_the_order_is_read_as_it_stands(tmp_path_factory, data):
@@ -106,6 +107,7 @@ def test_any_part_of_the_order_is_read_as_it_stands(tmp_path_factory, data):
         assert asked.problem(rows - 1).problem_id == table["problem_id"][int(order[rows - 1])].as_py()
 
 
+@pytest.mark.long
 def test_a_large_set_is_read_in_pieces(tmp_path):
     problems = generate("integer_addition", tmp_path / "p.parquet", seed=1, tries=AT_ONCE + 5_000)
     (asked,) = asked_once([problems])
@@ -115,6 +117,7 @@ def test_a_large_set_is_read_in_pieces(tmp_path):
     assert ids.equals(pq.read_table(problems.path, columns=["problem_id"]).take(asked.order))
 
 
+@pytest.mark.long
 def test_long_questions_are_read_fewer_at_a_time(tmp_path):
     own = tmp_path / "own.jsonl"
     own.write_text("".join(f'{{"question": "{n}{"x" * 2_000_000}", "answer": "{n}"}}\n' for n in range(40)))
@@ -127,6 +130,7 @@ def test_long_questions_are_read_fewer_at_a_time(tmp_path):
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 async def test_limits_budgets_and_plans_cut_the_same_beginning(tmp_path):
     problems = problem_set(tmp_path)
     raw = {"name": "s", "problems": [str(problems)], "models": ["simulated/oracle"]}

@@ -289,6 +289,7 @@ OTHERWISE = (
 )
 
 
+@pytest.mark.long
 def test_of_all_models_of_the_price_table_those_of_text_alone_can_be_held():
     vendors = {one.prices: name for name, one in known_endpoints().items() if one.prices}
     held, refused = 0, []
@@ -432,6 +433,7 @@ def test_what_a_budget_adds_makes_no_trial_another():
     assert asked_as(replace(MODEL, budget_params=TOLD), Condition()) == asked_as(MODEL, Condition())
 
 
+@pytest.mark.long
 def test_a_sweep_over_a_router_says_in_its_results_what_was_sent_and_asks_nothing_twice(tmp_path):
     problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
     with simulator(problems, like="openrouter") as server:

@@ -62,6 +62,7 @@ def rows(out, *columns):
 # ── the same trial ───────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_what_another_folder_has_answered_is_not_asked_and_the_rest_is(asking, requests):
     one, two = asking("one"), asking("two")
     run(one, limit=100)
@@ -73,6 +74,7 @@ def test_what_another_folder_has_answered_is_not_asked_and_the_rest_is(asking, r
     assert f"took over 100 answers from {one.out}" in screen.lines
 
 
+@pytest.mark.long
 def test_answers_of_several_folders_are_taken_over_in_order(tmp_path, asking, requests):
     run(asking("first"), limit=20)
     run(asking("second"), limit=50)
@@ -127,6 +129,7 @@ def test_what_was_taken_over_costs_nothing_here_and_has_no_call(asking):
     assert verify_folder(two.out).sound
 
 
+@pytest.mark.long
 def test_answers_taken_over_are_graded_and_reported_like_any_other(asking):
     one, two = asking("one"), asking("two")
     run(one)
@@ -138,6 +141,7 @@ def test_answers_taken_over_are_graded_and_reported_like_any_other(asking):
     assert run(two).exit is Exit.COMPLETE
 
 
+@pytest.mark.long
 def test_only_complete_answers_are_taken_over(asking, problems, requests):
     one, two = asking("one", max_tokens=2), asking("two", max_tokens=2)
     run(one, limit=50)
@@ -159,6 +163,7 @@ def test_another_parameter_is_another_trial(asking, requests):
     assert requests() == 40
 
 
+@pytest.mark.long
 def test_what_is_answered_here_is_left_alone(asking, requests):
     one, two = asking("one"), asking("two")
     run(two, limit=20)
@@ -168,6 +173,7 @@ def test_what_is_answered_here_is_left_alone(asking, requests):
     assert {row["reused_from"] for row in rows(two.out, "reused_from").values()} == {None}
 
 
+@pytest.mark.long
 def test_what_is_to_be_asked_again_is_taken_over_with_what_was_spent_on_it_here(asking, problems, requests):
     one, two = asking("one"), asking("two")
     run(one, limit=10)
@@ -186,6 +192,7 @@ def test_what_is_to_be_asked_again_is_taken_over_with_what_was_spent_on_it_here(
 # ── asked with another max_tokens ────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_ignoring_max_tokens_takes_over_what_was_asked_with_less_or_none(asking, requests):
     one, two = asking("one", max_tokens=50), asking("two")
     run(one, limit=20)
@@ -206,6 +213,7 @@ def test_the_row_says_which_max_tokens_the_answer_was_given(asking):
     assert run(two, limit=8).exit is Exit.COMPLETE
 
 
+@pytest.mark.long
 def test_an_answer_longer_than_the_new_max_tokens_is_not_taken_over(asking, requests):
     one, two = asking("one", max_tokens=50), asking("two", max_tokens=2)
     run(one)
@@ -215,6 +223,7 @@ def test_an_answer_longer_than_the_new_max_tokens_is_not_taken_over(asking, requ
     assert requests() == 144 + longer
 
 
+@pytest.mark.long
 def test_an_answer_that_was_given_more_room_is_found_by_its_first_call(tmp_path, problems, server, requests):
     long = tmp_path / "long.parquet"
     write_problems((one for one in open_set(problems).read() if len(one.expected.rstrip("0.")) > 8), long)

@@ -29,6 +29,7 @@ def summed(folder, costs):
     return counted(folder, work)
 
 
+@pytest.mark.long
 def test_dollars_add_up_as_by_fsum_in_any_order(folder):
     rng = random.Random(5)
     for _ in range(3):

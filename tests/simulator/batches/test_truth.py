@@ -131,6 +131,7 @@ async def test_an_upload_that_is_none_is_refused(vendors):
         assert (response.status, (await response.json())["error"]["type"]) == (400, "invalid_request_error")
 
 
+@pytest.mark.long
 def test_a_simulator_in_a_process_tells_the_truth(problems):
     settings = Settings(problems=(problems,), batch=BatchSettings(speedup=3600))
     with running(settings) as simulator, openai.OpenAI(base_url=f"{simulator.url}/v1", api_key="k") as client:
@@ -143,6 +144,7 @@ def test_a_simulator_in_a_process_tells_the_truth(problems):
         assert batch.created_at <= time.time()
 
 
+@pytest.mark.long
 def test_memory_stays_flat_however_large_a_batch_is(problems, tmp_path):
     count, content = 20_000, tmp_path / "requests.jsonl"
     content.write_bytes(chat_lines(count, user="u" * 2_000))  # 44 MB
