@@ -86,6 +86,7 @@ def test_generate_run_status_and_report_tell_one_story(tmp_path):
         assert "llm_arithmetic/int_add" in shown
 
 
+@pytest.mark.long
 def test_run_as_json_prints_nothing_but_json(tmp_path):
     file = sweep_file(tmp_path, problem_set(tmp_path), "simulated/noisy")
     done = asyncbench("run", file, "--limit", 10, "--json")
@@ -169,6 +170,7 @@ def test_a_full_standard_output_is_no_bug_of_ours():
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_only_the_named_models_are_asked(tmp_path):
     file = sweep_file(tmp_path, problem_set(tmp_path), "simulated/oracle", "simulated-http/oracle")
     done = asyncbench("run", file, "--models", "simulated-http/oracle", "--json")
@@ -185,6 +187,7 @@ def test_an_empty_name_of_a_model_is_refused(tmp_path, typed, place):
         assert "red,blue" in done.stderr
 
 
+@pytest.mark.long
 def test_keys_may_come_from_a_file(tmp_path):
     problems = problem_set(tmp_path)
     (tmp_path / ".env").write_text("# keys\nexport MY_KEY='right'\n\n")
@@ -284,6 +287,7 @@ def test_a_folder_that_cannot_be_written_is_exit_5(tmp_path):
     assert str(tmp_path / "file") in done.stderr
 
 
+@pytest.mark.long
 def test_a_second_run_on_a_folder_is_refused_while_the_first_goes_on(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, latency_s=600) as server:

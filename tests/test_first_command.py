@@ -158,6 +158,7 @@ def test_a_bad_flag_is_named_before_anything_is_spent(tmp_path, command, flags, 
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.long
 def test_a_folder_that_was_asked_with_other_flags_is_refused(tmp_path):
     """Reports would take both for one model."""
     out = tmp_path / "x"

@@ -96,6 +96,7 @@ def completion(finish_reason):
     return Server(manner=whole({"id": "chatcmpl-4", "choices": [choice], "usage": usage}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_response_is_truncated_by_its_status_or_its_count(tmp_path, problems, right, stream):
     bodies = {

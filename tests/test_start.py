@@ -57,6 +57,7 @@ def test_a_run_loads_the_sdk_that_it_asks_through_and_no_other(runs, way):
     assert {name for name in loaded if name.startswith("asyncbench.simulator.")} == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("sdk", "most"), [("openai", 100), ("anthropic", 400)])
 def test_of_an_sdk_it_loads_what_a_call_needs(runs, sdk, most):
     _, loaded = runs[sdk]

@@ -264,6 +264,7 @@ def test_a_cell_that_new_answers_make_less_known_is_open_until_it_is_asked_on(
     assert status_of(out).lapsed == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("keys", "faults", "exit_code"),
     [({"budget_usd": 0.0018}, (), Exit.BUDGET), ({}, ("dead_key=0.02",), Exit.UNFINISHED)],
@@ -392,6 +393,7 @@ def test_status_tells_what_was_skipped_and_counts_none_of_it_as_open(stopped):
     assert f"{one.skipped:,} skipped" in status_of(out).as_line()
 
 
+@pytest.mark.long
 def test_the_report_marks_stopped_cells_and_gives_their_always_valid_interval(stopped):
     out, _ = stopped
     report, skipped = report_on(out), read_skipped(out)

@@ -129,6 +129,7 @@ def idle_408(answer: bytes) -> Iterable[bytes | float]:
     return answer, IDLE_408
 
 
+@pytest.mark.long
 @STREAMS
 @EVERY_ADAPTER
 async def test_an_answer_that_comes_twice_is_never_the_answer_to_the_next_question(

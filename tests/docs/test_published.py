@@ -7,6 +7,8 @@ import pytest
 
 from tests.docs.blocks import ROOT, Reader, any_provider_simulated, blocks_of
 
+pytestmark = pytest.mark.long
+
 PAGE = ROOT / "docs" / "published.md"
 IDS = {
     *(f"Table {n}" for n in range(1, 20)),
@@ -65,7 +67,6 @@ def followed(tmp_path_factory):
     return place
 
 
-@pytest.mark.long
 def test_every_command_runs_and_makes_its_files(followed):
     named = {name: re.findall(r"`([\w./-]+/[\w.*-]+)`", cells[1]) for name, cells in listed().items()}
     missing = [file for files in named.values() for file in files if not _written(followed, file)]

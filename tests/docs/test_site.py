@@ -31,6 +31,7 @@ def browser():
         yield started
 
 
+@pytest.mark.long
 def test_every_page_is_in_the_table_of_contents(site):
     with (ROOT / "zensical.toml").open("rb") as file:
         nav = set(named(tomllib.load(file)["project"]["nav"]))

@@ -507,6 +507,7 @@ def test_whatever_happens_in_a_night_no_cap_is_passed(first):
     assert not broken, "\n" + "\n".join(broken)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(NIGHTS, NIGHTS + 4))
 def test_the_next_start_reads_from_the_folder_what_was_spent(seed, tmp_path):
     assert frugal.broken(seed, tmp_path / "out") == []

@@ -111,6 +111,7 @@ def test_answers_of_earlier_runs_do_not_prove_todays_key():
 # ── refused from the first call on ───────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", [False, True], ids=["lanes of their own", "one lane"])
 @pytest.mark.parametrize("retry_after_s", [None, 1.0, 60.0])
 @pytest.mark.parametrize("kind", REFUSALS)

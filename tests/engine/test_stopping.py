@@ -226,6 +226,7 @@ def test_a_drawn_night_asks_what_is_needed_and_no_more(seed):
     assert sparing.broken(seed) == []
 
 
+@pytest.mark.long
 def test_enough_nights_stop_something():
     assert sum(bool(sparing.night_of(seed).starts[0].night.of(Skipped)) for seed in range(NIGHTS)) > 6
 

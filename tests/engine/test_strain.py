@@ -60,6 +60,7 @@ def test_a_server_that_bears_few_calls_is_asked_few_at_a_time(bears, concurrency
     assert night.said[0].startswith("m: replies break off with ")
 
 
+@pytest.mark.long
 def test_most_of_what_it_bears_is_used_and_little_breaks():
     server = Server(lambda in_flight: in_flight > 20)
     asked(server, 3_000, 200)

@@ -185,6 +185,7 @@ def test_a_search_whose_steps_contradict_each_other_ends(monkeypatch):
     assert finding.text.endswith("The search ended after 3 steps, which contradict each other.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", [6, pytest.param(100, marks=pytest.mark.soak)])
 def test_the_capacity_of_a_queue_is_found_within_the_tolerance_in_19_of_20_searches(seeds):
     found = [capacity.searched(seed, duration="4m") for seed in range(seeds)]

@@ -30,6 +30,8 @@ from asyncbench.views.counting import counted
 from tests.page.conftest import blocks_of
 from tests.reports.answered import Asked, folder_of
 
+pytestmark = pytest.mark.long
+
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────
 
 CLOSERS = ["</script>", "<!--", "<script", "\u2028", "&lt;", "]]>"]
@@ -111,7 +113,6 @@ def rows_of(table):
     ]
 
 
-@pytest.mark.long
 def test_what_each_can_do_is_what_sql_counts(folder, blocks):
     found = {named(blocks, row): row for row in blocks["heat"]["rows"]}
     counted_in_sql = sql(folder, IN_SQL).to_pylist()
@@ -128,7 +129,6 @@ def test_what_each_can_do_is_what_sql_counts(folder, blocks):
     assert by_length == {(row["asked"], row["kind"]): row["trials"] for row in found.values()}
 
 
-@pytest.mark.long
 def test_the_standings_are_those_of_the_report(folder, blocks):
     rankings = [ranking for ranking in standings_on(folder).rankings if not ranking.alone]
     shown = [
@@ -153,7 +153,6 @@ def test_the_standings_are_those_of_the_report(folder, blocks):
         assert [pair["difference"] for pair in block["pairs"]] == [pair.found.difference for pair in leads]
 
 
-@pytest.mark.long
 def test_the_ranking_of_a_kind_is_that_of_the_report_on_its_task_alone(night, tmp_path):
     asked = [
         Asked(model=model, outcomes=outcomes, first=first, task=task)
@@ -230,7 +229,6 @@ def test_every_row_of_a_block_is_of_somebody_and_all_is_json(blocks):
     assert len({entrant["short"] for entrant in head["entrants"]}) == len(head["entrants"])
 
 
-@pytest.mark.long
 def test_a_head_says_what_was_varied_and_whether_anybody_was_asked(night, simulated, tmp_path):
     head = counted(night, head_block)
     assert (head["mark"], head["varied"], len(head["entrants"])) == ("", ["condition"], 4)
@@ -250,7 +248,6 @@ def test_a_head_says_what_was_varied_and_whether_anybody_was_asked(night, simula
 # ── the command ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.long
 def test_the_command_writes_the_page_where_it_is_told_and_needs_no_extra(night, monkeypatch, tmp_path):
     for name in ("altair", "vl_convert"):  # what is drawn with is ready made
         monkeypatch.setitem(sys.modules, name, None)
@@ -281,7 +278,6 @@ def test_two_models_whose_names_begin_and_end_alike_are_two_on_the_page(tmp_path
     assert max(map(len, shorts)) <= 28
 
 
-@pytest.mark.long
 def test_a_place_that_cannot_be_written_is_refused_and_what_stood_there_is_kept(tmp_path):
     folder, place = folder_of(tmp_path / "f", [Asked(model="m", outcomes="+-")]), tmp_path / "place"
     place.mkdir()
@@ -290,14 +286,12 @@ def test_a_place_that_cannot_be_written_is_refused_and_what_stood_there_is_kept(
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.long
 def test_what_is_ready_made_is_what_would_be_made_now():
     made = run_path(str(Path(__file__).parents[2] / "data" / "page.py"))["made"]()
     stale = [name for name, content in made.items() if ready_made(name.removesuffix(".gz")) != content]
     assert stale == [], "run `python data/page.py`"
 
 
-@pytest.mark.long
 def test_the_page_tells_by_which_test_models_are_ranked(tmp_path):
     ranked = {"paired": 0, "unpaired": 5}  # then the second model is asked other problems of that length
     for name, first in ranked.items():

@@ -205,6 +205,7 @@ def by_duckdb(path: Path, out: Path) -> None:
     duckdb.sql(f"COPY (FROM '{path}' WHERE length = 1) TO '{out}'")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("filtered", [by_pandas, by_polars, by_duckdb])
 def test_a_set_filtered_with_another_tool_is_a_problem_set(filtered, small, tmp_path):
     filtered(small.path, tmp_path / "filtered.parquet")

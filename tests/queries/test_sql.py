@@ -308,6 +308,7 @@ def asyncbench(*arguments):
     return CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
 
 
+@pytest.mark.long
 def test_the_command_prints_tables_csv_and_json_and_writes_parquet(folder, tmp_path):
     query = "SELECT model, correct FROM accuracy ORDER BY model"
     assert asyncbench("sql", folder, query).stdout.split() == ["model", "correct", "large", "2", "small", "3"]

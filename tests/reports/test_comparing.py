@@ -166,6 +166,7 @@ UNEQUALLY_OFTEN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", UNEQUALLY_OFTEN.values(), ids=UNEQUALLY_OFTEN)
 def test_an_interval_holds_its_difference_where_problems_were_asked_unequally_often(tmp_path, asked):
     comparison = compare_on("a", "b", folder_of(tmp_path, asked))

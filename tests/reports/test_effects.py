@@ -58,6 +58,7 @@ def test_each_value_is_beside_the_first_as_compare_has_the_two(night):
     assert high["output_tokens"] > 100
 
 
+@pytest.mark.long
 def test_all_models_together_count_a_problem_once(night):
     lines = lines_of(night, "effort")
     together = {line["value"]: line for line in lines[:3]}

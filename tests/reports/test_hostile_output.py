@@ -11,6 +11,8 @@ from tests.commands import asyncbench_here
 from tests.reports.answered import Asked, folder_of
 from tests.store import made
 
+pytestmark = pytest.mark.long
+
 EVIL = (
     "\x1b[31m\x9b2J\x07\u202egpt\u2066\u200f\u061c|`<script>alert(1)</script>`![x](http://x)\r\n# head\t\\|"
 )

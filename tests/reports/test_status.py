@@ -299,6 +299,7 @@ def _when(condition, act):
     act()
 
 
+@pytest.mark.long
 def test_a_run_in_another_process_is_followed_to_its_end(tmp_path):
     problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
     with simulator(problems, latency_s=0.2) as server:

@@ -16,6 +16,8 @@ from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
 from tests.reports.answered import Asked, folder_of
 
+pytestmark = pytest.mark.long
+
 LONG, OTHER = "a-provider/a-model-with-a-rather-long-name-2026-11-21", "another-model-of-the-same-provider"
 REPORTS = (
     *(report_on, standings_on, accuracy_maps_on, anatomy_on),

@@ -55,6 +55,7 @@ def status(folder):
     return json.loads(asyncbench("status", folder, "--json").stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("provider", "flags", "words"), WAYS)
 def test_another_sweep_is_refused_before_anything_is_spent_or_written(
     typed, server, tmp_path, provider, flags, words
@@ -107,6 +108,7 @@ def test_each_model_is_asked_what_its_sweep_asked_it(typed, tmp_path):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("flags", "fault"),
     [

@@ -100,6 +100,7 @@ def test_the_run_of_a_copy_leaves_the_original_byte_for_byte(begun, server, prov
     assert calls(server) - before == PROBLEMS - 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "place", ["from inside", "by a link to the folder", "by a link to the file", "by dots"]
 )
@@ -163,6 +164,7 @@ def test_every_command_takes_a_moved_folder_for_itself(begun, server):
     assert calls(server) == before
 
 
+@pytest.mark.long
 def test_a_copy_of_a_folder_with_open_batches_says_who_else_waits_for_them(begun):
     folder = begun()
     raw = yaml.safe_load((folder.parent / "night.yaml").read_text())
@@ -211,6 +213,7 @@ def test_a_plain_sweep_file_means_the_out_that_it_names(begun, server):
     assert calls(server) - before == PROBLEMS - 20
 
 
+@pytest.mark.long
 def test_merged_folders_are_continued_where_they_are(begun, server):
     folder = begun()
     shutil.copytree(folder, folder.with_name("other"))

@@ -38,6 +38,7 @@ def test_the_second_starts_when_the_first_is_done(night):
     assert most[few] <= 2
 
 
+@pytest.mark.long
 def test_each_asks_every_problem_and_the_results_say_at_which_limit(night):
     rows = ab.read_trials(night.out).to_pylist()
     assert len({row["trial_id"] for row in rows}) == len(rows) == 3 * 72

@@ -26,6 +26,7 @@ def in_n(most=500):
     return st.integers(1, most).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
+@pytest.mark.long
 @on_random_tables
 @given(in_n(100_000))
 def test_wilson_intervals_are_those_of_statsmodels(table):

@@ -107,6 +107,7 @@ def asked_of_another_process(folder):
     return answer
 
 
+@pytest.mark.long
 def test_a_second_run_is_told_which_process_writes_to_the_folder(tmp_path):
     with opened(tmp_path):
         answer = asked_of_another_process(tmp_path)

@@ -233,6 +233,7 @@ def compacted_by_renames(folder: Path) -> None:
     compacted(folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("work", "changes", "steps"),
     [

@@ -246,6 +246,7 @@ def test_calls_that_no_folder_holds_are_missed_once_all_are_joined(tmp_path):
         Store.open(tmp_path, sweep=SWEEP)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("work", "changes", "steps"),
     [

@@ -26,6 +26,8 @@ from tests.store.blackout import TOLD
 from tests.store.power import Change, Disk, changes
 from tests.store.promises import Told, broken
 
+pytestmark = pytest.mark.long
+
 SEED = int(os.environ.get("ASYNCBENCH_SEED", "0"))
 A_TEST = {  # draws
     "again": 3,

@@ -29,6 +29,7 @@ def folder(tmp_path):
         yield tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("read", "iterate"), list(zip(READ, ITERATE, strict=True)))
 def test_batches_hold_the_rows_of_the_whole_table(folder, read, iterate):
     for batch_rows in (1, 2, 8192):

@@ -51,6 +51,7 @@ def test_a_flipped_bit_is_found_where_it_is(folder, table):
     assert any(line.startswith(f"{path.relative_to(folder)}: is damaged: ") for line in told(folder))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("table", "what"),
     [

@@ -105,6 +105,7 @@ def test_of_a_trial_that_two_workers_answered_the_better_row_counts_and_all_call
     assert len(take_snapshot(tmp_path).unfinished.sent) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [

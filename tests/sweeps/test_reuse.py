@@ -85,6 +85,7 @@ def test_answers_of_several_folders_are_taken_over_in_order(tmp_path, asking, re
     assert sources == {"first": 20, "second": 30, None: 94}
 
 
+@pytest.mark.long
 def test_the_command_line_takes_over_from_all_folders(tmp_path, asking, server, problems, requests):
     run(asking("first", max_tokens=64), limit=20)
     run(asking("second", max_tokens=64), limit=144)
@@ -266,6 +267,7 @@ def test_what_cannot_be_reused_is_refused_with_the_way_out(tmp_path, asking, giv
 # ── as a person types it ─────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_the_command_line_gives_more_room_and_takes_over(tmp_path, server, problems, requests):
     first = sweep_file(tmp_path, problems, entry(server, MODEL, max_tokens=1))
     for more in ((), ("--retry", "truncated", "--max-tokens", 50)):
