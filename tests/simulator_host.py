@@ -33,6 +33,7 @@ async def _obey(order: Mapping[str, str], servers: dict[str, AsyncExitStack]) ->
     if "stop" in order:
         await servers.pop(order["stop"]).aclose()
         return order["stop"]
+    os.chdir(order["folder"])  # where the names of its files count from
     server = AsyncExitStack()
     url = await server.enter_async_context(listening(from_json(order["start"])))
     servers[url] = server

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import cast
 
 import orjson
@@ -25,7 +26,7 @@ class OneOfMany(Simulator):
 @contextmanager
 def running(settings: Settings) -> Iterator[Simulator]:
     """Do what `asyncbench.simulator.running` does, without a process of its own."""
-    simulator = OneOfMany(_host(), _order({"start": to_json(settings)}))
+    simulator = OneOfMany(_host(), _order({"start": to_json(settings), "folder": str(Path.cwd())}))
     try:
         yield simulator
     finally:

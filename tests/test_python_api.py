@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import yaml
@@ -79,8 +77,12 @@ def test_every_public_function_has_a_docstring_that_says_what_comes_out():
         assert "Raises:" in doc or "errors" in doc, name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", READERS)
 def test_a_table_comes_as_the_data_frame_that_is_asked_for(folder, name):
+    import pandas as pd
+    import polars as pl
+
     read = getattr(ab, name)
     table = read(folder)
     assert isinstance(table, pa.Table)
@@ -91,6 +93,7 @@ def test_a_table_comes_as_the_data_frame_that_is_asked_for(folder, name):
     assert "as_" in read.__doc__ or "`read_trials`" in read.__doc__
 
 
+@pytest.mark.long
 def test_columns_and_filters_go_with_any_data_frame(folder):
     chosen = ab.read_trials(folder, ["trial_id", "model"], [("model", "=", "small")], as_="polars")
     assert chosen.shape == (ROWS, 2)
@@ -154,6 +157,7 @@ def test_results_show_themselves_in_a_notebook(sweep):
     assert "SIMULATED" in summary._repr_html_()
 
 
+@pytest.mark.long
 def test_a_row_of_read_problems_can_be_graded(sweep):
     asyncio.run(ab.run_sweep(sweep, limit=1))
     folder = sweep["out"]

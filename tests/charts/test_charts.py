@@ -4,7 +4,6 @@ import json
 import sys
 
 import pytest
-from altair.vegalite.v6.schema.core import Root
 
 from asyncbench.charts import CHARTS, METRICS, THEMES, drawn, spec_of
 from asyncbench.errors import ConfigError
@@ -95,8 +94,11 @@ def made_rows(chart):
     return [dict.fromkeys(CHARTS[chart].columns, 1) | {"panel": "p", "task": "t", "model": "m"}]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chart", CHARTS)
 def test_a_specification_is_valid_and_names_only_columns_of_its_rows(chart):
+    from altair.vegalite.v6.schema.core import Root
+
     spec = spec_of(chart)
     Root.validate(spec)  # against the schema of Vega-Lite
     assert spec["data"] == {"name": "rows"}

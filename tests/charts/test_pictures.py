@@ -24,6 +24,8 @@ from tests.page.conftest import chromium
 from tests.reports.answered import Asked, folder_of
 from tests.store.made import AT, minute
 
+pytestmark = pytest.mark.long
+
 HOSTILE = "<script>alert(1)</script>\\input{x}$ & \x1b[31m\u202e"
 PICTURES = (
     *("dots-llm-arithmetic", "pairs-llm-arithmetic", "curves", "halves", "length-map", "task-map"),
@@ -135,7 +137,6 @@ def told_names(text):
     return [line.rsplit("/", 1)[1] for line in text.split()]
 
 
-@pytest.mark.long
 def test_every_chart_is_an_svg_and_a_png_and_every_report_markdown_and_latex(written):
     pictures = {f"{name}.{form}" for name in PICTURES for form in ("svg", "png")}
     tables = {f"{name}.{form}" for name in TABLES for form in ("md", "tex")}
@@ -234,7 +235,6 @@ def in_one_column(folder):
         yield picture.name, svg[1].decode()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("width", INCHES)
 def test_every_text_is_inside_its_picture_at_either_width(many, written, width, browser):
     """Of eight models with long names: beside what is drawn, and at the ends of lines."""
@@ -257,7 +257,6 @@ def test_a_width_that_is_none_is_refused_and_goes_with_figures_alone(folder, tmp
     assert "Add --figures" in str(told.exception)
 
 
-@pytest.mark.long
 def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_path):
     asked = [
         Asked(model="able", outcomes="+" * 10 + "x" * 5),
@@ -281,7 +280,6 @@ def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_p
     assert lost in " ".join(told)
 
 
-@pytest.mark.long
 def test_other_files_of_the_folder_stay_and_ours_are_replaced(folder, tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("mine", "utf-8")
     (tmp_path / "report.md").write_text("old", "utf-8")
@@ -300,7 +298,6 @@ def test_a_file_where_a_folder_should_be_is_told(folder, tmp_path):
         write_figures(folder, tmp_path / "file")
 
 
-@pytest.mark.long
 def test_a_folder_that_cannot_be_written_is_told(folder, tmp_path, monkeypatch):
     (tmp_path / "report.md").mkdir()
     monkeypatch.setattr("asyncbench.charts.figure_files.pictures_of", lambda *_: ())
@@ -330,7 +327,6 @@ def test_figures_are_of_the_whole_folder_and_take_no_other_option(folder, tmp_pa
     assert odd[0] in str(told.exception)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("style", [None, "morning", "standings", "anatomy", "quota", "llm-arithmetic"])
 def test_every_report_is_printed_in_latex(folder, style):
     options = ["--style", style] if style else []

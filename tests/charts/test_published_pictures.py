@@ -16,6 +16,8 @@ from asyncbench.shown.tables import SIMULATED
 from tests.commands import asyncbench_here
 from tests.published.test_nupa_report import SUM, keep, problems, result, right
 
+pytestmark = pytest.mark.long
+
 ROWS: list[dict[str, Any]] = [
     {"task": task, "range": of, "model": model, "score": score, "low": score - 0.1, "high": score + 0.1}
     for task in ("add", "sub")
@@ -101,7 +103,6 @@ def folder(tmp_path_factory):
     return keep(tmp_path_factory.mktemp("nupa") / "night", *made)
 
 
-@pytest.mark.long
 def test_the_command_writes_the_pictures_of_a_style_their_rows_and_its_tables(folder, tmp_path):
     done = asyncbench_here("report", folder, "--style", "nupa", "--figures", tmp_path / "out")
     assert done.returncode == 0, done.stderr

@@ -6,8 +6,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import duckdb
-import pandas
-import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -427,8 +425,12 @@ def test_an_alias_that_cannot_name_a_folder_is_refused(alias):
     assert "names a folder" in complaint_about(with_model(alias=alias))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alias", FINE_ALIASES)
 def test_every_reader_finds_an_alias_as_it_was_given(alias, tmp_path):
+    import pandas
+    import polars
+
     assert sweep_from(with_model(alias=alias)).models[0].alias == alias
     part = tmp_path / "trials" / f"model={quote(alias, safe='')}" / "part.parquet"
     part.parent.mkdir(parents=True)

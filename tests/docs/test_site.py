@@ -8,6 +8,8 @@ import pytest
 
 from tests.page.conftest import chromium
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FETCHED = re.compile(
@@ -31,7 +33,6 @@ def browser():
         yield started
 
 
-@pytest.mark.long
 def test_every_page_is_in_the_table_of_contents(site):
     with (ROOT / "zensical.toml").open("rb") as file:
         nav = set(named(tomllib.load(file)["project"]["nav"]))
@@ -48,7 +49,6 @@ def test_no_page_fetches_anything_from_another_host(site):
     assert [address for address in fetched if "//" in address] == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_opens_from_the_disk_and_its_search_finds_without_a_request(site, browser, scheme):
     context = browser.new_context(color_scheme=scheme)
@@ -69,7 +69,6 @@ def test_a_page_opens_from_the_disk_and_its_search_finds_without_a_request(site,
     assert errors == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"])
 def test_a_link_beside_the_pages_leads_somewhere(site, name):
     text = (ROOT / name).read_text("utf-8")

@@ -15,6 +15,8 @@ from tests.live.conftest import serving
 from tests.page.conftest import unpacked
 from tests.processes import until
 
+pytestmark = pytest.mark.long
+
 DIFFER = "SELECT trial_id FROM grades GROUP BY ALL HAVING count(DISTINCT outcome) > 1"
 MIDDLE = 1_767_225_600_000
 QUERIES = {
@@ -46,7 +48,6 @@ def ids_served(server, query):
     return Counter(ids)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(BLOCKS))
 def test_a_block_is_that_of_the_file_to_mail(live, blocks, name):
     served = unpacked(live.block(name).value)
@@ -57,7 +58,6 @@ def test_a_block_is_that_of_the_file_to_mail(live, blocks, name):
     assert served == expected
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_query_finds_what_sql_finds(live, night, query):
     middle = sql(night, "SELECT median(epoch_ms(finished_at))::BIGINT AS at FROM trials")["at"][0].as_py()
@@ -65,7 +65,6 @@ def test_a_query_finds_what_sql_finds(live, night, query):
     assert ids_served(live, query.format(middle=middle)) == ids_by_sql(night, where)
 
 
-@pytest.mark.long
 def test_every_entrant_and_kind_has_its_own_trials(live, night):
     head = live.block("head").value
     who, what = ("run", "model", "condition"), ("suite", "task", "variant", "representation")
@@ -79,7 +78,6 @@ def test_every_entrant_and_kind_has_its_own_trials(live, night):
             assert {(row["asked"], row["kind"]) for row in page["rows"]} <= {(asked, kind)}
 
 
-@pytest.mark.long
 def test_errors_are_found_by_kind_and_by_place(live, night):
     live.block("loads")
     found = counted(night, lambda views: [*examined_in(views).values()])
@@ -128,7 +126,6 @@ def test_a_block_is_sent_again_only_when_it_has_changed(live):
     assert set(live.get("/blocks/specs").value) == {"specs", "themes"}
 
 
-@pytest.mark.long
 def test_several_folders_and_filters_are_those_of_report(night, simulated):
     folders = [night, simulated]
     with serving(*folders, "--where", "length > 8", "--models", "large,small") as server:

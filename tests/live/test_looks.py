@@ -22,6 +22,8 @@ from tests.page.made import events, problems_of, trial_of
 from tests.processes import until
 from tests.store.made import AT
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def sweep(tmp_path):
@@ -48,7 +50,6 @@ def is_done(counts):
     return not counts.shares() and counts.look.examined is not None
 
 
-@pytest.mark.long
 def test_what_is_written_just_after_the_first_look_is_counted_too(sweep, monkeypatch):
     folder, *into = sweep
 
@@ -63,7 +64,6 @@ def test_what_is_written_just_after_the_first_look_is_counted_too(sweep, monkeyp
         until(lambda: trials_in(found) == 25)
 
 
-@pytest.mark.long
 def test_a_folder_that_moved_is_counted_at_once(sweep):
     folder, *into = sweep
     with counts(folder, less_often=1e6) as found:
@@ -74,7 +74,6 @@ def test_a_folder_that_moved_is_counted_at_once(sweep):
         until(lambda: trials_in(found) == 25)
 
 
-@pytest.mark.long
 def test_a_look_that_failed_is_tried_again(tmp_path, night):
     folder = shutil.copytree(night, tmp_path / "night")
     part = next(folder.glob("trials/**/*.parquet"))
@@ -102,7 +101,6 @@ def test_a_look_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep, mon
     assert [trial["asked"] for trial in found["trials"]] == [0, 0, 1, 1]
 
 
-@pytest.mark.long
 def test_a_trial_that_two_workers_answered_is_found_and_opened_once(sweep):
     """One was told that the other had died, though it had not."""
     folder, _, problems = sweep

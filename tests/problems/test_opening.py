@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -193,11 +191,15 @@ def test_a_set_without_any_length_is_read(small, tmp_path):
 
 
 def by_pandas(path: Path, out: Path) -> None:
+    import pandas as pd
+
     frame = pd.read_parquet(path).query("length == 1").astype({"length": "int64"})
     frame.to_parquet(out)
 
 
 def by_polars(path: Path, out: Path) -> None:
+    import polars as pl
+
     pl.read_parquet(path).filter(pl.col("length") == 1).write_parquet(out)
 
 

@@ -348,6 +348,7 @@ def test_a_reply_does_nothing_to_a_terminal(night, form):
     assert all(shown in printed for shown in ("[2J", "[31m", "é", "202e"))
 
 
+@pytest.mark.long
 def test_a_terminal_and_a_pipe_get_the_same_json(night):
     printed = on_a_terminal("sql", night, EVIL, "--json")
     piped = asyncbench("sql", night, EVIL, "--json").stdout

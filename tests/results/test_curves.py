@@ -177,6 +177,7 @@ def inside(length, low, high):
     return (low is None or low <= length) and (high is None or length <= high)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.5, 0.9])
 @pytest.mark.parametrize("slope", [-0.5, -4.0])
 def test_limits_of_a_length_cover_the_truth(share, slope):

@@ -17,6 +17,8 @@ from asyncbench.stats import (
     stratified,
 )
 
+pytestmark = pytest.mark.long
+
 on_random_tables = settings(max_examples=60, deadline=None)  # the first example loads the library
 COUNTS = st.integers(0, 200)
 
@@ -26,7 +28,6 @@ def in_n(most=500):
     return st.integers(1, most).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-@pytest.mark.long
 @on_random_tables
 @given(in_n(100_000))
 def test_wilson_intervals_are_those_of_statsmodels(table):
@@ -84,7 +85,6 @@ def test_flipping_signs_is_scipys_exact_permutation_test(differences):
     assert ours == pytest.approx(theirs.pvalue, abs=1e-12)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("pairs", [1, 2, 10, 45])
 def test_holm_is_that_of_statsmodels(pairs):
     from statsmodels.stats.multitest import multipletests  # collects garbage at each call: few are enough
@@ -157,7 +157,6 @@ def test_the_bootstrap_is_scipys_over_the_problems_and_one_more_each_way(most, e
     assert cut_off_by_chance(bootstrap_difference(kinds, seed=1, resamples=10_000), drawn, 10_000)
 
 
-@pytest.mark.long
 def test_many_kinds_of_problems_are_drawn_again_as_each_by_itself():
     import numpy
 

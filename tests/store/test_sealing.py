@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from urllib.parse import unquote
 
 import duckdb
-import pandas as pd
-import polars as pl
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -65,8 +63,22 @@ def folder(tmp_path_factory):
 
 
 def with_pandas(path):
+    import pandas as pd
+
     read = pd.read_parquet(path)
     return read.astype({"lane" if "lane" in read else "model": str}).to_dict("list")
+
+
+def with_polars(path):
+    import polars as pl
+
+    return pl.read_parquet(path).to_dict(as_series=False)
+
+
+def with_polars_lazily(path):
+    import polars as pl
+
+    return pl.scan_parquet(path).collect().to_dict(as_series=False)
 
 
 def with_duckdb(path):
@@ -77,8 +89,8 @@ def with_duckdb(path):
 READERS = {
     "pandas": with_pandas,
     "DuckDB": with_duckdb,
-    "Polars": lambda path: pl.read_parquet(path).to_dict(as_series=False),
-    "Polars, lazily": lambda path: pl.scan_parquet(path).collect().to_dict(as_series=False),
+    "Polars": with_polars,
+    "Polars, lazily": with_polars_lazily,
     "pyarrow": lambda path: pq.read_table(path).to_pydict(),
     "pyarrow, by the columns inside": lambda path: ds.dataset(path).to_table().to_pydict(),
 }
@@ -94,6 +106,7 @@ READ = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", SCHEMAS)
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_everyone_reads_every_column_of_every_alias(folder, reader, table):
@@ -128,7 +141,10 @@ def test_any_one_file_tells_where_it_belongs(folder):
         assert pq.read_schema(path).metadata[b"asyncbench.schema_version"] == b"1"
 
 
+@pytest.mark.long
 def test_what_is_null_in_a_record_is_null_for_everyone(folder):
+    import pandas as pd
+
     trials = pd.read_parquet(folder / "trials")
     failed = trials[trials.outcome == "failed"]
     assert failed.reply_text.isna().all()

@@ -8,6 +8,8 @@ from asyncbench.queries import sql
 from asyncbench.views import chosen, counted
 from tests.store.made import answered, ended, folder_of, reply, result, trial
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -32,12 +34,10 @@ def counts(of):
     return counted(of, work)
 
 
-@pytest.mark.long
 def test_reports_leave_them_out_filtered_or_not(folder):
     assert counts(folder) == counts(chosen(folder, task="add")) == (1, 1, 1, 1, 2)
 
 
-@pytest.mark.long
 def test_who_asks_for_them_has_them_and_accuracy_still_has_not(folder):
     assert counts(chosen(folder, loaded=True)) == (3, 1, 3, 3, 6)
     assert counts(chosen(folder, task="add", loaded=True)) == (3, 1, 3, 3, 6)
