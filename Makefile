@@ -43,7 +43,7 @@ test: $(VENV)/ready
 	$(PYTEST)
 
 test-rest: $(VENV)/ready
-	$(PYTEST) -m long
+	$(PYTEST) -m "long and not soak and not slow"
 
 test-all: test test-rest
 
