@@ -24,6 +24,8 @@ LONGEST = (
 )
 COLLECTED_AFTER = 10_000  # objects
 WHOLE_MODULE = re.compile(r"^pytestmark = pytest\.mark\.(\w+)", re.MULTILINE)
+NO_TEXTS = "golden data not found"
+NO_PLACE = ("tests/golden/README.md", 1)
 ROOT = Path(__file__).resolve().parent.parent
 
 # No test asserts a time: on a busy machine drawing and running an example may take seconds.
@@ -77,6 +79,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give all tests that lack the recorded texts one place, so that the last lines tell of them in one."""
+    report = yield
+    if isinstance(report.longrepr, tuple) and NO_TEXTS in report.longrepr[2]:
+        report.longrepr = (*NO_PLACE, report.longrepr[2])
+    return report
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _costs_of_calls(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Let no test read or write what whoever runs them has measured, nor measure it for some seconds itself.
@@ -123,10 +134,16 @@ def _no_collection_before_an_overview() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def golden() -> Path:
-    """The folder of recorded data that results must match; its tests are skipped where it is absent."""
+    """The facts of the recorded data that results must match. Its replies are invented, and read the same."""
+    return ROOT / "tests" / "golden"
+
+
+@pytest.fixture(scope="session")
+def texts() -> Path:
+    """The recorded data with its replies, for tests marked `long`. Where it is absent they are skipped."""
     folder = Path(os.environ.get("ASYNCBENCH_GOLDEN", ROOT.parent / "shared" / "golden"))
     if not folder.is_dir():
-        pytest.skip(f"golden data not found at {folder}; set ASYNCBENCH_GOLDEN")
+        pytest.skip(f"{NO_TEXTS} at {folder}; set ASYNCBENCH_GOLDEN")
     return folder
 
 
@@ -134,8 +151,8 @@ def golden() -> Path:
 def recorded_runs(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the recorded runs of llm_arithmetic, 17,153 trials in 26 files; not to be changed.
 
-    `files` holds them as they were published. `results` is the results folder that they were imported into,
-    once for all processes of a test run.
+    `files` holds them as they were published, but for the words of the replies. `results` is the results
+    folder that they were imported into, once for all processes of a test run.
     """
     from asyncbench.exchange import import_files
     from tests.recorded import made_once, write_jsonl
@@ -148,7 +165,7 @@ def recorded_runs(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="session")
 def published(recorded_runs: Path) -> list[Path]:
-    """The recorded runs as they were published: 26 files."""
+    """The recorded runs as files like those that were published: 26 of them."""
     return sorted((recorded_runs / "files").iterdir())
 
 

@@ -12,7 +12,7 @@ from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from tests.exchange.made import BEYOND_64_BITS, jsonl, tables, trial, without
-from tests.recorded import SINCE_LATER, rows
+from tests.recorded import SINCE_LATER, rows, write_jsonl
 
 
 def brought_in(tmp_path, *lines, **plan):
@@ -91,6 +91,19 @@ def test_an_export_gives_the_files_back_to_the_byte(published, written_again):
     assert {path.name for path in written_again.iterdir()} == names | {"aggregate.jsonl"}
     for path in published:
         assert (written_again / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+@pytest.mark.long
+def test_recorded_replies_go_out_to_the_byte_and_have_the_grades_of_their_facts(texts, imported, tmp_path):
+    files = write_jsonl(texts, tmp_path / "files")
+    import_files("llm-arithmetic", files, tmp_path / "results")
+    export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "again")
+    for file in files:
+        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes(), file.name
+    (trials, *others), (trials_of_facts, *others_of_facts) = tables(tmp_path / "results"), tables(imported)
+    assert others == others_of_facts  # grades and attempts
+    for row, of_facts in zip(trials, trials_of_facts, strict=True):
+        assert row == of_facts | {"reply_text": row["reply_text"]}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS, template
 from tests.commands import asyncbench
 from tests.exchange.made import tables
+from tests.recorded import nupa_problems, texts_of
 
 SUM, SIG = "add_Integer_Integer_Integer", "sig_Float_int_ScientificNotation"
 MIN = "min_Fraction_Fraction_Fraction"
@@ -52,7 +53,7 @@ def test_a_test_set_becomes_problems_in_balanced_order(tmp_path):
 
 
 def test_every_recorded_problem_comes_in_with_its_operands(golden, tmp_path):
-    rows = list(map(json.loads, (golden / "nupa" / "problems.jsonl").read_text("utf-8").splitlines()))
+    rows = nupa_problems(golden).values()
     content: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         cell = content.setdefault(row["task_name"], {}).setdefault(str(row["digit"]), [])
@@ -60,10 +61,7 @@ def test_every_recorded_problem_comes_in_with_its_operands(golden, tmp_path):
     made = import_problems(published(tmp_path / "test.json", content), tmp_path / "out.parquet")
     found = {(one.question, one.expected, one.operands) for one in open_set(tmp_path / "out.parquet").read()}
     assert (made.problems.rows, made.left_out) == (len(rows), ())
-    assert found == {
-        (row["question"], row["groundtruth"], tuple(one for one in (row["a"], row["b"]) if one is not None))
-        for row in rows
-    }
+    assert found == {(row["question"], row["groundtruth"], texts_of(row)) for row in rows}
 
 
 def test_a_question_in_other_words_keeps_its_text_and_its_answer(tmp_path):

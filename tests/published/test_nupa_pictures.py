@@ -1,6 +1,5 @@
 """The rows of NUPA's pictures, cell by cell: of recorded replies, of made ones, beside printed figures."""
 
-import gzip
 import json
 import re
 from collections import defaultdict
@@ -21,6 +20,7 @@ from asyncbench.results import ReportOfChosen
 from asyncbench.store.folder import Store
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.published.test_nupa_report import SUM, problems, result, right
+from tests.recorded import nupa_outputs
 from tests.store.made import AT, ended, keep, results_folder as made_folder, trial_id
 
 RANGES = {
@@ -51,11 +51,7 @@ def range_of(length, task):
 @pytest.fixture(scope="module")
 def recorded(golden):
     """Each recorded output, with its task, length and figures as the published code has them."""
-    asked = map(json.loads, (golden / "nupa" / "problems.jsonl").read_text("utf-8").splitlines())
-    problems_by_id = {row["id"]: row for row in asked}
-    with gzip.open(golden / "nupa" / "scoring.jsonl.gz", "rt", encoding="utf-8") as lines:
-        outputs = [json.loads(line) for line in lines]
-    return [(problems_by_id[row["problem_id"]], row) for row in outputs]
+    return nupa_outputs(golden)
 
 
 @pytest.fixture(scope="module")

@@ -5,17 +5,16 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from operator import add, mul, sub, truediv
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.records import Draft, Grade, Outcome, Problem, Reply
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, SUITE, generate, grade
+from tests.recorded import rows
 
 OPERATION = {"add": add, "sub": sub, "mul": mul, "div": truediv}
 
@@ -169,27 +168,19 @@ def test_problems_come_one_at_a_time():
 # The grades
 
 
-def recorded(golden) -> Iterator[dict[str, str | None]]:
-    rows = pq.read_table(golden / "llm_arithmetic" / "corpus.parquet").to_pylist()
-    assert rows
-    yield from rows
-
-
-def test_every_recorded_reply_is_graded_as_published(golden):
-    count = 0
-    for row in recorded(golden):
+@pytest.mark.parametrize("data", ["golden", pytest.param("texts", marks=pytest.mark.long)])
+def test_every_recorded_reply_is_graded_as_published(request, data):
+    for row in rows(request.getfixturevalue(data)):
         one = layered(str(row["raw_response"]), str(row["correct"]), str(row["variant"]))
         assert (one.answer, one.classification, one.abs_error) == (
             row["parsed"],
             row["classification"],
             row["error"],
         ), row
-        count += 1
-    assert count == 17_153
 
 
 def test_every_recorded_problem_is_one_that_could_be_drawn(golden):
-    for row in recorded(golden):
+    for row in rows(golden):
         task, depth = ARITHMETIC_TASKS[str(row["variant"])], int(str(row["depth"]))
         unit = 10**task.operand_places
         lhs, rhs = (int(Decimal(str(row[side])) * unit) for side in ("lhs", "rhs"))
@@ -200,10 +191,11 @@ def test_every_recorded_problem_is_one_that_could_be_drawn(golden):
         assert task.of(*drawn) == (lhs, rhs, answer), row
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("grader", ["layered", "legacy"])
-def test_every_odd_reply_is_graded_as_published(golden, grader):
+def test_every_odd_reply_is_graded_as_published(texts, grader):
     prefix = {"layered": "expected", "legacy": "legacy"}[grader]
-    cases = (golden / "llm_arithmetic" / "parser_cases.jsonl").read_text("utf-8").splitlines()
+    cases = (texts / "llm_arithmetic" / "parser_cases.jsonl").read_text("utf-8").splitlines()
     assert len(cases) == 669
     for case in map(json.loads, cases):
         one = graded(case["raw_response"], case["correct"], case["variant"])[grader]

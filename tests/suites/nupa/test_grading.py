@@ -1,6 +1,5 @@
 """What `strict` and `search` read, held against the published code's own readings."""
 
-import gzip
 import json
 import random
 from itertools import islice
@@ -15,6 +14,7 @@ from asyncbench.suites import grade_text
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.grading import PATTERNS, grade, nearness, read_search, read_strict
 from asyncbench.suites.nupa.tasks import TASKS
+from tests.recorded import nupa_outputs, texts_of
 from tests.suites.nupa.drafts import drafts_of
 
 SUM = TASKS["add_Integer_Integer_Integer"]
@@ -25,50 +25,50 @@ def problem(name: str = SUM.name, *operands: str, **changes: Any) -> Problem:
     return made
 
 
-def lines(path):
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        found = list(map(json.loads, file))
-    assert found
-    return found
+WAYS = {"chat": "strict_chat", "completion": "strict_completion"}
 
 
-def test_every_recorded_output_is_read_and_measured_as_the_published_code_does(golden):
-    questions = {row["id"]: row["question"] for row in lines(golden / "nupa" / "problems.jsonl")}
-    rows = lines(golden / "nupa" / "scoring.jsonl.gz")
-    for row in rows:
-        kind, output, truth = TASKS[row["task_name"]].answer_type, row["output"], row["groundtruth"]
-        question = questions[row["problem_id"]]
-        readings = {
-            "strict_chat": read_strict(output, kind),
-            "strict_completion": read_strict(output, kind, style="completion", question=question),
-            "search": read_search(output, kind),
-        }
-        for way, reading in readings.items():
-            near = nearness(reading.answer, truth, kind)
+def test_every_recorded_reading_is_measured_as_the_published_code_does(golden):
+    for asked, row in nupa_outputs(golden):
+        kind, truth = TASKS[asked["task_name"]].answer_type, asked["groundtruth"]
+        for way in (*WAYS.values(), "search"):
+            answer = row[way]["extracted"] or None
+            near = nearness(answer, truth, kind)
             assert row[way] == {
-                "extracted": reading.answer or "",
-                "exact_match": int(reading.answer == truth),
+                "extracted": answer or "",
+                "exact_match": int(answer == truth),
                 "digit_match": pytest.approx(near.digits_right / near.digits_total, rel=1e-12),
                 "digits_right": near.digits_right,
                 "digits_total": near.digits_total,
                 "dlength": near.length_error_total,
                 "dlength_by_part": near.length_error,
             }, (row["id"], way)
-    assert len(rows) == 6408
 
 
-def test_grades_hold_what_was_recorded(golden):
-    rows = lines(golden / "nupa" / "scoring.jsonl.gz")
-    problems = {row["id"]: row for row in lines(golden / "nupa" / "problems.jsonl")}
-    for row in rows[::7]:
-        asked = problems[row["problem_id"]]
-        operands = [one for one in (asked["a"], asked["b"]) if one is not None]
-        made = problem(row["task_name"], *operands, profile="reference")
-        for style, way in (("chat", "strict_chat"), ("completion", "strict_completion")):
+@pytest.mark.long
+def test_every_recorded_output_is_read_as_the_published_code_does(texts):
+    for asked, row in nupa_outputs(texts):
+        kind, output = TASKS[asked["task_name"]].answer_type, row["output"]
+        readings = {
+            "strict_chat": read_strict(output, kind),
+            "strict_completion": read_strict(output, kind, style="completion", question=asked["question"]),
+            "search": read_search(output, kind),
+        }
+        for way, reading in readings.items():
+            assert row[way]["extracted"] == (reading.answer or ""), (row["id"], way)
+
+
+@pytest.mark.parametrize(
+    ("data", "styles"),
+    [("golden", ["chat"]), pytest.param("texts", ["chat", "completion"], marks=pytest.mark.long)],
+)
+def test_grades_hold_what_was_recorded(request, data, styles):
+    for asked, row in nupa_outputs(request.getfixturevalue(data))[::7]:
+        made = problem(asked["task_name"], *texts_of(asked), profile="reference")
+        for style in styles:
             strict, search = grade_text(made, row["output"], style)
             assert (strict.headline, search.headline) == (True, False)
-            for one, recorded in ((strict, row[way]), (search, row["search"])):
+            for one, recorded in ((strict, row[WAYS[style]]), (search, row["search"])):
                 assert (one.answer or "", one.exact_match) == (recorded["extracted"], recorded["exact_match"])
                 assert one.digits_right == recorded["digits_right"]
                 assert (one.length_error, one.length_error_total) == (

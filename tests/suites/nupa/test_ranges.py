@@ -1,12 +1,12 @@
 """From lengths to ranges and digits, held against the published code's own statistics."""
 
-import json
 from fractions import Fraction
 
 import pytest
 
 from asyncbench.suites.nupa.ranges import PassedLengths, Sum, by_range, digits, range_of
 from asyncbench.suites.nupa.tasks import TASKS
+from tests.recorded import json_lines
 
 PUBLISHED = {
     "short_range": "S",
@@ -19,7 +19,7 @@ PUBLISHED = {
 
 
 def test_every_recorded_statistic_comes_out_the_same(golden):
-    cases = list(map(json.loads, (golden / "nupa" / "aggregate.jsonl").read_text("utf-8").splitlines()))
+    cases = json_lines(golden / "nupa" / "aggregate.jsonl")
     for case in cases:
         longest = TASKS[case["task_name"]].length_class
         for figure, rows in case["per_digit"].items():
