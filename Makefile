@@ -79,4 +79,4 @@ $(INSPECT)/ready: tests/exchange/inspect-requirements.txt
 	@touch $@
 
 inspect: $(VENV)/ready $(INSPECT)/ready
-	INSPECT_PYTHON=$(INSPECT)/bin/python $(BIN)/python -m pytest -q -rs -s tests/exchange/test_inspect_reader.py
+	INSPECT_PYTHON=$(INSPECT)/bin/python $(BIN)/python -m pytest -q -rs -s -m long tests/exchange/test_inspect_reader.py

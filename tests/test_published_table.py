@@ -34,7 +34,7 @@ COLUMNS = {  # of the table → the published row's keys
     "Avg Error (Dev&Corr)": "avg_error_dev_and_correct",
 }
 IN_FLIGHT = 2_000
-SOAK = pytest.mark.soak
+LONG, SOAK = pytest.mark.long, pytest.mark.soak
 ROOM = 2_210  # of all models together, since some have too few trials to fill theirs
 
 
@@ -191,7 +191,14 @@ def swept_again(server, providers, imported, runs, prices, out):
 @pytest.mark.parametrize(
     ("providers", "each", "requests", "costs_told"),
     [
-        pytest.param(["simulated", "simulated-anthropic"], 6, 2_880, (1, 2), id="both, every sixth"),
+        pytest.param(
+            ["simulated", "simulated-anthropic"],
+            6,
+            2_880,
+            (1, 2),
+            id="both, every sixth",
+            marks=pytest.mark.long,
+        ),
         pytest.param(["simulated", "simulated-anthropic"], 1, 17_153, (16, 17), id="both", marks=SOAK),
         pytest.param(["simulated"], 1, 17_153, (16, 17), id="openai", marks=SOAK),
         pytest.param(["simulated-anthropic"], 1, 17_153, (16, 17), id="anthropic", marks=SOAK),

@@ -123,6 +123,7 @@ def test_models_without_a_common_problem_are_ranked_by_unpaired_tests(replayed):
     assert "paired tests, Holm" not in text
 
 
+@pytest.mark.long
 def test_one_problem_in_common_by_chance_keeps_nobody_from_a_rank(tmp_path):
     asyncio.run(run_sweep(replaying(tmp_path / "out", *CHANCE)))
     problems = Counter(read_trials(tmp_path / "out")["problem_id"].to_pylist())
@@ -168,6 +169,7 @@ def test_what_cannot_be_replayed_is_refused_before_anything_is_made(tmp_path, mo
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_a_storm_is_survived_and_loses_nothing(tmp_path):
     entry = {
         "model": f"simulated-http/{NANO}",

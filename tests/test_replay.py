@@ -99,6 +99,7 @@ def test_what_cannot_be_replayed_is_refused_before_anything_is_made(tmp_path, re
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_a_simulator_that_is_asked_in_the_name_of_a_vendor_is_called_simulated(tmp_path):
     problems = problem_set(tmp_path, trials=1)
     with simulator(problems) as server:
@@ -125,7 +126,7 @@ def of_recording(out, *, replay, **also):
     return asyncio.run(run_sweep(asked, limit=3))
 
 
-@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("first", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_made_up_answers_of_an_alias_are_not_called_recorded(tmp_path, first):
     summary = of_recording(tmp_path / "out", replay=first)
     assert summary.as_text().startswith("RECORDED: 1 model" if first else SIMULATED)
@@ -143,6 +144,7 @@ def test_made_up_answers_of_an_alias_are_not_called_recorded(tmp_path, first):
         assert "Some of them are recorded answers, but not all." in told
 
 
+@pytest.mark.long
 def test_notes_on_several_folders_say_which_is_recorded(tmp_path):
     for name in ("recorded", "made_up"):
         of_recording(tmp_path / name, replay=name == "recorded")
@@ -158,6 +160,7 @@ def test_notes_on_several_folders_say_which_is_recorded(tmp_path):
     assert ("RECORDED: 1 model" in compared, "SIMULATED" in compared) == (True, True)
 
 
+@pytest.mark.long
 def test_merged_recordings_with_made_up_answers_are_not_called_recorded(tmp_path):
     for name, replay in (("recorded", True), ("mixed", False), ("mixed", True)):
         of_recording(tmp_path / name, replay=replay)

@@ -138,6 +138,7 @@ def interrupted(folder, *arguments, when):
     return process.returncode, complaint.decode()
 
 
+@pytest.mark.long
 def test_ctrl_c_in_an_import_keeps_what_it_has_and_importing_again_goes_on(tmp_path):
     folder, lines = tmp_path / "results", 10_000
     file = jsonl(tmp_path / "a.jsonl", *[trial()] * lines)
@@ -155,6 +156,7 @@ def test_ctrl_c_in_an_import_keeps_what_it_has_and_importing_again_goes_on(tmp_p
     assert run["there_before"] + run["trials"] == len(read_trials(folder, ["trial_id"])) == lines
 
 
+@pytest.mark.long
 def test_ctrl_c_in_an_export_leaves_nothing(tmp_path):
     files = [jsonl(tmp_path / f"{name}.jsonl", *[trial()] * 2_000) for name in "abcdefgh"]
     asyncbench("import", "llm-arithmetic", *files, "--out", tmp_path / "results")

@@ -14,6 +14,7 @@ from tests.exchange.inspect_sweep import CONDITIONS, MODELS, swept
 READER = Path(__file__).with_name("inspect_reader.py")
 PYTHON = os.environ.get("INSPECT_PYTHON")  # of an environment that has inspect-ai
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.timeout(900),
     pytest.mark.skipif(
         PYTHON is None,

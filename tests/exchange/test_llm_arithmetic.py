@@ -106,6 +106,7 @@ def test_recorded_replies_go_out_to_the_byte_and_have_the_grades_of_their_facts(
         assert row == of_facts | {"reply_text": row["reply_text"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "each", [pytest.param(4, id="every fourth"), pytest.param(1, id="all", marks=pytest.mark.soak)]
 )

@@ -110,6 +110,7 @@ def test_size_carries_and_operands_are_lines_and_a_map(sums):
     assert cells == {("1-5", "1-5"): 0.5, ("6-10", "1-5"): 0.5, ("11-15", "11-15"): 1.0}
 
 
+@pytest.mark.long
 def test_the_pictures_of_the_benchmark_are_written_as_files(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("figures")
     files = write_figures(examples(folder)[0], out, "integer-addition")

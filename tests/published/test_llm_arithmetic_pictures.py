@@ -8,7 +8,6 @@ import pytest
 
 from asyncbench import published_table
 from asyncbench.charts import write_figures
-from asyncbench.charts.published_specs import published_spec
 from asyncbench.published.llm_arithmetic.names import facets_of
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.records import Condition, Usage
@@ -141,7 +140,10 @@ def test_tokens_and_dollars_that_lack_the_reasoning_are_marked(drawn):
     assert lacking <= {row["name"] for row in drawn["l-5-cost"].rows}
 
 
+@pytest.mark.long
 def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
+    from asyncbench.charts.published_specs import published_spec
+
     folder = results_folder(tmp_path, *asked(["2"], alias="a"), *asked(["3"], alias="b"))
     picture = pictures_of(folder, published=True)["l-5-cost"]
     rows = picture.rows
@@ -415,6 +417,7 @@ def test_an_infinite_error_is_left_out_of_a_scale_of_logs(tmp_path):
     assert inf not in errors
 
 
+@pytest.mark.long
 def test_the_pictures_of_the_benchmark_are_written_as_files(tmp_path):
     folder = results_folder(tmp_path / "night", *many(["2", "3", "?"]), result(9, problem("int_sub"), "2"))
     files = write_figures(folder, tmp_path / "out", "llm-arithmetic", min_depth=2)

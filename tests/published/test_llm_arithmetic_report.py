@@ -622,7 +622,7 @@ def test_grids_stand_side_by_side_only_where_they_fit(tmp_path):
     assert all(f"m: {rate} by depth" in narrow for rate in ("Correct %", "Dev %", "NaN %"))
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("width", [80, *(pytest.param(wide, marks=pytest.mark.long) for wide in (120, 200))])
 def test_no_figure_is_broken_however_narrow_the_terminal_is(report, width):
     text = report.as_text(width=width)
     assert max(map(len, text.splitlines())) <= width

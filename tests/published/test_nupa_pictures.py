@@ -9,10 +9,8 @@ from math import sqrt
 from statistics import fmean, stdev
 
 import pytest
-import vl_convert
 
 from asyncbench import import_files, published_table, report
-from asyncbench.charts.drawing import published_drawn
 from asyncbench.published import PublishedReport
 from asyncbench.published.nupa.counted_pictures import laid
 from asyncbench.records import Condition, Reply, Usage
@@ -367,6 +365,7 @@ def drawn(folder, **options):
     return {name: picture.rows for name, picture in pictures_of(folder, **options).items()}
 
 
+@pytest.mark.long
 def test_pictures_of_two_folders_are_those_of_one_that_holds_both(chosen_from):
     apart = [chosen_from("of-a", ["a"]), chosen_from("of-b", ["b"])]
     found = drawn(apart)
@@ -402,8 +401,13 @@ def test_filtered_pictures_are_those_of_a_folder_in_which_nothing_else_was_asked
     assert found["table-3" if "task" not in filters else "n-5"]
 
 
+@pytest.mark.long
 def test_columns_of_a_table_stand_in_order_whoever_comes_first(tmp_path):
     """The first model lacks a range that the second has."""
+    import vl_convert
+
+    from asyncbench.charts.drawing import published_drawn
+
     results = [
         result(one, right(one), model=model)
         for model, lengths in (("first", {3: 1, 10: 1}), ("second", {3: 1, 6: 1}))

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from asyncbench import regrade_folder
@@ -21,6 +22,7 @@ def test_the_recorded_runs_are_graded_as_they_were_imported(imported):
     ]
 
 
+@pytest.mark.long
 def test_the_command_shows_the_grader_that_is_asked_for(imported):
     told = json.loads(asyncbench("regrade", imported, "--grader", "strict", "--json").stdout)
     assert {one["grader"] for one in told["moves"]} == {"strict"}

@@ -210,6 +210,7 @@ def small(tmp_path_factory):
     return generate("nupa", tmp_path_factory.mktemp("nupa") / "small.parquet", seed=7, **SMALL)
 
 
+@pytest.mark.long
 def test_several_workers_make_the_same_file(small, tmp_path):
     again = generate("nupa", tmp_path / "again.parquet", seed=7, workers=3, **SMALL)
 
@@ -239,6 +240,7 @@ def test_the_file_says_its_profile(tmp_path):
     assert open_set(made.path).parameters["profile"] == "reference"
 
 
+@pytest.mark.long
 def test_an_error_of_a_worker_ends_the_work_and_leaves_nothing(tmp_path):
     broken = replace(NUPA, rows=breaks_off)
 
@@ -252,6 +254,7 @@ def breaks_off(seed: int, values: Mapping[str, object], part: int, of: int) -> I
     raise ZeroDivisionError
 
 
+@pytest.mark.long
 def test_a_worker_that_is_ended_is_told_of(tmp_path):
     with pytest.raises(ProblemSetError, match=r"a worker process was killed.*fewer --workers"):
         generate(replace(NUPA, rows=vanishes), tmp_path / "made.parquet", workers=2, **SMALL)
