@@ -30,10 +30,9 @@ Rows = Sequence[Mapping[str, Any]]
 CORPUS = "llm_arithmetic/corpus.parquet"
 COPIED = ("llm_arithmetic/published_table.json", "llm_arithmetic/prices.csv")
 FORMS = (
-    *("", "{parsed}", "{parsed}.5", "{parsed}01", "= {parsed}", "= {parsed}.5", "**{parsed}**"),
-    *("**{parsed}.5**", "**{parsed}01**", "**{parsed}**<think>", "<think>{legacy}", "<think>{legacy}.5"),
-    *(r"\boxed{{{parsed}}} {legacy}", r"\boxed{{{parsed}.5}} {legacy}", r"\boxed{{{parsed}01}} {legacy}"),
-    "{typed}",
+    *("", "{parsed}", "{typed}", "= {parsed}", "= {typed}", "**{parsed}**", "**{typed}**"),
+    *("**{parsed}**<think>", "<think>{typed}", "**{parsed}.5**", "**{parsed}01**"),
+    r"\boxed{{{parsed}}} {legacy}",
 )
 NUPA_FORMS = ("", "The answer is {strict}", "The answer is {signed}", "It is {search}")
 OF_THE_TASK = ("question", "task", "representation", "second", "output_representation")
@@ -131,8 +130,8 @@ def _identified(draft: Draft) -> Problem:
 
 
 def _typed(text: str) -> str:
-    """Return the last number as it was typed: digits, and what parts their groups."""
-    numbers = list(re.finditer(r"\d[\d.,\s]*", text))
+    """Return the last number as it was typed: digits, what parts their groups, an exponent."""
+    numbers = list(re.finditer(r"-?\d(?:[\d.,\s]*\d)?(?:[eE][-+]?\d+)?", text))
     return numbers[-1][0] if numbers else ""
 
 
