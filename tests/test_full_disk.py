@@ -134,6 +134,7 @@ def _placed(word, disk, beside):
     return word.replace("DISK", str(disk))
 
 
+@pytest.mark.long
 def test_a_temporary_folder_that_is_full_is_named(disk, beside, monkeypatch):
     """What needs room beside its results says where it needs it."""
     fill_up(disk, leave=0)

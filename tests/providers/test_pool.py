@@ -256,6 +256,7 @@ def certified(tmp_path_factory):
     return ours, ssl.create_default_context(cafile=certificate)
 
 
+@pytest.mark.long
 @BOTH_ENDS
 async def test_a_connection_with_tls_is_looked_at_too(certified, close):
     ours, theirs = certified

@@ -120,6 +120,7 @@ DOCUMENT = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     shutil.which("pdflatex") is None, reason="pdflatex is not there: apt install texlive-latex-base"
 )
