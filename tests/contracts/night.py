@@ -14,8 +14,9 @@ from asyncbench.store import Store
 from asyncbench.suites import SUITES, grade
 from tests.store import made
 
+LLM_ARITHMETIC = "llm_arithmetic"
 PARAMETERS: Mapping[str, Mapping[str, Any]] = {
-    "llm_arithmetic": {"depths": "2,6", "trials": 1, "variants": "int_add,float_mul"},
+    LLM_ARITHMETIC: {"depths": "2,6", "trials": 1, "variants": "int_add,float_mul"},
     "integer_addition": {"tries": 8, "max_digits": 9},
     "string_reversal": {"tries": 5},
     "string_rehearsal": {"tries": 5, "max_length": 40},
@@ -53,8 +54,10 @@ def write_night(folder: Path) -> Path:
 
 
 def drawn_problems(folder: Path) -> Iterator[Problem]:
-    """Yield a few problems of every suite."""
+    """Yield a few problems of every suite; sets as their suites make them by default stand beside these."""
     folder.mkdir(exist_ok=True)
+    for suite in (LLM_ARITHMETIC, *BARE):
+        generate(suite, folder / f"{suite} by default.parquet", seed=7)
     for suite, parameters in PARAMETERS.items():
         path = folder / f"{suite}.parquet"
         generate(suite, path, seed=7, **parameters)

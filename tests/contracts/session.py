@@ -21,7 +21,7 @@ from asyncbench.fleet import CallCost
 from asyncbench.reports.styles import OWN, PUBLISHED
 from asyncbench.simulator.process import Simulator
 from tests.commands import asyncbench_here
-from tests.contracts.night import write_night
+from tests.contracts.night import LLM_ARITHMETIC, write_night
 from tests.exchange.made import jsonl, result_file, trial
 from tests.processes import Forked, until
 from tests.reports.load_folders import Loaded, load_folder
@@ -33,7 +33,6 @@ RAN = "ran"  # the folder of a sweep that really ran
 FOLDERS = (*WRITTEN, RAN, "loaded", "batches", "imported", "merged")  # whose files are looked at
 FORMATS = ("llm-arithmetic", "integer-addition", "nupa")
 OF_TRIALS = ("run", "sweep", "model", "condition", "suite", "task", "variant", "representation", "load")
-SUITE = "llm_arithmetic"
 FEW = {"seed": 3, "trials": 1, "depths": [2, 4], "variants": ["int_add", "int_mul", "float_add"]}
 ASKED = [  # ways to ask a problem
     {"name": "plain"},
@@ -160,7 +159,7 @@ def documents_in(text: str) -> list[Any]:
 
 def _problems(writer: _Writer) -> Path:
     path = writer / "few.parquet"
-    generate(SUITE, path, **FEW)  # type: ignore[arg-type]  # the seed is a number
+    generate(LLM_ARITHMETIC, path, **FEW)  # type: ignore[arg-type]  # the seed is a number
     return path
 
 
@@ -171,7 +170,7 @@ def _entry(server: Simulator, model: str, **keys: object) -> dict[str, object]:
 
 def _observe_runs(writer: _Writer, server: Simulator) -> None:
     models = [_entry(server, f"simulated{via}/noisy", alias=f"m{via}") for via in ("", "-anthropic", "-http")]
-    sweep = writer.sweep("ran", *models, budget_usd=5, repeats=2, problems=[{"suite": SUITE, **FEW}])
+    sweep = writer.sweep("ran", *models, budget_usd=5, repeats=2, problems=[{"suite": LLM_ARITHMETIC, **FEW}])
     steps = {
         "rates": [10],
         "slo": {"latency": 20, "share": 0.5},

@@ -15,12 +15,24 @@ from asyncbench import published_table, read_steps, read_trials, sql
 from asyncbench.problems import FACTS, open_set
 from asyncbench.prompting import TrialIds
 from asyncbench.published import PRINTED
+from asyncbench.records import Condition, Message
 from asyncbench.store import COPY_SCHEMA, SCHEMAS
 from asyncbench.suites import SUITES
 from asyncbench.views import VIEWS
-from tests.contracts.night import CONDITIONS, MODELS, PARAMETERS
+from tests.contracts.night import CONDITIONS, MODELS
 from tests.contracts.session import FOLDERS, Session, documents_in
 from tests.contracts.shapes import shape_lines
+
+LADEN = Condition(  # with all that makes a trial another
+    name="laden",
+    style="completion",
+    system="s {x}",
+    turns=(Message(role="user", content="hi"), Message(role="assistant", content="hello")),
+    shots=2,
+    template="{question}",
+    digits=("reversed",),
+    params={"a": 1},
+)
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────
 
@@ -43,7 +55,8 @@ def table_lines(session: Session) -> list[str]:
 
 
 def _columns(name: str, schema: pa.Schema) -> Iterator[str]:
-    yield f"{name}:"
+    version = (schema.metadata or {}).get(b"asyncbench.schema_version")
+    yield f"{name}, version {version.decode()}:" if version else f"{name}:"
     yield from (f"  {field.name}: {field.type}{'?' * field.nullable}" for field in schema)
 
 
@@ -113,12 +126,14 @@ def id_lines(session: Session) -> list[str]:
 
 
 def _problem_ids(session: Session) -> Iterator[str]:
-    for suite in PARAMETERS:
-        made = open_set(session.folder / "sets" / f"{suite}.parquet")
+    """Yield what a seed makes: where that changes, raise the suite's `generator_version`."""
+    for path in sorted((session.folder / "sets").iterdir()):
+        made = open_set(path)
         problems = list(made.read())
-        yield f"{suite}: {made.rows} problems, digest {made.digest}"
-        yield f"{suite}: {digest(problem.question + problem.expected for problem in problems)} of its words"
-        yield from (f"{suite} problem {problem.problem_id}" for problem in problems[:2])
+        yield f"{path.stem}: {made.rows} problems, digest {made.digest}"
+        words = (f"{problem.question} = {problem.expected} {problem.extra}" for problem in problems)
+        yield f"{path.stem}: {digest(words)} of its questions and answers"
+        yield from (f"{path.stem} problem {problem.problem_id}" for problem in problems[:2])
 
 
 def _trial_ids(session: Session) -> Iterator[str]:
@@ -126,7 +141,7 @@ def _trial_ids(session: Session) -> Iterator[str]:
     version = SUITES[problem.suite].prompt_version
     ways: tuple[dict[str, str], ...] = ({}, {"run": "r"}, {"load": "poisson 2/s #1"})
     for model in MODELS:
-        for condition in CONDITIONS:
+        for condition in (*CONDITIONS, LADEN):
             for way in ways:
                 ids = TrialIds(model, condition, **way)
                 found = [ids.of(problem.problem_id, prompt_version=version, repeat=n) for n in range(2)]
