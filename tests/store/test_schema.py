@@ -15,51 +15,12 @@ from asyncbench.store.schema import (
     GRADES,
     LIMITS,
     OF_THE_TRIAL,
-    SCHEMA_VERSION,
     SCHEMAS,
     TRIALS,
     WAITS,
 )
 from tests.store.made import AT, ended, minute, model, reply, result, skipped, step, trial
 
-COLUMNS = {
-    "trials": """
-        trial_id run sweep problem_set problem_id suite task variant representation length repeat condition
-        style condition_params model provider model_id model_served fingerprint upstream service_tier effort
-        params expected reply_text reasoning_text finish_reason grader answer outcome exact_match
-        input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens price_source
-        cost_usd attempts queued_s ttft_s latency_s finished_at error_kind error_message http_status
-        request_id reused_from load
-        """,
-    "grades": """
-        trial_id run suite model task variant representation length load grader grader_version headline answer
-        classification reason outcome exact_match format_ok digits_right digits_total length_error
-        length_error_total abs_error rel_error flags
-        """,
-    "attempts": """
-        trial_id attempt model provider started_at queued_s ttft_s latency_s status http_status retry_after_s
-        request_id input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens cost_usd
-        in_flight loop_lag_s raw_usage max_tokens reserved_usd
-        most_usd error note mode batch_id batch_ended_at load due_at late_s phase ttfo_s connect_s chunks
-        gap_p50_s gap_p99_s gap_max_s output_chars worker kept_connection gap_counts
-        """,
-    "lanes": """
-        lane started_at seconds requests tokens input_tokens output_tokens requests_limit tokens_limit
-        input_tokens_limit output_tokens_limit share most_in_flight refused waited_for_requests_s
-        waited_for_tokens_s waited_for_input_tokens_s waited_for_output_tokens_s waited_for_day_s
-        waited_for_concurrency_s waited_for_pause_s waited_for_client_s waited_for_ramp_s waited_for_retries_s
-        waited_for_work_s waited_for_budget_s waited_for_first_answer_s waited_for_resume_s pauses changes
-        """,
-    "skipped": """
-        trial_id run model condition suite task variant representation length problem_id repeat rule asked
-        correct low high skipped_at
-        """,
-    "steps": """
-        load model arrivals rate round began_at warmup_s seconds offered dropped sent answered refused failed
-        unfinished late_p50_s late_p99_s loop_lag_p99_s in_flight_mean in_flight_max in_flight_slope ks_p
-        dispersion_p client_bound saturated met slo verdict asked
-        """,
-}
 ROWS = {
     "trials": trial_row(result(trial(1), reply(1))),
     "grades": dict.fromkeys(OF_THE_TRIAL) | grade_rows(result(trial(1), reply(1)))[0],
@@ -71,18 +32,8 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_table_has_the_columns_that_others_rely_on_in_their_order(name):
-    assert SCHEMAS[name].names == COLUMNS[name].split()
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
 def test_a_row_has_its_tables_columns_in_their_order(name):
     assert list(ROWS[name]) == SCHEMAS[name].names
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_a_table_says_which_version_of_the_columns_it_has(name):
-    assert SCHEMAS[name].metadata == {b"asyncbench.schema_version": str(SCHEMA_VERSION).encode()}
 
 
 def test_times_of_day_are_utc():
