@@ -28,7 +28,7 @@ def batch_sweep(tmp_path):
     return file, tmp_path / "out"
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
 def test_a_sweep_with_a_simulator_of_its_own_finds_its_batches_again(batch_sweep, tmp_path, number):
     file, out = batch_sweep

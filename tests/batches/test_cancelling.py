@@ -54,7 +54,7 @@ def test_what_was_done_is_collected_and_the_rest_is_open_again(night, vendor):
     goes_on(asked)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("fault", ["cancel_500=1", "cancel_slow=1", "cancel_completes=1"])
 def test_a_vendor_that_is_slow_to_cancel_or_does_not_loses_nothing(night, vendor, fault):
@@ -88,7 +88,7 @@ def test_a_batch_that_takes_longer_than_half_an_hour_stays_open_and_is_named(nig
     goes_on(asked)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_batch_that_had_ended_is_collected_though_it_is_cancelled(night, vendor):
     asked = half_done(night, vendor)
@@ -116,7 +116,7 @@ def test_a_sweep_without_open_batches_has_nothing_to_cancel(night):
     assert "no batch is open" in found.as_text()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_ctrl_c_leaves_what_is_being_cancelled_to_the_next_run(night, server, vendor):
     asked = half_done(night, vendor, "cancel_slow=1:1500")
@@ -132,7 +132,7 @@ POINTS = [
 ]
 
 
-@pytest.mark.one_in(10)
+@pytest.mark.long
 @pytest.mark.parametrize("again", ["cancel", "run"])
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("point", POINTS)

@@ -67,7 +67,7 @@ def check(asked, expected, *, unknown=False):
     assert {part.step for part in asked.parts} <= ended
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.long
 @pytest.mark.parametrize(("vendor", "point"), CASES)
 def test_a_run_that_is_cut_off_anywhere_is_taken_up(night, undisturbed, vendor, point):
     asked = night(vendor, model="noisy", batch={"max_requests": 3})

@@ -47,7 +47,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.long
 @pytest.mark.parametrize(("vendor", "fault"), FAULTS)
 def test_a_fault_costs_no_answer_and_no_money(night, vendor, fault):
     asked = night(vendor, fault, batch={"max_requests": 8, "rounds": 4})

@@ -43,7 +43,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("commands", COMMANDS, ids=["that write", "that read"])
 def test_every_command_takes_a_folder_with_open_batches_and_leaves_them(night, commands):
     asked = interrupted(night, OPENAI)

@@ -68,7 +68,7 @@ def test_a_request_that_the_batch_lost_is_asked_again_and_its_cost_is_unknown(ni
     assert rows[("lost", True)] >= 1
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_of_a_batch_that_expires_half_done_the_answers_are_kept_and_the_rest_is_asked_once(night, vendor):
     asked = night(vendor, "expires=#1:0.5")
@@ -90,7 +90,6 @@ def spent(asked):
     return math.fsum(row["cost_usd"] for row in asked.attempts)
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, vendor):
     asked = priced(night(vendor, batch={"max_requests": 3}), budget_usd=0.006)
@@ -106,7 +105,6 @@ def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, 
     assert asked.billed == dict.fromkeys(asked.answers, 1)
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_budget_a_third_of_the_plan_is_kept_and_leaves_the_rest_for_more_money(night, vendor):
     asked = priced(night(vendor, batch={"max_requests": 10}))

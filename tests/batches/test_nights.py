@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.batches.nights import DrawnNight, drawn
+from tests.tiers import shared_out
 
 NIGHTS = 3000
 AT_ONCE = 10
@@ -38,8 +39,7 @@ def play(seed, problems, folder, **keys):
     shutil.rmtree(folder / f"{seed}")
 
 
-@pytest.mark.one_in(150)
-@pytest.mark.parametrize("first", BLOCKS)
+@pytest.mark.parametrize("first", shared_out(BLOCKS, first=1, long=5))
 def test_whatever_happens_every_trial_is_answered_and_none_is_paid_twice(problems, folder, first):
     seeds = [int(first)] if ONE_NIGHT else range(first, first + AT_ONCE)
     for seed in seeds:
@@ -47,8 +47,7 @@ def test_whatever_happens_every_trial_is_answered_and_none_is_paid_twice(problem
     print("nights", *seeds)
 
 
-@pytest.mark.one_in(100)
-@pytest.mark.parametrize("seed", range(0, NIGHTS, 15))
+@pytest.mark.parametrize("seed", shared_out(range(0, NIGHTS, 15), long=2))
 def test_so_it_is_over_real_connections(problems, folder, seed):
     play(seed, problems, folder, over_http=True)
     print("night", seed)

@@ -17,8 +17,10 @@ SHARE = {"per_length": 1, "lengths": "5,18,60"}
 ALL = {"per_length": int(os.environ.get("ASYNCBENCH_NUPA_PER_LENGTH", "100"))}  # 239,000 problems at 100
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("asked", [SHARE, ALL], ids=["a share", "all of it"])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "asked", [SHARE, pytest.param(ALL, marks=pytest.mark.soak)], ids=["a share", "all of it"]
+)
 def test_nupa_s_released_set_gives_the_same_table_in_batches_as_in_real_time(tmp_path, asked):
     released = yaml.safe_load((ROOT / "configs" / "nupa-batch.yaml").read_text("utf-8"))
     [problems] = released.pop("problems")

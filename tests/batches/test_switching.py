@@ -55,7 +55,6 @@ def test_what_ends_in_time_is_asked_in_batches_alone(night):
     assert modes(asked) == {"batch": MANY}
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_close_to_the_deadline_no_batch_is_begun(night, vendor):
     asked = auto(night, vendor, deadline="100m")
@@ -71,7 +70,6 @@ def test_without_a_deadline_auto_waits_for_its_batches(night):
     assert modes(asked) == {"batch": MANY}
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_batch_that_is_cancelled_too_late_is_collected_and_asked_nowhere_else(night, vendor):
     asked = auto(night, vendor, "cancel_completes=1", play={"latency_s": 20_500})
@@ -95,7 +93,6 @@ def test_a_stuck_cancel_does_not_hold_up_the_others(night):
     is_whole(asked)
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_where_the_budget_cannot_pay_real_time_batches_go_on(night, vendor):
     asked = auto(night, vendor, play={"latency_s": 30_000})
@@ -121,7 +118,7 @@ def test_what_has_no_batches_is_asked_in_real_time_and_that_is_said(night, serve
     assert any("asks it in real time" in line for line in plan(asked.raw).assumptions)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "point", ["after line cancelling 1", "after cancel 1", "before read 3", "after recent 9"]
 )

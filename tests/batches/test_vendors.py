@@ -26,7 +26,7 @@ def test_every_row_that_is_spoken_and_has_no_recording_is_played():
     assert rows - {"http"} == set(VENDORS)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_sweep_comes_back_whole_and_each_answer_is_paid_once(vendor_night, vendor):
     asked = vendor_night(vendor, batch={"max_requests": 8})
@@ -38,7 +38,7 @@ def test_a_sweep_comes_back_whole_and_each_answer_is_paid_once(vendor_night, ven
     assert any(f"batches of {vendor} are built by documents" in line for line in asked.screen.lines)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", ["together", "azure", "mistral", "novita"])
 def test_a_batch_whose_create_was_not_answered_is_found_again(vendor_night, vendor):
     asked = vendor_night(vendor, "create_reply_dropped=#1")

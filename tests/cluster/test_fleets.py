@@ -1,4 +1,4 @@
-"""Two thousand clusters, each drawn from its seed, and what must hold; `make test` plays two hundred."""
+"""Two thousand clusters, each drawn from its seed, and what must hold; `make test` plays twenty."""
 
 import os
 import random
@@ -10,14 +10,14 @@ import pytest
 from asyncbench.records import Result, StopWhen
 from tests.cluster import fleets
 from tests.cluster.fleets import Fate, Fleet, PlannedLane, Scenario, play, scenario, used
+from tests.tiers import shared_out
 
 RUNS = 2_000
 A_TEST = 20
 SEED = int(os.environ.get("ASYNCBENCH_SEED", "0"))
 
 
-@pytest.mark.one_in(10)
-@pytest.mark.parametrize("first", range(0, RUNS, A_TEST))
+@pytest.mark.parametrize("first", shared_out(range(0, RUNS, A_TEST), first=1, long=9))
 def test_whatever_happens_to_a_cluster_the_promises_hold(first):
     broken = [line for seed in range(first, first + A_TEST) for line in fleets.broken(seed)]
     assert not broken, "\n" + "\n".join(broken)
@@ -124,6 +124,7 @@ def test_a_promise_that_is_broken_is_found(
 # ── a limit that workers share ───────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("workers", "per_s", "seconds"),
     [(2, 40, 70), (8, 40, 70), (64, 20, 20), pytest.param(64, 100, 130, marks=pytest.mark.soak)],
@@ -136,7 +137,7 @@ def test_workers_use_99_percent_of_a_limit_and_pass_it_in_no_minute(workers, per
     assert use.refused == 0
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.long
 @pytest.mark.parametrize("happens", ["stalls", "deaths"])
 @pytest.mark.parametrize(("workers", "per_s"), [(2, 100), (8, 100), (64, 20)])
 def test_workers_that_stall_or_die_lose_little_of_a_limit_and_pass_it_in_no_minute(workers, per_s, happens):

@@ -1,4 +1,4 @@
-"""Two hundred nights, each drawn from its seed, and what must hold in all; `make test` plays twenty."""
+"""Two hundred nights, each drawn from its seed, and what must hold in all; `make test` plays forty."""
 
 import os
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from asyncbench.simulator.limits import LIMIT_MODELS
 from tests.engine import nights
 from tests.engine.night import DAY_S
 from tests.engine.nights import Played, Scenario, play, scenario, used
+from tests.tiers import shared_out
 
 NIGHTS = 200
 A_TEST = 20
@@ -22,8 +23,7 @@ SEED = int(os.environ.get("ASYNCBENCH_SEED", "0"))
 FOUND = (10110, 10158, 11284)
 
 
-@pytest.mark.one_in(10)
-@pytest.mark.parametrize("first", range(0, NIGHTS, A_TEST))
+@pytest.mark.parametrize("first", shared_out(range(0, NIGHTS, A_TEST), first=2, long=8))
 def test_whatever_happens_in_a_night_the_rules_hold(first):
     broken = [line for seed in range(first, first + A_TEST) for line in nights.broken(seed)]
     assert not broken, "\n" + "\n".join(broken)
@@ -204,7 +204,7 @@ UNEVEN = [
 BY_THE_SECOND = "quanta"
 
 
-@pytest.mark.one_in(7)
+@pytest.mark.long
 @pytest.mark.parametrize("told", [False, True], ids=["untold", "told"])
 @pytest.mark.parametrize("limit_model", sorted(LIMIT_MODELS))
 @pytest.mark.parametrize(("plan", "what"), EVEN)
@@ -215,7 +215,7 @@ def test_a_limit_is_used_to_99_percent_with_next_to_no_refusals(plan, what, limi
     assert use.refused <= most_refused
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.long
 @pytest.mark.parametrize("told", [False, True], ids=["untold", "told"])
 @pytest.mark.parametrize("limit_model", sorted(set(LIMIT_MODELS) - {BY_THE_SECOND}))
 @pytest.mark.parametrize(("plan", "what"), UNEVEN)
@@ -225,6 +225,7 @@ def test_with_replies_of_unknown_length_a_limit_is_used_to_98_percent(plan, what
     assert use.refused <= 0.005
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", [False, True], ids=["untold", "told"])
 @pytest.mark.parametrize(("plan", "what"), UNEVEN)
 def test_where_each_second_counts_for_itself_some_long_calls_are_refused_and_most_is_used(plan, what, told):
@@ -255,7 +256,6 @@ def test_a_limit_that_nobody_tells_is_found(limit_model, retry_after):
     assert played.statuses["ok"] / minutes >= 0.6 * UNTOLD.real["requests"]
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", [0, 5, 6])  # three of the worst
 @pytest.mark.parametrize("concurrency", [None, 60])
 def test_failures_that_are_about_no_limit_do_not_slow_a_night_down(concurrency, seed):

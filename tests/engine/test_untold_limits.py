@@ -17,6 +17,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import MOST_IN_FLIGHT, Event, History, Limits, Reply, Request, RetryPolicy, Usage
 from asyncbench.simulator.limits import LIMIT_MODELS
 from tests.engine.night import MODEL, Night, requests, virtually
+from tests.tiers import shared_out
 
 MINUTES: Final = 8
 WINDOWS: Final = ("token_bucket", "fixed_window", "sliding_window")
@@ -132,13 +133,12 @@ def check(plan: Untold) -> None:
     assert refused <= MINUTES - 1 or share <= 0.01
 
 
-@pytest.mark.one_in(21)
-@pytest.mark.parametrize("plan", drawn(60, 60, 1_500), ids=str)
+@pytest.mark.parametrize("plan", shared_out(drawn(60, 60, 1_500), long=12), ids=str)
 def test_a_slow_limit_that_nobody_tells_is_found_and_kept(plan):
     check(plan)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.long
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("rpm", [3_000, 6_000, 10_000])
 def test_slow_answers_do_not_keep_a_fast_limit_from_being_found(rpm, window):

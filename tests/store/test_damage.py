@@ -15,9 +15,10 @@ from asyncbench.store.looking import take_snapshot
 from asyncbench.store.segment import Damage, payloads, quarantined
 from asyncbench.store.status import trial_counts
 from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id
+from tests.tiers import shared_out
 
 READERS = {"trials": read_trials, "grades": read_grades, "attempts": read_attempts}
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 20))]
+SEEDS = shared_out(range(20), first=1, long=19)
 A_SEED = 50  # damages
 
 
