@@ -96,7 +96,8 @@ def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, 
     summary = asked.run()
     assert summary.exit is Exit.BUDGET
     assert 0 < spent(asked) <= 0.006
-    assert len(asked.answers) > 0.006 / 0.0006  # more than fit at first: lines gave back
+    fitting = 0.006 / min(row["most_usd"] for row in asked.attempts)
+    assert len(asked.answers) > fitting  # more than fit at first: lines gave back
     cap = summary.budget.ledger.caps[0]
     counters = next(iter(summary.models.values()))
     assert (cap.reserved, counters.in_flight, counters.in_batches) == (0, 0, 0)

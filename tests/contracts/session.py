@@ -218,12 +218,12 @@ def _observe_control(writer: _Writer, server: Simulator) -> None:
 
 
 def _observe_batches(writer: _Writer, server: Simulator) -> None:
-    played = {"simulate": {"batch": {"speedup": 7200}}}  # half an hour takes a quarter of a second
-    batch = _entry(server, "simulated/noisy", alias="m", mode="batch", params=played)
+    batch = _entry(server, "simulated/noisy", alias="m", mode="batch")
     sweep = writer.sweep("batches", batch, batch={"max_requests": 4})
     writer.run("plan", "plan", sweep)
     writer.run("run --detach", "run", sweep, "--detach")
     writer.run("status of open batches", "status", writer / "batches")
+    server.forward(2 * 3600)  # both batches have ended
     writer.run("cancel --yes", "cancel", writer / "batches", "--yes")
     openai = {"model": "openai/gpt-5-mini", "alias": "m", "max_tokens": 100}
     claude = {"model": "anthropic/claude-haiku-4-5", "alias": "m", "max_tokens": 100}
