@@ -70,6 +70,7 @@ def test_each_condition_asks_the_suites_it_is_for_and_says_so_in_the_results(tmp
     assert described["brief"] == {"system": "be brief", "params": {"verbosity": "low"}}
 
 
+@pytest.mark.long
 def test_a_condition_may_be_for_some_models_with_parameters_of_its_own(tmp_path, sets):
     out = tmp_path / "out"
     models = (
@@ -335,6 +336,7 @@ def test_padding_counts_against_the_tokens_a_minute(tmp_path, sets):
         asked(tmp_path / "out", sets, {"name": "padded", "context": "4k"}, models=[model])
 
 
+@pytest.mark.long
 def test_a_renamed_condition_asks_nothing_again_and_another_text_does(tmp_path, sets, talk):
     out = tmp_path / "out"
     with simulator(*sets) as server:

@@ -43,6 +43,7 @@ def results(tmp_path_factory, sets):
     return out
 
 
+@pytest.mark.long
 def test_every_task_is_asked_of_every_model_under_every_condition(results):
     lines = nupa_report_on(results / "chat").lines
     assert {(line.model, line.condition, line.task.name) for line in lines} == {

@@ -113,6 +113,7 @@ def test_the_legacy_grader_gives_the_table_of_june_2025(imported, published):
         assert_equal(table[expected["model"], expected["completion_tokens"]], expected)
 
 
+@pytest.mark.long
 def test_imported_results_open_like_any_others_and_no_sweep_is_run_on_them(imported):
     assert asyncbench("status", imported).exit_code == 0
     assert asyncbench("report", imported).exit_code == 0

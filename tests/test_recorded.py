@@ -99,6 +99,7 @@ def replayed(tmp_path_factory):
     return out
 
 
+@pytest.mark.long
 def test_a_replayed_model_gets_its_own_problems_tokens_and_outcomes(replayed):
     facts_of = pq.read_table(FILE)
     trials = read_trials(replayed)

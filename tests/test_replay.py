@@ -54,6 +54,7 @@ def replies(folder):
     return {(row["model"], row["problem_id"]): row["reply_text"] for row in rows}
 
 
+@pytest.mark.long
 def test_each_model_is_answered_from_its_own_folder(tmp_path, recorded):
     out = tmp_path / "again"
     summary = run(
@@ -70,6 +71,7 @@ def test_each_model_is_answered_from_its_own_folder(tmp_path, recorded):
             assert again[alias, problem] == text
 
 
+@pytest.mark.long
 def test_answers_of_another_folder_are_other_trials(tmp_path, recorded):
     for name in ("noisy", "noisy-2"):
         summary = run(
@@ -126,6 +128,7 @@ def of_recording(out, *, replay, **also):
     return asyncio.run(run_sweep(asked, limit=3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_made_up_answers_of_an_alias_are_not_called_recorded(tmp_path, first):
     summary = of_recording(tmp_path / "out", replay=first)

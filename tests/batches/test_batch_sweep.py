@@ -60,6 +60,7 @@ def sent(out):
     return [part for part in BatchLedger(out).parts.values() if part.batch_id]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["simulated/oracle", "simulated-anthropic/oracle"])
 def test_a_simulator_of_the_run_s_own_plays_batches_at_once_though_nobody_says_so(tmp_path, model):
     out = tmp_path / "out"

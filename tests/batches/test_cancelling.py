@@ -39,6 +39,7 @@ def goes_on(asked):
     assert {part.step for part in asked.parts} == {Step.CLEANED}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_what_was_done_is_collected_and_the_rest_is_open_again(night, vendor):
     asked = half_done(night, vendor)
@@ -67,6 +68,7 @@ def test_a_vendor_that_is_slow_to_cancel_or_does_not_loses_nothing(night, vendor
     goes_on(asked)
 
 
+@pytest.mark.long
 def test_what_a_person_cancelled_is_asked_in_batches_all_the_same(night):
     asked = night(OPENAI, play=LONG, batch={"rounds": 2})
     for _ in range(2):
@@ -78,6 +80,7 @@ def test_what_a_person_cancelled_is_asked_in_batches_all_the_same(night):
     assert {row["mode"] for row in asked.attempts} == {"batch"}
 
 
+@pytest.mark.long
 def test_a_batch_that_takes_longer_than_half_an_hour_stays_open_and_is_named(night):
     asked = half_done(night, OPENAI, "cancel_slow=1:5000")
     found = asked.cancel()

@@ -79,6 +79,7 @@ def test_a_part_that_validation_refused_counts_no_round_of_a_later_run(night):
     assert {row["mode"] for row in asked.attempts} == {"batch"}
 
 
+@pytest.mark.long
 def test_results_that_cannot_be_had_for_a_day_are_left_to_the_next_run(night):
     asked = night(OPENAI, "content_502=#" + ",".join(map(str, range(1, 111))))
     assert asked.run(limit=6).exit is Exit.UNFINISHED

@@ -67,6 +67,7 @@ def test_a_folder_with_open_batches_is_not_merged_until_they_are_collected(night
     assert not (asked.folder / "both").exists()
 
 
+@pytest.mark.long
 def test_answers_are_not_taken_over_beside_open_batches_with_trials_of_the_sweep(night):
     asked = interrupted(night, OPENAI)
     again = night(OPENAI, model=asked.model)
@@ -107,6 +108,7 @@ def test_what_is_in_an_open_batch_is_not_taken_over_from_elsewhere(night):
     assert len(asked.answers) == 72
 
 
+@pytest.mark.long
 def test_a_merged_folder_keeps_what_a_batch_in_doubt_may_have_cost(night):
     asked = night(ANTHROPIC, "create_dropped=#1", batch={"on_doubt": "resubmit"}, budget_usd=10)
     asked.raw["models"][0] |= {"price": {"input": 1, "output": 1, "batch": 0.5}, "max_tokens": 100}
@@ -121,6 +123,7 @@ def test_a_merged_folder_keeps_what_a_batch_in_doubt_may_have_cost(night):
     assert cap.doubted > 0
 
 
+@pytest.mark.long
 def test_a_merged_folder_keeps_what_a_second_batch_of_a_part_may_have_cost(night):
     asked = night(OPENAI, "create_twice=#1", "cancel_completes=1", play=SLOW, budget_usd=10)
     asked.raw["models"][0] |= {"price": {"input": 1, "output": 1, "batch": 0.5}, "max_tokens": 100}
@@ -147,6 +150,7 @@ def test_a_part_that_was_not_sent_is_given_back_when_its_trials_have_left_the_sw
     assert not list(asked.out.glob("batches/*.jsonl"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_nobody_promises_to_grade_answers_whose_trials_have_left_the_sweep(night, vendor):
     asked = night(vendor, play=SLOW)

@@ -15,6 +15,7 @@ def check(asked, *, limit):
     assert asked.billed == dict.fromkeys(asked.answers, 1)
 
 
+@pytest.mark.long
 def test_a_trial_in_a_batch_is_not_asked_under_another_alias(night):
     asked = night(OPENAI)
     with pytest.raises((TimeoutError, ExceptionGroup)):

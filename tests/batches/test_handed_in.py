@@ -81,6 +81,7 @@ def test_results_fetched_by_hand_settle_a_doubt(night, abandoned):
     assert {row["batch_id"] for row in asked.attempts} == {batch["batch_id"] for batch in asked.truth}
 
 
+@pytest.mark.long
 def test_files_may_come_one_after_the_other_and_what_lacks_a_line_is_asked_again_if_wanted(night):
     asked = night(OPENAI, play=SLOW)
     with pytest.raises((TimeoutError, ExceptionGroup)):

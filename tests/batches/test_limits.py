@@ -15,6 +15,7 @@ from tests.batches.world import VENDORS, Forwarded, page
 OPENAI, ANTHROPIC = VENDORS
 
 
+@pytest.mark.long
 def test_a_pool_that_stays_full_for_an_hour_is_waited_for(night):
     asked = night(OPENAI, "pool_full=1:3600", batch={"max_requests": 4})
     assert asked.run(limit=12).exit is Exit.COMPLETE
@@ -23,6 +24,7 @@ def test_a_pool_that_stays_full_for_an_hour_is_waited_for(night):
     assert "failed" in {batch["status"] for batch in asked.truth}
 
 
+@pytest.mark.long
 def test_a_small_pool_is_learnt_from_its_refusals(night):
     asked = night(OPENAI, play={"enqueued_tokens": 300}, batch={"max_requests": 6})
     assert asked.run(limit=36).exit is Exit.COMPLETE
@@ -49,6 +51,7 @@ def test_what_batches_leave_is_asked_in_real_time_after_its_rounds(night, vendor
     assert asked.billed.total() == answered["batch"]
 
 
+@pytest.mark.long
 def test_without_a_fallback_the_rest_stays_open_for_the_next_run(night):
     asked = night(OPENAI, "expires=#1:0.5", batch={"rounds": 1, "fallback": "none"}, play={"speedup": 60})
     assert asked.run(limit=12).exit is Exit.UNFINISHED
@@ -119,6 +122,7 @@ def test_a_budget_a_third_of_the_plan_is_kept_and_leaves_the_rest_for_more_money
     assert asked.billed == dict.fromkeys(asked.answers, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_tight_budget_makes_no_chain_of_tiny_batches(night, vendor):
     asked = priced(night(vendor, batch={"max_requests": 72}))
@@ -135,6 +139,7 @@ def test_a_tight_budget_makes_no_chain_of_tiny_batches(night, vendor):
     assert asked.billed == dict.fromkeys(asked.answers, 1)
 
 
+@pytest.mark.long
 def test_a_small_part_waits_for_the_money_of_those_that_are_under_way(night):
     asked = priced(night(OPENAI, batch={"max_requests": 9}))
     planned = plan(asked.raw).models[0]
@@ -243,6 +248,7 @@ def test_an_answer_that_is_asked_for_again_is_replaced(night):
     assert len(asked.answers) == 12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_results_that_are_not_found_are_left_to_later_runs_and_lost_in_the_end(night, server, vendor):
     asked = priced(night(vendor, "file_expired=#1", batch={"fallback": "none"}), budget_usd=1)

@@ -65,6 +65,7 @@ def test_what_batches_leave_to_real_time_is_held_and_charged_at_the_full_price(n
     assert {mode.name for mode in shown.modes} == {("batch",), ("realtime",)}
 
 
+@pytest.mark.long
 def test_what_an_expired_batch_ran_and_did_not_return_may_have_cost(night):
     unfinished = night(
         "simulated",

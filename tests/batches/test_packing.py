@@ -61,6 +61,7 @@ def bytes_of(asked):
     return {row["trial_id"]: row["bytes"] for row in rows}
 
 
+@pytest.mark.long
 def test_a_request_that_is_longer_than_a_batch_may_be_fails_alone(night, monkeypatch):
     usual = night(OPENAI, model="oracle")
     usual.run(limit=12)

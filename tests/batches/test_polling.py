@@ -30,6 +30,7 @@ def refuse_the_first(asked, patch, kind, status):
     patch.setattr(SdkBatches, "recent", listed)
 
 
+@pytest.mark.long
 def test_a_batch_that_always_fails_starves_no_other(night, monkeypatch):
     asked = night(OPENAI, batch={"max_requests": 5})
     with monkeypatch.context() as patch:
@@ -42,6 +43,7 @@ def test_a_batch_that_always_fails_starves_no_other(night, monkeypatch):
     assert asked.billed == dict.fromkeys(asked.answers, 1)
 
 
+@pytest.mark.long
 def test_a_batch_that_is_forbidden_blinds_no_model(night, monkeypatch):
     asked = night(OPENAI, batch={"max_requests": 5})
     with monkeypatch.context() as patch:
@@ -62,6 +64,7 @@ def test_a_batch_that_a_list_never_shows_as_ended_is_taken_by_its_own_word(night
     assert asked.parts[0].batch_id in said
 
 
+@pytest.mark.long
 def test_a_batch_that_never_ends_is_told_after_a_day(night):
     asked = night(OPENAI, "slow_start=1:9e9", "never_expires=1")
     with pytest.raises((TimeoutError, ExceptionGroup)):

@@ -36,6 +36,7 @@ def is_whole(asked):
     assert at_once | asked.billed.keys() == asked.answers.keys()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_auto_with_a_deadline_that_forces_the_switch(night, server, vendor):
     asked, clock = auto(night, vendor), Forwarded(server)
@@ -63,6 +64,7 @@ def test_close_to_the_deadline_no_batch_is_begun(night, vendor):
     assert any("no time for batches of 12 trials" in line for line in asked.screen.lines)
 
 
+@pytest.mark.long
 def test_without_a_deadline_auto_waits_for_its_batches(night):
     asked = auto(night, OPENAI, play={"latency_s": 8000})
     del asked.raw["deadline"]
@@ -70,6 +72,7 @@ def test_without_a_deadline_auto_waits_for_its_batches(night):
     assert modes(asked) == {"batch": MANY}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_batch_that_is_cancelled_too_late_is_collected_and_asked_nowhere_else(night, vendor):
     asked = auto(night, vendor, "cancel_completes=1", play={"latency_s": 20_500})
@@ -78,6 +81,7 @@ def test_a_batch_that_is_cancelled_too_late_is_collected_and_asked_nowhere_else(
     assert modes(asked) == {"batch": MANY}
 
 
+@pytest.mark.long
 def test_a_part_that_is_nearly_done_is_not_cancelled(night):
     # At its pace it ends soon after the switch, which is half an hour and a bit before the deadline.
     asked = auto(night, OPENAI, play={"latency_s": 20_000, "latency_sigma": 0})
@@ -87,12 +91,14 @@ def test_a_part_that_is_nearly_done_is_not_cancelled(night):
     assert modes(asked) == {"batch": 60}
 
 
+@pytest.mark.long
 def test_a_stuck_cancel_does_not_hold_up_the_others(night):
     asked = auto(night, OPENAI, "cancel_slow=#1:6000")
     assert asked.run(limit=MANY).exit is Exit.COMPLETE
     is_whole(asked)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_where_the_budget_cannot_pay_real_time_batches_go_on(night, vendor):
     asked = auto(night, vendor, play={"latency_s": 30_000})

@@ -65,6 +65,7 @@ def test_the_plan_can_be_given(tmp_path):
     assert [(one["planned"], one["done"]) for one in status["models"]] == [(8 * 5, 1)]
 
 
+@pytest.mark.long
 def test_status_and_report_read_what_was_imported(results):
     status = json.loads(asyncbench("status", results, "--json").stdout)
     (model,) = status["models"]
@@ -112,6 +113,7 @@ def test_integer_addition_goes_the_same_way(tmp_path):
     assert json.loads((tmp_path / "out" / file.name).read_text()) == result_file()
 
 
+@pytest.mark.long
 def test_status_and_reports_work_where_a_file_had_only_bad_lines(tmp_path):
     files = jsonl(tmp_path / "bad.jsonl", 7), jsonl(tmp_path / "good.jsonl", trial())
     assert asyncbench("import", "llm-arithmetic", *files, "--out", tmp_path / "results").returncode == 3

@@ -283,6 +283,7 @@ def test_the_sums_of_each_run_are_those_that_the_benchmark_recorded(published, w
     assert overall["total_cost"] == pytest.approx(0.0038619)
 
 
+@pytest.mark.long
 def test_the_sums_agree_with_the_report_over_all_depths(published, imported, written_again):
     records = recorded_sums(published, written_again)
     report = json.loads(llm_arithmetic_report_on(imported, min_depth=2).as_json())

@@ -78,6 +78,7 @@ def logs(night, tmp_path_factory):
 # ── the form ─────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_there_is_a_log_for_each_model_and_condition(logs):
     pairs = [
         *((alias, name) for alias in MODELS for name in ("plain", "polite")),

@@ -73,6 +73,7 @@ def test_what_was_counted_is_kept(golden, imported):
             ]
 
 
+@pytest.mark.long
 def test_every_generation_says_again_what_it_said(golden, imported):
     trials = by_place(read_trials(imported))
     raw_usage = {row["trial_id"]: row["raw_usage"] for row in read_attempts(imported).to_pylist()}
@@ -86,6 +87,7 @@ def test_every_generation_says_again_what_it_said(golden, imported):
     assert len(generations) == 4
 
 
+@pytest.mark.long
 def test_an_export_gives_the_files_back_to_the_byte(published, written_again):
     names = {path.name for path in published}
     assert {path.name for path in written_again.iterdir()} == names | {"aggregate.jsonl"}

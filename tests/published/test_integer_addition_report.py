@@ -405,6 +405,7 @@ def test_a_problem_in_two_files_counts_once(folder):
     assert only_line(folder).by_carries[0].results == 1
 
 
+@pytest.mark.long
 def test_a_whole_benchmark_is_counted_in_full(folder):
     """Three generated sets of 100 problems, of which every third is answered wrongly."""
     names = ("string_reversal", "integer_addition", "string_rehearsal")

@@ -44,6 +44,7 @@ PADDED = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("picture", "column", "key", "scale"),
     [
@@ -210,6 +211,7 @@ def by_layered(recorded_runs):
 OVERALL = [(task, depth) for task in ARITHMETIC_TASKS for depth in range(2, 11)]
 
 
+@pytest.mark.long
 def test_every_cell_of_the_heatmaps_is_that_of_the_recorded_classes(golden, by_layered):
     trials, classes = Counter[tuple[str, str, int]](), Counter[tuple[str, str, int, str]]()
     for row in corpus(golden):
@@ -359,6 +361,7 @@ def points_of(pictures):
     return {series: sorted(points) for series, points in found.items()}
 
 
+@pytest.mark.long
 def test_each_folder_has_lines_of_its_own(tmp_path):
     folders = [results_folder(tmp_path / name, *low_and_high("ab")) for name in ("la", "la2")]
     assert points_of(pictures_of(folders)) == {
@@ -367,6 +370,7 @@ def test_each_folder_has_lines_of_its_own(tmp_path):
     }
 
 
+@pytest.mark.long
 def test_folders_that_share_nothing_are_set_beside_each_other(tmp_path):
     folders = [
         results_folder(tmp_path / effort, *asked(["2"], alias=effort[0], effort=effort))

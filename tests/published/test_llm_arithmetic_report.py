@@ -292,6 +292,7 @@ def test_cards_and_their_variants_are_those_of_the_earlier_document(earlier, tab
     assert compared == (3 if table == "cards" else 24)
 
 
+@pytest.mark.long
 def test_format_adherence_is_the_share_of_replies_that_are_the_number_alone(golden, report):
     replies, bare = Counter[str](), Counter[str]()
     for row in corpus(golden):
@@ -349,6 +350,7 @@ def test_without_a_plan_the_fullest_row_tells_what_is_complete(tmp_path):
     assert [(row.label, row.complete) for row in report.rows] == [("done", True), ("begun", False)]
 
 
+@pytest.mark.long
 def test_dollars_add_up_as_by_fsum_whatever_cells_they_are_of(recorded):
     costs: dict[tuple[str, str], list[float]] = {}
     for row in read_trials(recorded, ["run", "task", "cost_usd"]).to_pylist():
@@ -622,6 +624,7 @@ def test_grids_stand_side_by_side_only_where_they_fit(tmp_path):
     assert all(f"m: {rate} by depth" in narrow for rate in ("Correct %", "Dev %", "NaN %"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [80, *(pytest.param(wide, marks=pytest.mark.long) for wide in (120, 200))])
 def test_no_figure_is_broken_however_narrow_the_terminal_is(report, width):
     text = report.as_text(width=width)
@@ -672,6 +675,7 @@ def half_right(tmp_path):
     return results_folder(tmp_path / "results", *many(["2", "3"]), **planned_runs(sweep={"m": 2}))
 
 
+@pytest.mark.long
 def test_the_command_shows_text_markdown_and_json(half_right):
     style = ("--style", "llm-arithmetic")
     assert "Avg Error" in run(half_right, *style).stdout
@@ -681,6 +685,7 @@ def test_the_command_shows_text_markdown_and_json(half_right):
     assert (said["min_depth"], said["grader"], said["rows"][0]["total"]["trials"]) == (6, "strict", 0)
 
 
+@pytest.mark.long
 def test_colours_are_for_terminals_that_may_show_them(half_right):
     assert "\x1b[" in on_a_terminal(half_right)
     assert "\x1b[" not in on_a_terminal(half_right, NO_COLOR="1")

@@ -376,6 +376,7 @@ def test_pictures_of_two_folders_are_those_of_one_that_holds_both(chosen_from):
     assert wrong
 
 
+@pytest.mark.long
 def test_a_copied_operand_counts_once_where_two_folders_have_the_problem(chosen_from):
     nights = [chosen_from(name, ["a"], ASKED[2:]) for name in ("monday", "tuesday")]
     columns = ("range", "wrong", "copied")
@@ -384,6 +385,7 @@ def test_a_copied_operand_counts_once_where_two_folders_have_the_problem(chosen_
     assert alone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("filters", "models", "tasks", "lengths"),
     [

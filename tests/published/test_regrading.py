@@ -13,6 +13,7 @@ def asyncbench(*arguments):
     return CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
 
 
+@pytest.mark.long
 def test_the_recorded_runs_are_graded_as_they_were_imported(imported):
     found = regrade_folder(imported)
     assert (found.trials, found.corrected, found.kept) == (17_153, 0, ())
