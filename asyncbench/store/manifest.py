@@ -77,9 +77,11 @@ def worker_folders(folder: Path) -> list[Path]:
     joined = joined_workers(folder) if names else ()
     shown = (name for name in names if name not in joined and not name.startswith("."))  # or a draft
     paths = [workers_folder(folder) / name for name in shown]
-    if torn := [path for path in paths if not is_results_folder(path) and _holds_rows(path)]:
+    torn = [path for path in paths if not is_results_folder(path) and _holds_rows(path)]
+    joined = joined_workers(folder) if torn else ()  # meanwhile: then it is being removed
+    if lacking := [path for path in torn if path.name not in joined]:
         raise StoreError(
-            f"{torn[0]} has no {MANIFEST}, but rows. Restore the file from a backup. Or move this folder "
+            f"{lacking[0]} has no {MANIFEST}, but rows. Restore the file from a backup. Or move this folder "
             "elsewhere: then its trials are asked, and paid, again."
         )
     return [path for path in paths if is_results_folder(path)]
