@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 import asyncbench as ab
 from asyncbench import cli, errors
 from asyncbench.config import sweep_schema
+from asyncbench.providers import known_endpoints
 from asyncbench.run import Exit
 from asyncbench.suites import SUITES
 from tests.commands import asyncbench_here
@@ -34,7 +35,7 @@ def commands() -> dict[str, Any]:
 
 
 def option_lines() -> list[str]:
-    """Return every command with its arguments and options, then the parameters of suites."""
+    """Return every command with its arguments and options, parameters of suites, and keys of providers."""
     top = vars(typer.main.get_command(cli.app))["params"]
     lines = ["asyncbench", *(_parameter(one) for one in top)]
     for name, command in commands().items():
@@ -44,7 +45,8 @@ def option_lines() -> list[str]:
         lines.append(f"generate {name}, version {suite.generator_version}, graders {graders}")
         for option, meaning in suite.parameters.items():
             lines.append(f"  --{option.replace('_', '-')}{_default(meaning.default)}")
-    return lines
+    providers = known_endpoints()
+    return [*lines, *(f"provider {name}: key in {providers[name].key_env}" for name in providers)]
 
 
 def _parameter(one: Any) -> str:

@@ -170,7 +170,15 @@ def _entry(server: Simulator, model: str, **keys: object) -> dict[str, object]:
 
 def _observe_runs(writer: _Writer, server: Simulator) -> None:
     models = [_entry(server, f"simulated{via}/noisy", alias=f"m{via}") for via in ("", "-anthropic", "-http")]
-    sweep = writer.sweep("ran", *models, budget_usd=5, repeats=2, problems=[{"suite": LLM_ARITHMETIC, **FEW}])
+    message = writer / "message.json"
+    sweep = writer.sweep(
+        "ran",
+        *models,
+        budget_usd=5,
+        repeats=2,
+        problems=[{"suite": LLM_ARITHMETIC, **FEW}],
+        notify={"command": f"tee {message}"},
+    )
     steps = {
         "rates": [10],
         "slo": {"latency": 20, "share": 0.5},
@@ -186,6 +194,7 @@ def _observe_runs(writer: _Writer, server: Simulator) -> None:
     writer.run("plan", "plan", load)
     writer.run("plan", "plan", sweep, "--pilot", 1)
     writer.run("run", "run", sweep)
+    writer.keep("message of notify", (), None, documents_in(message.read_text("utf-8")))
     writer.run("plan", "plan", sweep)
     writer.run("load", "load", load, steady=False)
     poor = _entry(server, "simulated/noisy", alias="m", concurrency=1)
