@@ -15,7 +15,7 @@ from asyncbench.prompting.requests import most_input_tokens
 from asyncbench.providers.prices import tier_asked
 from asyncbench.records import BATCH, REALTIME, Condition, Price
 from asyncbench.sweeps.budget_bounds import check_budget, most_of, priced
-from tests.engine.night import requests
+from tests.world.night import requests
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 KNOWN, UNKNOWN = "openai/gpt-5-mini", "openai/gpt-9-huge"  # to the price table

@@ -51,10 +51,10 @@ from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.sweeps import budget_bounds as budgeting
 from asyncbench.sweeps.budget_bounds import ASKED, check_budget, most_of, open_ledger
 from tests.commands import ROOT, asyncbench_here
-from tests.engine.night import requests
 from tests.processes import Forked
 from tests.recorded import rows
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
+from tests.world.night import requests
 
 PRICE = {"input": 1.0, "output": 5.0}
 HTTP = "simulated-http/oracle"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.batches.world import Night
 from tests.sweep_files import problem_set, simulator
+from tests.world.batches import Night
 
 
 @pytest.fixture(scope="package")

@@ -13,9 +13,9 @@ from asyncbench.batches import Step
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.run import Exit
-from tests.batches.cuts import CutError, cutting
 from tests.batches.test_limits import Interrupting, priced
-from tests.batches.world import VENDORS, page
+from tests.world.batches import VENDORS, page
+from tests.world.cuts import CutError, cutting
 
 OPENAI, ANTHROPIC = VENDORS
 MANY = 12

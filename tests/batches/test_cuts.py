@@ -8,9 +8,9 @@ import pytest
 
 from asyncbench.batches import Step
 from asyncbench.run import Exit
-from tests.batches.cuts import CutError, cutting
-from tests.batches.world import VENDORS, Night
 from tests.processes import Forked
+from tests.world.batches import VENDORS, Night
+from tests.world.cuts import CutError, cutting
 
 MANY = 6  # trials of a night: two parts
 STEPS = {
@@ -96,5 +96,5 @@ ELSEWHERE = [pytest.param(*case, marks=pytest.mark.soak) for case in CASES if ca
 def test_a_process_that_is_killed_is_taken_up(night, server, undisturbed, vendor, point):
     asked = night(vendor, model="noisy", batch={"max_requests": 3})
     words = (point, server.url, orjson.dumps(asked.raw).decode(), orjson.dumps({"limit": MANY}).decode())
-    assert Forked("tests.batches.cuts", *words).wait(60) == -signal.SIGKILL
+    assert Forked("tests.world.cuts", *words).wait(60) == -signal.SIGKILL
     check(asked, undisturbed(vendor), unknown=nobody_can_know(vendor, point))

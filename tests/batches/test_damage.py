@@ -5,7 +5,7 @@ import pytest
 from asyncbench.batches import BatchLedger, Stand, Step, standings
 from asyncbench.errors import StoreError
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS
+from tests.world.batches import VENDORS
 
 OPENAI, ANTHROPIC = VENDORS
 

@@ -8,7 +8,7 @@ import pytest
 from asyncbench.batches import BatchLedger, Step
 from asyncbench.errors import StoreError
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS
+from tests.world.batches import VENDORS
 
 OPENAI, _ = VENDORS
 

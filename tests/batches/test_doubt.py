@@ -9,7 +9,7 @@ from asyncbench.providers.sdk_batches import SdkBatches
 from asyncbench.reports import status_of
 from asyncbench.run import Exit
 from tests.batches.test_limits import priced
-from tests.batches.world import VENDORS, Forwarded
+from tests.world.batches import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
 

@@ -4,7 +4,7 @@ import pytest
 
 from asyncbench.batches import BatchLedger, left_open
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS
+from tests.world.batches import VENDORS
 
 OPENAI, ANTHROPIC = VENDORS
 FAULTS = [

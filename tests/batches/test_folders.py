@@ -10,10 +10,10 @@ from asyncbench.batches import Step
 from asyncbench.errors import ConfigError
 from asyncbench.reports import status_of
 from asyncbench.run import Exit
-from tests.batches.cuts import CutError, cutting
 from tests.batches.test_limits import priced
-from tests.batches.world import VENDORS
 from tests.commands import asyncbench_here
+from tests.world.batches import VENDORS
+from tests.world.cuts import CutError, cutting
 
 OPENAI, ANTHROPIC = VENDORS
 SLOW = {"latency_s": 4000}

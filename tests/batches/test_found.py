@@ -5,7 +5,7 @@ import pytest
 from asyncbench.batches import Step
 from asyncbench.providers.sdk_batches import SdkBatches
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS, Forwarded
+from tests.world.batches import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
 

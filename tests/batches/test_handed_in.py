@@ -10,8 +10,8 @@ from asyncbench import hand_in_results
 from asyncbench.batches import Step
 from asyncbench.errors import ConfigError
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS, page
 from tests.commands import asyncbench_here
+from tests.world.batches import VENDORS, page
 
 OPENAI, ANTHROPIC = VENDORS
 DAY_S = 86_400

@@ -4,7 +4,7 @@ import pytest
 
 from asyncbench.batches import Step
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS
+from tests.world.batches import VENDORS
 
 
 @pytest.mark.parametrize(

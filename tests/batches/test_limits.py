@@ -10,7 +10,7 @@ import pytest
 from asyncbench import plan
 from asyncbench.batches import Step
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS, Forwarded, page
+from tests.world.batches import VENDORS, Forwarded, page
 
 OPENAI, ANTHROPIC = VENDORS
 

@@ -16,7 +16,7 @@ from asyncbench.reports import status_of
 from asyncbench.reports.batch_status import batches_in
 from asyncbench.run import Exit, refresh_batches
 from tests.batches.test_limits import Interrupting, priced
-from tests.batches.world import VENDORS, Forwarded, page
+from tests.world.batches import VENDORS, Forwarded, page
 
 OPENAI, ANTHROPIC = VENDORS
 DAY_S = 86_400.0

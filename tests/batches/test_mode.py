@@ -8,8 +8,8 @@ import yaml
 from asyncbench.config import load_sweep, sweep_from, with_mode
 from asyncbench.errors import ConfigError
 from asyncbench.run import Exit, RunOptions
-from tests.batches.cuts import CutError, cutting
 from tests.commands import asyncbench_here
+from tests.world.cuts import CutError, cutting
 
 PROBLEMS = [{"suite": "integer_addition", "seed": 1}]
 

@@ -9,7 +9,7 @@ from asyncbench.batches.books import Reserves
 from asyncbench.planning import plan
 from asyncbench.reports.cost import cost_report_on
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS
+from tests.world.batches import VENDORS
 
 HALF = {"input": 1.0, "output": 5.0, "batch": 0.5}
 FULL = {"input": 1.0, "output": 5.0}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.batches.nights import DrawnNight, drawn
 from tests.tiers import shared_out
+from tests.world.batch_nights import DrawnNight, drawn
 
 NIGHTS = 3000
 AT_ONCE = 10

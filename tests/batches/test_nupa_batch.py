@@ -9,9 +9,9 @@ import yaml
 from asyncbench import generate
 from asyncbench.published.nupa import nupa_report_on
 from asyncbench.run import Exit, RunOptions, run_as_told
-from tests.batches.world import Night
 from tests.commands import ROOT
 from tests.sweep_files import simulator
+from tests.world.batches import Night
 
 SHARE = {"per_length": 1, "lengths": "5,18,60"}
 ALL = {"per_length": int(os.environ.get("ASYNCBENCH_NUPA_PER_LENGTH", "100"))}  # 239,000 problems at 100

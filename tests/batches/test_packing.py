@@ -8,7 +8,7 @@ from asyncbench.batches import Step, submitting
 from asyncbench.batches.packing import manifest_rows
 from asyncbench.providers import endpoints
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS
+from tests.world.batches import VENDORS
 
 OPENAI, ANTHROPIC = VENDORS
 

@@ -3,8 +3,8 @@
 import asyncio
 
 from asyncbench.run import Exit
-from tests.batches.world import Forwarded
 from tests.sweep_files import Said
+from tests.world.batches import Forwarded
 
 
 class Paused(Said):

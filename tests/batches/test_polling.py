@@ -6,7 +6,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.openai.batches import OpenAIBatches
 from asyncbench.providers.sdk_batches import SdkBatches
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS
+from tests.world.batches import VENDORS
 
 OPENAI, _ = VENDORS
 

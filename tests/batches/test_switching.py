@@ -8,9 +8,9 @@ import pytest
 from asyncbench import plan
 from asyncbench.batches import Step
 from asyncbench.run import Exit
-from tests.batches.cuts import CutError, cutting
-from tests.batches.world import VENDORS, Forwarded
 from tests.sweep_files import entry
+from tests.world.batches import VENDORS, Forwarded
+from tests.world.cuts import CutError, cutting
 
 OPENAI, ANTHROPIC = VENDORS
 MANY = 12

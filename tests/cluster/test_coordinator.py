@@ -12,9 +12,10 @@ from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.split_lane import SplitLane
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Ended, History, Limits, Model, Reply, Request, Result, RetryPolicy, Sent
-from tests.cluster.fleets import news_of
-from tests.cluster.small_fleet import Beside, SmallFleet, now_s
-from tests.engine.night import MODEL, RIGHT, Desk, known_of, requests, virtually
+from tests.world.clock import virtually
+from tests.world.fleets import news_of
+from tests.world.night import MODEL, RIGHT, Desk, known_of, requests
+from tests.world.small_fleet import Beside, SmallFleet, now_s
 
 WHOLE, SPLIT = 1_000.0, 1.0  # calls a second that a worker carries
 

@@ -1,6 +1,5 @@
 """Two thousand clusters, each drawn from its seed, and what must hold; `make test` plays twenty."""
 
-import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,24 +7,22 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.records import Result, StopWhen
-from tests.cluster import fleets
-from tests.cluster.fleets import Fate, Fleet, PlannedLane, Scenario, play, scenario, used
 from tests.tiers import shared_out
+from tests.world import fleets
+from tests.world.fleets import Fate, Fleet, PlannedLane, Scenario, play, scenario, used
+from tests.world.seeds import SEED, hold
 
 RUNS = 2_000
 A_TEST = 20
-SEED = int(os.environ.get("ASYNCBENCH_SEED", "0"))
 
 
 @pytest.mark.parametrize("first", shared_out(range(0, RUNS, A_TEST), first=1, long=9))
 def test_whatever_happens_to_a_cluster_the_promises_hold(first):
-    broken = [line for seed in range(first, first + A_TEST) for line in fleets.broken(seed)]
-    assert not broken, "\n" + "\n".join(broken)
+    hold(fleets.broken, range(first, first + A_TEST))
 
 
 def test_the_run_of_a_seed():
-    broken = fleets.broken(SEED)
-    assert not broken, "\n" + "\n".join(broken)
+    hold(fleets.broken, [SEED])
 
 
 def test_a_seed_always_draws_and_plays_the_same_run():

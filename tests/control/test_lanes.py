@@ -9,8 +9,9 @@ from asyncbench.engine import minutes
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Ended, History, LaneMinute, Limits, Outcome, RetryPolicy
 from asyncbench.run.picture import Pace, picture
-from tests.engine.night import MODEL, Desk, Night, requests, virtually
-from tests.load.world import Loaded, Queue, load_of
+from tests.world.clock import virtually
+from tests.world.load import Loaded, Queue, load_of
+from tests.world.night import MODEL, Desk, Night, requests
 
 NEW = History()
 

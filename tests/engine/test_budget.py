@@ -20,9 +20,11 @@ from asyncbench.pricing import picodollars
 from asyncbench.records import Ended, History, LaneMinute, Limits, Price, Reply, Result, Sent, Usage
 from asyncbench.store.journal import lost
 from asyncbench.sweeps.budget_bounds import most_of
-from tests.engine import frugal
-from tests.engine.frugal import Frugal, Played, play
-from tests.engine.night import MODEL, RIGHT, Night, requests, virtually, waiting
+from tests.world import budget_nights
+from tests.world.budget_nights import Played, Scenario, play
+from tests.world.clock import virtually
+from tests.world.night import MODEL, RIGHT, Night, requests, waiting
+from tests.world.seeds import SEED, hold
 
 NIGHTS = 40
 DOLLAR = 10**12
@@ -503,26 +505,31 @@ async def _never(_):
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(0, NIGHTS, 20))
 def test_whatever_happens_in_a_night_no_cap_is_passed(first):
-    broken = [line for seed in range(first, first + 20) for line in frugal.broken(seed)]
-    assert not broken, "\n" + "\n".join(broken)
+    hold(budget_nights.broken, range(first, first + 20))
+
+
+def test_the_night_of_a_seed():
+    hold(budget_nights.broken, [SEED])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(NIGHTS, NIGHTS + 4))
 def test_the_next_start_reads_from_the_folder_what_was_spent(seed, tmp_path):
-    assert frugal.broken(seed, tmp_path / "out") == []
+    assert budget_nights.broken(seed, tmp_path / "out") == []
 
 
 @pytest.mark.parametrize(("seed", "share"), [(1, 0.1), (1, 0.3), (3, 0.2)])
 def test_beside_a_slow_model_of_unsteady_costs_a_quick_one_gets_no_farther(seed, share):
     alike = replace(CHEAP, limits=Limits(concurrency=20))
     models = (replace(alike, alias="quick"), replace(alike, alias="slow"))
-    played = play(Frugal(seed=seed, models=models, budgets={("sweep", "s"): share}, slow="slow", trials=200))
-    frugal.models_under_the_same_caps_get_equally_far(played)
+    played = play(
+        Scenario(seed=seed, models=models, budgets={("sweep", "s"): share}, slow="slow", trials=200)
+    )
+    budget_nights.models_under_the_same_caps_get_equally_far(played)
 
 
 def test_the_nights_differ_in_all_that_may_happen():
-    drawn = [frugal.frugal(seed) for seed in range(NIGHTS)]
+    drawn = [budget_nights.scenario(seed) for seed in range(NIGHTS)]
     for happens in (
         lambda one: one.crash_s,
         lambda one: one.full == 1.0,
@@ -563,18 +570,18 @@ def a_result_less(one: Played) -> None:
 @pytest.mark.parametrize(
     ("tamper", "rule"),
     [
-        (a_cent_more, frugal.no_cap_is_passed),
-        (a_forgotten_call, frugal.the_ledger_tells_what_the_folder_holds),
-        (a_favourite, frugal.models_under_the_same_caps_get_equally_far),
-        (a_trial_left_open, frugal.money_is_left_only_where_no_call_fits),
-        (an_answer_paid_twice, frugal.nothing_is_asked_twice),
-        (a_result_less, frugal.with_enough_all_is_done),
+        (a_cent_more, budget_nights.no_cap_is_passed),
+        (a_forgotten_call, budget_nights.the_ledger_tells_what_the_folder_holds),
+        (a_favourite, budget_nights.models_under_the_same_caps_get_equally_far),
+        (a_trial_left_open, budget_nights.money_is_left_only_where_no_call_fits),
+        (an_answer_paid_twice, budget_nights.nothing_is_asked_twice),
+        (a_result_less, budget_nights.with_enough_all_is_done),
     ],
 )
 def test_a_rule_that_is_broken_is_found(tamper: Callable[[Played], None], rule: Callable[[Played], None]):
     models = (CHEAP, replace(CHEAP, alias="other"))
-    played = play(Frugal(models=models, budgets={("sweep", "s"): 0.3}, slow="other"))
-    for check in frugal.RULES:
+    played = play(Scenario(models=models, budgets={("sweep", "s"): 0.3}, slow="other"))
+    for check in budget_nights.RULES:
         check(played)
     tamper(played)
     with pytest.raises(AssertionError):

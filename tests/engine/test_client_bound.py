@@ -8,8 +8,9 @@ import pytest
 from asyncbench.engine.telemetry import LoopLag
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError
 from asyncbench.records import Ended, LaneMinute, Reply, Request, RetryPolicy
-from tests.engine.night import MODEL, Desk, Night, virtually
 from tests.engine.test_lane import fresh
+from tests.world.clock import virtually
+from tests.world.night import MODEL, Desk, Night
 
 ONCE = replace(MODEL, retry=RetryPolicy(attempts=1))
 

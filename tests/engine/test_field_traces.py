@@ -20,8 +20,9 @@ from asyncbench.records import (
     Sent,
     Timeouts,
 )
-from tests.engine.night import EPOCH_S, MODEL, Answer, Desk, Night, requests, virtually
-from tests.engine.nights import NEW, Played, Scenario, Spell, play
+from tests.world.clock import virtually
+from tests.world.night import EPOCH_S, MODEL, Answer, Desk, Night, requests
+from tests.world.nights import NEW, Played, Scenario, Spell, play
 
 IMPATIENT = RetryPolicy(attempts=10_000, total_s=40 * 86_400)  # caps that would let a trial go on for weeks
 

@@ -25,7 +25,8 @@ from asyncbench.records import (
     RetryPolicy,
     Sent,
 )
-from tests.engine.night import MODEL, RIGHT, Desk, Night, requests, virtually
+from tests.world.clock import virtually
+from tests.world.night import MODEL, RIGHT, Desk, Night, requests
 
 NEW = History()
 

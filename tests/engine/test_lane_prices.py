@@ -8,7 +8,8 @@ import genai_prices
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import rates_at
 from asyncbench.records import Ended, History, Limits, Reply, Usage
-from tests.engine.night import MODEL, Desk, Night, requests, virtually
+from tests.world.clock import virtually
+from tests.world.night import MODEL, Desk, Night, requests
 
 LISTED = f"genai-prices {genai_prices.__version__}"
 MILLION = Usage(input_tokens=1_000_000, output_tokens=0)

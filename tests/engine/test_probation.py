@@ -9,8 +9,9 @@ import pytest
 from asyncbench.engine.probation import ENOUGH, FEW, HOPELESS_S, WIDER_S
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Allowance, Limits, Request, RetryPolicy, Sent
-from tests.engine.night import EPOCH_S, MODEL, RIGHT, Answer, Desk, Night, requests, virtually
-from tests.engine.nights import NEW
+from tests.world.clock import virtually
+from tests.world.night import EPOCH_S, MODEL, RIGHT, Answer, Desk, Night, requests
+from tests.world.nights import NEW
 
 WIDE = replace(MODEL, limits=Limits(concurrency=200), retry=RetryPolicy())
 REFUSALS = [ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED]

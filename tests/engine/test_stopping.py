@@ -15,9 +15,11 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Attempt, Condition, Ended, History, Limits, Sent, Skipped, StopWhen
 from asyncbench.sweeps.skipping import Before, Needed
 from benchmarks.stopping import SHARES, answers, ever_excluded, misses, stopped
-from tests.engine import sparing
-from tests.engine.night import EPOCH_S, RIGHT, Night, requests, virtually
-from tests.engine.sparing import Sparing, play
+from tests.world import stopping_nights
+from tests.world.clock import virtually
+from tests.world.night import EPOCH_S, RIGHT, Night, requests
+from tests.world.seeds import SEED, hold
+from tests.world.stopping_nights import Scenario, play
 
 NIGHTS = 25
 ALIKE = StopWhen(saturated=0.05)
@@ -223,16 +225,20 @@ def test_a_skipped_trial_is_written_down_with_what_was_known_and_counted():
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(NIGHTS))
 def test_a_drawn_night_asks_what_is_needed_and_no_more(seed):
-    assert sparing.broken(seed) == []
+    hold(stopping_nights.broken, [seed])
+
+
+def test_the_night_of_a_seed():
+    hold(stopping_nights.broken, [SEED])
 
 
 @pytest.mark.long
 def test_enough_nights_stop_something():
-    assert sum(bool(sparing.night_of(seed).starts[0].night.of(Skipped)) for seed in range(NIGHTS)) > 6
+    assert sum(bool(stopping_nights.night_of(seed).starts[0].night.of(Skipped)) for seed in range(NIGHTS)) > 6
 
 
 def test_slow_wrong_answers_do_not_make_a_cell_look_better():
-    plan = Sparing(
+    plan = Scenario(
         when=StopWhen(ci_width=0.4),
         shares=(0.5,),
         problems=400,
@@ -246,21 +252,21 @@ def test_slow_wrong_answers_do_not_make_a_cell_look_better():
 
 
 def test_what_is_in_flight_when_a_cell_stops_is_finished_and_counts():
-    plan = Sparing(when=ALIKE, shares=(1.0,), problems=300, limits=Limits(concurrency=50), latency_s=(1, 1))
+    plan = Scenario(when=ALIKE, shares=(1.0,), problems=300, limits=Limits(concurrency=50), latency_s=(1, 1))
     night = play(plan).starts[0].night
     assert 84 < len(night.results) <= 84 + 50
     assert len(night.results) + len(night.of(Skipped)) == 300
 
 
 def test_one_at_a_time_not_a_call_more_is_made_than_the_rule_takes():
-    plan = Sparing(when=ALIKE, shares=(1.0, 0.0), problems=100, limits=Limits(concurrency=1))
+    plan = Scenario(when=ALIKE, shares=(1.0, 0.0), problems=100, limits=Limits(concurrency=1))
     night = play(plan).starts[0].night
     assert len(night.sent) in (168, 169)  # the other cell's first 84 come a call later
 
 
 def test_one_that_failed_in_flight_is_tried_again_though_its_cell_is_known():
-    plan = Sparing(when=ALIKE, shares=(1.0,), problems=100, limits=Limits(concurrency=9))
-    asked = sparing.planned(plan)
+    plan = Scenario(when=ALIKE, shares=(1.0,), problems=100, limits=Limits(concurrency=9))
+    asked = stopping_nights.planned(plan)
     beyond, calls = asked[84].trial.trial_id, Counter[str]()
 
     async def ask(request):
@@ -279,8 +285,8 @@ def test_one_that_failed_in_flight_is_tried_again_though_its_cell_is_known():
 
 
 def test_what_waits_for_its_limits_when_its_cell_is_known_waits_no_longer():
-    plan = Sparing(when=ALIKE, shares=(1.0,), problems=100, limits=Limits(rpm=1.0), latency_s=(1.0, 1.0))
-    night, _ = one_model(sparing.planned(plan), sparing.Oracle(plan).ask)
+    plan = Scenario(when=ALIKE, shares=(1.0,), problems=100, limits=Limits(rpm=1.0), latency_s=(1.0, 1.0))
+    night, _ = one_model(stopping_nights.planned(plan), stopping_nights.Oracle(plan).ask)
     virtually(night.go())
     assert len(night.results) == 84
     assert night.seconds < night.of(Sent)[-1].started_at - EPOCH_S + 2  # and not a minute, for another call
@@ -305,21 +311,21 @@ def one_model(asked, ask, *, account=None):
     asker.account = account
     asker.stopping = Stopping(when=ALIKE, keep=kept.append, counters=asker.counters, now=lambda: 0.0)
     before = Before(right=frozenset(), again={}, skipped={})
-    sparing.spare(asker, asked, {}, Needed(before=before, stopping=asker.stopping))
+    stopping_nights.spare(asker, asked, {}, Needed(before=before, stopping=asker.stopping))
     asker.rates = lambda _, __: None  # every call of unknown cost: it costs what was set aside
     night.group([asker])
     return night, asker
 
 
 def test_no_money_is_asked_for_what_is_skipped():
-    plan = Sparing(when=ALIKE, shares=(1.0,), problems=300, limits=Limits(concurrency=5))
-    asked, oracle = sparing.planned(plan), sparing.Oracle(plan)
+    plan = Scenario(when=ALIKE, shares=(1.0,), problems=300, limits=Limits(concurrency=5))
+    asked, oracle = stopping_nights.planned(plan), stopping_nights.Oracle(plan)
     free, _ = one_model(asked, oracle.ask)
     virtually(free.go())
     calls = len(free.results)
     ledger = Ledger([Cap(kind="model", of="m", limit=calls)])  # a picodollar a call, and not one more
     account = ledger.open("m", ledger.caps, lambda _, __: 1)
-    night, asker = one_model(asked, sparing.Oracle(plan).ask, account=account)
+    night, asker = one_model(asked, stopping_nights.Oracle(plan).ask, account=account)
     virtually(night.go())
     assert len(night.results) == ledger.caps[0].spent == calls < 100
     assert asker.counters.complete

@@ -10,8 +10,9 @@ import pytest
 from asyncbench.engine.strain import Strain
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Limits, Request, RetryPolicy
-from tests.engine.night import MODEL, RIGHT, Night, requests, virtually
-from tests.engine.nights import NEW
+from tests.world.clock import virtually
+from tests.world.night import MODEL, RIGHT, Night, requests
+from tests.world.nights import NEW
 
 BREAKS = [ErrorKind.BAD_REPLY, ErrorKind.UNREACHABLE]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from asyncbench.engine.token_estimates import ENOUGH, TokenEstimates
 from asyncbench.engine.turn import Turn
 from asyncbench.records import History, Reply, Usage
-from tests.engine.night import requests
+from tests.world.night import requests
 
 SHORT, LONG = 3, 20  # digits
 

@@ -16,8 +16,9 @@ import pytest
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import MOST_IN_FLIGHT, Event, History, Limits, Reply, Request, RetryPolicy, Usage
 from asyncbench.simulator.limits import LIMIT_MODELS
-from tests.engine.night import MODEL, Night, requests, virtually
 from tests.tiers import shared_out
+from tests.world.clock import virtually
+from tests.world.night import MODEL, Night, requests
 
 MINUTES: Final = 8
 WINDOWS: Final = ("token_bucket", "fixed_window", "sliding_window")

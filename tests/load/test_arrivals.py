@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.load.arrivals import dispersion_p, due_times, ks_p
-from tests.engine.night import RIGHT, virtually
-from tests.load.world import Loaded, load_of
+from tests.world.clock import virtually
+from tests.world.load import Loaded, load_of
+from tests.world.night import RIGHT
 
 SEEDS = range(200)
 

@@ -16,8 +16,9 @@ from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED
 from asyncbench.pricing import picodollars
 from asyncbench.records import Attempt, Limits, Outcome, Usage
 from asyncbench.run.picture import step_lines
-from tests.engine.night import RIGHT, VirtualLoop, virtually
-from tests.load.world import LOADED, Loaded, Queue, due_s, latency_s, load_of
+from tests.world.clock import ProcessLoop, virtually
+from tests.world.load import LOADED, Loaded, Queue, due_s, latency_s, load_of
+from tests.world.night import RIGHT
 
 
 def night_of(load, ask=None, **keys):
@@ -149,8 +150,8 @@ def test_a_step_begins_once_its_first_problems_are_read():
 
         def slowly(name):
             clock = asyncio.get_running_loop()
-            assert isinstance(clock, VirtualLoop)
-            clock._jump.now_s += 7.0  # so long the file takes
+            assert isinstance(clock, ProcessLoop)
+            clock.world.now_s += 7.0  # so long the file takes
             return read(name)
 
         lane.trials = slowly

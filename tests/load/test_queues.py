@@ -17,8 +17,9 @@ from asyncbench.records import Reply, ReplyTimes
 from asyncbench.simulator.queueing import ServiceLine
 from asyncbench.simulator.served import AnswerPace, Latency
 from asyncbench.stats import percentile
-from tests.engine.night import RIGHT, virtually
-from tests.load.world import Loaded, due_s, latency_s, load_of
+from tests.world.clock import virtually
+from tests.world.load import Loaded, due_s, latency_s, load_of
+from tests.world.night import RIGHT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

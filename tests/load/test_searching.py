@@ -10,10 +10,10 @@ from asyncbench.load import RateSearch, StepsBefore, searching
 from asyncbench.load.searching import RateTried
 from asyncbench.load.steps import step_text
 from asyncbench.store.rows import step_row
-from tests.engine.night import virtually
-from tests.load import capacity
-from tests.load.world import Loaded, Queue, load_of
 from tests.store.made import step as made
+from tests.world import capacity
+from tests.world.clock import virtually
+from tests.world.load import Loaded, Queue, load_of
 
 SLO = {"latency": 0.2, "share": 0.95}
 

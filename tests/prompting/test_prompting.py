@@ -21,7 +21,7 @@ from asyncbench.prompting.wording import FIELDS, most_characters
 from asyncbench.records import Condition, Limits, Message, Model, Price, RetryPolicy, Timeouts, Trial
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
-from tests.engine.night import requests
+from tests.world.night import requests
 
 PLAIN = Condition()
 MODEL = Model(alias="a", provider="openai", model_id="m", api="chat")

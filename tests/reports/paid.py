@@ -8,8 +8,8 @@ from pathlib import Path
 from asyncbench.pricing import charge, rates_at
 from asyncbench.records import BATCH, REALTIME, Attempt, Ended, Event, Model, Reply, Sent, Trial, Usage
 from asyncbench.store.folder import Store
-from tests.engine.night import MODEL, requests
 from tests.reports.test_report import result
+from tests.world.night import MODEL, requests
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 RATES = {  # of models that the price table knows

@@ -16,11 +16,11 @@ from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here
-from tests.engine.night import MODEL, requests
 from tests.reports import answered
 from tests.reports.paid import MINI, NOON, SONNET, TOKENS, Asked, Call, folder_of, trials
 from tests.reports.test_report import result
 from tests.store.made import skipped
+from tests.world.night import MODEL, requests
 
 WRITTEN = {  # as Anthropic tells it, of which our columns hold the sum alone
     "input_tokens": 100,

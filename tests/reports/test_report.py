@@ -13,9 +13,9 @@ from asyncbench.shown.tables import SIMULATED, Report, markdown
 from asyncbench.stats import Proportion
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
-from tests.engine.night import MODEL, requests
 from tests.reports.answered import Asked, folder_of
 from tests.store import made
+from tests.world.night import MODEL, requests
 
 USAGE = Usage(input_tokens=100, output_tokens=10)
 

@@ -19,8 +19,8 @@ from asyncbench.results.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unprice
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.views.counting import counted
-from tests.engine.night import MODEL, requests
 from tests.reports.test_report import result
+from tests.world.night import MODEL, requests
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LISTED = f"genai-prices {genai_prices.__version__}"

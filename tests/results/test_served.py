@@ -12,10 +12,10 @@ from asyncbench.reports.overview import report_on
 from asyncbench.results.notes import mixtures, simulated_by
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import TRIALS
-from tests.engine.night import requests
 from tests.reports.test_report import result
 from tests.store import made
 from tests.views.made import views_of
+from tests.world.night import requests
 
 
 def told_of(*rows, provider="acme", model_id=None):

@@ -18,7 +18,7 @@ from asyncbench.records import Attempt, Outcome
 from asyncbench.run.costs import cost_text, costs_text
 from asyncbench.run.picture import LIMITED_BY, Pace, picture, worker_lines
 from asyncbench.run.progress import Lines, Messages, Notebook, Quiet, Terminal, default_screen, screen_for
-from tests.engine.night import virtually
+from tests.world.clock import virtually
 
 CAP = Cap(kind="sweep", of="night", limit=50 * 10**12, spent=12_345_600_000_000, reserved=10**12)
 

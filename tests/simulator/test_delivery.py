@@ -10,7 +10,7 @@ from asyncbench.simulator.counts import Arrival
 from asyncbench.simulator.delivery import TICK_S, WAITING_LINES, Broadcast, play
 from asyncbench.simulator.served import Timing
 from asyncbench.simulator.wire import Script
-from tests.engine.night import virtually
+from tests.world.clock import virtually
 
 
 def broadcast(pieces, *, ttft_s=0.0, latency_s=0.0, start_s=0.0, waiting=b""):

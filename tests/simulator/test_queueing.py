@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from asyncbench.simulator.faults import parse_fault
 from asyncbench.simulator.queueing import NEVER, SERVICES, Freeze, ServiceLine, ServiceQueue
-from tests.engine.night import virtually
+from tests.world.clock import virtually
 
 QUESTION = "What is 10 + 10?"
 SECONDS = st.floats(0, 9, allow_nan=False)

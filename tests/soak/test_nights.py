@@ -1,77 +1,65 @@
 """Two thousand simulated nights, and how long an eight-hour night takes."""
 
-import os
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from asyncbench.records import Limits
-from tests.engine import frugal, nights, sparing
-from tests.engine.nights import Scenario, play
+from tests.world import budget_nights, nights, stopping_nights
+from tests.world.nights import Scenario, play
+from tests.world.seeds import SEED, broken, hold
 
-SEED = int(os.environ.get("ASYNCBENCH_SEED", "10000"))
 NIGHTS = 2_000
 TRIALS = 10_000
 HOURS = 8
 
 
-def break_nothing(broken: Callable[[int], list[str]], nights: int = NIGHTS) -> None:
-    """Play the nights of so many seeds; tell which they are, and at once what does not hold."""
-    print(f"\nnights of the seeds {SEED} to {SEED + nights - 1}; ASYNCBENCH_SEED sets the first", flush=True)
-    found = []
-    for seed in range(SEED, SEED + nights):
-        for line in _told(broken, seed):
-            found.append(line)
-            print(line, flush=True)  # a soak takes long: told when it happens
-    assert not found, "\n" + "\n".join(found)
-
-
-def _told(broken: Callable[[int], list[str]], seed: int) -> list[str]:
-    try:
-        return broken(seed)
-    except Exception:  # whatever it is: told with the seed, and the next night is played
-        return [f"seed {seed}: it did not come to its end", traceback.format_exc()]
-
-
-def sparingly_broken(seed: int) -> list[str]:
-    sparing.night_of.cache_clear()
-    return sparing.broken(seed)
+def hold_in(broken: Callable[[int], list[str]], nights: int = NIGHTS) -> None:
+    """Play the nights of so many seeds."""
+    first = SEED or 10_000
+    print(
+        f"\nnights of the seeds {first} to {first + nights - 1}; ASYNCBENCH_SEED sets the first", flush=True
+    )
+    hold(broken, range(first, first + nights))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_the_rules_hold_in_two_thousand_nights():
-    break_nothing(nights.broken)
+    hold_in(nights.broken)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_no_budget_is_passed_in_two_thousand_nights():
-    break_nothing(frugal.broken)
+    hold_in(budget_nights.broken)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_cells_stop_at_their_place_in_two_thousand_nights():
-    break_nothing(sparingly_broken)
+    hold_in(stopping_nights.broken)
 
 
 def test_a_soak_tells_its_seeds_and_each_broken_night_when_it_is_played(capfd):
-    heard = []
+    heard, first = [], SEED or 10_000
 
-    def third_and_fourth(seed: int) -> list[str]:
+    def night(seed: int) -> int:
         heard.append(capfd.readouterr().out)
-        if seed == SEED + 3:
+        if seed == first + 3:
             raise TimeoutError("a night without an end")
-        return [f"seed {seed}: a rule"] if seed == SEED + 2 else []
+        return seed
 
-    with pytest.raises(AssertionError, match=f"seed {SEED + 2}: a rule"):
-        break_nothing(third_and_fourth, nights=5)
-    assert f"nights of the seeds {SEED} to {SEED + 4}" in heard[0]
-    assert heard[3] == f"seed {SEED + 2}: a rule\n"
+    def a_rule(seed: int) -> None:
+        assert seed != first + 2, "is broken"
+
+    with pytest.raises(AssertionError, match=f"seed {first + 2}: a_rule: is broken"):
+        hold_in(lambda seed: broken(seed, night, [a_rule], "tests/test_it.py"), nights=5)
+    assert f"nights of the seeds {first} to {first + 4}" in heard[0]
+    assert heard[3].startswith(f"seed {first + 2}: a_rule: is broken")
+    assert f"ASYNCBENCH_SEED={first + 2} python -m pytest tests/test_it.py" in heard[3]
     assert "a night without an end" in heard[4]
 
 

@@ -32,8 +32,9 @@ from asyncbench.sweeps.budget_bounds import (
     most_usd_of,
     unpriced,
 )
-from tests.engine.night import MODEL, RIGHT, Desk, Night, requests, virtually, waiting
 from tests.sweep_files import outcomes, problem_set, simulator, sweep
+from tests.world.clock import virtually
+from tests.world.night import MODEL, RIGHT, Desk, Night, requests, waiting
 
 PRICE = {"input": 1.0, "output": 5.0}
 SERVER = {"model": "http/m", "base_url": "http://h/v1", "price": PRICE, "max_tokens": 100}

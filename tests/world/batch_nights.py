@@ -25,10 +25,10 @@ from asyncbench.simulator.batches.settings import BatchSettings
 from asyncbench.store import salvage
 from asyncbench.sweeps.preflight import open_sources, sources_of
 from asyncbench.sweeps.trials import asked_by_model
-from tests.batches.cuts import CutError, cutting
-from tests.batches.direct import Simulated, Waiting
-from tests.batches.world import answers_in
 from tests.sweep_files import Said, entry
+from tests.world.batches import answers_in
+from tests.world.cuts import CutError, cutting
+from tests.world.direct import Simulated, Waiting
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 WAYS = (("simulated", "chat"), ("simulated", "responses"), ("simulated-anthropic", "messages"))

@@ -23,7 +23,7 @@ from asyncbench.records import (
     StepResult,
     Trial,
 )
-from tests.engine.night import EPOCH_S, MODEL, RIGHT, Night, requests
+from tests.world.night import EPOCH_S, MODEL, RIGHT, Night, requests
 
 LOADED = replace(MODEL, limits=Limits(most=5_000), retry=RetryPolicy(attempts=1), stream=True)
 QUIET = {"warmup": 0, "rest": 0, "drain": 60}

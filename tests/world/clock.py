@@ -1,4 +1,8 @@
-"""Several processes on one virtual clock: each has an event loop of its own, may stall, and may die."""
+"""The virtual clock, on which an hour of sleeping takes no time.
+
+One process runs on it by `virtually`; of several in a `World`, each has an event loop of its own, may stall,
+and may die.
+"""
 
 import asyncio
 import heapq
@@ -8,7 +12,9 @@ from asyncio import events
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class _Never(selectors.SelectSelector):
@@ -23,12 +29,13 @@ class ProcessLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, world: "World") -> None:
         super().__init__(_Never())
-        self._world = world
+        self.world = world
 
     def time(self) -> float:
-        return self._world.now_s
+        return self.world.now_s
 
     def run_in_executor(self, _: Any, func: Any) -> Any:  # type: ignore[override]  # as `to_thread` calls it
+        """Do the work at once: a virtual second waits for no thread."""
         done: asyncio.Future[Any] = self.create_future()
         done.set_result(func())
         return done
@@ -37,7 +44,7 @@ class ProcessLoop(asyncio.SelectorEventLoop):
     def due_s(self) -> float:
         """When it has something to do next."""
         if self._ready:  # type: ignore[attr-defined]
-            return self._world.now_s
+            return self.world.now_s
         while self._scheduled and self._scheduled[0]._cancelled:  # type: ignore[attr-defined]
             handle = heapq.heappop(self._scheduled)  # type: ignore[attr-defined]
             handle._scheduled = False
@@ -114,7 +121,9 @@ class World:
             process.looked_at_s = due_s
             heapq.heappush(self._looks, (due_s, next(self._ties), process))
 
-    def run(self, done: Callable[[], bool], *, within_s: float, check: Callable[[], None]) -> None:
+    def run(
+        self, done: Callable[[], bool], *, within_s: float = inf, check: Callable[[], None] = lambda: None
+    ) -> None:
         """Go on until something is done; `check` looks on after every step of a process.
 
         Raises:
@@ -153,3 +162,17 @@ class World:
                     task.cancel()
                 process.loop.step()
             process.loop.close()
+
+
+def virtually(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end in one process, on a clock that starts at zero; no task may outlive `main`."""
+    world = World()
+    process = world.process("alone")
+    try:
+        task: asyncio.Task[T] = process.start(main)
+        world.run(task.done)
+        others = asyncio.all_tasks(process.loop)
+        assert task.exception() is not None or not others, f"tasks outlived the run: {others}"
+        return task.result()
+    finally:
+        world.end()

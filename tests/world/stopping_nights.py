@@ -1,7 +1,7 @@
 """Nights with a stopping rule, drawn from a seed: what is right, what takes how long, what goes wrong.
 
-`sparing(seed)` draws, `play` runs them: a first start that may crash, a second with the same rule, and a last
-one without. Wrong answers take longer than right ones, so that counting what ends first would be noticed.
+`scenario(seed)` draws, `play` runs them: a first start that may crash, a second with the same rule, and a
+last one without. Wrong answers take longer than right ones: counting what ends first would be noticed.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 from asyncbench.engine.asker import Asker
@@ -34,13 +34,15 @@ from asyncbench.records import (
 )
 from asyncbench.sweeps.skipping import Before, Needed, stopping_of
 from asyncbench.sweeps.trials import cell_of as problem_cell
-from tests.engine.night import EPOCH_S, MODEL, Night, known_of, requests, violated, virtually
+from tests.world import seeds
+from tests.world.clock import virtually
+from tests.world.night import EPOCH_S, MODEL, Night, known_of, requests
 
 TEN: Final = Limits(concurrency=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sparing:
+class Scenario:
     """One night."""
 
     seed: int = 0
@@ -55,14 +57,14 @@ class Sparing:
     crash_s: float | None = None  # of the first start
 
 
-def sparing(seed: int) -> Sparing:
+def scenario(seed: int) -> Scenario:
     """Draw a night."""
-    rng = random.Random(f"sparing {seed}")
+    rng = random.Random(f"stopping {seed}")
     when = StopWhen(
         ci_width=rng.choice([0.2, 0.3, 0.5]),
         saturated=rng.choice([None, 0.05, 0.15]),
     )
-    return Sparing(
+    return Scenario(
         seed=seed,
         when=rng.choice([when, when, replace(when, ci_width=None, saturated=when.saturated or 0.1)]),
         shares=tuple(rng.choice([0.0, 0.05, 0.3, 0.9, 1.0, 1.0]) for _ in range(rng.choice([1, 3, 6]))),
@@ -78,7 +80,7 @@ def sparing(seed: int) -> Sparing:
 class Oracle:
     """A provider whose answer to each question is drawn once."""
 
-    def __init__(self, plan: Sparing) -> None:
+    def __init__(self, plan: Scenario) -> None:
         self._plan = plan
         self._rng = random.Random(f"oracle {plan.seed}")
         self.answered: set[str] = set()  # trials whose answer was sent
@@ -112,17 +114,17 @@ class Start:
 class Played:
     """A night that was played."""
 
-    plan: Sparing
+    plan: Scenario
     trials: Sequence[Trial]  # in the planned order
     starts: Sequence[Start]
 
 
-def play(plan: Sparing) -> Played:
+def play(plan: Scenario) -> Played:
     """Play a night to its end."""
     return virtually(_play(plan))
 
 
-async def _play(plan: Sparing) -> Played:
+async def _play(plan: Scenario) -> Played:
     asked, oracle, kept = planned(plan), Oracle(plan), list[Event]()
     starts = []
     for when, crash_s in ((plan.when, plan.crash_s), (plan.when, None), (None, None)):
@@ -131,7 +133,7 @@ async def _play(plan: Sparing) -> Played:
     return Played(plan=plan, trials=[one.trial for one in asked], starts=starts)
 
 
-def planned(plan: Sparing) -> list[Request]:
+def planned(plan: Scenario) -> list[Request]:
     """Return all requests in balanced order: row by row of all cells, then the repeats."""
     model = replace(MODEL, limits=plan.limits, retry=RetryPolicy(attempts=2))
     cells = len(plan.shares)
@@ -318,12 +320,12 @@ RULES: Final[tuple[Callable[[Played], None], ...]] = (
 )
 
 
-@cache
+@lru_cache(maxsize=64)
 def night_of(seed: int) -> Played:
     """Play the night of a seed, once."""
-    return play(sparing(seed))
+    return play(scenario(seed))
 
 
 def broken(seed: int) -> list[str]:
     """Return what did not hold in the night of a seed."""
-    return violated(RULES, night_of(seed), seed)
+    return seeds.broken(seed, night_of, RULES, "tests/engine/test_stopping.py -k test_the_night_of_a_seed")

@@ -1,6 +1,6 @@
 """Nights with a budget, drawn from a seed: who may spend what, what calls cost, what goes wrong.
 
-`frugal(seed)` draws, `play` runs them: a first start that may crash, a second with the same budget, and a
+`scenario(seed)` draws, `play` runs them: a first start that may crash, a second with the same budget, and a
 last one with enough. The provider bills in whole picodollars and by itself, so that the ledger can be held
 to it. With a folder every start keeps its events in a store there, and the next one reads from it what was
 spent; without one that is worked out here.
@@ -40,7 +40,9 @@ from asyncbench.records import (
 )
 from asyncbench.store.folder import Store
 from asyncbench.sweeps.budget_bounds import most_of, open_ledger
-from tests.engine.night import EPOCH_S, MODEL, Night, known_of, requests, violated, virtually
+from tests.world import seeds
+from tests.world.clock import virtually
+from tests.world.night import EPOCH_S, MODEL, Night, known_of, requests
 
 PRICES: Final = (
     Price(input=0.15, output=0.6),
@@ -60,7 +62,7 @@ RARELY: Final = (0.0, 0.0, 0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frugal:
+class Scenario:
     """One night; budgets are shares of what everything would cost at most."""
 
     seed: int = 0
@@ -76,9 +78,9 @@ class Frugal:
     crash_s: float | None = None  # of the first start: what is kept ends here, and calls go on being billed
 
 
-def frugal(seed: int) -> Frugal:
+def scenario(seed: int) -> Scenario:
     """Draw a night."""
-    rng = random.Random(f"frugal {seed}")
+    rng = random.Random(f"budget {seed}")
     grouped = rng.random() < 0.3
     limits = Limits(
         rpm=rng.choice([None, None, 240.0]),
@@ -92,7 +94,7 @@ def frugal(seed: int) -> Frugal:
         "provider": ["simulated", "simulated-http"],
         "model": [model.alias for model in models],
     }
-    return Frugal(
+    return Scenario(
         seed=seed,
         models=models,
         trials=rng.choice([5, 20, 60]),
@@ -123,7 +125,7 @@ def _model(rng: random.Random, alias: str, limits: Limits) -> Model:
 class Biller:
     """A provider that answers, fails and bills, whoever listens."""
 
-    def __init__(self, plan: Frugal) -> None:
+    def __init__(self, plan: Scenario) -> None:
         self.plan = plan
         self.billed: dict[str, int] = defaultdict(int)  # picodollars, by model
         self.calls: list[str] = []  # trial ids
@@ -227,7 +229,7 @@ class Start:
 class Played:
     """A night that was played."""
 
-    plan: Frugal
+    plan: Scenario
     biller: Biller
     starts: list[Start]
     kept: list[Event]
@@ -237,12 +239,12 @@ class Played:
     billed: list[dict[str, int]]  # by model, after each start
 
 
-def play(plan: Frugal, folder: Path | None = None) -> Played:
+def play(plan: Scenario, folder: Path | None = None) -> Played:
     """Play a night to its end: a first start, a second alike, and one with enough."""
     return virtually(_play(plan, folder))
 
 
-async def _play(plan: Frugal, folder: Path | None) -> Played:
+async def _play(plan: Scenario, folder: Path | None) -> Played:
     asked = {model.alias: _requests(plan, model) for model in plan.models}
     mosts = {model.alias: most_of(model) for model in plan.models}
     dearest = {
@@ -267,7 +269,7 @@ async def _play(plan: Frugal, folder: Path | None) -> Played:
     return played
 
 
-def _requests(plan: Frugal, model: Model) -> list[Request]:
+def _requests(plan: Scenario, model: Model) -> list[Request]:
     rng = random.Random(f"{plan.seed} {model.alias}")
     system = rng.choice([None, None, "s" * 1_500])
     return [
@@ -320,7 +322,7 @@ async def _start(
     )
 
 
-def _worked_out(plan: Frugal, limits: Mapping[tuple[str, str], int], before: Sequence[Event]) -> Ledger:
+def _worked_out(plan: Scenario, limits: Mapping[tuple[str, str], int], before: Sequence[Event]) -> Ledger:
     """The ledger by what was kept."""
     ledger = Ledger(Cap(kind=kind, of=of, limit=limit) for (kind, of), limit in limits.items())
     for model in plan.models:
@@ -331,7 +333,7 @@ def _worked_out(plan: Frugal, limits: Mapping[tuple[str, str], int], before: Seq
     return ledger
 
 
-def _read(plan: Frugal, limits: Mapping[tuple[str, str], int], folder: Path) -> Ledger:
+def _read(plan: Scenario, limits: Mapping[tuple[str, str], int], folder: Path) -> Ledger:
     """The ledger as a run finds it."""
     of = {key: dollars_of(limit) for key, limit in limits.items()}
     sweep = Sweep(
@@ -366,7 +368,7 @@ def charged(kept: Sequence[Event], alias: str) -> int:
 # ── what holds ───────────────────────────────────────────────────────────────────────────────
 
 
-def under(plan: Frugal, key: tuple[str, str]) -> list[str]:
+def under(plan: Scenario, key: tuple[str, str]) -> list[str]:
     """The models under a cap."""
     cap = Cap(kind=key[0], of=key[1], limit=0)
     return [model.alias for model in plan.models if _holds(cap, model)]
@@ -453,5 +455,6 @@ RULES: Final = (
 
 
 def broken(seed: int, folder: Path | None = None) -> list[str]:
-    """Play the night of a seed; return what did not hold."""
-    return violated(RULES, play(frugal(seed), folder), seed)
+    """Return what did not hold in the night of a seed."""
+    test = "tests/engine/test_budget.py -k test_the_night_of_a_seed"
+    return seeds.broken(seed, lambda seed: play(scenario(seed), folder), RULES, test)

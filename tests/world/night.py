@@ -1,8 +1,7 @@
-"""The engine without sockets and files: plain-object providers on a clock that runs as fast as it likes."""
+"""The engine without sockets and files: plain-object providers on the virtual clock."""
 
 import asyncio
 import random
-import selectors
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -38,62 +37,6 @@ from asyncbench.records import (
 )
 
 T = TypeVar("T")
-P = TypeVar("P")
-
-
-class _Jump(selectors.SelectSelector):
-    """Instead of waiting, moves the clock on."""
-
-    now_s = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        if timeout is None:
-            raise RuntimeError("the simulated night hangs: nothing is due and nothing is running")
-        self.now_s += max(1e-6, timeout)  # even doing nothing takes a microsecond, or rounding could hang it
-        return super().select(0)
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop on which an hour of sleeping takes no time."""
-
-    def __init__(self) -> None:
-        self._jump = _Jump()
-        super().__init__(self._jump)
-
-    def time(self) -> float:
-        return self._jump.now_s
-
-    def run_in_executor(self, _: Any, func: Any) -> Any:  # type: ignore[override]  # as `to_thread` calls it
-        """Do the work at once: a virtual second waits for no thread."""
-        done: asyncio.Future[Any] = self.create_future()
-        done.set_result(func())
-        return done
-
-
-def violated(rules: Iterable[Callable[[P], None]], played: P, seed: int) -> list[str]:
-    """Return which rules did not hold in what was played of a seed, and why."""
-    found = []
-    for rule in rules:
-        try:
-            rule(played)
-        except AssertionError as error:
-            found.append(f"seed {seed}: {rule.__name__}: {error}")
-    return found
-
-
-def virtually(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on a virtual clock that starts at zero; no task may outlive `main`."""
-
-    results: list[T] = []
-
-    async def alone() -> None:
-        results.append(await main)
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not others, f"tasks outlived the run: {others}"
-
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(alone())  # not its result: a Runner writes out what a task returned
-    return results[0]
 
 
 MODEL = Model(

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from asyncbench.load import RateSearch, StepsBefore
 from asyncbench.load.measuring import SAMPLE_S, CallOfStep, Measuring
-from tests.load.world import load_of
+from tests.world.load import load_of
 
 SLOTS = 8
 PROMISED = 0.95

@@ -6,7 +6,6 @@
 import asyncio
 import math
 import random
-import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,7 +50,9 @@ from asyncbench.records import (
 )
 from asyncbench.simulator import limits
 from asyncbench.simulator.limits import LIMIT_MODELS, Limiter
-from tests.engine.night import DAY_S, EPOCH_S, MODEL, Night, known_of, requests, violated, virtually
+from tests.world import seeds
+from tests.world.clock import virtually
+from tests.world.night import DAY_S, EPOCH_S, MODEL, Night, known_of, requests
 
 REFUSAL_S: Final = 0.02  # until a provider says no
 PATIENCE_S: Final = 1.01  # a share of the slots grows slowly, and a lane looks at it once a second
@@ -854,15 +855,6 @@ INVARIANTS: Final[tuple[Callable[[Sequence[Played]], None], ...]] = (
 
 
 def broken(seed: int) -> list[str]:
-    """Play the night of a seed; return what did not hold, with the command that plays it again."""
-    try:
-        played = play(scenario(seed))
-    except Exception:  # whatever it is: told with the seed, and the next night is played
-        return [f"seed {seed}: it did not come to its end", traceback.format_exc(), replay(seed)]
-    found = violated(INVARIANTS, played, seed)
-    return [*found, replay(seed)] if found else []
-
-
-def replay(seed: int) -> str:
-    """Return the command that plays the night of a seed again."""
-    return f"ASYNCBENCH_SEED={seed} python -m pytest tests/engine/test_nights.py -k test_the_night_of_a_seed"
+    """Return what did not hold in the night of a seed."""
+    test = "tests/engine/test_nights.py -k test_the_night_of_a_seed"
+    return seeds.broken(seed, lambda seed: play(scenario(seed)), INVARIANTS, test)

@@ -10,7 +10,7 @@ from asyncbench.cluster import ClusterWorker, Coordinator, JournalNews
 from asyncbench.engine import Asker, Cap, Ledger, LoopLag, Scheduler
 from asyncbench.pricing import picodollars
 from asyncbench.records import Event, History, Message, Model, Request, Trial
-from tests.engine.night import EPOCH_S, Answer, Night
+from tests.world.night import EPOCH_S, Answer, Night
 
 _NEW = History()
 Beside = Callable[["SmallFleet"], Coroutine[Any, Any, None]]

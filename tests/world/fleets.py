@@ -7,7 +7,6 @@ are the real ones; processes, their messages and the provider are simulated.
 import asyncio
 import pickle
 import random
-import traceback
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,8 +52,9 @@ from asyncbench.records import (
     Usage,
 )
 from asyncbench.simulator.limits import TokenBucket
-from tests.cluster.world import Process, World
-from tests.engine.night import EPOCH_S, MODEL, Night, requests, violated
+from tests.world import seeds
+from tests.world.clock import Process, World
+from tests.world.night import EPOCH_S, MODEL, Night, requests
 
 LANE_LIVES_S: Final = 3.0
 HORIZON_S: Final = 0.1
@@ -897,15 +897,6 @@ INVARIANTS: Final[tuple[Callable[[Fleet], None], ...]] = (
 
 
 def broken(seed: int) -> list[str]:
-    """Play the run of a seed; return what did not hold, with the command that plays it again."""
-    try:
-        fleet = play(scenario(seed))
-    except Exception:  # whatever it is: told with the seed, and the next one is played
-        return [f"seed {seed}: it did not come to its end", traceback.format_exc(), replay(seed)]
-    found = violated(INVARIANTS, fleet, seed)
-    return [*found, replay(seed)] if found else []
-
-
-def replay(seed: int) -> str:
-    """Return the command that plays the run of a seed again."""
-    return f"ASYNCBENCH_SEED={seed} python -m pytest tests/cluster/test_fleets.py -k test_the_run_of_a_seed"
+    """Return what did not hold in the run of a seed."""
+    test = "tests/cluster/test_fleets.py -k test_the_run_of_a_seed"
+    return seeds.broken(seed, lambda seed: play(scenario(seed)), INVARIANTS, test)

@@ -97,7 +97,7 @@ def _leave_all_as_it_was(cutter, patch):
 
 
 if __name__ == "__main__":  # a run that is really killed: point, URL of the simulator, night
-    from tests.batches.world import Night
+    from tests.world.batches import Night
 
     class Server:
         url = sys.argv[2]
