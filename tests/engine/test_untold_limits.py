@@ -23,7 +23,9 @@ from tests.world.night import MODEL, Night, requests
 MINUTES: Final = 8
 WINDOWS: Final = ("token_bucket", "fixed_window", "sliding_window")
 LATENCIES_S: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
-SLOW_S: Final = 4.0  # longer latencies keep the slots for a fast limit from being found at once
+# Longer latencies keep the slots for a fast limit from being found at once; and until the first answer
+# shows that the key is good, only four calls are in flight.
+SLOW_S: Final = 4.0
 REFUSAL_S: Final = 0.01
 WAY_S: Final = 0.02  # to the provider, at most
 PATIENT: Final = RetryPolicy(attempts=10_000, total_s=1e9)
@@ -129,7 +131,7 @@ def check(plan: Untold) -> None:
     early, late = provider.used(0, 2), provider.used(5, MINUTES)
     refused, share = provider.refused_later()
     print(f"\n{plan!s:<42} minutes 0-2 {early:4.0%}  5-8 {late:4.0%}  429 {share:.2%}", end="", flush=True)
-    assert early >= (0.75 if plan.latency_s > SLOW_S else 0.8)
+    assert early >= (0.65 if plan.latency_s > SLOW_S else 0.8)
     assert late >= 0.95
     assert refused <= MINUTES - 1 or share <= 0.01
 

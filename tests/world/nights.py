@@ -579,6 +579,8 @@ def _could_start(lane: Lane) -> bool:
     due = bool(lane._retries) and lane._retries[0][0] < at_s - 0.001
     if lane._stopped or not (fresh or due) or not admission.throttle.admits(at_s):
         return False
+    if admission.gate.guessed_rpm is not None and admission._guess.full(at_s):
+        return False  # a window that nobody told may count the calls of the last minute
     unsure = admission.gate.counts_tokens and not all(map(_knows, lane._models))
     if unsure and admission.in_flight >= FIRST:
         return False  # a reply may be a hundred times as long as guessed
