@@ -3,6 +3,7 @@
 import os
 from difflib import unified_diff
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -23,7 +24,8 @@ def renew() -> int:
     os.chdir(ROOT)
     os.environ[RENEWING] = "1"
     words = ["-q", "-rs", "-p", "no:cacheprovider", "-m", "", "tests/contracts/test_contracts.py"]
-    code = pytest.main([*words, "-k", "as_it_was"])
+    with TemporaryDirectory() as ours:  # other tests may be running
+        code = pytest.main([*words, "-k", "as_it_was", f"--basetemp={ours}/tests"])
     after = texts()
     changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
     for name in changed:

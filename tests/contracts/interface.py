@@ -22,6 +22,7 @@ from asyncbench.suites import SUITES
 from tests.commands import asyncbench_here
 
 PLACES = re.compile(r"\b(?:asyncbench|pathlib)(?:\.\w+)*\.(?=\w)|\b(?:typing|collections\.abc)\.")
+UNION = re.compile(r"Union\[((?:[^\[\]]|\[[^\[\]]*\])*)\]")
 
 
 # ── commands ─────────────────────────────────────────────────────────────────────────────────
@@ -111,8 +112,13 @@ def _signature(function: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """Return an annotation or default without the modules in which classes of ours are, which may move."""
-    return PLACES.sub("", text)
+    """Return an annotation or default without the modules of our classes, which may move, as `A | B`."""
+    return UNION.sub(_alternatives, PLACES.sub("", text))
+
+
+def _alternatives(union: re.Match[str]) -> str:
+    """Return a `Union` in the short form: which of the two Python shows depends on its version."""
+    return union[1].replace(", ", " | ").replace("NoneType", "None")
 
 
 def _reachable() -> set[type]:

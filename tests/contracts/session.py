@@ -4,7 +4,7 @@ import csv
 import json
 import shutil
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -32,7 +32,8 @@ WRITTEN = ("night", "load")  # folders whose every time is given
 RAN = "ran"  # the folder of a sweep that really ran
 FOLDERS = (*WRITTEN, RAN, "loaded", "batches", "imported", "merged")  # whose files are looked at
 FORMATS = ("llm-arithmetic", "integer-addition", "nupa")
-OF_TRIALS = ("run", "sweep", "model", "condition", "suite", "task", "variant", "representation", "load")
+KEYS = ("run", "sweep", "model", "condition", "suite", "task")  # what a JSON object may be keyed by
+LABELS = (*KEYS, "variant", "representation", "load")
 FEW = {"seed": 3, "trials": 1, "depths": [2, 4], "variants": ["int_add", "int_mul", "float_add"]}
 ASKED = [  # ways to ask a problem
     {"name": "plain"},
@@ -76,12 +77,21 @@ class Session:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names of models, tasks and the like, which differ from sweep to sweep."""
-        return names_in(*(self.folder / name for name in (*WRITTEN, RAN)))
+        return names_in(*self._folders)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Those of them that are keys of JSON objects."""
+        return names_in(*self._folders, columns=KEYS)
+
+    @property
+    def _folders(self) -> list[Path]:
+        return [self.folder / name for name in (*WRITTEN, RAN)]
 
 
-def names_in(*folders: Path) -> frozenset[str]:
+def names_in(*folders: Path, columns: Sequence[str] = LABELS) -> frozenset[str]:
     """Return the names of models, tasks and the like in these folders."""
-    tables = (read_trials(folder, columns=OF_TRIALS) for folder in folders)
+    tables = (read_trials(folder, columns=columns) for folder in folders)
     return frozenset(
         name for table in tables for column in table.columns for name in column.unique().to_pylist() if name
     )

@@ -80,7 +80,7 @@ def file_lines(session: Session) -> list[str]:
         lines += sorted({_file(path.relative_to(session.folder)) for path in files})
         for path in files:
             if path.suffix in (".json", ".yaml"):
-                lines += _keys(path, session.names | {"m", "m-http", "m-anthropic", name})
+                lines += _keys(path, session.keys | {"m", "m-http", "m-anthropic", name})
     return [*lines, *sorted(_metadata(session))]
 
 

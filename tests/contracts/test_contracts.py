@@ -44,7 +44,7 @@ def key_lines(session: Session) -> list[str]:
         documents = [
             document for one in session.printed if one.command == command for document in one.documents
         ]
-        lines += [command, *shape_lines(documents, session.names, typed=command not in MACHINE)]
+        lines += [command, *shape_lines(documents, session.keys, typed=command not in MACHINE)]
     return lines
 
 
