@@ -6,6 +6,7 @@ Each is forked from a process that has all imported and no thread.
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import time
@@ -109,6 +110,7 @@ def _become(args: Sequence[str], streams: Sequence[int], folder: str, environmen
     os.environ.clear()
     os.environ.update(environment)
     sys.argv[1:] = args[1:]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has ignored it if all runs with `&`
     runpy.run_module(args[0], run_name="__main__", alter_sys=True)
 
 
