@@ -89,17 +89,9 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _costs_of_calls(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let no test read or write what whoever runs them has measured, nor measure it for some seconds itself.
-
-    A call is so cheap here that no limits of a test allow more than one process carries.
-    """
-    from asyncbench.fleet.capacity import APIS, CallCost, CallKind, keep_costs
-
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let no test read or write the cache of whoever runs it."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-    ways = [(via, api) for via, apis in APIS.items() for api in apis]
-    kinds = [CallKind(via=via, api=api, stream=stream) for via, api in ways for stream in (False, True)]
-    keep_costs({kind.name: CallCost(alone_s=1e-5, call_s=6e-6, hand_s=1e-6) for kind in kinds})
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,12 +1,10 @@
 """Two tiny calls for each model: what works, what does not, and what to do.
 
-In: models or a sweep file, and keys. Out: a `Checkup` for each model, or what this client adds to latency
-and how many calls a second it carries.
+In: models or a sweep file, and keys. Out: a `Checkup` for each model, or what this client adds to latency.
 """
 
-from asyncbench.checkup.client_speed import capacity_for as capacity_for, noise_floor as noise_floor
+from asyncbench.checkup.client_speed import noise_floor as noise_floor
 from asyncbench.checkup.findings import (
-    NOTHING_MEASURED as NOTHING_MEASURED,
     Checkup as Checkup,
     DoctorReport as DoctorReport,
 )

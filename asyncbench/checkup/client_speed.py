@@ -1,26 +1,16 @@
-"""The client on this machine: what it adds to the times it measures, and how many calls it carries."""
+"""The delay that the client on this machine adds to the times it measures."""
 
 import asyncio
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
-from asyncbench.checkup.findings import Capacity, Noise
-from asyncbench.checkup.probe_calls import SWEEP_FILES, knowing, question_for
-from asyncbench.config import AnySweep, Sweep, load_sweep
-from asyncbench.errors import AsyncbenchError, ConfigError
-from asyncbench.fleet import CallCost, CallKind, kinds_of
-from asyncbench.planning import WorkersPlan, sampled_plans, sets_of, workers_plan
+from asyncbench.checkup.findings import Noise
+from asyncbench.checkup.probe_calls import knowing, question_for
 from asyncbench.providers import Provider, open_provider
-from asyncbench.records import BATCH, Limits, Model, Request
-from asyncbench.run import measured_costs
-from asyncbench.store import is_results_folder, known_trials
-from asyncbench.sweeps import chosen_models, in_their_modes
+from asyncbench.records import Limits, Model, Request
 
 LATENCY_S: Final = 1.0  # what the server waits until the last byte; half of it until the first token
 IN_FLIGHT: Final = 100
@@ -98,47 +88,3 @@ async def _times(
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None  # one server, one cause
     return times
-
-
-# ── how many calls it carries ────────────────────────────────────────────────────────────────
-
-
-def capacity_for(what: Sequence[AnySweep]) -> Capacity:
-    """Measure what calls of a sweep cost on this machine, and say what workers would do for it.
-
-    It takes half a minute of CPU, and keeps what it measured for runs and plans.
-
-    Args:
-        what: as `models_from` takes it.
-
-    Raises:
-        ConfigError: it is no sweep: models alone have no limits to compare with.
-    """
-    if len(what) != 1 or (isinstance(what[0], str) and not what[0].endswith(SWEEP_FILES)):
-        raise ConfigError(
-            "--capacity compares with the limits of a sweep: name one sweep file, such as "
-            "`asyncbench doctor configs/overnight.yaml --capacity`"
-        )
-    try:
-        return Capacity(workers=_workers_for(what[0]))
-    except AsyncbenchError as error:
-        return Capacity(trouble=f"What the limits of this sweep allow is not known: {error}")
-
-
-def _workers_for(given: AnySweep) -> WorkersPlan | None:
-    sweep = load_sweep(given)
-    models = [model for model in in_their_modes(sweep, chosen_models(sweep, None)) if model.mode != BATCH]
-    with TemporaryDirectory(prefix="asyncbench-doctor-") as made:
-        sets = sets_of(replace(sweep, load=None), models, Path(made))
-        finished = known_trials(sweep.out).finished if is_results_folder(sweep.out) else frozenset[str]()
-        plans = sampled_plans(sweep, models, sets, limit=None, finished=finished)
-    costs, why = _measured(kinds_of(models), sweep)
-    return workers_plan(sweep, models, plans, costs=costs, why=why)
-
-
-def _measured(kinds: Sequence[CallKind], sweep: Sweep) -> tuple[Mapping[str, CallCost], str | None]:
-    """Return what calls cost, and why it could not be measured."""
-    try:
-        return measured_costs(kinds, sweep), None
-    except ConfigError as error:
-        return {}, str(error)

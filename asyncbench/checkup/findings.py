@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Final
 
-from asyncbench.planning import WorkersPlan
 from asyncbench.shown import Report, Sheet
 
 OF_PROVIDER: Final = frozenset({"key", "account", "address"})  # where a fault is one of all its models
@@ -66,39 +65,17 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
-    """What workers would do for a sweep, or why nobody can tell."""
-
-    workers: WorkersPlan | None = None  # None: no call is made one by one, or what a run would ask is unknown
-    trouble: str | None = None
-
-    @property
-    def said(self) -> str | None:
-        """All that was found, in sentences; None: nothing."""
-        return self.trouble if self.workers is None else self.workers.in_full
-
-    def as_mapping(self) -> dict[str, object] | None:
-        """Return all figures, by name; None: there are none."""
-        return None if self.workers is None else self.workers.as_mapping()
-
-
-NOTHING_MEASURED: Final = Capacity()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorReport(Report):
     """All that was found out, and what this client adds to the times that it measures."""
 
     models: Sequence[Checkup]
     noise: Sequence[Noise] = ()
-    capacity: Capacity = NOTHING_MEASURED
 
     def _data(self) -> dict[str, object]:
         models = [
             {"fine": checkup.fine, **asdict(checkup), "cost_usd": checkup.cost_usd} for checkup in self.models
         ]
-        noise, workers = list(map(asdict, self.noise)), self.capacity.as_mapping()
-        return {"models": models, "noise": noise, "workers": workers}
+        return {"models": models, "noise": list(map(asdict, self.noise))}
 
     def _parts(self) -> Iterator[str | Sheet]:
         yield from map(_sheet, _together(self.models))
@@ -108,8 +85,6 @@ class DoctorReport(Report):
             made_up = [usd for checkup in self.models if checkup.simulated for usd in checkup.costs_usd]
             beside = f"; SIMULATED calls, which are free: {_dollars(made_up)}" if made_up else ""
             yield f"{fine} of {len(self.models)} models fine. These calls cost {_dollars(paid)}{beside}."
-        if self.capacity.said is not None:
-            yield self.capacity.said
         if self.noise:
             yield NOISE
             head = ("adapter", "calls", "in flight", "time to first token", "latency")

@@ -64,9 +64,6 @@ KeyEnv = Annotated[
 AddedLatency = Annotated[
     bool, typer.Option("--latency", help="Also measure the latency that this client adds.")
 ]
-CallsCarried = Annotated[
-    bool, typer.Option("--capacity", help="Also measure how many calls a second this computer carries.")
-]
 
 
 def doctor(
@@ -75,7 +72,6 @@ def doctor(
     key_env: KeyEnv = None,
     env_file: EnvFile = None,
     latency: AddedLatency = False,
-    capacity: CallsCarried = False,
     as_json: Json = False,
 ) -> None:
     """Check keys, models and limits with two tiny calls each.
@@ -84,8 +80,6 @@ def doctor(
 
     asyncbench doctor configs/overnight.yaml
 
-    asyncbench doctor configs/overnight.yaml --capacity
-
     asyncbench doctor --latency
 
     Each model gets one plain and one streamed call. For every problem, doctor says how to fix it. It shows
@@ -93,20 +87,15 @@ def doctor(
     parameters, and a free look at its list of batches. A server that the sweep starts (`serve`) is started
     for the calls.
 
-    --capacity takes a sweep file. It measures how many calls a second one process of this computer
-    carries, and says whether `run --workers` helps: it does where the limits of the sweep allow more. That
-    takes half a minute of CPU.
-
     The exit code is 3 if a sweep would fail. Only the kind of call that the sweep makes counts, plain or
     streamed.
     """
     from asyncbench import checkup as doctors
 
-    carried = doctors.capacity_for(what or []) if capacity else doctors.NOTHING_MEASURED
     asked = doctors.models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
     checkups = awaited(doctors.examine(asked, env=environment_of(env_file, asked)))
     noise = awaited(doctors.noise_floor()) if latency else ()
-    report = doctors.DoctorReport(models=checkups, noise=noise, capacity=carried)
+    report = doctors.DoctorReport(models=checkups, noise=noise)
     show(report, as_json=as_json)
     raise typer.Exit(0 if all(checkup.fine for checkup in checkups) else 3)
 

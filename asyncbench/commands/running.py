@@ -44,7 +44,6 @@ from asyncbench.commands.terminal import (
     interruptible,
     names_typed,
     show,
-    with_workers_typed,
     workers_typed,
 )
 from asyncbench.errors import ConfigError, StoreError
@@ -74,7 +73,6 @@ def plan(
     extend: Extend = False,
     budget: Budget = None,
     deadline: PlanDeadline = None,
-    workers: Workers = None,
     rates: Rates = None,
     find: Search = None,
     slo: Slos = None,
@@ -112,7 +110,6 @@ def plan(
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
     sweep = loaded_sweep(context, sweep_file, flags, beside=["mode"], extend=extend, quiet=as_json)
     sweep = with_mode(sweep, flag_typed(context, "mode"), models=aliases_typed(models), given_as="--mode")
-    sweep = with_workers_typed(sweep, workers)
     meant = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     if sweep.load is not None:
         _plan_load(meant, pilot, limit, models, as_json=as_json)

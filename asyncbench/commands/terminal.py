@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Coroutine, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -118,24 +118,6 @@ def workers_typed(given: str | None) -> "WorkersWanted | None":
     if given is None:
         return None
     return workers_given(int(given) if given.isascii() and given.isdecimal() else given, given_as="--workers")
-
-
-def with_workers_typed(sweep: "Sweep", typed: str | None) -> "Sweep":
-    """Return a sweep with the workers that were typed. What its calls cost is measured, if nobody knows it.
-
-    Raises:
-        ConfigError: it is no number of workers.
-    """
-    from asyncbench.config import usable_cores, with_workers
-
-    sweep = with_workers(sweep, workers_typed(typed))
-    if sweep.workers and usable_cores() > 1:
-        from asyncbench.fleet import kinds_of
-        from asyncbench.run import costs_here
-
-        with suppress(ConfigError):  # then the plan says that it is not known
-            costs_here(kinds_of(sweep.models), sweep)
-    return sweep
 
 
 def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:

@@ -354,10 +354,11 @@ class Lane:
             if self.lag.told:
                 return
             self.lag.told = True  # it is the same for every lane
+            more_cores = "" if self.lag.others() else " With `--workers auto`, other cores make the calls."
             late_ms = 1000 * self.lag.worst_since(self._now_s() - WORTH_BLAMING_S)
             self.say(
                 f"This computer, not the provider, limits the speed (event loop up to {late_ms:,.0f} ms "
-                "behind). Fewer models at once, or a lower concurrency, are not slower."
+                f"behind). Fewer models at once, or a lower concurrency, are not slower.{more_cores}"
             )
 
 

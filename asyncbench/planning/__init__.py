@@ -4,7 +4,6 @@ In: a sweep and its folder. Out: a `Plan`. If trials are finished, it is a forec
 otherwise it is a guess.
 """
 
-from asyncbench.planning.allowed_rates import workers_plan as workers_plan
 from asyncbench.planning.finished import cost_of_answers as cost_of_answers
 from asyncbench.planning.forecast_file import (
     FORECAST as FORECAST,
@@ -22,6 +21,4 @@ from asyncbench.planning.sweep_plan import (
     bounded_plan as bounded_plan,
     plan as plan,
     plan_of as plan_of,
-    sampled_plans as sampled_plans,
 )
-from asyncbench.planning.worker_figures import WorkersPlan as WorkersPlan

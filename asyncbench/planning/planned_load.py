@@ -24,13 +24,11 @@ from asyncbench.load import (
     steps_before,
     to_measure,
 )
-from asyncbench.planning.allowed_rates import kept_workers_plan
 from asyncbench.planning.assumptions import servers_started
 from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import sets_of
 from asyncbench.planning.sweep_plan import plan_of
-from asyncbench.planning.worker_figures import WorkersPlan
 from asyncbench.records import Model
 from asyncbench.shown import Report, Sheet, dollars, duration
 from asyncbench.stats import fewest_for
@@ -73,7 +71,6 @@ class LoadPlan(Report):
     steps: tuple[PlannedStep, ...]
     latency_s: dict[str, float]  # of a call, by alias: measured earlier, or guessed
     assumptions: tuple[str, ...]
-    workers: WorkersPlan | None = None  # None: nobody asked, or no call is left
 
     @property
     def seconds(self) -> float:
@@ -86,8 +83,7 @@ class LoadPlan(Report):
     def _data(self) -> dict[str, object]:
         usd, most = _sum(self.steps, "cost_usd"), _sum(self.steps, "cost_usd_most")
         together = {"calls": sum(step.calls for step in self.steps), "cost_usd": usd, "cost_usd_most": most}
-        workers = None if self.workers is None else self.workers.as_mapping()
-        return asdict(self) | {"together": {**together, "seconds": self.seconds}, "workers": workers}
+        return asdict(self) | {"together": {**together, "seconds": self.seconds}}
 
     def _parts(self) -> Iterator[str | Sheet]:
         if self.simulated:
@@ -103,8 +99,6 @@ class LoadPlan(Report):
             duration(self.seconds),
         )
         yield Sheet(title="Steps that are left", head=HEAD, rows=[*map(_row, self.steps), together])
-        if self.workers is not None and self.workers.said is not None:
-            yield self.workers.said
         yield "Assumptions:"
         yield from (f"- {line}" for line in self.assumptions)
 
@@ -153,7 +147,6 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
         steps=tuple(steps),
         latency_s={model.alias: latency[0] for model, latency in zip(asked, latencies, strict=True)},
         assumptions=(*_assumptions(sweep.load, asked, latencies, steps), *_few_problems(plans, steps)),
-        workers=kept_workers_plan(sweep, asked, plans),
     )
 
 

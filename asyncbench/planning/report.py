@@ -9,7 +9,6 @@ from asyncbench.planning.estimates import Range, TokensAndCost, total
 from asyncbench.planning.finished import ENOUGH
 from asyncbench.planning.matrix import matrix_sheets
 from asyncbench.planning.records import Cut, ModelPlan, PlannedSet
-from asyncbench.planning.worker_figures import WorkersPlan
 from asyncbench.shown import Report, Sheet, dollars, duration, number_of
 
 TRIALS_HEAD = ("model", "trials", "done", "left", "input tokens", "output tokens", "worst case")
@@ -36,7 +35,6 @@ class Plan(Report):
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     pilot: Mapping[str, object] | None = None  # what was asked before it was planned; None: nothing
-    workers: WorkersPlan | None = None  # None: nobody asked, or no call is left
 
     @property
     def cost_usd(self) -> float | None:
@@ -68,8 +66,7 @@ class Plan(Report):
             "batch_usd": total(model.batch_usd for model in self.models),
             "unpriced": [model.model for model in self.models if model.price_source is None],
         }
-        workers = None if self.workers is None else self.workers.as_mapping()
-        return asdict(self) | {"together": together, "workers": workers}
+        return asdict(self) | {"together": together}
 
     def _parts(self) -> Iterator[str | Sheet]:
         if self.simulated:
@@ -94,8 +91,6 @@ class Plan(Report):
             yield Sheet(title="Forecast (90 % range)", head=FORECAST_HEAD, rows=forecasts)
         for cut in self.cuts:
             yield from _cut_parts(cut)
-        if self.workers is not None and self.workers.said is not None:
-            yield self.workers.said
         for title, lines in (("Assumptions:", self.assumptions), ("Warnings:", self.warnings)):
             if lines:
                 yield title

@@ -11,14 +11,11 @@ from typing import Final, NamedTuple
 from asyncbench.config import (
     AnySweep,
     Sweep,
-    WorkersWanted,
     deadline_from,
     load_sweep,
     with_budget,
     with_mode,
-    with_workers,
 )
-from asyncbench.planning.allowed_rates import kept_workers_plan
 from asyncbench.planning.assumptions import assumptions_of, warnings_of
 from asyncbench.planning.batch_plan import BATCHES, batch_plan_of, pace_of
 from asyncbench.planning.cuts import cuts_of
@@ -34,7 +31,7 @@ from asyncbench.planning.report import Plan
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.prompting import most_tokens_before, said_before
 from asyncbench.records import BATCH, REALTIME, Model, Usage
-from asyncbench.store import IdSet, check_owner, is_results_folder, known_trials
+from asyncbench.store import check_owner, is_results_folder, known_trials
 from asyncbench.sweeps import (
     AskedSet,
     cautions_on,
@@ -46,13 +43,11 @@ from asyncbench.sweeps import (
     folder_begun,
     in_their_modes,
     most_for,
-    open_trials,
     still_skipped,
     within_s as seconds_to_deadline,
     without_batch_price,
 )
 
-SAMPLED: Final = 200  # problems of a model, which tell how many tokens a call has
 AS_A_CELL: Final = 16  # replies that take as long to weigh as a cell takes to draw
 
 
@@ -64,7 +59,6 @@ def plan(
     mode: str | None = None,
     budget_usd: float | None = None,
     deadline: str | None = None,
-    workers: WorkersWanted | None = None,
     extend: bool = False,
 ) -> Plan:
     """Forecast what a sweep costs and how long it takes. No model is called and nothing is written.
@@ -81,7 +75,6 @@ def plan(
         mode: how these models are asked, as a sweep file says it. [as the sweep says of each]
         budget_usd: the most that the whole sweep may cost, in USD. [the sweep's own]
         deadline: when the run stops, as a sweep file says it. [the sweep's own]
-        workers: how many processes make the calls, or `auto`. The plan says if they help. [the sweep's own]
         extend: plan for the sweep of the folder, too, as `run_sweep` with it would ask both.
 
     Returns:
@@ -93,7 +86,6 @@ def plan(
     """
     sweep = extended(load_sweep(sweep)) if extend else load_sweep(sweep)
     sweep = with_mode(bounded_plan(sweep, budget_usd, deadline), mode, models=models)
-    sweep = with_workers(sweep, workers)
     asked = in_their_modes(sweep, chosen_models(sweep, models))
     check_replays(sweep, asked)
     sweep = replace(sweep, out=folder_begun(sweep))
@@ -169,44 +161,7 @@ def plan_of(
             *warnings_of(plans, sweep.batch),
             *filter(None, [without_batch_price(models)]),
         ),
-        workers=None if quick else kept_workers_plan(sweep, models, plans),
     )
-
-
-def sampled_plans(
-    sweep: Sweep,
-    models: Sequence[Model],
-    sets: Mapping[str, tuple[AskedSet, ...]],
-    *,
-    limit: int | None,
-    finished: Collection[str],
-) -> Sequence[ModelPlan]:
-    """Return what is left of each model, as far as it tells the tokens of a call: that is soon known.
-
-    Every trial counts as one of the first does. Of a load, only these are left.
-
-    Args:
-        sweep, models, sets, limit, finished: see `plan_of`.
-
-    Raises:
-        StoreError: the results folder cannot be read.
-    """
-    first, begun = replace(sweep, load=None, repeats=1, stop_when=None), is_results_folder(sweep.out)
-    few = min(SAMPLED, limit or SAMPLED)
-    plans = plan_of(first, models, sets, limit=few, finished=frozenset(), begun=begun, quick=True).models
-    if sweep.load is not None:
-        return plans
-    skipped = still_skipped(sweep.out, sweep.stop_when) if begun and sweep.stop_when is not None else ()
-    closed = IdSet.of(finished) | frozenset(skipped)
-    left = open_trials(sweep, models, sets, limit=limit, closed=closed)
-    return [_as_many(plan, left[plan.model]) for plan in plans]
-
-
-def _as_many(plan: ModelPlan, left: int) -> ModelPlan:
-    """Return a plan of which so many trials are left, with calls of as many tokens."""
-    times = left / plan.left if plan.left else 0.0
-    tokens = {name: round(getattr(plan, name) * times) for name in ("input_tokens", "output_tokens")}
-    return replace(plan, left=left, **tokens)
 
 
 def bounded_plan(

@@ -4,7 +4,7 @@ In: a sweep and its `RunOptions`. Out: a `Summary`; the results are in the folde
 settles and sums up; progress, Ctrl-C and notifications belong here. Each module imports only from lines above
 its own:
 
-    faults · interrupts · options · channels · costs · refusals · measuring
+    faults · interrupts · options · channels · costs · refusals
     picture
     progress · summary
     notify
@@ -15,7 +15,7 @@ its own:
     preparing · driving
     settling · summing_up
     sweep_run
-    cancelling · measured_calls
+    cancelling
     refreshing
 """
 
@@ -26,7 +26,6 @@ from asyncbench.run.cancelling import (
     sweep_in as sweep_in,
 )
 from asyncbench.run.costs import spent_text as spent_text
-from asyncbench.run.measuring import costs_here as costs_here, measured_costs as measured_costs
 from asyncbench.run.options import RunOptions as RunOptions
 from asyncbench.run.progress import default_screen as default_screen
 from asyncbench.run.refreshing import refresh_batches as refresh_batches

@@ -25,12 +25,12 @@ from asyncbench.run.clustering import ClusterRun
 from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of
-from asyncbench.run.measuring import secret_variables
 from asyncbench.run.progress import WatchedScreen
 from asyncbench.run.serving import start_servers, watch
 from asyncbench.run.state import RunState
 from asyncbench.run.steering import Steering
 from asyncbench.servers import StartedServer
+from asyncbench.sweeps import secret_variables
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 SIMULATED: Final = "simulated"  # beside the batches of a run: those of the simulators that it starts

@@ -1,12 +1,10 @@
 """What a run forecasts: before its first call all that is open, at its end what the rest would take."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from asyncbench.batches import BatchClock, Switch
-from asyncbench.config import usable_cores
-from asyncbench.errors import ConfigError, StoreError
-from asyncbench.fleet import CallCost, kept_costs, kinds_of
+from asyncbench.errors import StoreError
 from asyncbench.planning import (
     Outlook,
     Plan,
@@ -16,11 +14,8 @@ from asyncbench.planning import (
     prices_of,
     rates_asked,
     read_forecasts,
-    sampled_plans,
-    workers_plan,
 )
 from asyncbench.records import BATCH, Model
-from asyncbench.run.measuring import costs_here
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse
 from asyncbench.store import known_trials
@@ -45,38 +40,6 @@ def write_forecast(run: RunState) -> None:
                 return
     except StoreError as error:
         run.screen.say(f"no forecast is kept: {error}")
-
-
-def tell_of_workers(run: RunState) -> None:
-    """Say what workers do for this run, if somebody wants any: beside its limits, and what was measured.
-
-    To be called while the folder still holds the sweep file of the run before: it tells the limits of that.
-    """
-    models = [model for model in run.models if model.mode != BATCH]
-    if not run.sweep.workers or not models or run.on_cluster:
-        return
-    limit, finished = run.options.limit, run.store.finished
-    try:
-        plans = sampled_plans(run.sweep, models, run.sets, limit=limit, finished=finished)
-        costs, why = _costs(run, [model for model, plan in zip(models, plans, strict=True) if plan.left])
-        found = workers_plan(run.sweep, models, plans, costs=costs, why=why)
-    except StoreError as error:
-        run.screen.say(f"workers: {run.workers_wanted}. Nobody knows if they help: {error}")
-        return
-    if found is not None and found.said is not None:
-        run.screen.say(found.said)
-
-
-def _costs(run: RunState, models: Sequence[Model]) -> tuple[Mapping[str, CallCost], str | None]:
-    """Return what calls of these models cost, and why some were not measured."""
-    costs, kinds = kept_costs(), kinds_of(models)
-    if usable_cores() < 2 or all(kind.name in costs for kind in kinds):
-        return costs, None
-    run.screen.say("Measuring how many calls a second one process carries. This machine then knows it.")
-    try:
-        return costs_here(kinds, run.sweep), None
-    except ConfigError as error:
-        return costs, str(error)
 
 
 def rest_usd_of(run: RunState, use: BudgetUse) -> float | None:

@@ -32,7 +32,7 @@ from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.copying import claimed_copy
 from asyncbench.run.dead_workers import charge_lost, spent_by_lost
 from asyncbench.run.faults import Faults
-from asyncbench.run.forecasts import switches_of, tell_of_workers, write_forecast
+from asyncbench.run.forecasts import switches_of, write_forecast
 from asyncbench.run.interrupts import death_in
 from asyncbench.run.loading import as_loaded, cautions_of_load, load_of
 from asyncbench.run.notify import notifier_of
@@ -181,7 +181,6 @@ async def prepare(run: RunState) -> None:
         return
     for cap in run.caps:
         cap.typed = options.budget_name
-    await asyncio.to_thread(tell_of_workers, run)
     await asyncio.to_thread(_describe, run)
     if options.pilot is None and options.load is None and store.finished:
         await asyncio.to_thread(write_forecast, run)  # as it was known before this run

@@ -288,7 +288,8 @@ class Summary:
         if any(step.verdict == "client_bound" for step in self.steps or ()):
             lines.append(
                 "This computer was the bottleneck of some steps, so their figures are its own. Ask for lower "
-                "rates, or run on a computer with less to do."
+                "rates, let other cores make the calls (`--workers auto`), or run on a computer with less to "
+                "do."
             )
         if self.exit is Exit.BUDGET and self.budget is not None:
             caps = dict.fromkeys(cap for account in self.budget.ledger.accounts for cap in account.bound_by)

@@ -24,7 +24,6 @@ from asyncbench.providers import Provider, makes_own_calls, open_provider, rare_
 from asyncbench.records import Model
 from asyncbench.run.askers import asker_through
 from asyncbench.run.faults import Faults
-from asyncbench.run.measuring import secret_variables
 from asyncbench.store import (
     FolderCopy,
     Salvage,
@@ -35,7 +34,7 @@ from asyncbench.store import (
     workers_folder,
 )
 from asyncbench.suites import use_grader
-from asyncbench.sweeps import keys_for, most_of, most_usd_of, raise_file_limit
+from asyncbench.sweeps import keys_for, most_of, most_usd_of, raise_file_limit, secret_variables
 
 DRAIN_S: Final = 30.0  # for calls in flight, when a worker leaves by itself
 EPOCH: Final = "epoch"  # the key of a manifest: how many runs of the folder were on a cluster

@@ -50,6 +50,7 @@ from asyncbench.sweeps.preflight import (
     raise_file_limit as raise_file_limit,
     read_env_file as read_env_file,
     recorded_by as recorded_by,
+    secret_variables as secret_variables,
     sets_in_folder as sets_in_folder,
     sources_of as sources_of,
 )
@@ -79,7 +80,6 @@ from asyncbench.sweeps.trials import (
     asked_by_model as asked_by_model,
     asked_once as asked_once,
     cell_of as cell_of,
-    open_trials as open_trials,
     places_of as places_of,
     planned as planned,
     planned_tasks as planned_tasks,

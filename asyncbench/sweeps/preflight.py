@@ -76,6 +76,12 @@ def read_env_file(path: Path) -> dict[str, str]:
     return variables
 
 
+def secret_variables(sweep: Sweep) -> set[str | None]:
+    """Return the variables in which a sweep has its secrets, also of models that are not asked this time."""
+    webhook = None if sweep.notify is None else sweep.notify.webhook_env
+    return {webhook, *(model.key_env for model in sweep.models)}
+
+
 def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
     """Return each model's API key, by alias; empty where the server asks for none.
 

@@ -16,7 +16,7 @@ from asyncbench.records import Condition, Model, Problem, Trial
 from asyncbench.store import IdSet
 from asyncbench.suites import SUITES
 from asyncbench.sweeps.asking_order import Rows, balanced_rows
-from asyncbench.sweeps.trial_columns import ROWS, AskedSet, Closed, Slot, closed_trials
+from asyncbench.sweeps.trial_columns import ROWS, AskedSet, Closed, Slot
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
@@ -126,22 +126,6 @@ def planned(
     repeats = sweep.repeats if per_cell is None else 1
     first = Counter(place.batch.suites[place.row] for place in _chosen(sets, limit, per_cell, None, 0))
     return repeats * sum(len(conditions_of(sweep, alias, suite)) * count for suite, count in first.items())
-
-
-def open_trials(
-    sweep: Sweep,
-    models: Sequence[Model],
-    sets: Mapping[str, Sequence[AskedSet]],
-    *,
-    limit: int | None,
-    closed: IdSet,
-) -> dict[str, int]:
-    """Return how many trials of each model are not among the `closed`, by alias; see `closed_trials`."""
-    left = {model.alias: planned(sweep, model.alias, sets[model.alias], limit=limit) for model in models}
-    if not closed:
-        return left
-    found = closed_trials(sweep, models, sets, limit=limit, finished=closed, failed=IdSet.of(()))
-    return {alias: count - found[alias].done for alias, count in left.items()}
 
 
 def trials_of(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from asyncbench import checkup as doctor
-from asyncbench.checkup import Checkup, DoctorReport, capacity_for, examine, models_from
+from asyncbench.checkup import Checkup, DoctorReport, examine, models_from
 from asyncbench.checkup.findings import FindingState
 from asyncbench.checkup.judging import BatchLook, ProbeCall, of_batches, of_calls, of_settings, rate_headers
 from asyncbench.config import sweep_from
@@ -428,35 +428,21 @@ async def test_the_noise_floor_is_told_for_every_adapter_and_says_that_it_is_sim
     assert len(json.loads(told.as_json())["noise"]) == 3
 
 
-def test_what_workers_would_do_is_measured_for_sweeps_alone_and_its_trouble_told():
-    for models in ([], ["openai/gpt-4o"]):
-        with pytest.raises(ConfigError, match="name one sweep file"):
-            capacity_for(models)
-    lacking = {"name": "s", "problems": ["no-such.parquet"], "models": ["simulated/oracle"]}
-    told = capacity_for([lacking])
-    assert told.workers is None
-    assert (told.said or "").startswith("What the limits of this sweep allow is not known: ")
-    assert "no-such.parquet" in DoctorReport(models=(), capacity=told).as_text()
-
-
 @pytest.mark.long
 def test_the_command_looks_at_a_sweep_and_ends_with_0_or_3(tmp_path):
     sweep = tmp_path / "s.yaml"
     sweep.write_text("{name: s, problems: [{suite: integer_addition}], models: [simulated/oracle]}")
-    done = asyncbench("doctor", sweep, "--capacity", "--json")
+    done = asyncbench("doctor", sweep, "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [one["fine"] for one in told["models"]] == [True]
-    assert told["workers"]["why"] is None  # it could be measured
-    assert told["workers"]["one_process_per_s"] > 0  # whatever it is
-    assert told["workers"]["unlimited"] == ["simulated/oracle"]
     done = asyncbench("doctor", "openai/gpt-4o")
     assert done.returncode == 3
     assert "OPENAI_API_KEY is not set" in done.stdout
     assert asyncbench("doctor").returncode == 2
 
 
-def test_of_a_sweep_it_makes_two_calls_and_measures_nothing(tmp_path):
+def test_of_a_sweep_it_makes_two_calls_and_keeps_nothing(tmp_path):
     problems = problem_set(tmp_path, trials=1)
     with running(Settings(problems=(problems,))) as simulator:
         entry = {"model": "simulated/oracle", "base_url": f"{simulator.url}/v1"}
@@ -466,7 +452,6 @@ def test_of_a_sweep_it_makes_two_calls_and_measures_nothing(tmp_path):
         done = asyncbench("doctor", file, "--json", env={"XDG_CACHE_HOME": str(cache)})
         assert done.returncode == 0, done.stderr
         assert simulator.stats()["requests"] == 2
-    assert json.loads(done.stdout)["workers"] is None
     assert not cache.exists()
 
 

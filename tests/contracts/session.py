@@ -15,9 +15,7 @@ from unittest.mock import patch
 import yaml
 
 from asyncbench import checkup, generate, read_trials, report
-from asyncbench.checkup import client_speed
 from asyncbench.control import NOTE
-from asyncbench.fleet import CallCost
 from asyncbench.reports.styles import OWN, PUBLISHED
 from asyncbench.simulator.process import Simulator
 from tests.commands import asyncbench_here
@@ -44,7 +42,6 @@ ASKED = [  # ways to ask a problem
     {"name": "more", "params": {"verbosity": "low"}},
 ]
 PRICE = {"input": 2, "output": 8, "batch": 0.5}  # USD for a million tokens
-COST = CallCost(alone_s=1e-5, call_s=6e-6, hand_s=1e-6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,19 +258,11 @@ def _keep_lines(writer: _Writer, command: str, out: Path) -> None:
 def _observe_checkups(writer: _Writer, server: Simulator) -> None:
     sweep = writer.sweep("checked", _entry(server, "simulated/noisy", alias="m"))
     soon = partial(checkup.noise_floor, latency_s=0.02)
-    with (
-        patch.object(client_speed, "measured_costs", _costs_of_calls),
-        patch.object(checkup, "noise_floor", soon),
-    ):
-        writer.run("doctor", "doctor", sweep, "--latency", "--capacity")
+    with patch.object(checkup, "noise_floor", soon):
+        writer.run("doctor", "doctor", sweep, "--latency")
     nowhere = {"model": "simulated/noisy", "alias": "m", "base_url": "http://127.0.0.1:9"}
     gone = writer.sweep("gone", nowhere)
     writer.run("doctor", "doctor", gone)
-
-
-def _costs_of_calls(kinds: Iterable[Any], _: object) -> dict[str, CallCost]:
-    """Return what calls cost, which takes half a minute to measure."""
-    return {kind.name: COST for kind in kinds}
 
 
 def _observe_reports(writer: _Writer) -> None:

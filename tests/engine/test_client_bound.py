@@ -29,9 +29,12 @@ class Late(LoopLag):
             await asyncio.sleep(self.interval_s)
 
 
-def night_late_for(seconds: float, desk: Desk, *, trials: int = 200, model=MODEL) -> Night:
+def night_late_for(
+    seconds: float, desk: Desk, *, trials: int = 200, model=MODEL, workers: tuple[float, ...] = ()
+) -> Night:
     async def night() -> Night:
         told = Night(lag=Late(until_s=seconds))
+        told.lag.others = lambda: workers
         told.lane(desk.ask, fresh(trials, model), model)
         return await told.go()
 
@@ -52,7 +55,13 @@ def test_it_is_said_once_when_it_has_cost_enough():
     night = night_late_for(20.0, Desk())
     (said,) = night.said
     assert said.startswith("This computer, not the provider, limits the speed (event loop up to 1,000 ms")
+    assert said.endswith("With `--workers auto`, other cores make the calls.")
     assert night.lanes[0].askers[0].counters.client_bound
+
+
+def test_workers_are_not_advised_to_who_has_them():
+    (said,) = night_late_for(20.0, Desk(), workers=(0.0,)).said
+    assert said.endswith("a lower concurrency, are not slower.")
 
 
 def test_a_moment_is_not_worth_a_word():

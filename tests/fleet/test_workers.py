@@ -92,6 +92,29 @@ def test_a_single_model_is_shared_by_all_workers(tmp_path, problems):
 
 
 @pytest.mark.long
+def test_no_worker_is_started_where_none_could_make_a_call(tmp_path, monkeypatch):
+    def started(*_, **__):
+        raise AssertionError("workers were started")
+
+    model = {"model": "simulated/oracle", "price": {"input": 0, "output": 0}}
+    asked = {
+        "name": "s",
+        "problems": [{"suite": "integer_addition", "tries": 1}],
+        "models": [model],
+        "out": str(tmp_path / "out"),
+        "workers": 1,
+    }
+    monkeypatch.setattr("asyncbench.run.driving.Workers", started)
+    with monkeypatch.context() as patched:
+        patched.setattr("asyncbench.run.state.makes_own_calls", lambda _: True)
+        assert run(asked).exit == 0
+    assert run(asked).exit == 0  # all is finished
+    batched = asked | {"models": [model | {"mode": "batch"}], "out": str(tmp_path / "batched")}
+    assert run(batched | {"batch": {"fallback": "none"}}).exit == 0
+    with pytest.raises(AssertionError, match="workers were started"):
+        run(batched | {"out": str(tmp_path / "may fall back")})
+
+
 def test_errors_of_a_worker_s_calls_are_those_of_any_call(tmp_path, problems):
     faults = ("429=0.1", "500=0.1", "reset=0.05", "stall=0.02")
     with simulator(problems, faults=faults) as server:
