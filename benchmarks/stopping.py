@@ -8,18 +8,19 @@ beside it. Then how often it is wrong where a rule has stopped. Last, what the r
 the recorded ones of llm_arithmetic: every cell (run, task, depth) has as many problems as asked for, in
 balanced order, with calls in flight, and an accuracy drawn from what its ten recorded answers leave open
 (Beta(right + 1/2, wrong + 1/2)); then the accuracy that was recorded, which takes ten right answers of
-ten for a certainty.
+ten for a certainty. A call costs what the calls of its cell cost on average when they were recorded.
 """
 
 import argparse
+import math
 import os
 import random
 import statistics
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -40,7 +41,14 @@ RULES = (
 LOOKED_AT = (StopWhen(ci_width=0.2), StopWhen(ci_width=0.3, saturated=0.05))  # where most shares stop
 
 Answers = Sequence[bool]
-Counts = tuple[int, int]  # right, wrong
+
+
+class Cell(NamedTuple):
+    """The answers that were recorded of a task and depth."""
+
+    right: int
+    wrong: int
+    usd: float  # of a call, on average; 0: it was free, or nobody knows
 
 
 def answers(rng: random.Random, share: float, count: int) -> Answers:
@@ -50,7 +58,7 @@ def answers(rng: random.Random, share: float, count: int) -> Answers:
 
 def ever_excluded(share: float, seen: Answers) -> bool:
     """Whether the interval leaves out the true share after any of the answers."""
-    correct, most = 0, log(1 / (1 - LEVEL))
+    correct, most = 0, math.log(1 / (1 - LEVEL))
     for asked, right in enumerate(seen, 1):
         correct += right
         if evidence(share, correct, asked) >= most:
@@ -92,18 +100,23 @@ def misses(when: StopWhen, share: float, *, sequences: int, looks: int, seed: in
 # ── sweeps like the recorded ones ────────────────────────────────────────────────────────────
 
 
-def recorded(golden: Path) -> Mapping[str, Sequence[Counts]]:
-    """Return the right and wrong answers of every task and depth of the recorded runs, by file.
+def recorded(golden: Path) -> Mapping[str, Sequence[Cell]]:
+    """Return every task and depth of the recorded runs, by file.
 
     Calls that failed tell nothing; a cell that has no others is left out.
     """
-    counts: dict[str, dict[tuple[str, int], list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
-    columns = ["source_file", "variant", "depth", "classification", "failed_to_get_reply"]
+    cells: dict[str, dict[tuple[str, int], list[tuple[bool, float]]]] = defaultdict(lambda: defaultdict(list))
+    columns = ["source_file", "variant", "depth", "classification", "failed_to_get_reply", "cost"]
     for row in pq.read_table(golden / "llm_arithmetic" / "corpus.parquet", columns=columns).to_pylist():
         if not row["failed_to_get_reply"]:
-            cell = counts[row["source_file"]][row["variant"], row["depth"]]
-            cell[row["classification"] != "Correct"] += 1
-    return {name: [(right, wrong) for right, wrong in cells.values()] for name, cells in counts.items()}
+            cell = cells[row["source_file"]][row["variant"], row["depth"]]
+            cell.append((row["classification"] == "Correct", row["cost"] or 0.0))
+    return {name: [_cell(calls) for calls in of_run.values()] for name, of_run in cells.items()}
+
+
+def _cell(calls: Sequence[tuple[bool, float]]) -> Cell:
+    right = sum(is_right for is_right, _ in calls)
+    return Cell(right, len(calls) - right, statistics.fmean(usd for _, usd in calls))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +125,8 @@ class Saved:
 
     planned: int
     asked: int
+    planned_usd: float
+    asked_usd: float
     cells: int
     stops: Sequence[tuple[float, Stop]]  # the true accuracy of each cell that was stopped, and its stop
     off: Sequence[float]  # of each such cell: its accuracy as asked, less that of all its problems
@@ -123,19 +138,21 @@ class Saved:
 
 
 def sweep(
-    cells: Sequence[Counts], when: StopWhen, *, problems: int, seed: str, as_recorded: bool = False
+    cells: Sequence[Cell], when: StopWhen, *, problems: int, seed: str, as_recorded: bool = False
 ) -> Saved:
     """Simulate one model's sweep under a rule."""
     rng = random.Random(seed)  # noqa: S311  repeatable
     shares = [
         right / (right + wrong) if as_recorded else rng.betavariate(right + 0.5, wrong + 0.5)
-        for right, wrong in cells
+        for right, wrong, _ in cells
     ]
     every = [answers(rng, share, problems) for share in shares]
     asked, stops = _asked(every, when)
     return Saved(
         planned=problems * len(cells),
         asked=sum(asked),
+        planned_usd=problems * math.fsum(cell.usd for cell in cells),
+        asked_usd=math.fsum(count * cell.usd for count, cell in zip(asked, cells, strict=True)),
         cells=len(cells),
         stops=[(shares[i], stop) for i, stop in stops.items()],
         off=[statistics.mean(every[i][: asked[i]]) - statistics.mean(every[i]) for i in stops],
@@ -192,7 +209,7 @@ def _stops(sequences: int, looks: int) -> Iterator[str]:
 
 
 def _savings(
-    runs: Mapping[str, Sequence[Counts]], problems: int, *, as_recorded: bool = False
+    runs: Mapping[str, Sequence[Cell]], problems: int, *, as_recorded: bool = False
 ) -> Iterator[str]:
     cells = sum(map(len, runs.values()))
     kind = "accuracies as recorded" if as_recorded else "accuracies drawn"
@@ -203,12 +220,14 @@ def _savings(
             for name, one in sorted(runs.items())
         ]
         saved = 1 - sum(one.asked for one in found) / sum(one.planned for one in found)
+        saved_usd = 1 - sum(one.asked_usd for one in found) / sum(one.planned_usd for one in found)
         shares = sorted(one.share for one in found)
         stops = [stop for one in found for stop in one.stops]
         wrong = sum(not stop.low <= share <= stop.high for share, stop in stops)
         off = [abs(one) for run in found for one in run.off]
         yield (
             f"  {_named(when):<32} calls saved {saved:5.1%} (by run {shares[0]:.0%} to {shares[-1]:.0%}), "
+            f"dollars saved {saved_usd:5.1%}, "
             f"cells stopped {len(stops) / cells:5.1%}; of these, intervals without the truth "
             f"{wrong / max(1, len(stops)):.2%}, accuracy off by {statistics.fmean(off or [0]):.2%} (mean)"
         )
