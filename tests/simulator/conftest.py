@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import anthropic
+import openai
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -117,6 +119,34 @@ async def simulator(problems) -> AsyncIterator[Callable[..., Awaitable[Client]]]
             connector = aiohttp.TCPConnector(limit=0, force_close=not keep_alive)
             session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
             return Client(url, session)
+
+        yield start
+
+
+@pytest.fixture
+async def openai_sdk(simulator):
+    """Start a simulator; returns OpenAI's client of it."""
+    async with AsyncExitStack() as stack:
+
+        async def start(**settings):
+            url = (await simulator(**settings)).url
+            http = openai.DefaultAioHttpClient()
+            sdk = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=http)
+            return await stack.enter_async_context(sdk)
+
+        yield start
+
+
+@pytest.fixture
+async def anthropic_sdk(simulator):
+    """Start a simulator; returns Anthropic's client of it."""
+    async with AsyncExitStack() as stack:
+
+        async def start(**settings):
+            url = (await simulator(**settings)).url
+            http = anthropic.DefaultAioHttpClient()
+            sdk = anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0, http_client=http)
+            return await stack.enter_async_context(sdk)
 
         yield start
 

@@ -89,15 +89,6 @@ def test_one_factor_scales_the_first_token_and_the_end():
     assert {round(timing.latency_s / timing.ttft_s, 9) for timing in (drawn.draw() for _ in range(99))} == {4}
 
 
-@pytest.mark.parametrize(
-    ("pieces", "due_s"), [(1, [1.0]), (2, [1.0, 3.0]), (5, [1.0, 1.5, 2.0, 2.5, 3.0])], ids=str
-)
-def test_pieces_are_due_evenly_from_the_first_token_to_the_end(pieces, due_s):
-    timing = Timing(ttft_s=1.0, latency_s=3.0, chunks=None)
-
-    assert [timing.due_s(place, pieces) for place in range(pieces)] == due_s
-
-
 async def test_a_model_with_latency_gives_up_its_turn():
     thinking = asyncio.create_task(think(Timing(ttft_s=0, latency_s=3600, chunks=None)))
     await asyncio.sleep(0)

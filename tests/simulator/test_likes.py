@@ -9,11 +9,9 @@ import orjson
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionUserMessageParam
 
-from asyncbench.errors import ConfigError
 from asyncbench.providers.rate_headers import Span, allowances
 from asyncbench.simulator.likes import LIKES, OWN
 from asyncbench.simulator.limits import ToldAllowance
-from asyncbench.simulator.settings import Settings
 
 LONG = "What is 12345678 + 1?"
 THINK = {"reasoning_effort": "low", "max_tokens": 1000}
@@ -352,11 +350,6 @@ async def test_a_name_without_a_model_or_provider_is_refused(simulator, name):
 
 def test_the_first_row_is_openai_itself():
     assert next(iter(LIKES)) == OWN
-
-
-def test_an_unknown_provider_is_refused_with_the_known():
-    with pytest.raises(ConfigError, match=r"'closedai'; choose of openai, mistral, deepseek"):
-        Settings(like="closedai")
 
 
 def test_headers_of_limits_are_text():

@@ -177,6 +177,12 @@ async def test_a_request_may_say_how_it_is_served_and_those_alike_share_a_line(s
     ({"slots": 1.5}, "Simulated slots must be"),
     ({"freeze_s": -1}, "Simulated freeze_s must be"),
     ({"slot": 1}, "`simulate` must hold only latency_s, "),
+    (5, "`simulate` must"),
+    ({"latency_s": -1}, "Simulated latency_s must"),
+    ({"latency_s": "slow"}, "Simulated latency_s must"),
+    ({"ttft_s": True}, "Simulated ttft_s must"),
+    ({"chunks": 0}, "Simulated chunks must"),
+    ({"chunks": 1.5}, "Simulated chunks must"),
 ])  # fmt: skip
 async def test_a_request_that_says_it_wrong_is_refused(simulator, pace, said):
     response = await (await simulator()).ask(QUESTION, simulate=pace)

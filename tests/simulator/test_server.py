@@ -6,7 +6,6 @@ import errno
 import io
 
 import aiohttp
-import orjson
 import pytest
 
 from asyncbench.simulator.faults import OF_STREAMS, FaultKind, parse_fault
@@ -111,17 +110,7 @@ async def test_everything_says_that_it_is_simulated(simulator, wire):
         ({"max_tokens": 0}, 400, "invalid_request_error"),
         ({"max_tokens": "many"}, 400, "invalid_request_error"),
     ],
-    ids=[
-        "unknown model",
-        "unknown question",
-        "no model",
-        "no list",
-        "no message",
-        "no question",
-        "no text",
-        "no tokens",
-        "no number",
-    ],
+    ids=str,
 )
 async def test_a_request_that_cannot_be_answered_is_refused(simulator, wire, fields, status, error):
     response = await (await simulator()).ask(**{"question": QUESTION, "wire": wire} | fields)
@@ -198,14 +187,6 @@ async def test_past_a_limit_a_call_is_told_when_to_come_again(simulator, wire, l
     assert 50 <= int(second.headers["retry-after"]) <= 600
 
 
-async def test_a_limit_is_counted_by_the_model_that_was_chosen(simulator, wire):
-    client = await simulator(rpm=3, limit_model="sliding_window")
-    answers = [await client.ask(QUESTION, wire=wire) for _ in range(5)]
-
-    assert [answer.status for answer in answers] == [200, 200, 200, 429, 429]  # a bucket would admit one
-    assert all(30 <= int(answer.headers["retry-after"]) <= 60 for answer in answers[3:])
-
-
 async def test_each_model_has_limits_of_its_own(simulator):
     client = await simulator(rpm=1)
 
@@ -216,7 +197,8 @@ async def test_a_call_past_a_limit_meets_no_fault(simulator):
     client = await simulator(rpm=1, faults=(parse_fault("500=1"),))
 
     assert await statuses(client, "oracle", "oracle", "oracle") == [500, 429, 429]
-    assert (await client.stats())["faults"] == {"500": 1}
+    stats = await client.stats()
+    assert (stats["faults"], stats["rate_limited"]) == ({"500": 1}, 2)
 
 
 # ── faults ───────────────────────────────────────────────────────────────────────────────────
@@ -229,22 +211,6 @@ async def test_a_fault_that_refuses_does_so_in_the_vendor_s_words(simulator, wir
 
     assert (response.status, error_of(response)) == REFUSALS[kind][wire]
     assert ("retry-after" in response.headers) == (kind == "429")
-
-
-async def test_invalid_json_is_a_success_that_does_not_parse(simulator, wire):
-    client = await simulator(faults=(parse_fault("invalid_json=1"),))
-    response = await client.ask(QUESTION, wire=wire)
-
-    assert response.status == 200
-    with pytest.raises(ValueError, match="unexpected end of data"):
-        orjson.loads(response.content)
-
-
-async def test_cut_breaks_off_within_the_body(simulator, wire):
-    client = await simulator(faults=(parse_fault("cut=1"),))
-
-    with pytest.raises(aiohttp.ClientPayloadError, match="Not enough data"):
-        await client.ask(QUESTION, wire=wire)
 
 
 async def test_reset_ends_the_connection_before_a_status(simulator, wire):
@@ -265,12 +231,6 @@ async def test_stall_lasts_until_the_client_leaves(simulator, wire):
     assert (await client.until(lambda stats: stats["in_flight"] == 0))["left"] == 1
 
 
-async def test_a_fault_of_one_model_spares_the_others(simulator):
-    client = await simulator(faults=(parse_fault("500=1@noisy"),))
-
-    assert await statuses(client, "noisy", "noisy-2", "oracle") == [500, 200, 200]
-
-
 @pytest.mark.parametrize("kind", [*REFUSALS, "cut", "invalid_json", "reset"])
 async def test_after_a_fault_the_next_call_is_answered(simulator, kind):
     client = await simulator(faults=(parse_fault(f"{kind}=1@noisy"),))
@@ -278,14 +238,6 @@ async def test_after_a_fault_the_next_call_is_answered(simulator, kind):
         assert (await client.ask(QUESTION, model="noisy")).status in (200, 401, 429, 500, 503)
 
     assert (await client.ask(QUESTION)).text == "20"
-
-
-async def test_error_200_is_a_success_with_an_error_for_a_body(simulator, wire):
-    client = await simulator(faults=(parse_fault("error_200=1"),))
-    response = await client.ask(QUESTION, wire=wire)
-
-    assert (response.status, "error" in response.body) == (200, True)
-    assert (await client.stats())["delivered"] == 0
 
 
 async def test_stale_is_a_whole_answer_on_a_connection_that_then_closes(simulator, wire):
@@ -321,14 +273,6 @@ async def test_the_counts_add_up(simulator, wire):
         "noisy-2": 0,
         "noisy-3": 0,
     }
-
-
-async def test_a_limit_s_refusals_are_counted(simulator):
-    client = await simulator(rpm=1)
-    for _ in range(3):
-        await client.ask(QUESTION)
-
-    assert (await client.stats())["rate_limited"] == 2
 
 
 async def test_what_limits_did_is_counted_second_by_second(simulator):
@@ -367,14 +311,6 @@ async def test_max_in_flight_is_the_most_calls_at_one_time(simulator):
     assert (stats["models"]["oracle"]["max_in_flight"], stats["models"]["noisy"]["max_in_flight"]) == (1, 50)
 
 
-async def test_one_call_after_another_is_one_in_flight(simulator):
-    client = await simulator()
-    for _ in range(50):
-        await client.ask(QUESTION)
-
-    assert (await client.stats())["max_in_flight"] == 1
-
-
 # ── latency ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -386,23 +322,3 @@ async def test_a_request_may_say_how_slow_its_answer_is(simulator):
     assert quick.status == 200
     assert not waiting.done()
     waiting.cancel()
-
-
-@pytest.mark.parametrize(
-    "simulate",
-    [
-        5,
-        {"latency": 1},
-        {"latency_s": -1},
-        {"latency_s": "slow"},
-        {"ttft_s": True},
-        {"chunks": 0},
-        {"chunks": 1.5},
-    ],
-)
-async def test_a_latency_that_makes_no_sense_is_refused(simulator, simulate):
-    client = await simulator()
-    response = await client.ask(QUESTION, simulate=simulate)
-
-    assert response.status == 400
-    assert "imulate" in response.body["error"]["message"]

@@ -70,23 +70,6 @@ def test_settings_survive_the_way_through_json(settings):
             "burst_s is 2, but limit_model 'quanta' knows none; leave",
         ),
     ],
-    ids=[
-        "not JSON",
-        "unknown key",
-        "wrong type",
-        "unknown fault",
-        "unknown key of batches",
-        "no speed",
-        "no requests",
-        "no spread",
-        "unknown fault of batches",
-        "broken rule",
-        "unknown provider",
-        "unknown spread of latencies",
-        "unknown model of a limit",
-        "unknown way to count tokens",
-        "a burst where there is none",
-    ],
 )
 def test_a_slip_is_refused_by_its_key(text, complaint):
     with pytest.raises(ConfigError, match=complaint):

@@ -5,7 +5,6 @@ import contextlib
 
 import aiohttp
 import anthropic
-import openai
 import orjson
 import pytest
 from openai.types.responses import Response
@@ -22,18 +21,6 @@ CLOSING = ('finish_reason":"', "[DONE]", "message_delta", "message_stop", "respo
 def wire(request) -> str:
     """Each wire format in turn, those of OpenAI alone as well."""
     return str(request.param)
-
-
-def openai_of(client):
-    return openai.AsyncOpenAI(
-        base_url=f"{client.url}/v1", api_key="k", max_retries=0, http_client=openai.DefaultAioHttpClient()
-    )
-
-
-def anthropic_of(client):
-    return anthropic.AsyncAnthropic(
-        base_url=client.url, api_key="k", max_retries=0, http_client=anthropic.DefaultAioHttpClient()
-    )
 
 
 def whole(wire, body):
@@ -137,26 +124,11 @@ async def test_usage_of_openai_s_streams_is_told_where_it_is_asked_for(simulator
     assert not any("usage" in event for event in unasked)
 
 
-async def test_openai_s_sdk_reads_a_stream_of_chat(simulator):
-    async with openai_of(await simulator()) as sdk:
-        stream = await sdk.chat.completions.create(
-            model="oracle",
-            messages=[{"role": "user", "content": LONG}],
-            stream=True,
-            stream_options={"include_usage": True},
-        )
-        chunks = [chunk async for chunk in stream]
-
-    assert "".join(c.delta.content or "" for chunk in chunks for c in chunk.choices) == "12345679"
-    assert (chunks[-2].choices[0].finish_reason, chunks[-1].usage.completion_tokens) == ("stop", 2)
-
-
-async def test_openai_s_sdk_reads_a_stream_of_responses(simulator):
-    async with openai_of(await simulator()) as sdk:
-        stream = await sdk.responses.create(
-            model="oracle", input=LONG, reasoning={"effort": "low", "summary": "auto"}, stream=True
-        )
-        events = [event async for event in stream]
+async def test_openai_s_sdk_reads_a_stream_of_responses(openai_sdk):
+    stream = await (await openai_sdk()).responses.create(
+        model="oracle", input=LONG, reasoning={"effort": "low", "summary": "auto"}, stream=True
+    )
+    events = [event async for event in stream]
     response = events[-1].response
 
     assert [event.sequence_number for event in events] == list(range(len(events)))
@@ -166,36 +138,34 @@ async def test_openai_s_sdk_reads_a_stream_of_responses(simulator):
     assert response.usage.output_tokens == 2 + response.usage.output_tokens_details.reasoning_tokens > 2
 
 
-async def test_openai_s_sdk_reads_a_whole_response(simulator):
-    client = await simulator()
-    async with openai_of(client) as sdk:
-        response = await sdk.responses.create(model="oracle", input=LONG, instructions="x" * 400)
+async def test_openai_s_sdk_reads_a_whole_response(simulator, openai_sdk):
+    sdk = await openai_sdk()
+    response = await sdk.responses.create(model="oracle", input=LONG, instructions="x" * 400)
 
     assert (response.output_text, response.status, response.usage.input_tokens) == (
         "12345679",
         "completed",
         106,
     )
-    body = (await client.ask(LONG, wire="responses")).body
+    body = (await (await simulator()).ask(LONG, wire="responses")).body
     assert set(TypeAdapter(Response).validate_python(body).model_extra or {}) <= {"system_fingerprint"}
 
 
-async def test_openai_s_sdk_reads_plain_completions(simulator):
-    async with openai_of(await simulator()) as sdk:
-        at_once = await sdk.completions.create(model="oracle", prompt=LONG)
-        stream = await sdk.completions.create(model="oracle", prompt=LONG, stream=True)
-        text = "".join([c.text async for chunk in stream for c in chunk.choices])
+async def test_openai_s_sdk_reads_plain_completions(openai_sdk):
+    sdk = await openai_sdk()
+    at_once = await sdk.completions.create(model="oracle", prompt=LONG)
+    stream = await sdk.completions.create(model="oracle", prompt=LONG, stream=True)
+    text = "".join([c.text async for chunk in stream for c in chunk.choices])
 
     assert at_once.choices[0].text == text == "12345679"
 
 
-async def test_anthropic_s_sdk_reads_a_stream_with_thinking(simulator):
-    async with anthropic_of(await simulator()) as sdk:
-        fields = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000}
-        async with sdk.messages.stream(
-            model="oracle", messages=[{"role": "user", "content": LONG}], **fields
-        ) as stream:
-            message = await stream.get_final_message()
+async def test_anthropic_s_sdk_reads_a_stream_with_thinking(anthropic_sdk):
+    messages = (await anthropic_sdk()).messages
+    fields = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000}
+    asked = [{"role": "user", "content": LONG}]
+    async with messages.stream(model="oracle", messages=asked, **fields) as stream:
+        message = await stream.get_final_message()
 
     assert [block.type for block in message.content] == ["thinking", "text"]
     assert (message.content[1].text, message.stop_reason) == ("12345679", "end_turn")
@@ -283,9 +253,12 @@ async def test_streams_and_their_pieces_are_counted(simulator, wire):
 # ── faults ───────────────────────────────────────────────────────────────────────────────────
 
 
-async def met(simulator, kind, wire, **fields):
+both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+async def met(simulator, kind, wire, *, stream=True, **fields):
     client = await simulator(faults=(parse_fault(f"{kind}=1"),), keep_alive=False)
-    return await client.ask(LONG, wire=wire, stream=True, **fields), await client.stats()
+    return await client.ask(LONG, wire=wire, stream=stream, **fields), await client.stats()
 
 
 @pytest.mark.parametrize("kind", sorted(OF_STREAMS))
@@ -311,22 +284,21 @@ async def test_stream_error_says_so_in_its_last_event(simulator, wire):
     assert not any(word in response.content.decode() for word in CLOSING)
 
 
-async def test_anthropic_s_sdk_raises_the_error_of_a_stream(simulator):
-    client = await simulator(faults=(parse_fault("stream_error=1"),))
-    async with anthropic_of(client) as sdk:
-        stream = await sdk.messages.create(
-            model="oracle", messages=[{"role": "user", "content": LONG}], max_tokens=9, stream=True
-        )
-        with pytest.raises(anthropic.APIStatusError) as caught:
-            [event async for event in stream]
+async def test_anthropic_s_sdk_raises_the_error_of_a_stream(anthropic_sdk):
+    sdk = await anthropic_sdk(faults=(parse_fault("stream_error=1"),))
+    stream = await sdk.messages.create(
+        model="oracle", messages=[{"role": "user", "content": LONG}], max_tokens=9, stream=True
+    )
+    with pytest.raises(anthropic.APIStatusError) as caught:
+        [event async for event in stream]
 
     assert (caught.value.status_code, caught.value.type) == (200, "overloaded_error")
 
 
-@pytest.mark.parametrize("kind", ["cut", "cut_stream"])
-async def test_a_stream_that_is_cut_breaks_off(simulator, wire, kind):
-    with pytest.raises(aiohttp.ClientPayloadError):
-        await met(simulator, kind, wire)
+@pytest.mark.parametrize(("kind", "stream"), [("cut", False), ("cut", True), ("cut_stream", True)])
+async def test_an_answer_that_is_cut_breaks_off(simulator, wire, kind, stream):
+    with pytest.raises(aiohttp.ClientPayloadError, match="Not enough data"):
+        await met(simulator, kind, wire, stream=stream)
 
 
 async def test_silent_lasts_until_the_client_leaves(simulator):
@@ -339,17 +311,21 @@ async def test_silent_lasts_until_the_client_leaves(simulator):
     assert (await client.until(lambda stats: stats["in_flight"] == 0))["left"] == 1
 
 
-async def test_invalid_json_is_an_event_that_does_not_parse(simulator, wire):
-    response, _ = await met(simulator, "invalid_json", wire)
+@both
+async def test_invalid_json_is_a_success_that_does_not_parse(simulator, wire, stream):
+    response, _ = await met(simulator, "invalid_json", wire, stream=stream)
 
-    with pytest.raises(orjson.JSONDecodeError):
-        assert response.events
+    assert response.status == 200
+    with pytest.raises(orjson.JSONDecodeError, match=None if stream else "unexpected end of data"):
+        assert response.events if stream else response.body
 
 
-async def test_error_200_is_no_stream(simulator, wire):
-    response, stats = await met(simulator, "error_200", wire)
+@both
+async def test_error_200_is_a_success_with_an_error_for_a_body_and_no_stream(simulator, wire, stream):
+    response, stats = await met(simulator, "error_200", wire, stream=stream)
 
-    assert (response.status, "error" in response.body, stats["streams"]) == (200, True, 0)
+    assert (response.status, "error" in response.body) == (200, True)
+    assert (stats["streams"], stats["delivered"]) == (0, 0)
 
 
 async def test_stale_is_a_whole_stream_on_a_connection_that_then_closes(simulator, wire):
