@@ -455,15 +455,6 @@ def test_of_a_sweep_it_makes_two_calls_and_keeps_nothing(tmp_path):
     assert not cache.exists()
 
 
-def test_the_commands_that_list_are_there():
-    done = asyncbench("models")
-    assert done.returncode == 0
-    assert "DEEPSEEK_API_KEY" in done.stdout
-    assert json.loads(asyncbench("models", "--json").stdout)[0]["name"] == "openai"
-    assert "gpt-4.1-mini" in asyncbench("models", "openai").stdout
-    assert asyncbench("models", "nobody").returncode == 2
-
-
 # ── batches ──────────────────────────────────────────────────────────────────────────────────
 
 

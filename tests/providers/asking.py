@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
+from asyncbench.errors import ProviderError
 from asyncbench.providers import PROVIDERS, Provider
 from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.endpoints import Endpoint, Quirks
@@ -122,6 +125,13 @@ def asking(system: str | None = None, messages: tuple[Message, ...] = (), **mode
     )
     question = Message(role="user", content=PROBLEM.question)
     return Request(trial=trial, system=system, messages=messages or (question,))
+
+
+async def failure_of(provider: Provider, request: Request | None = None) -> ProviderError:
+    """Return why a call fails."""
+    with pytest.raises(ProviderError) as caught:
+        await provider.ask(request or asking())
+    return caught.value
 
 
 def deadlines(*, total: float = 30.0, **others: float) -> Timeouts:

@@ -1,6 +1,5 @@
 """What the endpoint table says of batches: who has them, how they depart, what was never tried."""
 
-import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -140,25 +139,20 @@ def test_a_row_says_how_long_to_wait_between_two_looks():
 @pytest.mark.parametrize(
     ("provider", "created_for"), [("azure", "/chat/completions"), ("groq", "/v1/chat/completions")]
 )
-def test_a_batch_is_created_for_the_path_that_the_row_names(tmp_path, provider, created_for):
-    async def check():
-        async with raw_server() as server:
-            server.manner = answering(body={"id": "batch_1", "status": "validating", "created_at": 5})
-            (model,) = sweep(f"{provider}/m", base_url=f"{server.url}/v1").models
-            api = open_batches(model, key="k", simulator_url=None)
-            try:
-                file = Submission(
-                    path=tmp_path / "x", size=1, key="k", requests=1, sha256="s", file_id="file-1"
-                )
-                batch = await api.create(file)
-            finally:
-                await api.aclose()
-            assert batch.id == "batch_1"
-            (received,) = server.received
-            assert received.path == "/v1/batches"
-            assert received.body["endpoint"] == created_for
-
-    asyncio.run(check())
+async def test_a_batch_is_created_for_the_path_that_the_row_names(tmp_path, provider, created_for):
+    async with raw_server() as server:
+        server.manner = answering(body={"id": "batch_1", "status": "validating", "created_at": 5})
+        (model,) = sweep(f"{provider}/m", base_url=f"{server.url}/v1").models
+        api = open_batches(model, key="k", simulator_url=None)
+        try:
+            file = Submission(path=tmp_path / "x", size=1, key="k", requests=1, sha256="s", file_id="file-1")
+            batch = await api.create(file)
+        finally:
+            await api.aclose()
+        assert batch.id == "batch_1"
+        (received,) = server.received
+        assert received.path == "/v1/batches"
+        assert received.body["endpoint"] == created_for
 
 
 def test_a_budget_names_the_part_that_the_vendor_s_page_tells():

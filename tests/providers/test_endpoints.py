@@ -12,8 +12,6 @@ from asyncbench.providers.endpoints import Endpoint, is_simulated, known_endpoin
 from asyncbench.providers.known_models import published
 from asyncbench.providers.prices import vendor_of
 from asyncbench.providers.provider import WIRES
-from tests.providers.asking import CHAT, KEY, asking
-from tests.providers.raw_server import answering, raw_server
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ROWS = sorted(known_endpoints())
@@ -94,26 +92,7 @@ def test_published_prices_hold_at_the_vendors_own_address_alone(name, base_url, 
     assert vendor_of(asked) == vendor
 
 
-def test_what_a_row_says_of_quirks_is_read():
-    assert known_endpoints()["mistral"].quirks.seed == "random_seed"
-    assert known_endpoints()["openrouter"].quirks.effort == "reasoning.effort"
-    assert known_endpoints()["http"].quirks.max_tokens == "max_tokens"
-
-
 def test_simulated_rows_are_known_as_such():
     assert is_simulated("simulated-http")
     assert not is_simulated("http")
     assert not is_simulated("of an imported file")
-
-
-async def test_a_key_goes_in_the_header_that_the_row_names():
-    async with raw_server() as server:
-        server.manner = answering(body=CHAT)
-        named = known_endpoints()["azure"].key_header
-        endpoint = Endpoint(base_url=f"{server.url}/v1", api_key=KEY, key_header=named)
-        provider = PROVIDERS["openai"](endpoint, WIRES["chat"](known_endpoints()["azure"].quirks))
-        await provider.ask(asking())
-        await provider.aclose()
-        headers = server.received[0].headers
-    assert headers["api-key"] == KEY
-    assert "authorization" not in headers

@@ -305,14 +305,6 @@ async def test_a_request_that_the_server_read_is_an_attempt_of_its_own(server, u
     assert len(server.received) == 1
 
 
-@pytest.mark.parametrize("manner", [resetting(), CLOSING], ids=["reset", "closed"])
-async def test_a_first_connection_that_breaks_is_not_tried_again(server, provider, manner):
-    server.manner = manner
-
-    assert await lost(provider)
-    assert len(server.received) == 1
-
-
 @pytest.mark.parametrize(
     "begun",
     [

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import ErrorKind
 from asyncbench.providers.provider import open_provider as open_model
 from asyncbench.providers.rate_headers import LONGEST_RESET_S, allowances, reset_s
 from asyncbench.records import Allowance
-from tests.providers.asking import KEY, asking
+from tests.providers.asking import KEY, asking, failure_of
 from tests.providers.raw_server import answering, events, resetting, sending, stream_of
 
 DATE = "Fri, 20 Nov 2026 10:00:00 GMT"
@@ -258,12 +258,6 @@ def test_whatever_headers_hold_the_limits_are_numbers(headers):
 HEADERS: dict[str, Any] = {name.replace("-", "_"): value for name, value in OPENAI.items()}
 LINES = "".join(f"{name}: {value}\r\n" for name, value in OPENAI.items()).encode()
 TOLD = allowances(OPENAI)
-
-
-async def failure_of(provider, request) -> ProviderError:
-    with pytest.raises(ProviderError) as caught:
-        await provider.ask(request)
-    return caught.value
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

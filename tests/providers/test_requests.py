@@ -8,7 +8,6 @@ import pytest
 
 from asyncbench.config.conditions import ConditionEntry, condition_from
 from asyncbench.config.place import Place
-from asyncbench.prompting.earlier_turns import PADDINGS, padding
 from asyncbench.prompting.requests import request_for
 from asyncbench.records import Message
 from tests.providers.asking import ADAPTERS, KEY, PROBLEM, asking
@@ -28,57 +27,6 @@ def sent(server, opened):
         return server.received[-1]
 
     return send
-
-
-@pytest.mark.parametrize("adapter", [OPENAI, HTTP], ids=["openai", "http"])
-async def test_a_bare_chat_request_holds_model_and_messages(sent, adapter):
-    request = await sent(adapter, asking(model_id="m", max_tokens=None))
-
-    assert request.body == {"model": "m", "messages": [QUESTION]}
-
-
-async def test_a_bare_message_request_holds_the_longest_reply_that_anthropic_demands(sent):
-    request = await sent(ANTHROPIC, asking(model_id="claude-haiku-4-5", max_tokens=64_000))
-
-    assert request.body == {"model": "claude-haiku-4-5", "messages": [QUESTION], "max_tokens": 64_000}
-
-
-FULL = asking(
-    system="Answer with a number.",
-    messages=(
-        Message(role="user", content="1+1"),
-        Message(role="assistant", content="2"),
-        Message(role="user", content="2+2"),
-    ),
-    model_id="claude-haiku-4-5",
-    temperature=0.0,
-    top_p=0.9,
-    max_tokens=50,
-    params={"stop": ["\n"], "top_p": 0.8},
-)
-TURNS = [
-    {"role": "user", "content": "1+1"},
-    {"role": "assistant", "content": "2"},
-    {"role": "user", "content": "2+2"},
-]
-WITH_SYSTEM = [{"role": "system", "content": "Answer with a number."}, *TURNS]
-SET = {"model": "claude-haiku-4-5", "temperature": 0.0, "top_p": 0.8, "stop": ["\n"]}
-
-
-@pytest.mark.parametrize(
-    ("adapter", "body"),
-    [
-        pytest.param(OPENAI, {**SET, "messages": WITH_SYSTEM, "max_completion_tokens": 50}, id="openai"),
-        pytest.param(HTTP, {**SET, "messages": WITH_SYSTEM, "max_tokens": 50}, id="http"),
-        pytest.param(
-            ANTHROPIC,
-            {**SET, "messages": TURNS, "system": "Answer with a number.", "max_tokens": 50},
-            id="anthropic",
-        ),
-    ],
-)
-async def test_what_the_sweep_sets_is_sent_and_params_come_last(sent, adapter, body):
-    assert (await sent(adapter, FULL)).body == body
 
 
 TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
@@ -125,22 +73,6 @@ async def test_each_condition_is_sent_as_it_is_written(sent, adapter, condition)
     most = "max_completion_tokens" if adapter is OPENAI else "max_tokens"
     body = _with_system_apart(expected) if adapter is ANTHROPIC else expected
     assert request.body == {"model": "m", most: 50, "top_p": 0.9, **body}
-
-
-@pytest.mark.parametrize("context", PADDINGS)
-async def test_our_small_talk_arrives_word_for_word(sent, adapter, context):
-    condition = read(name=context, context=context)
-    trial = replace(asking().trial, condition=condition)
-
-    request = await sent(adapter, request_for(trial))
-
-    talk = [{"role": turn.role, "content": turn.content} for turn in padding(context, place="")]
-    assert request.body["messages"] == [*talk, QUESTION]
-
-
-@pytest.mark.parametrize("adapter", [OPENAI, HTTP], ids=["openai", "http"])
-async def test_a_seed_of_nought_is_a_seed(sent, adapter):
-    assert (await sent(adapter, asking(seed=0))).body["seed"] == 0
 
 
 async def test_text_arrives_as_it_was(sent, adapter):

@@ -17,7 +17,7 @@ from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.openai.chat import ChatWire, Chunks
 from asyncbench.providers.openai.responses import ResponsesWire
 from asyncbench.providers.wire import Response
-from tests.providers.asking import ADAPTERS, KEY, asking, deadlines
+from tests.providers.asking import ADAPTERS, KEY, asking, deadlines, failure_of
 from tests.providers.raw_server import (
     EVENT_STREAM,
     answering,
@@ -39,12 +39,6 @@ def stream(adapter, *more, whole=True, headers=b""):
     return stream_of(*map(events, (*adapter.events, *more)), whole=whole, headers=headers)
 
 
-async def failure_of(provider) -> ProviderError:
-    with pytest.raises(ProviderError) as caught:
-        await provider.ask(STREAMED)
-    return caught.value
-
-
 async def test_a_stream_becomes_the_same_reply(adapter, server, provider):
     server.manner = sending(stream(adapter, headers=b"x-request-id: req_1\r\n"))
 
@@ -56,48 +50,11 @@ async def test_a_stream_becomes_the_same_reply(adapter, server, provider):
     assert server.received[0].body["stream"] is True
 
 
-def named(adapter) -> bytes:
-    """The events with names before them and signs of life between them."""
-    return b": ping\r\n\r\n\r\n".join(b"event: some\r\ndata:" + data + b"\r\n\r\n" for data in adapter.events)
-
-
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        pytest.param(lambda adapter: [events(*adapter.events)], id="all at once"),
-        pytest.param(lambda adapter: [bytes([byte]) for byte in events(*adapter.events)], id="byte by byte"),
-        pytest.param(lambda adapter: [named(adapter)], id="names, comments, CRLF"),
-        pytest.param(
-            lambda adapter: [events(*adapter.events).removesuffix(b"\n\n")], id="no last blank line"
-        ),
-    ],
-)
-async def test_the_cut_makes_no_difference(adapter, server, provider, pieces):
-    server.manner = sending(stream_of(*pieces(adapter)))
-
-    assert (await provider.ask(STREAMED)).text == "42"
-
-
-@pytest.mark.parametrize("adapter", [ADAPTERS[0], ADAPTERS[2]], ids=["openai", "http"])
-async def test_done_may_come_without_data(adapter, server, provider):
-    server.manner = sending(stream_of(events(*adapter.events[:-1]), b"[DONE]\n"))
-
-    assert (await provider.ask(STREAMED)).text == "42"
-
-
 @pytest.mark.parametrize("adapter", [ADAPTERS[0], ADAPTERS[2]], ids=["openai", "http"])
 async def test_done_may_be_missing(adapter, server, provider):
     server.manner = sending(stream_of(events(*adapter.events[:-1])))
 
     assert (await provider.ask(STREAMED)).text == "42"
-
-
-async def test_a_sign_that_is_cut_in_two_is_whole(adapter, server, provider):
-    said = [data.replace(b'"4"', '"😀"'.encode()) for data in adapter.events]
-    before, after = events(*said).split(b"\x9f\x98")
-    server.manner = in_steps(EVENT_STREAM + b"\r\n" + chunk(before), chunk(b"\x9f\x98" + after) + chunk(b""))
-
-    assert (await provider.ask(STREAMED)).text == "😀2"
 
 
 async def test_a_compressed_stream_is_read(adapter, server, provider):
@@ -211,13 +168,13 @@ async def test_an_error_in_a_whole_body_is_what_it_says(server, provider, kind):
     error = {"error": {"message": "told", "type": "overloaded_error"}}
     server.manner = answering(body=error, content_type=kind)
 
-    assert (await failure_of(provider)).kind is ErrorKind.OVERLOADED
+    assert (await failure_of(provider, STREAMED)).kind is ErrorKind.OVERLOADED
 
 
 async def test_a_refusal_of_a_stream_becomes_its_kind(server, provider):
     server.manner = answering(429, {"error": {"code": "insufficient_quota", "message": "told"}})
 
-    error = await failure_of(provider)
+    error = await failure_of(provider, STREAMED)
 
     assert (error.kind, error.http_status) == (ErrorKind.NO_QUOTA, 429)
 
@@ -226,7 +183,7 @@ async def test_an_error_in_the_middle_is_what_it_says(adapter, server, provider)
     told = b'{"type":"error","error":{"type":"overloaded_error","message":"too much"}}'
     server.manner = sending(stream_of(events(*adapter.events[:2], told)))
 
-    error = await failure_of(provider)
+    error = await failure_of(provider, STREAMED)
 
     assert (error.kind, error.may_have_been_billed) == (ErrorKind.OVERLOADED, True)
     assert "too much" in error.message
@@ -274,7 +231,7 @@ TEXT = b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","t
 async def test_a_stream_that_cannot_be_read_is_a_bad_reply(server, provider, manner):
     server.manner = manner
 
-    error = await failure_of(provider)
+    error = await failure_of(provider, STREAMED)
 
     assert (error.kind, error.may_have_been_billed) == (ErrorKind.BAD_REPLY, True)
 
@@ -282,7 +239,7 @@ async def test_a_stream_that_cannot_be_read_is_a_bad_reply(server, provider, man
 async def test_an_event_without_an_end_is_a_bad_reply(adapter, server, opened):
     server.manner = dripping(EVENT_STREAM + b"\r\n", drop=chunk(b"x" * 999))
 
-    error = await failure_of(opened(adapter.provider(server.url, most_bytes=1000)))
+    error = await failure_of(opened(adapter.provider(server.url, most_bytes=1000)), STREAMED)
 
     assert (error.kind, "more than 1,000 bytes" in error.message) == (ErrorKind.BAD_REPLY, True)
 
@@ -301,7 +258,7 @@ async def test_an_event_without_an_end_is_a_bad_reply(adapter, server, opened):
 async def test_the_key_is_never_repeated(server, provider, manner):
     server.manner = manner
 
-    error = await failure_of(provider)
+    error = await failure_of(provider, STREAMED)
 
     assert KEY[:6] not in f"{error} {error.message} {error!r}"
 
@@ -407,7 +364,7 @@ async def test_a_deadline_is_named_when_it_is_missed(adapter, server, opened, li
     server.manner = manner
     provider = opened(adapter.provider(server.url, timeouts=deadlines(**limits)))
 
-    error = await failure_of(provider)
+    error = await failure_of(provider, STREAMED)
 
     assert error.kind is ErrorKind.TIMEOUT
     assert f"timeouts.{next(iter(limits))} (" in error.message
@@ -479,7 +436,7 @@ async def test_a_cancelled_stream_closes_its_connection_and_leaves_the_next_one_
 async def test_an_unread_rest_is_not_left_for_the_next_call(adapter, server, provider):
     broken = orjson.dumps({"type": "error", "error": {"type": "api_error", "message": "x"}})
     server.manner = sending(stream_of(events(broken), events(*adapter.events)))
-    await failure_of(provider)
+    await failure_of(provider, STREAMED)
     server.manner = sending(stream(adapter))
 
     assert (await provider.ask(STREAMED)).text == "42"

@@ -162,7 +162,7 @@ def test_a_body_without_an_account_has_none(payload):
     assert raw_usage(payload) is None
 
 
-@pytest.mark.parametrize("absurd", [10**9 + 1, 2**53 + 1, 2**64, 1e30, -1, 12.5, True])
+@pytest.mark.parametrize("absurd", [10**9 + 1, 2**53 + 1, 2**64, 1e30, -1, 12.5, True, "7"])
 def test_a_count_that_cannot_be_one_is_absent(absurd):
     names = (
         *("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "reasoning_tokens"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.providers.endpoints import Quirks, known_endpoints
+from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.model_rules import wire_complaint
 from asyncbench.providers.provider import WIRES
 from tests.providers.asking import asking
@@ -91,10 +91,6 @@ def test_a_budget_for_thinking_that_fits_is_not_complained_of(api, keys):
 
 def test_a_name_that_no_model_has_rejects_nothing():
     assert wire_complaint(model("chat", top_p=0.5), Quirks(rejects=["logprobs"])) is None
-
-
-def test_every_format_of_every_endpoint_is_known():
-    assert {api for endpoint in known_endpoints().values() for api in endpoint.apis} <= set(WIRES)
 
 
 @pytest.mark.long
