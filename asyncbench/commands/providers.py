@@ -90,12 +90,12 @@ def doctor(
     The exit code is 3 if a sweep would fail. Only the kind of call that the sweep makes counts, plain or
     streamed.
     """
-    from asyncbench import checkup as doctors
+    from asyncbench.checkup import DoctorReport, examine, models_from, noise_floor
 
-    asked = doctors.models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
-    checkups = awaited(doctors.examine(asked, env=environment_of(env_file, asked)))
-    noise = awaited(doctors.noise_floor()) if latency else ()
-    report = doctors.DoctorReport(models=checkups, noise=noise)
+    asked = models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
+    checkups = awaited(examine(asked, env=environment_of(env_file, asked)))
+    noise = awaited(noise_floor()) if latency else ()
+    report = DoctorReport(models=checkups, noise=noise)
     show(report, as_json=as_json)
     raise typer.Exit(0 if all(checkup.fine for checkup in checkups) else 3)
 

@@ -8,9 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from asyncbench import simulator
 from asyncbench.cluster import on_ray
 from asyncbench.config import workers_here
 from asyncbench.control import controlled
@@ -32,6 +31,9 @@ from asyncbench.run.steering import Steering
 from asyncbench.servers import StartedServer
 from asyncbench.sweeps import secret_variables
 
+if TYPE_CHECKING:  # most runs start no simulator
+    from asyncbench.simulator import Simulator
+
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 SIMULATED: Final = "simulated"  # beside the batches of a run: those of the simulators that it starts
 
@@ -42,7 +44,7 @@ class Driven:
 
     scheduler: Scheduler
     clustered: ClusterRun | None  # the workers of a cluster; None: it has none
-    simulators: "Sequence[simulator.Simulator]"
+    simulators: "Sequence[Simulator]"
     servers: Sequence[StartedServer]
 
     @property
@@ -207,10 +209,10 @@ def _deadline(run: RunState, scheduler: Scheduler) -> Iterator[None]:
         alarm.cancel()
 
 
-def _simulators(
-    run: RunState, stack: contextlib.AsyncExitStack
-) -> "Mapping[str | None, simulator.Simulator]":
+def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> "Mapping[str | None, Simulator]":
     """Start a simulator for the models that need one, and one for each folder that is replayed."""
+    from asyncbench.simulator import BatchSettings, Settings, running
+
     problems: dict[str | None, set[Path]] = {}
     for model in run.models:
         if model.simulated and model.base_url is None:
@@ -227,11 +229,11 @@ def _simulators(
     stack.callback(forget)
     started = {}
     for replay, paths in problems.items():
-        settings = simulator.Settings(
+        settings = Settings(
             problems=tuple(sorted(paths)),
             replay=() if replay is None else (input_path(replay, run.sweep.file),),
-            batch=simulator.BatchSettings(speedup=OWN_SPEED),
+            batch=BatchSettings(speedup=OWN_SPEED),
             folder=kept / sha256((replay or "").encode()).hexdigest()[:8],
         )
-        started[replay] = stack.enter_context(simulator.running(settings))
+        started[replay] = stack.enter_context(running(settings))
     return started

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from decimal import ROUND_UP, Context, Decimal
 from enum import IntEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from asyncbench import simulator
 from asyncbench.batches import PartStanding, left_in_batches, warnings_on
 from asyncbench.engine import Cap, Counters, Ledger
 from asyncbench.load import CLOSED_LOOP, step_text
@@ -27,6 +27,9 @@ from asyncbench.shown import (
     safe_notes,
     whole_percent,
 )
+
+if TYPE_CHECKING:  # most runs start no simulator
+    from asyncbench.simulator import ServerStats
 
 
 class Exit(IntEnum):
@@ -158,7 +161,7 @@ class Summary:
     seconds: float
     simulated: bool  # whether any of it was answered by the simulator
     simulated_note: str = SIMULATED  # what to say then
-    seen: "Sequence[simulator.ServerStats]" = ()  # what each simulator counted that this run started
+    seen: "Sequence[ServerStats]" = ()  # what each simulator counted that this run started
     budget: BudgetUse | None = None  # None: there is none
     command: str = ""  # the one that continues the sweep
     raises_budget: bool = False  # whether it does so with more money than the sweep's own budget

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench import checkup as doctor
-from asyncbench.checkup import Checkup, DoctorReport, examine, models_from
+from asyncbench.checkup import Checkup, DoctorReport, examine, models_from, noise_floor
 from asyncbench.checkup.findings import FindingState
 from asyncbench.checkup.judging import BatchLook, ProbeCall, of_batches, of_calls, of_settings, rate_headers
 from asyncbench.config import sweep_from
@@ -421,7 +420,7 @@ async def test_a_simulator_of_one_s_own_is_fine_whatever_problems_it_was_given(t
 
 @pytest.mark.long
 async def test_the_noise_floor_is_told_for_every_adapter_and_says_that_it_is_simulated():
-    noise = await doctor.noise_floor(latency_s=0.1)
+    noise = await noise_floor(latency_s=0.1)
     assert [one.adapter for one in noise] == ["openai", "anthropic", "http"]
     told = DoctorReport(models=(), noise=noise)
     assert told.as_text().startswith("SIMULATED")
