@@ -1,6 +1,5 @@
 """How much a vendor lets unfinished batches hold: told by the sweep, or learnt from replies."""
 
-import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -28,19 +27,18 @@ class EnqueuedPool:
     organization count, too: then nothing helps but to wait.
     """
 
-    def __init__(self, limit: int | None = None, *, in_tokens: bool = True, known: bool = True) -> None:
+    def __init__(self, limit: int | None = None, *, in_tokens: bool = True) -> None:
         """Begin.
 
         Args:
             limit: of tokens, as the sweep tells it; None: it is to be learnt.
             in_tokens: whether tokens of prompts are counted; else requests are.
-            known: whether the vendor limits them at all.
         """
         self.aliases = set[str]()  # of the models whose batches it holds
         self._in_tokens, self._given = in_tokens, limit if in_tokens else None
         self._told: float | None = None
         self._first = float(FIRST_TOKENS if in_tokens else FIRST_REQUESTS)
-        self._grown = self._first if known else math.inf
+        self._grown = self._first
         self._factor = 1.0  # by which the vendor counts more than we
         self._taken = set[str]()  # batches that were accepted
 

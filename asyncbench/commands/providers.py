@@ -245,7 +245,7 @@ def simulate(
     and Anthropic: plain calls, streams and batches. GET /stats shows its calls, /stats/seconds its limits,
     /stats/arrivals when each call came and was answered, /stats/batches its batches. A key such as `k@lab`
     has files and batches of its own.
-    Under /azure/v1, /together/v1 or /mistral/v1, batches are as those vendors have them.
+    Under /azure/v1 or /groq/v1, batches are as those vendors have them.
     Models: `oracle` is always right. `noisy`, `noisy-2` and so on make mistakes. With --replay, every run and
     model of the folder is a model, too.
     """

@@ -110,8 +110,7 @@ def _parts(model: Model, batching: Batching, trials: int, size: int) -> int:
 
 def _learning_s(model: Model, batching: Batching, prompts: int) -> float:
     """Return the seconds until all is sent where the provider's queue is not known: it is learnt."""
-    endpoint = known_endpoints()[model.provider]
-    limited = endpoint.via != "anthropic" and endpoint.batch.pool
+    limited = known_endpoints()[model.provider].via != "anthropic"
     if batching.enqueued_tokens is not None or not limited or prompts <= FIRST_TOKENS:
         return 0.0
     return math.ceil(math.log2(prompts / FIRST_TOKENS)) * VALIDATED_S

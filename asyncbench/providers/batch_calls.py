@@ -79,7 +79,6 @@ class BatchApi(Protocol):
     uploads: bool  # whether requests are uploaded as a file first, and found again by its name
     most_requests: int  # of one batch
     most_bytes: int
-    pool: bool  # whether the prompt tokens of unfinished batches are limited
     account: str  # a hash of whose batches are seen, or of the key if no reply tells; empty: no reply yet
     told_at: float  # UTC by the vendor's clock, as the latest reply told; 0: none told
     skew_s: float  # by which the vendor's clock is ahead of ours, as the latest reply told

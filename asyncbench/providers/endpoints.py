@@ -42,14 +42,9 @@ class BatchWays:
     proven: bool = True  # held against recordings; False: only read in the vendor's documents
     apis: Collection[str] = ("chat", "responses", "messages")  # whose requests it takes
     endpoint: str = "/v1/"  # before the wire's path, where a batch is created; its lines always have this
-    path: str = "batches"  # of batches; what has `batch/jobs` is created as Mistral wants it
-    uploads_to: str = "files"
-    upload: Mapping[str, str] = field(default_factory=lambda: {"purpose": "batch"})  # with {name}: the file's
-    lines: Literal["calls", "bodies", "bodies without model"] = "calls"  # a call has method, url and body
-    listed: Literal["after", "numbered", "whole"] = "after"  # in pages from an id on, by number, or at once
-    metadata: bool = True  # it keeps what we say of a batch
+    upload: Mapping[str, str] = field(default_factory=lambda: {"purpose": "batch"})  # fields of an upload
+    listed: Literal["after", "whole"] = "after"  # in pages from an id on, or at once
     words: Mapping[str, str] = field(default_factory=dict)  # for a state, in small letters → OpenAI's
-    pool: bool = True  # it limits the prompt tokens of unfinished batches
     expires: bool = True  # a batch ends after its time, whatever is done by then
     poll_s: float = 0.0  # at least so long between two looks at its batches
     most_requests: int | None = None  # of one batch; None: as many as OpenAI or Anthropic takes

@@ -26,9 +26,11 @@ def batch_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
         return None
     if not endpoint.batches:
         form = f" (of its own form: {endpoint.own_batches})" if endpoint.own_batches else ""
+        gateway = ". If its server has batches of OpenAI's form, name it `http/…` with `base_url`"
         return (
             f"{model.provider} has no batch API that asyncbench speaks{form}. Set `mode: realtime` for this "
             "model, or name it at a provider whose batches are spoken: `asyncbench models` lists them"
+            f"{'' if form else gateway}"
         )
     if model.api not in endpoint.batch.apis:
         apis = " or ".join(f"`api: {api}`" for api in endpoint.apis if api in endpoint.batch.apis)

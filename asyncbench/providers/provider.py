@@ -101,7 +101,7 @@ def open_batches(
     from asyncbench.providers.openai.batches import OpenAIBatches
 
     ways = known_endpoints()[model.provider].batch
-    return OpenAIBatches(endpoint, wire_of(model), now, ways, model.model_id)
+    return OpenAIBatches(endpoint, wire_of(model), now, ways)
 
 
 def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:

@@ -122,7 +122,7 @@ def _batches(
 
     asker.counters.in_batches += len(left.out)
     # Prompt tokens are limited for each model, requests for all models of a key.
-    pool = EnqueuedPool(batching.enqueued_tokens, in_tokens=api.uploads, known=api.pool or not api.uploads)
+    pool = EnqueuedPool(batching.enqueued_tokens, in_tokens=api.uploads)
     return BatchLane(
         name=f"{model.alias} (batches)",
         askers=[asker],

@@ -244,26 +244,6 @@ def test_anthropic_s_results_are_read(asked, tmp_path):
     assert len(found.left_out) == 3
 
 
-@pytest.mark.parametrize("mapped", [True, False], ids=["with the map", "without"])
-def test_lines_that_name_neither_url_nor_model_are_read(tmp_path, mapped):
-    problems = problem_set(tmp_path, trials=1)
-    small = {"model": "mistral/mistral-small-latest", "alias": "small", "max_tokens": 100}
-    export_batches("openai", sweep(tmp_path / "out", problems, small), tmp_path / "r", limit=3)
-    folder = tmp_path / "r" / "small"
-    entries = json_lines(folder / "map.jsonl")
-    assert set(json_lines(folder / "batch_0.jsonl")[0]) == {"custom_id", "body"}
-    results = written(tmp_path / "x.jsonl", [answered(one, one["problem"]["expected"]) for one in entries])
-    if mapped:
-        found = import_batches([results], tmp_path / "in", requests=folder)
-    else:
-        (folder / "map.jsonl").unlink()
-        model = "mistral/mistral-small-latest"
-        found = import_batches([results], tmp_path / "in", requests=folder, problems=problems, model=model)
-    assert found.left_out == ()
-    rows = read_trials(tmp_path / "in").to_pylist()
-    assert {(row["provider"], row["outcome"]) for row in rows} == {("mistral", "correct")}
-
-
 async def test_answers_submitted_by_hand_are_taken_over_by_the_sweep_and_nothing_is_asked(tmp_path):
     asked = sweep(tmp_path / "out", problem_set(tmp_path, trials=1), "simulated/oracle")
     export_batches("openai", asked, tmp_path / "r")

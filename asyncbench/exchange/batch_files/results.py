@@ -279,11 +279,9 @@ def _body(fields: Fields) -> Fields:
 
 
 def _api(fields: Fields) -> str:
-    """Return the wire format of a request; where a vendor's lines have no url, their body tells."""
+    """Return the wire format of a request."""
     if "params" in fields:
         return "messages"
-    if "url" not in fields:
-        return "responses" if "input" in _body(fields) else "chat"
     if (api := _APIS.get(text(fields, "url"))) is None:
         raise ValueError(f"'url' is {fields['url']!r}, none of {', '.join(_APIS)}")
     return api

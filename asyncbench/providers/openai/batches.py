@@ -30,21 +30,15 @@ class OpenAIBatches(SdkBatches):
 
     uploads = True
 
-    def __init__(
-        self, endpoint: Endpoint, wire: Wire, now: Callable[[], float], ways: BatchWays, model_id: str
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float], ways: BatchWays) -> None:
         super().__init__(OpenAIProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
-        self._ways, self._model_id = ways, model_id
+        self._ways = ways
         requests, size = LARGEST_BATCHES["openai"]
         self.most_requests, self.most_bytes = ways.most_requests or requests, ways.most_bytes or size
-        self.pool, self._least_poll_s = ways.pool, ways.poll_s
+        self._least_poll_s = ways.poll_s
 
     def line(self, custom_id: str, request: Request) -> bytes:
         body = self._wire.body(unstreamed(request))
-        if self._ways.lines == "bodies without model":
-            del body["model"]
-        if self._ways.lines != "calls":
-            return encoded({"custom_id": custom_id, "body": body})
         url = f"/v1/{self._wire.path}"
         return encoded({"custom_id": custom_id, "method": "POST", "url": url, "body": body})
 
@@ -52,68 +46,57 @@ class OpenAIBatches(SdkBatches):
         with path.open("rb") as file:
             said = await self._json(
                 "post",
-                self._ways.uploads_to,
+                "files",
                 size=size,
                 headers={"Content-Type": "multipart/form-data"},
-                body={field: said.format(name=name) for field, said in self._ways.upload.items()},
+                body=dict(self._ways.upload),
                 files=[("file", (name, file, "application/jsonl"))],
             )
         return _id_of(said)
 
     async def uploaded(self, name: str, size: int) -> str | None:
         found = await self._files("batch")
-        same = (file for file in found if (file.get("bytes") or file.get("size_bytes")) == size)
-        return next((_id_of(file) for file in same if file.get("filename") == name), None)
+        return next(
+            (_id_of(file) for file in found if (file.get("filename"), file.get("bytes")) == (name, size)),
+            None,
+        )
 
     async def _files(self, purpose: str) -> list[dict[str, object]]:
         """Return the files that were made last."""
-        queries = {
-            "after": f"?purpose={purpose}&order=desc&limit={PAGE}",
-            "numbered": f"?purpose={purpose}&page_size={PAGE}",
-            "whole": "",
-        }
-        page = await self._json("get", f"files{queries[self._ways.listed]}")
+        query = "" if self._ways.listed == "whole" else f"?purpose={purpose}&order=desc&limit={PAGE}"
+        page = await self._json("get", f"files{query}")
         return [mapping_in(file) for file in items(page.get("data"))]
 
     async def create(self, submission: Submission) -> RemoteBatch:
-        endpoint = f"{self._ways.endpoint}{self._wire.path}"
-        body: dict[str, object] = {
+        body = {
             "input_file_id": submission.file_id,
-            "endpoint": endpoint,
+            "endpoint": f"{self._ways.endpoint}{self._wire.path}",
             "completion_window": "24h",
-        }
-        if self._ways.path == "batch/jobs":
-            body = {"input_files": [submission.file_id], "endpoint": endpoint, "model": self._model_id}
-        if self._ways.metadata:
-            body["metadata"] = {
+            "metadata": {
                 "asyncbench": "1",
                 "batch_key": submission.key,
                 "requests": str(submission.requests),
                 "sha256": submission.sha256,
-            }
-        return self._batch(await self._json("post", self._ways.path, body=body))
+            },
+        }
+        return self._batch(await self._json("post", "batches", body=body))
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
-        return await self._whole(await self._json("get", f"{self._ways.path}/{batch_id}"))
+        return await self._whole(await self._json("get", f"batches/{batch_id}"))
 
     async def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
-        number, last = 0, ""
+        whole = self._ways.listed == "whole"
+        query = "" if whole else f"?limit={PAGE}"
         while True:
-            queries = {
-                "after": f"?limit={PAGE}{last and f'&after={last}'}",
-                "numbered": f"?page={number}&page_size={PAGE}",
-                "whole": "",
-            }
-            page = await self._json("get", f"{self._ways.path}{queries[self._ways.listed]}")
+            page = await self._json("get", f"batches{query}")
             batches = [await self._whole(mapping_in(batch)) for batch in items(page.get("data"))]
             yield batches
-            more = len(batches) == PAGE if self._ways.listed == "numbered" else page.get("has_more")
-            if not batches or not more or self._ways.listed == "whole":
+            if not batches or not page.get("has_more") or whole:
                 return
-            number, last = number + 1, batches[-1].id
+            query = f"?limit={PAGE}&after={batches[-1].id}"
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
-        return self._batch(await self._json("post", f"{self._ways.path}/{batch_id}/cancel"))
+        return self._batch(await self._json("post", f"batches/{batch_id}/cancel"))
 
     async def download(self, batch: RemoteBatch, into: Path) -> None:
         with into.open("wb") as file:
@@ -185,27 +168,17 @@ def _id_of(said: Mapping[str, object]) -> str:
 
 def _batch(said: Mapping[str, object], words: Mapping[str, str]) -> RemoteBatch:
     """Read a batch, whichever of the known names its vendor has for what it tells."""
-    said = mapping_in(said.get("job")) or said  # Together's reply to a create
     word = (text(said.get("status")) or "").lower()
     status = words.get(word, word)
     counts, used = mapping_in(said.get("request_counts")), mapping_in(said.get("usage"))
-    total, answered, failed = (
-        count_in(counts.get(name, said.get(own)))
-        for name, own in (
-            ("total", "total_requests"),
-            ("completed", "succeeded_requests"),
-            ("failed", "failed_requests"),
-        )
-    )
+    total, answered, failed = (count_in(counts.get(name)) for name in ("total", "completed", "failed"))
     told = count_in(used.get("input_tokens")), count_in(used.get("output_tokens"))
-    files = [text(said.get(name)) or text(said.get(f"{name}_id")) for name in ("output_file", "error_file")]
+    files = [text(said.get(name)) for name in ("output_file_id", "error_file_id")]
     # A batch may be complete before it tells where its answers are.
     unsure = answered is None and not files[1]
     waits = status == "completed" and not files[0] and bool(answered or unsure)
     ended = status in _ENDED and not waits
-    faults = items(mapping_in(said.get("errors")).get("data")) or items(said.get("errors"))
-    if why := text(said.get("error")):
-        faults = [{"message": why}]
+    faults = items(mapping_in(said.get("errors")).get("data"))
     return RemoteBatch(
         id=_id_of(said),
         state=BatchState.ENDED if ended else BatchState.RUNNING,
@@ -215,8 +188,7 @@ def _batch(said: Mapping[str, object], words: Mapping[str, str]) -> RemoteBatch:
         requests=total or None,
         done=None if answered is None else answered + (failed or 0),
         files=tuple(file for file in files if file),
-        input_file_id=text(said.get("input_file_id"))
-        or text(next(iter(items(said.get("input_files"))), None)),
+        input_file_id=text(said.get("input_file_id")),
         batch_key=text(mapping_in(said.get("metadata")).get("batch_key")),
         tokens=None if None in told or not ended else (told[0] or 0, told[1] or 0),
         # What a batch tells that ran is a sum of what its lines tell.

@@ -29,10 +29,9 @@ from asyncbench.simulator.batches.storage import MONTH_S, StoredFile, new_id
 from asyncbench.simulator.wire import Json, RefusedError, Why
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
-PURPOSES = ("batch", "batch-api", "fine-tune", "assistants", "user_data", "evals", "vision")
+PURPOSES = ("batch", "fine-tune", "assistants", "user_data", "evals", "vision")
 MOST_METADATA, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
 ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
-_BATCHES = "/(?:batches|batch/jobs)"
 _STAMPED = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
 
 
@@ -44,15 +43,15 @@ class OpenAIBatchApi:
     def __init__(self, service: BatchService) -> None:
         self._service = service
         self.routes: Routes = (
-            ("POST", "/files(?:/upload)?", self.upload),
+            ("POST", "/files", self.upload),
             ("GET", "/files", self.files),
             ("GET", "/files/([^/]+)", self.file),
             ("DELETE", "/files/([^/]+)", self.delete),
             ("GET", "/files/([^/]+)/content", self.content),
-            ("POST", _BATCHES, self.create),
-            ("GET", _BATCHES, self.batches),
-            ("GET", f"{_BATCHES}/([^/]+)", self.batch),
-            ("POST", f"{_BATCHES}/([^/]+)/cancel", self.cancel),
+            ("POST", "/batches", self.create),
+            ("GET", "/batches", self.batches),
+            ("GET", "/batches/([^/]+)", self.batch),
+            ("POST", "/batches/([^/]+)/cancel", self.cancel),
         )
 
     async def upload(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -87,8 +86,8 @@ class OpenAIBatchApi:
                 while piece := await part.read_chunk(PIECE):
                     size += file.write(piece)
         dialect = dialect_of(request)
-        for_batches = fields.get("purpose") == dialect.purpose
-        if not fields["name"] or not (for_batches or fields.get("purpose") in PURPOSES):
+        for_batches = fields.get("purpose") == "batch"
+        if not fields["name"] or fields.get("purpose") not in PURPOSES:
             raise RefusedError(Why.BAD_REQUEST, f"Missing: `file`, and `purpose` of {', '.join(PURPOSES)}.")
         settings = self._service.settings_of(settings_asked(path, "body"))
         if size > (most := settings.max_bytes or MOST_BYTES) and for_batches:
@@ -146,8 +145,7 @@ class OpenAIBatchApi:
         dialect = dialect_of(request)
         body = dialect.asked(await body_of(request))
         batch = await carried_out(self._created(request, body, dialect))
-        told = dialect.told(_batch(*await self._service.look(batch)))
-        return await answer(request, dialect.created(told), self._headers(request))
+        return await self._told(request, batch)
 
     async def _created(self, request: web.BaseRequest, body: Json, dialect: Dialect) -> ServedBatch:
         file = self._find(request, str(body.get("input_file_id")))
@@ -158,7 +156,6 @@ class OpenAIBatchApi:
             raise RefusedError(Why.BAD_REQUEST, "completion_window must be 24h.")
         metadata = _metadata(body.get("metadata"))
         path = self._service.storage.path(file.id)
-        dialect.mend(path, endpoint, body.get("model"))
         settings = self._service.settings_of(settings_asked(path, "body"))
         settings = replace(settings, faults=(*settings.faults, *dialect.faults))
         handed = await asyncio.to_thread(self._checked, path, endpoint, settings)
@@ -192,7 +189,7 @@ class OpenAIBatchApi:
             dialect.told(_batch(*await look_in_list(self._service, batch)))
             for batch in self._service.without_skipped(page)
         ]
-        return await answer(request, told if dialect.array else _list(told, more), self._headers(request))
+        return await answer(request, _list(told, more), self._headers(request))
 
     async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         return await self._told(request, self._service.find(self.vendor, workspace_of(request), batch_id))
@@ -247,13 +244,8 @@ def _page(
     request: web.BaseRequest, listed: Sequence[Anything], id_of: Callable[[Anything], str], *, most: int
 ) -> tuple[Sequence[Anything], bool]:
     """Return the part of a list that is asked for in a dialect, and whether there is more."""
-    match dialect_of(request).listed:
-        case "whole":
-            return listed, False
-        case "numbered":
-            size = int(request.query.get("page_size", most))
-            start = size * int(request.query.get("page", 0))
-            return listed[start : start + size], False
+    if dialect_of(request).whole_lists:
+        return listed, False
     return page_of(listed, request, id_of, after="after", most=most)
 
 
@@ -267,7 +259,6 @@ def _file(file: StoredFile) -> Json:
         "id": file.id,
         "object": "file",
         "bytes": file.bytes,
-        "size_bytes": file.bytes,  # Mistral's word
         "created_at": int(file.created_at),
         "expires_at": int(file.created_at) + int(file.keep_s),
         "filename": file.name,
