@@ -25,7 +25,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.published import PublishedReport
 from asyncbench.reports import (
-    PUBLISHED,
+    DRAWN,
     accuracy_maps_on,
     anatomy_on,
     cost_report_on,
@@ -206,13 +206,13 @@ def published_of(of: Chosen, style: str, options: Mapping[str, Any]) -> Publishe
     found = report(of, style, **options)
     if isinstance(found, ReportOfChosen):
         found = found.whole
-    if isinstance(found, PublishedReport):
+    if isinstance(found, PublishedReport) and style in DRAWN:
         return found
     if isinstance(found, Nothing):
         raise ConfigError(found.nothing)
     raise ConfigError(
-        f"--style {style} has no pictures of its own. Leave --style out, or choose one of: "
-        f"{', '.join(PUBLISHED)}."
+        f"--style {style} has no pictures of its own. --markdown and --latex print its tables. For pictures, "
+        f"leave --style out, or choose one of: {', '.join(DRAWN)}."
     )
 
 

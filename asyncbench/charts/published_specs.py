@@ -26,7 +26,6 @@ DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps 
 
 _SCALES: Final[Mapping[str, tuple[Options, Options]]] = {  # → options of a scale, options of its axis
     "share": ({"domain": [0, 1]}, {"format": PERCENT, "values": QUARTERS}),
-    "change": ({"domain": [-1, 1], "scheme": "redblue"}, {"format": "+.0%"}),  # of maps
     "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"format": ",~r"}),
     "number": ({"zero": True, "nice": True}, {"format": ",~r", "tickCount": 5}),
     "difference": ({"zero": True, "nice": True}, {"format": "+.0%", "tickCount": 5}),
@@ -139,13 +138,10 @@ def _of_legend(ticks: Options) -> Options:
 
 
 def _points(picture: PublishedPicture) -> Drawn:
-    """Return a point a row, with its text, and a diagonal where both axes measure the same."""
+    """Return a point a row, with its text."""
     x = _along(alt.X, "x", picture)
     base = chart().encode(x=x, y=_along(alt.Y, "value", picture))
     layers = [base.mark_point(filled=True, size=50, opacity=0.8).encode(color=_colour(picture))]
-    if picture.diagonal:
-        ends: Options = {"x": alt.datum(0), "x2": alt.datum(1), "y": alt.datum(0), "y2": alt.datum(1)}
-        layers.append(once().encode(**ends))
     if picture.text:
         layers.append(base.mark_text(align="left", dx=6, style="note").encode(text="text:N"))
     return alt.layer(*layers).properties(width=PANEL_WIDTH, height=HEIGHT)

@@ -41,8 +41,8 @@ Figures = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Write all charts (SVG, PNG) and tables to this folder. With --style nupa, llm-arithmetic or "
-        "integer-addition: the pictures of that benchmark.",
+        help="Write all charts (SVG, PNG) and tables to this folder. With --style nupa or llm-arithmetic: "
+        "the pictures of that benchmark.",
     ),
 ]
 FigureWidth = Annotated[

@@ -22,7 +22,7 @@ class PublishedPicture(Report):
     as an interval.
 
     Scales: category, share, digits (of the wrong length: log2(digits + 1)), number, log, usd (a log, too),
-    difference (of shares), change (the same in maps).
+    difference (of shares).
     """
 
     name: str  # of its files, such as `figure-5`
@@ -39,7 +39,6 @@ class PublishedPicture(Report):
     x_scale: str = "category"
     x_order: Sequence[str] = ()  # of a map's columns; else as the rows have them
     scale: str = "share"
-    diagonal: bool = False  # a dashed line where x and value are equal
     notes: Sequence[str] = ()
 
     @property

@@ -48,5 +48,5 @@ from asyncbench.reports.standings import (
     unranked as unranked,
 )
 from asyncbench.reports.status import Status as Status, status_of as status_of
-from asyncbench.reports.styles import PUBLISHED as PUBLISHED, report as report
+from asyncbench.reports.styles import DRAWN as DRAWN, report as report
 from asyncbench.reports.verifying import health_of as health_of

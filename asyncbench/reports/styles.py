@@ -22,6 +22,7 @@ from asyncbench.views import Chosen, Folders, chosen
 
 # Of those that published benchmarks give their names: loaded when asked for.
 PUBLISHED = ("llm-arithmetic", "integer-addition", "nupa")
+DRAWN = ("llm-arithmetic", "nupa")  # of these, whose results have pictures
 OWN: Mapping[str, Callable[[Chosen], Report]] = {
     "morning": morning_on,
     "standings": standings_on,

@@ -12,7 +12,7 @@ import pytest
 
 from asyncbench import import_files, published_table, report
 from asyncbench.published import PublishedReport
-from asyncbench.published.nupa.counted_pictures import laid
+from asyncbench.published.nupa.pictures import laid
 from asyncbench.records import Condition, Reply, Usage
 from asyncbench.results import ReportOfChosen
 from asyncbench.store.folder import Store
@@ -82,7 +82,6 @@ def figures_of(output):
         "exact_match": Fraction(strict["exact_match"]),
         "digit_match": Fraction(strict["digits_right"], strict["digits_total"]),
         "dlength": Fraction(strict["dlength_by_part"]),
-        "no_answer": Fraction(strict["extracted"] == ""),
     }
 
 
@@ -112,14 +111,6 @@ def test_every_bar_and_cell_of_a_figure_is_the_mean_of_the_recorded_answers(reco
     assert sum(row["answers"] for row in imported[f"{name}-sums"].rows) > 100
 
 
-def test_replies_without_an_answer_are_counted_by_range(recorded, imported):
-    expected = means(recorded, lambda task, length: (called(task), range_of(length, task)))
-    rows = imported["n-8"].rows
-    assert {(row["task"], row["range"]): row["no_answer"] for row in rows} == {
-        place: found["no_answer"] for place, found in expected.items()
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "figure", "passes"),
     [
@@ -140,20 +131,6 @@ def test_every_cell_of_a_table_of_digits_is_the_longest_length_that_passes(
     assert {row["task"]: [row["well_learned"], row["preserving"]] for row in rows} == expected
     assert all(row["digits"] == f"{row['well_learned']} / {row['preserving']}" for row in rows)
     assert any(well for well, _ in expected.values())
-
-
-def test_copied_operands_are_found_among_the_wrong_answers_to_max_and_min(recorded, imported):
-    expected = defaultdict[tuple[str, str | None], list[int]](lambda: [0, 0])
-    for problem, output in recorded:
-        task = TASKS[problem["task_name"]]
-        strict = output["strict_chat"]
-        if task.task in ("max", "min") and not strict["exact_match"] and range_of(problem["digit"], task):
-            counts = expected[called(task), range_of(problem["digit"], task)]
-            counts[0] += 1
-            counts[1] += strict["extracted"] in (problem["a"], problem["b"])
-    found = {(row["task"], row["range"]): [row["wrong"], row["copied"]] for row in imported["n-5"].rows}
-    assert found == expected
-    assert sum(copied for _, copied in found.values()) > 0
 
 
 def test_the_frame_has_the_41_cells_of_the_paper(imported):
@@ -226,11 +203,6 @@ def test_examples_stand_beside_none_of_the_same_model(made):
     assert set(found) == {("m (plain)", 0.5), ("m (5-shot)", 1.0), ("m (rules)", 1.0), ("fast", 0.0)}
 
 
-def test_what_examples_change_is_counted_on_the_same_problems(made):
-    gains = rows_of(made["n-9"], "task", "range", "gain", "answers", "gain_by_form")
-    assert set(gains) == {("add, float", "M", 0.5, 6, 0.0), ("add, integer", "S", 0.5, 4, 0.5)}
-
-
 def test_a_mean_over_repeats_has_its_standard_error(made):
     repeats = [0.0, 1.0]
     error = stdev(repeats) / sqrt(2)
@@ -292,28 +264,6 @@ def test_conditions_that_are_asked_in_turn_share_the_time(tmp_path):
     }
 
 
-def test_examples_are_set_against_the_same_condition_without_them(tmp_path):
-    """Four conditions: a wording more than before must change no gain."""
-    steps: dict[str, object] = {"template": "{question} Step by step."}
-    asked: dict[tuple[str, int], dict[str, object]] = {
-        ("plain", 0): {},
-        ("5-shot", 5): {"shots": 5},
-        ("steps", 0): steps,
-        ("5-shot steps", 5): {"shots": 5, **steps},
-    }
-    (one,) = problems(SUM, {3: 1})
-    said = {"plain": right(one), "5-shot": right(one), "steps": "so what?", "5-shot steps": right(one)}
-    results = [
-        result(one, said[name], condition=Condition(name=name, shots=shots or None, described=described))
-        for (name, shots), described in asked.items()
-    ]
-    gains = pictures_of(made_folder(tmp_path / "night", *results))["n-9"]
-    assert set(rows_of(gains, "model", "answers", "gain")) == {
-        ("m (5-shot)", 1, 0.0),
-        ("m (5-shot steps)", 1, 1.0),
-    }
-
-
 def test_the_longest_problem_whose_rule_and_reply_fit(made):
     assert rows_of(made["table-19"], "model", "task", "representation", "longest") == [
         ("m (rules)", "add", "integer", 3)
@@ -370,19 +320,7 @@ def test_pictures_of_two_folders_are_those_of_one_that_holds_both(chosen_from):
     apart = [chosen_from("of-a", ["a"]), chosen_from("of-b", ["b"])]
     found = drawn(apart)
     assert found == drawn(chosen_from("both", ["a", "b"]))
-    asked = problems(ASKED[-1], {3: 3, 5: 3})
-    wrong = 2 * sum(one.expected != one.operands[-1] for one in asked)
-    assert [sum(row[name] for row in found["n-5"]) for name in ("wrong", "copied")] == [wrong, wrong]
-    assert wrong
-
-
-@pytest.mark.long
-def test_a_copied_operand_counts_once_where_two_folders_have_the_problem(chosen_from):
-    nights = [chosen_from(name, ["a"], ASKED[2:]) for name in ("monday", "tuesday")]
-    columns = ("range", "wrong", "copied")
-    alone = rows_of(pictures_of(nights[0])["n-5"], *columns)
-    assert sorted(rows_of(pictures_of(nights)["n-5"], *columns)) == sorted([*alone, *alone])
-    assert alone
+    assert {row["model"] for row in found["figure-2"]} == {"a", "b"}
 
 
 @pytest.mark.long
@@ -400,7 +338,7 @@ def test_filtered_pictures_are_those_of_a_folder_in_which_nothing_else_was_asked
 ):
     found = drawn(chosen_from("much", ["a", "b"]), **filters)
     assert found == drawn(chosen_from(f"alone-{'-'.join(filters)}", models, tasks, lengths))
-    assert found["table-3" if "task" not in filters else "n-5"]
+    assert found["table-3" if "task" not in filters else "figure-1"]
 
 
 @pytest.mark.long

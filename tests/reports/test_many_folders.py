@@ -12,7 +12,7 @@ from asyncbench.charts.pictures import pictures_of
 from asyncbench.commands.reading import STYLES
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.page.contents import contents_of
-from asyncbench.reports import PUBLISHED, cost_report_on, morning_on, standings_on
+from asyncbench.reports import DRAWN, cost_report_on, morning_on, standings_on
 from asyncbench.store.sealing import part_files
 from asyncbench.views import VIEWS, chosen, counted
 from tests.commands import asyncbench_here
@@ -274,7 +274,7 @@ def published_rows(folder, style, **filters):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("style", PUBLISHED)
+@pytest.mark.parametrize("style", DRAWN)
 def test_the_pictures_of_a_published_style_are_filtered_as_its_report_is(filtered, style):
     much, alone, tasks = filtered
     suite = SUITES.get(style, "nupa")
@@ -285,7 +285,7 @@ def test_the_pictures_of_a_published_style_are_filtered_as_its_report_is(filtere
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("style", PUBLISHED)
+@pytest.mark.parametrize("style", DRAWN)
 def test_the_pictures_of_a_published_style_are_of_two_folders(filtered, style):
     much, alone, tasks = filtered
     suite = SUITES.get(style, "nupa")

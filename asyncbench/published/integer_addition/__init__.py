@@ -1,4 +1,4 @@
-"""Integer addition: its counts, its table and its pictures."""
+"""Integer addition: its counts and its tables."""
 
 from asyncbench.published.integer_addition.report import (
     integer_addition_report_on as integer_addition_report_on,

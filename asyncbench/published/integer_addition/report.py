@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of, span
-from asyncbench.published.integer_addition.pictures import pictures_of
-from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.results import BatchUse, Entrant, batch_notes, names_of
 from asyncbench.shown import Sheet, seconds
@@ -27,10 +25,6 @@ class IntegerAdditionReport(PublishedReport):
 
     def _sheets(self) -> Iterator[Sheet]:
         return _tables(self.lines)
-
-    def pictures(self) -> Iterator[PublishedPicture]:
-        """Yield a picture for each measure, factor and kind of failure that the page names."""
-        return pictures_of(self.lines)
 
     def _outcomes(self) -> Iterator[str]:
         lines = self.lines

@@ -50,8 +50,6 @@ class LengthTally(NamedTuple):
     digit_match: Fraction = Fraction(0)  # of each answer, the share of the truth's digits that are right
     dlength: int = 0  # digits too many or too few, part by part
     dlength_total: int = 0  # of all parts as one
-    no_answer: int = 0  # replies in which no number could be read
-    digits: int = 0  # of the truths
 
     def plus(self, other: "LengthTally") -> "LengthTally":
         """Return both together."""
@@ -130,7 +128,7 @@ class NupaCounts:
 _COUNTS = f"""
 SELECT {", ".join(KEYS)}, grader, coalesce(length, {OF_NO_LENGTH}) AS of_length, digits_total,
     outcome <> '{Outcome.FAILED}' AS replied, count(*) AS trials,
-    count(*) FILTER (reason = 'empty') AS empty, count(*) FILTER (reason IS NOT NULL) AS no_answer,
+    count(*) FILTER (reason = 'empty') AS empty,
     sum(exact_match::INT)::BIGINT AS exact_match,
     sum(digits_right)::BIGINT AS digits_right, sum(length_error)::BIGINT AS dlength,
     sum(length_error_total)::BIGINT AS dlength_total,
@@ -209,8 +207,6 @@ def _tally(row: Mapping[str, Any]) -> LengthTally:
         digit_match=Fraction(row["digits_right"], row["digits_total"]),
         dlength=row["dlength"],
         dlength_total=row["dlength_total"],
-        no_answer=row["no_answer"],
-        digits=row["digits_total"] * row["trials"],
     )
 
 

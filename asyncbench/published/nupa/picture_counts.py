@@ -1,16 +1,25 @@
-"""What NUPA's pictures count beside its tables: examples, speeds, repeats, copied operands."""
+"""The data of NUPA's pictures: rows by range of lengths, names of models, and counts that no table needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from asyncbench.published.nupa.counts import SUITE
+from asyncbench.published.nupa.counts import RANGES, SUITE, TaskLine, task_name
+from asyncbench.published.printed import MARK
 from asyncbench.published.reports import counted_of
 from asyncbench.results import Entrant
 from asyncbench.store import ENTRANT
+from asyncbench.suites.nupa import NupaTask, range_of
 from asyncbench.views import Folders, FolderViews
 
 Row = dict[str, Any]  # Any: text, number or None, by column
+
+SCALES: Final[Mapping[str, str]] = {"exact_match": "share", "digit_match": "share", "dlength": "digits"}
+GUESSED: Final[Mapping[str, float]] = {"get_digit": 0.1, "max": 0.5, "min": 0.5}  # exact match of guessing
+POOLED: Final = "Means over the answers of a range, graded by `strict`."
+PRINTED_NOTE: Final = f"Models marked {MARK} are as the paper prints them."
+
+Kind = tuple[str, str, str]  # task, variant, representation
 
 TRACE_TOKENS: Final = 2000  # of prompt and reply together: the context of the paper's rule-following model
 SINGLE: Final[Mapping[tuple[str, str], range]] = {  # Table 3: task, representation → lengths
@@ -28,9 +37,7 @@ class PictureCounts:
     shots: Mapping[Entrant, int]  # worked examples of each condition
     speeds: Sequence[Row]  # of those whose calls have times
     single: Sequence[Row]  # a row a repeat: exact match at the lengths of Table 3
-    copied: Sequence[Row]  # by length: wrong answers to max and min, and those that are the other operand
     traces: Sequence[Row]  # the longest problem whose rule and reply fit the context
-    gains: Sequence[Row]  # by length: what examples change on the same problems
     wrong: Sequence[Row]  # a wrong answer of each, to look at
 
 
@@ -40,12 +47,10 @@ _STRICT: Final = f"suite = '{SUITE}' AND grader = 'strict'"
 
 _ANSWERS: Final = f"""
 SELECT trial_id, {_WHO}, style, coalesce(try_cast(condition_params->>'shots' AS INT), 0) AS shots,
-    json_merge_patch(condition_params, '{{"shots": null}}')::VARCHAR AS otherwise,
-    {_KIND}, length, repeat, problem_id, outcome, input_tokens + output_tokens AS tokens, output_tokens,
-    graded.exact_match, answered, digits_total
-FROM (
-    SELECT trial_id, exact_match, reason IS NULL AS answered, digits_total FROM grades WHERE {_STRICT}
-) AS graded JOIN (SELECT * EXCLUDE (exact_match) FROM trials WHERE suite = '{SUITE}' AND outcome <> 'failed')
+    {_KIND}, length, repeat, outcome, input_tokens + output_tokens AS tokens, output_tokens,
+    graded.exact_match, digits_total
+FROM (SELECT trial_id, exact_match, digits_total FROM grades WHERE {_STRICT}) AS graded
+JOIN (SELECT * EXCLUDE (exact_match) FROM trials WHERE suite = '{SUITE}' AND outcome <> 'failed')
     USING (trial_id)
 WHERE digits_total IS NOT NULL
 """  # noqa: S608  made of our own words alone
@@ -88,28 +93,10 @@ FROM answers WHERE variant <> 'easy' AND (task <> 'max' OR variant = '') AND ({
 }) GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
-# A wrong answer that is one of the operands is the other one: the right answer is the first.
-_COPIED = f"""
-SELECT {_WHO}, {_KIND}, length, count(*) AS wrong, count(*) FILTER (list_contains(operands, answer)) AS copied
-FROM (SELECT trial_id, answer FROM grades WHERE {_STRICT} AND NOT exact_match AND task IN ('max', 'min'))
-    JOIN (SELECT trial_id, {_WHO}, {_KIND}, length, problem_set, problem_id FROM trials) USING (trial_id)
-    JOIN (SELECT DISTINCT problem_set, problem_id, operands FROM problems) USING (problem_set, problem_id)
-GROUP BY ALL ORDER BY ALL
-"""  # noqa: S608  made of our own words alone
-
 _TRACES = f"""
 SELECT {_WHO}, task, representation,
     coalesce(max(length) FILTER (tokens <= {TRACE_TOKENS} AND outcome <> 'truncated'), 0) AS longest
 FROM answers WHERE style = 'rules' GROUP BY ALL HAVING count(tokens) > 0 ORDER BY ALL
-"""  # noqa: S608  made of our own words alone
-
-_GAINS = f"""
-SELECT run, model, few.condition, {", ".join(f"few.{name.strip()}" for name in _KIND.split(","))}, few.length,
-    count(*) AS answers, sum(few.exact_match::INT - zero.exact_match::INT)::BIGINT AS gained,
-    count(*) FILTER (few.exact_match AND NOT zero.answered) AS by_form
-FROM (FROM answers WHERE shots > 0) AS few JOIN (FROM answers WHERE shots = 0) AS zero
-    USING (run, model, style, otherwise, problem_id, repeat)
-GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 _WRONG = f"""
@@ -132,8 +119,68 @@ def _counted(views: FolderViews) -> PictureCounts:
         shots={(row["run"], row["model"], row["condition"]): row["shots"] for row in views.rows(_SHOTS)},
         speeds=views.rows(_SPEEDS),
         single=views.rows(_SINGLE),
-        copied=views.rows(_COPIED),
         traces=views.rows(_TRACES),
-        gains=views.rows(_GAINS),
         wrong=views.rows(_WRONG),
     )
+
+
+# ── rows and names ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What all pictures are drawn from."""
+
+    lines: Sequence[TaskLine]
+    counts: PictureCounts
+    names: Mapping[Entrant, str]  # as charts show them
+    ranges: Sequence[Row]  # a row for each of S, M, L, XL of each line
+    printed: bool  # whether the paper's own figures stand beside
+
+    def named(self, row: Row) -> str:
+        """Return what to call whoever a row is of."""
+        return self.names[row["run"], row["model"], row["condition"]]
+
+    def notes(self, *notes: str) -> tuple[str, ...]:
+        """Return the notes of a picture in which the paper's figures may stand beside."""
+        return (*notes, PRINTED_NOTE) if self.printed else notes
+
+
+def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[Row]:
+    """Return a row for each range of each line: its means, its answers, and what guessing reaches."""
+    rows = []
+    for line in lines:
+        found, task = line.by_grader["strict"], line.task
+        for of_range in RANGES:
+            answers = sum(
+                tally.answers
+                for length, tally in found.by_length.items()
+                if range_of(length, task.length_class) == of_range
+            )
+            means = {figure: float_or_none(found.figures[figure].ranges[of_range]) for figure in SCALES}
+            rows.append(
+                {
+                    "task": task_name(task),
+                    "representation": task.representation,
+                    "range": of_range,
+                    "model": names[line.asked],
+                    "asked": line.asked,
+                    "kind": kind_of(task),
+                    "answers": answers,
+                    **means,
+                    "guess": GUESSED.get(task.task),
+                }
+            )
+    return rows
+
+
+def kind_of(task: NupaTask) -> Kind:
+    return task.task, task.variant, task.representation
+
+
+def asked_of(row: Row) -> Entrant:
+    return row["run"], row["model"], row["condition"]
+
+
+def float_or_none(value: Any) -> float | None:  # Any: a number, or None
+    return None if value is None else float(value)

@@ -1,4 +1,4 @@
-"""The pictures of the paper "Number Cookbook", and those that its tables and sentences ask for.
+"""The pictures of the paper "Number Cookbook", and those that its tables ask for.
 
 Each is one `PublishedPicture` over rows: of ranges of lengths, or of `picture_counts`. The name of a picture
 is its id in `docs/published.md`.
@@ -6,17 +6,29 @@ is its id in `docs/published.md`.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean
-from typing import Final
+from math import sqrt
+from operator import eq
+from statistics import fmean, stdev
+from typing import Any, Final
 
-from asyncbench.published.nupa.counted_pictures import of_counts
-from asyncbench.published.nupa.counts import RANGES, TaskLine, by_asked
-from asyncbench.published.nupa.picture_counts import PictureCounts, Row
-from asyncbench.published.nupa.picture_rows import POOLED, SCALES, Kind, Shown, range_rows
+from asyncbench.published.nupa.counts import TaskLine, by_asked, task_name
+from asyncbench.published.nupa.picture_counts import (
+    POOLED,
+    SCALES,
+    SINGLE,
+    Kind,
+    PictureCounts,
+    Row,
+    Shown,
+    asked_of,
+    range_rows,
+)
 from asyncbench.published.nupa.table_pictures import of_frames, of_tables
 from asyncbench.published.pictures import PublishedPicture, picture
+from asyncbench.published.printed import MARK, published_table
 from asyncbench.results import names_of, told_apart
-from asyncbench.suites.nupa import REPRESENTATIONS
+from asyncbench.suites import FORMS, parts
+from asyncbench.suites.nupa import REPRESENTATIONS, task_of
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {  # the paper has five pictures of all tasks
     "sums": ("add", "sub"),
@@ -36,8 +48,6 @@ CHOSEN: Final[Collection[Kind]] = {  # those whose values the paper's text reads
     *(("get_digit", "", "integer"), ("digit_max", "", "integer"), ("truediv", "", "integer")),
     *(("mod", "", "integer"), ("sig", "", "integer")),
 }
-SLOPES: Final = (("add", "", "integer"), ("add", "", "float"), ("length", "", "integer"))
-NO_ANSWER: Final = 0.9  # of the digits asked: from here on dlength says that answers are missing
 
 
 def pictures_of(
@@ -54,7 +64,7 @@ def pictures_of(
     short = told_apart(full.values())
     names = {asked: short[name] for asked, name in full.items()}
     shown = Shown(lines=lines, counts=counts, names=names, ranges=range_rows(lines, names), printed=printed)
-    for pictures in (_of_ranges, of_tables, of_frames, of_counts, _of_sentences):
+    for pictures in (_of_ranges, of_tables, of_frames, _of_counts):
         yield from pictures(shown)
 
 
@@ -88,101 +98,129 @@ def _bars(name: str, title: str, rows: Iterable[Row], figure: str) -> PublishedP
     )
 
 
-# ── sentences ────────────────────────────────────────────────────────────────────────────────
-
-
-def _of_sentences(shown: Shown) -> Iterator[PublishedPicture]:
-    """Yield what sentences of sections 2.4 and A.3 say, as figures; N-5 and N-9 have counts of their own."""
-    rows = shown.ranges
-    slopes = [row for row in rows if row["kind"] in SLOPES]
-    places = {"x": "range", "series": "task", "panel": "model"}
-    yield picture(
-        "n-1", "Accuracy falls with length", "lines", slopes, "exact_match", notes=(POOLED,), **places
-    )
-    yield _by_representation(rows)
-    yield _bars(
-        "n-3",
-        "A digit at a place, beside guessing",
-        [row for row in rows if row["kind"][0] == "get_digit"],
-        "exact_match",
-    )
-    places = {"x": "dlength", "x_scale": "digits", "series": "range", "panel": "model"}
-    title = "Wrong digits or wrong length: a point a task and range"
-    yield picture("n-4", title, "points", rows, "digit_match", "task", notes=(POOLED,), **places)
-    pairs = [
-        {**row, "of": f"{row['model']}: {row['representation']}"} for row in rows if row["kind"][0] == "max"
-    ]
-    places = {"x": "range", "series": "variant", "panel": "of"}
-    yield picture(
-        "n-6", "Plain and hard comparisons", "bars", pairs, "exact_match", notes=(POOLED,), **places
-    )
-    yield _model_against_model(rows)
-    marked = [{**row, "percent": _no_answer(row)} for row in rows if row["no_answer"] is not None]
-    note = f"In percent. !: dlength is {NO_ANSWER:.0%} of the digits asked or more: hardly any valid answer."
-    places = {"x": "range", "y": "task", "panel": "model", "text": "percent"}
-    yield picture(
-        "n-8",
-        "Replies without an answer",
-        "map",
-        marked,
-        "no_answer",
-        "dlength",
-        "digits_asked",
-        notes=(note,),
-        **places,
-    )
-
-
-def _by_representation(rows: Iterable[Row]) -> PublishedPicture:
-    groups = defaultdict[tuple[str, str, str], list[float]](list)
-    for row in rows:
-        if row["exact_match"] is not None:
-            groups[row["range"], row["model"], row["representation"]].append(row["exact_match"])
-    keys = sorted(groups, key=lambda key: (RANGES.index(key[0]), REPRESENTATIONS.index(key[2])))
-    means = [
-        {"range": of, "model": model, "representation": kind, "exact_match": fmean(groups[of, model, kind])}
-        for of, model, kind in keys
-    ]
-    places = {"panel": "range", "x": "representation", "y": "model"}
-    note = "Means over tasks, which the paper does not have. S to XL have other lengths for long tasks."
-    return picture(
-        "n-2", "Exact match by representation", "map", means, "exact_match", notes=(note,), **places
-    )
-
-
-def _model_against_model(rows: Iterable[Row]) -> PublishedPicture:
-    by_model: dict[str, dict[tuple[str, str], float | None]] = {}
-    for row in rows:
-        by_model.setdefault(row["model"], {})[row["task"], row["range"]] = row["exact_match"]
-    first, *others = by_model
-    points = [
-        {
-            "model": other,
-            "task": place[0],
-            "range": place[1],
-            "first_model": x,
-            "second_model": by_model[other].get(place),
-        }
-        for other in others
-        for place, x in by_model[first].items()
-        if x is not None and by_model[other].get(place) is not None
-    ]
-    places = {"panel": "model", "x": "first_model", "x_scale": "share", "series": "range", "diagonal": True}
-    return picture(
-        "n-7",
-        f"Exact match of each model against that of {first}, a point a task and range",
-        "points",
-        points,
-        "second_model",
-        "task",
-        **places,
-    )
-
-
-def _no_answer(row: Row) -> str:
-    missing = row["dlength"] is not None and row["dlength"] >= NO_ANSWER * row["digits_asked"]
-    return f"{100 * row['no_answer']:.0f}{'!' if missing else ''}"
-
-
 def _title(figure: str) -> str:
     return {"exact_match": "Exact match", "digit_match": "Digit match"}.get(figure, "log2(dlength + 1)")
+
+
+# ── with a count of their own ────────────────────────────────────────────────────────────────
+
+
+def _of_counts(shown: Shown) -> Iterator[PublishedPicture]:
+    """Yield Figure 1, and Tables 2 and 3."""
+    yield from _examples(shown)
+    yield from _speeds(shown)
+    yield _single(shown)
+
+
+def _examples(shown: Shown) -> Iterator[PublishedPicture]:
+    """Yield Figure 1: a wrong answer of each under the right one, place by place."""
+    rows = []
+    for wrong in shown.counts.wrong:
+        task = task_of(wrong["task"], wrong["variant"], wrong["representation"])
+        truth, answer = laid(wrong["expected"], wrong["answer"], task.answer_type)
+        panel = f"{task_name(task)}: {shown.named(wrong)}"
+        for place, pair in enumerate(zip(truth, answer, strict=True), 1):
+            for name, character in zip(("right answer", "answer"), pair, strict=True):
+                rows.append(
+                    {
+                        "example": panel,
+                        "of": name,
+                        "place": place,
+                        "digit": character,
+                        "right": int(eq(*pair)),
+                    }
+                )
+    notes = (
+        "The parts of a number are laid side by side as digit match counts them. Light: wrong or missing.",
+    )
+    places = {"panel": "example", "x": "place", "y": "of", "text": "digit"}
+    yield picture("figure-1", "A wrong answer, digit by digit", "map", rows, "right", notes=notes, **places)
+
+
+def laid(truth: str, answer: str, answer_type: str) -> tuple[str, str]:
+    """Return two numbers of a form with spaces where one has no digit that the other has."""
+    form = FORMS[answer_type]
+    true, read = (parts(number, answer_type) for number in (truth, answer))
+    widths = [max(map(len, pair)) for pair in zip(true, read, strict=True)]
+    forms = [
+        f"{{:{'>' if end == 'right' else '<'}{width}}}"
+        for end, width in zip(form.aligned, widths, strict=True)
+    ]
+    written = form.written.replace("%s", "{}").format(*forms)
+    return written.format(*true), written.format(*read)
+
+
+def _speeds(shown: Shown) -> Iterator[PublishedPicture]:
+    """Yield Table 2: seconds a sample, and digits a second."""
+    rows = [
+        {
+            "model": shown.named(row),
+            "calls_in_flight": row["in_flight"],
+            "answers": row["answers"],
+            "seconds_per_sample": row["wall_s"] / row["answers"],
+            "mean_latency_s": row["latency_s"],
+            "digits_per_second": row["digits"] / row["wall_s"],
+            "tokens_per_second": None if row["tokens"] is None else row["tokens"] / row["wall_s"],
+        }
+        for row in sorted(shown.counts.speeds, key=lambda row: list(shown.names).index(asked_of(row)))
+    ]
+    note = (
+        "Time in which a call was in flight. Conditions of one model share it by how long their calls took."
+    )
+    titles = {
+        "seconds_per_sample": "Seconds per sample",
+        "digits_per_second": "Digits of the right answers per second",
+    }
+    printed = [
+        {
+            "model": f"{row['method']}, batch {row['batch_size']} {MARK}",
+            "calls_in_flight": row["batch_size"],
+            "seconds_per_sample": float(row["seconds_per_sample"]),
+        }
+        for row in published_table("nupa_table_2").to_pylist()
+    ]
+    for value, title in titles.items():
+        beside = printed if shown.printed and rows and value == "seconds_per_sample" else []
+        also = ("calls_in_flight", "answers", "mean_latency_s", "tokens_per_second")
+        yield picture(
+            f"table-2-{value.split('_')[0]}",
+            title,
+            "stack",
+            [*rows, *beside],
+            value,
+            *also,
+            y="model",
+            scale="number",
+            notes=shown.notes(note),
+        )
+
+
+def _single(shown: Shown) -> PublishedPicture:
+    """Return Table 3: exact match at single lengths, with the standard error over repeats."""
+    repeats = defaultdict[tuple[Any, ...], list[Row]](list)  # Any: a text, a length
+    for row in shown.counts.single:
+        repeats[shown.named(row), row["task"], row["representation"], row["length"]].append(row)
+    rows = []
+    for (model, *kind, length), its in repeats.items():
+        means = [row["exact_match"] for row in its]
+        error = stdev(means) / sqrt(len(means)) if len(means) > 1 else None
+        counts = {"repeats": len(its), "truncated": sum(row["truncated"] for row in its)}
+        rows.append(_at_length(model, kind, length, fmean(means), error) | counts)
+    for row in published_table("nupa_table_3").to_pylist() if shown.printed and rows else ():
+        if row["exact_match"] is not None:
+            error = None if row["standard_error"] is None else float(row["standard_error"])
+            of = (f"{row['model']} {MARK}", (row["task"], row["representation"]), row["digits"])
+            rows.append(_at_length(*of, float(row["exact_match"]), error))
+    order = list(SINGLE)
+    rows.sort(key=lambda row: (order.index(row["kind"]), row["length"]))
+    places = {"x": "length", "series": "model", "panel": "task"}
+    note = "Means over the repeats, with their standard error where there are several."
+    also = ("standard_error", "low", "high", "repeats", "truncated")
+    title = "Exact match at single lengths"
+    return picture("table-3", title, "bars", rows, "exact_match", *also, notes=shown.notes(note), **places)
+
+
+def _at_length(model: str, kind: Sequence[str], length: int, mean: float, error: float | None) -> Row:
+    ends = {"low": None, "high": None} if error is None else {"low": mean - error, "high": mean + error}
+    figures = {"exact_match": mean, "standard_error": error, **ends}
+    return {"task": ", ".join(kind), "kind": tuple(kind), "length": length, "model": model, **figures}

@@ -5,7 +5,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from asyncbench.published.nupa.counts import TaskLine, by_asked
+from asyncbench.published.nupa.counts import TaskLine, by_asked, macro
 from asyncbench.published.printed import MARK, published_table
 from asyncbench.results import names_of
 from asyncbench.shown import MISSING, Sheet
@@ -17,13 +17,14 @@ DIGITS: Final[Mapping[str, tuple[str, str]]] = {  # table → a figure, and what
     "nupa_table_9": ("dlength", "dlength"),
 }
 BY_RANGE: Final = "nupa_table_10"
+SENTENCES: Final = "nupa_text_statements"
 
 Kind = tuple[str, str, str]  # task, variant, representation
 
 
 def printed_tables() -> tuple[pa.Table, ...]:
     """Return the tables of the paper that a folder's figures can stand beside."""
-    return tuple(map(published_table, (*DIGITS, BY_RANGE)))
+    return tuple(map(published_table, (*DIGITS, BY_RANGE, SENTENCES)))
 
 
 def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Iterator[Sheet]:
@@ -37,10 +38,11 @@ def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Ite
     names = names_of(groups)
     own = {names[asked]: {_kind(line.task): line for line in its} for asked, its in groups.items()}
     kinds = list(dict.fromkeys(_kind(line.task) for line in lines))
-    *of_digits, by_range = tables
+    *of_digits, by_range, sentences = tables
     for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
         yield _digits_sheet(table, figure, title, own=own, kinds=kinds)
     yield _ranges_sheet(by_range, own=own)
+    yield _sentences_sheet(sentences, own=own)
 
 
 def _kind(task: NupaTask) -> Kind:
@@ -116,3 +118,43 @@ def _mean(line: TaskLine | None, name: str) -> str:
         None if line is None else line.by_grader["strict"].figures["exact_match"].ranges[name]
     )
     return MISSING if value is None else f"{float(value):.2f}"
+
+
+def _sentences_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]) -> Sheet:
+    """Return the figures in the paper's sentences × models, where the tasks of a sentence were asked."""
+    rows = []
+    for said in table.to_pylist():
+        lines = [[line for kind, line in its.items() if _is_of(kind, said)] for its in own.values()]
+        if any(lines):
+            cells = (_of_sentence(its, said) for its in lines)
+            rows.append([_subject(said), said["metric"].replace("_", " "), _value(said), *cells])
+    head = ("sentence about", "figure", f"paper {MARK}", *own)
+    return Sheet(title="Figures in the paper's sentences, beside yours", head=head, rows=rows, labels=2)
+
+
+def _is_of(kind: Kind, said: Mapping[str, str]) -> bool:
+    """Tell whether a sentence is about a task; one that names none is about all of a representation."""
+    task, variant, representation = kind
+    return (
+        said["task"] in ("", task)
+        and (not said["task"] or said["variant"] == variant)
+        and (said["representation"] in ("", representation))
+    )
+
+
+def _of_sentence(lines: Sequence[TaskLine], said: Mapping[str, str]) -> str:
+    """Return the mean over a sentence's tasks; what it says of no range has no figure of ours."""
+    if not lines or not said["range"]:
+        return MISSING
+    value = macro([line.by_grader["strict"].figures[said["metric"]] for line in lines])[said["range"]]
+    return MISSING if value is None else f"{float(value):.2f}"
+
+
+def _subject(said: Mapping[str, str]) -> str:
+    names = (said["model"], said["task"], said["representation"], said["range"])
+    return ", ".join(filter(None, names))
+
+
+def _value(said: Mapping[str, str]) -> str:
+    values = filter(None, (said["value_low"], said["value_high"]))
+    return f"{said['relation']} {'-'.join(values)}"

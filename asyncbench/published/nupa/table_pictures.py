@@ -4,8 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from asyncbench.published.nupa.counts import RANGES, task_name
-from asyncbench.published.nupa.picture_counts import TRACE_TOKENS, Row
-from asyncbench.published.nupa.picture_rows import POOLED, Kind, Shown, float_or_none, kind_of
+from asyncbench.published.nupa.picture_counts import (
+    POOLED,
+    TRACE_TOKENS,
+    Kind,
+    Row,
+    Shown,
+    float_or_none,
+    kind_of,
+)
 from asyncbench.published.nupa.printed import DIGITS, printed_digits
 from asyncbench.published.pictures import PublishedPicture, picture
 from asyncbench.published.printed import MARK, published_table
