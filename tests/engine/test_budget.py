@@ -23,7 +23,7 @@ from asyncbench.sweeps.budget_bounds import most_of
 from tests.world import budget_nights
 from tests.world.budget_nights import Played, Scenario, play
 from tests.world.clock import virtually
-from tests.world.night import MODEL, RIGHT, Night, requests, waiting
+from tests.world.night import MODEL, RIGHT, Night, night_of, requests, waiting
 from tests.world.seeds import SEED, hold
 
 NIGHTS = 40
@@ -221,12 +221,7 @@ def test_a_call_and_its_row_tell_what_was_set_aside():
 
 
 def test_a_call_without_an_end_tells_how_long_its_reply_could_be():
-    async def run():
-        night = Night()
-        night.lane(_one_token(1.0), [(one, History()) for one in requests(1, CHEAP)], CHEAP)
-        return await night.go()
-
-    (sent,) = virtually(run()).of(Sent)
+    (sent,) = night_of(_one_token(1.0), 1, CHEAP).of(Sent)
     assert lost(sent).max_tokens == CHEAP.max_tokens
 
 
@@ -250,35 +245,19 @@ def test_a_call_for_which_no_money_is_left_takes_nothing_of_the_limits_a_minute(
     assert len(taken) == len(night.sent) == 20
 
 
-def test_without_a_budget_nothing_is_set_aside():
-    async def answer(_):
-        return RIGHT
-
-    async def run():
-        night = Night()
-        night.lane(answer, [(one, History()) for one in requests(1)])
-        return await night.go()
-
-    assert virtually(run()).of(Sent)[0].reserved_usd is None
-
-
 def test_an_answer_that_was_paid_for_is_graded_though_no_money_is_left():
     async def answer(_):
         return RIGHT
 
-    async def run(first):
+    (ended,) = night_of(answer, 1).of(Ended)
+    paid = {"t3": History(attempts=1, ended=ended)}
+
+    async def run():
         night = Night()
-        trials = requests(5, CHEAP)
-        paid = {trials[3].trial.trial_id: History(attempts=1, ended=first.of(Ended)[0])}
         asker = asked(night, answer, ledger(1), trials=5, histories=paid.items())
         return await night.go(), asker
 
-    async def answers():
-        night = Night()
-        night.lane(answer, [(one, History()) for one in requests(1)])
-        return await night.go()
-
-    night, asker = virtually(run(virtually(answers())))
+    night, asker = virtually(run())
     assert list(night.results) == ["t3"]
     assert night.sent == []
     assert asker.counters.budget_stopped

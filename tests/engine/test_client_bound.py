@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.errors import ErrorKind, LostCallError, ProviderError
+from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Ended, LaneMinute, Reply, Request, RetryPolicy
-from tests.engine.test_lane import fresh
 from tests.world.clock import virtually
-from tests.world.night import MODEL, Desk, Night
+from tests.world.night import MODEL, Desk, Night, fresh
 
 ONCE = replace(MODEL, retry=RetryPolicy(attempts=1))
 
@@ -95,16 +94,6 @@ def test_an_attempt_says_which_worker_made_it_and_how_late_that_was_if_it_was_la
 def test_a_call_of_this_process_has_no_worker():
     night = night_late_for(0.0, Desk(q0=[_timeout()]), trials=1, model=ONCE)
     assert [(ended.attempt.worker, ended.attempt.status) for ended in night.of(Ended)] == [(None, "timeout")]
-
-
-def test_a_call_that_was_lost_with_its_worker_names_it_and_the_trial_is_asked_again():
-    desk = Desk(q0=[LostCallError("worker 2 died during the call", "2")])
-    night = night_late_for(0.0, desk, trials=1)
-    calls = [ended.attempt for ended in night.of(Ended)]
-    assert [(call.status, call.worker, call.error) for call in calls] == [
-        ("lost", "2", "worker 2 died during the call"),
-        ("ok", None, None),
-    ]
 
 
 def test_a_timeout_while_its_worker_was_late_may_be_no_fault_of_the_provider():

@@ -2,16 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import (
-    Attempt,
-    Ended,
-    History,
     Limits,
     Outcome,
     Request,
@@ -21,21 +17,10 @@ from asyncbench.records import (
     Timeouts,
 )
 from tests.world.clock import virtually
-from tests.world.night import EPOCH_S, MODEL, Answer, Desk, Night, requests
+from tests.world.night import EPOCH_S, MODEL, Answer, Desk, Night, night_of, requests
 from tests.world.nights import NEW, Played, Scenario, Spell, play
 
 IMPATIENT = RetryPolicy(attempts=10_000, total_s=40 * 86_400)  # caps that would let a trial go on for weeks
-
-
-def night_of(
-    ask: Answer, count: int, model=MODEL, *, characters: Callable[[Request], int] = lambda _: 4
-) -> Night:
-    async def night() -> Night:
-        told = Night()
-        told.lane(ask, [(request, NEW) for request in requests(count, model)], model).characters = characters
-        return await told.go()
-
-    return virtually(night())
 
 
 def started(played: Played, since_s: float, until_s: float) -> int:
@@ -56,22 +41,6 @@ def test_field_lesson_11_a_failed_attempt_that_may_have_been_billed_is_not_free(
     assert night.results["t1"].cost_usd is None  # unknown: not only what the second attempt cost
     counters = night.lanes[0].askers[0].counters
     assert (counters.unpriced, counters.lost) == (1, 1)
-
-
-def test_field_lesson_11_what_earlier_runs_spent_on_a_trial_is_part_of_what_it_cost():
-    paid = Attempt(
-        trial_id="t0", attempt=1, model="m", provider="simulated", started_at=1.0, status="timeout"
-    )
-    known = History(attempts=2, cost_usd=0.25, ended=Ended(attempt=paid, reply=None))
-
-    async def night():
-        told = Night()
-        told.lane(Desk().ask, [(requests(1)[0], known)])
-        return await told.go()
-
-    result = virtually(night()).results["t0"]
-    assert result.attempts == 3
-    assert result.cost_usd == pytest.approx(0.25 + (10 * 1 + 5 * 2) / 1e6)
 
 
 def test_field_lesson_11_the_tokens_of_a_failed_attempt_stay_used():

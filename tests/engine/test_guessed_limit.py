@@ -10,10 +10,8 @@ from asyncbench.engine.guessed_limit import (
     BIN_S,
     ENOUGH,
     LOST_S,
-    MINUTE_S,
     SHORTEST_S,
     GuessedLimit,
-    RecentCalls,
 )
 from asyncbench.simulator.limits import LIMIT_MODELS, Limiter
 
@@ -79,18 +77,6 @@ def held(calls: int, *, for_s: float, told: bool = False) -> GuessedLimit:
     guess.sent(10.0 + for_s, scouts=True)
     guess.reopened(10.1 + for_s, as_told=told)
     return guess
-
-
-def test_calls_are_counted_by_when_they_were_sent():
-    calls = RecentCalls()
-    for n in range(100):
-        calls.add(n / 10)
-    calls.refuse(3.0)
-    assert calls.admitted == 99
-    assert calls.counted(2.0, 4.0) == (20, 1)
-    assert calls.admitted_s(5.0) == pytest.approx(5.0, abs=2 * BIN_S)
-    calls.forget(MINUTE_S + 5.0)
-    assert calls.admitted == 50
 
 
 def test_without_refusals_nothing_is_known():

@@ -8,8 +8,7 @@ import genai_prices
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import rates_at
 from asyncbench.records import Ended, History, Limits, Reply, Usage
-from tests.world.clock import virtually
-from tests.world.night import MODEL, Desk, Night, requests
+from tests.world.night import MODEL, Desk, night_of, requests
 
 LISTED = f"genai-prices {genai_prices.__version__}"
 MILLION = Usage(input_tokens=1_000_000, output_tokens=0)
@@ -23,14 +22,8 @@ def priced(*replies, vendor="openai", model_id="gpt-5-mini", at_s=1_795_176_000.
         await asyncio.sleep(every_s)
         return replies[int(request.trial.trial_id.removeprefix("t"))]
 
-    async def run():
-        night = Night()
-        asked = [(request, History()) for request in requests(len(replies), UNPRICED)]
-        asker = night.lane(answer, asked, UNPRICED)
-        asker.rates, asker.epoch_s = rates_at(model_id, price=None, vendor=vendor), at_s
-        return (await night.go()).results
-
-    results = virtually(run())
+    rates = rates_at(model_id, price=None, vendor=vendor)
+    results = night_of(answer, len(replies), UNPRICED, rates=rates, epoch_s=at_s).results
     return [(results[f"t{i}"].cost_usd, results[f"t{i}"].price_source) for i in range(len(replies))]
 
 
@@ -43,15 +36,6 @@ def test_the_tier_that_served_a_call_sets_its_price():
         (0.125, LISTED),
         (0.45, LISTED),
         (None, None),
-    ]
-
-
-def test_the_vendors_own_bill_wins_over_the_table():
-    bill = Reply(text="4", usage=MILLION, vendor_cost_usd=0.2)
-
-    assert priced(bill, replace(bill, vendor_cost_usd=None)) == [
-        (0.2, "openrouter usage.cost"),
-        (0.25, LISTED),
     ]
 
 
@@ -70,24 +54,13 @@ def test_a_call_costs_what_its_hour_costs():
 
 
 def test_an_answer_taken_over_from_a_dead_run_says_whose_price_it_has():
-    async def run():
-        night = Night()
-        first = Night()
-        first.lane(Desk().ask, [(request, History()) for request in requests(1)])
-        (ended,) = (await first.go()).of(Ended)
-        night.lane(Desk().ask, [(requests(1)[0], History(attempts=1, cost_usd=0.5, ended=ended))])
-        return (await night.go()).results["t0"]
-
-    result = virtually(run())
+    (ended,) = night_of(Desk().ask, 1).of(Ended)
+    known = History(attempts=1, cost_usd=0.5, ended=ended)
+    result = night_of(Desk().ask, [(requests(1)[0], known)]).results["t0"]
     assert (result.cost_usd, result.price_source) == (0.5, "sweep")
 
 
 def test_a_trial_without_a_reply_has_nobodys_price():
-    async def run():
-        night = Night()
-        refusal = ProviderError(ErrorKind.BAD_REQUEST, "no", http_status=400)
-        night.lane(Desk(q0=[refusal]).ask, [(requests(1)[0], History())])
-        return (await night.go()).results["t0"]
-
-    result = virtually(run())
+    refusal = ProviderError(ErrorKind.BAD_REQUEST, "no", http_status=400)
+    result = night_of(Desk(q0=[refusal]).ask, 1).results["t0"]
     assert (result.cost_usd, result.price_source) == (0.0, None)

@@ -10,9 +10,7 @@ import pytest
 from asyncbench.engine.strain import Strain
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Limits, Request, RetryPolicy
-from tests.world.clock import virtually
-from tests.world.night import MODEL, RIGHT, Night, requests
-from tests.world.nights import NEW
+from tests.world.night import MODEL, RIGHT, Night, night_of
 
 BREAKS = [ErrorKind.BAD_REPLY, ErrorKind.UNREACHABLE]
 
@@ -42,13 +40,7 @@ class Server:
 
 def asked(server: Server, count: int, concurrency: int | None, *, attempts: int = 40) -> Night:
     model = replace(MODEL, limits=Limits(concurrency=concurrency), retry=RetryPolicy(attempts=attempts))
-
-    async def night() -> Night:
-        told = Night()
-        told.lane(server.ask, [(one, NEW) for one in requests(count, model)], model)
-        return await told.go()
-
-    return virtually(night())
+    return night_of(server.ask, count, model)
 
 
 @pytest.mark.parametrize("concurrency", [None, 8, 32, 200])

@@ -13,10 +13,9 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import RetryPolicy
 from asyncbench.run.refusals import Refusals, stop_lines
 from asyncbench.run.summary import Exit
-from tests.engine.test_lane import fresh
 from tests.sweep_files import Said, entry, problem_set, simulator, sweep
 from tests.world.clock import virtually
-from tests.world.night import MODEL, Night
+from tests.world.night import MODEL, Night, fresh
 
 DEAD = [replace(MODEL, alias=f"m{n}", provider="vllm", base_url="http://127.0.0.1:9/v1") for n in range(3)]
 LIVE = replace(MODEL, alias="live", provider="openai", key_env="KEY")

@@ -19,7 +19,7 @@ from asyncbench.prompting.requests import asked_as
 from asyncbench.providers.endpoints import Quirks, known_endpoints
 from asyncbench.providers.params import bills_besides
 from asyncbench.providers.provider import WIRES
-from asyncbench.records import Condition, Ended, History, Limits, Message, Reply, Sent, Usage
+from asyncbench.records import Condition, Ended, Limits, Message, Reply, Sent, Usage
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import read_attempts, read_trials
@@ -34,7 +34,7 @@ from asyncbench.sweeps.budget_bounds import (
 )
 from tests.sweep_files import outcomes, problem_set, simulator, sweep
 from tests.world.clock import virtually
-from tests.world.night import MODEL, RIGHT, Desk, Night, requests, waiting
+from tests.world.night import EPOCH_S, MODEL, RIGHT, Desk, Night, night_of, requests, waiting
 
 PRICE = {"input": 1.0, "output": 5.0}
 SERVER = {"model": "http/m", "base_url": "http://h/v1", "price": PRICE, "max_tokens": 100}
@@ -141,24 +141,18 @@ def test_nobody_knows_what_a_call_can_have_cost_that_a_router_was_free_to_hand_o
 # ── in a lane ────────────────────────────────────────────────────────────────────────────────
 
 
-def account_of(asker, most):
+def held_by(most):
     cap = Cap(kind="model", of="m", limit=10**15)
-    asker.account = Ledger([cap]).open("m", [cap], most)
-    return cap
+    return cap, Ledger([cap]).open("m", [cap], most)
 
 
 def test_what_a_call_may_cost_is_worked_out_anew_when_it_was_long_ago():
     async def answer(_):
         return RIGHT
 
-    async def run():
-        night = Night()
-        slow = replace(MODEL, limits=Limits(rpm=0.5))  # the second waits two minutes for its turn
-        asker = night.lane(answer, [(one, History()) for one in requests(2, slow)], slow)
-        account_of(asker, lambda _, at: 10**9 if at < asker.epoch_s + 90 else 3 * 10**9)
-        return await night.go()
-
-    night = virtually(run())
+    slow = replace(MODEL, limits=Limits(rpm=0.5))  # the second waits two minutes for its turn
+    _, account = held_by(lambda _, at: 10**9 if at < EPOCH_S + 90 else 3 * 10**9)
+    night = night_of(answer, 2, slow, account=account)
     assert [sent.reserved_usd for sent in night.of(Sent)] == [0.001, 0.003]
 
 
@@ -169,7 +163,7 @@ def test_a_call_that_could_not_be_written_down_was_not_made_and_holds_no_money()
     async def run():
         night = Night()
         asker = night.asker(Desk().ask, [], MODEL)
-        cap = account_of(asker, lambda *_: 100)
+        cap, asker.account = held_by(lambda *_: 100)
         asker.keep = full
         model = LaneModel(asker)
         turn = waiting(requests(1)[0])
@@ -190,14 +184,8 @@ def test_a_bill_above_the_price_in_the_sweep_is_charged_and_told_once():
     async def answer(_):
         return bill
 
-    async def run():
-        night = Night()
-        asker = night.lane(answer, [(one, History()) for one in requests(3)])
-        cap = account_of(asker, lambda *_: 10**11)
-        await night.go()
-        return night, cap
-
-    night, cap = virtually(run())
+    cap, account = held_by(lambda *_: 10**11)
+    night = night_of(answer, 3, account=account)
     assert cap.spent == 3 * 5 * 10**10
     assert {ended.attempt.cost_usd for ended in night.of(Ended)} == {0.05}
     assert {result.price_source for result in night.results.values()} == {"simulated usage.cost"}

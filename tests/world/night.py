@@ -35,6 +35,7 @@ from asyncbench.records import (
     Usage,
     outcome_of,
 )
+from tests.world.clock import virtually
 
 T = TypeVar("T")
 
@@ -82,6 +83,26 @@ def _request(i: int, model: Model) -> Request:
         condition=Condition(),
     )
     return Request(trial=trial, system=None, messages=(Message(role="user", content=problem.question),))
+
+
+def fresh(count: int, model: Model = MODEL) -> list[tuple[Request, History]]:
+    """`count` different trials of one model of which nothing is known."""
+    return [(request, History()) for request in requests(count, model)]
+
+
+def night_of(
+    ask: Answer, asked: int | Iterable[tuple[Request, History]], model: Model = MODEL, **keys: Any
+) -> "Night":
+    """Play a night of one model, with so many fresh trials or these; `keys` are set on its asker."""
+
+    async def play() -> Night:
+        night = Night()
+        asker = night.lane(ask, fresh(asked, model) if isinstance(asked, int) else asked, model)
+        for name, value in keys.items():
+            setattr(asker, name, value)
+        return await night.go()
+
+    return virtually(play())
 
 
 def waiting(request: Request) -> Turn:
