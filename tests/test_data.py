@@ -40,27 +40,6 @@ def test_the_documented_command_makes_the_same_content_again(name, tmp_path):
     assert open_set(again.path).parameters == kept.parameters
 
 
-@pytest.mark.parametrize(
-    ("name", "rows"),
-    [
-        ("llm_arithmetic.parquet", 720),
-        ("integer_addition.parquet", 100),
-        ("string_reversal.parquet", 100),
-        ("string_rehearsal.parquet", 100),
-        ("nupa-mini.parquet", 1780),
-    ],
-)
-def test_a_file_holds_as_many_problems_as_it_says(name, rows):
-    assert open_set(DATA / name).rows == rows
-
-
-def test_every_prefix_of_llm_arithmetic_is_balanced():
-    cells = [(problem.task, problem.length) for problem in open_set(DATA / "llm_arithmetic.parquet").read()]
-
-    assert len(set(cells[:72])) == 72
-    assert cells == cells[:72] * 10
-
-
 def test_nupa_mini_has_two_of_each_of_the_44_tasks_at_each_length():
     kept = open_set(DATA / "nupa-mini.parquet")
     cells = Counter((one.task, one.variant, one.representation, one.length) for one in kept.read())

@@ -258,16 +258,6 @@ def test_the_source_says_which_version_of_the_table():
     assert published("openai", "gpt-5-mini").source == f"genai-prices {genai_prices.__version__}"
 
 
-def test_a_price_is_the_one_of_its_hour():
-    usage = Usage(input_tokens=1_000_000, output_tokens=0)
-    by_day, by_night = (
-        cost_usd(usage, rates_for("deepseek-chat", price=None, vendor="deepseek", at=AT.replace(hour=hour)))
-        for hour in (12, 20)
-    )
-
-    assert (by_day, by_night) == (0.27, 0.135)
-
-
 # ── how it was served ────────────────────────────────────────────────────────────────────────
 
 
@@ -412,11 +402,6 @@ def test_a_bill_above_the_price_in_the_sweep_is_what_a_call_cost():
 
     assert charged(billed, price=Price(input=1, output=1)) == replace(bill, instead_of_usd=1.0)
     assert charged(replace(billed, usage=None), price=Price(input=1, output=1)) == bill
-
-
-def test_the_tier_that_served_a_call_sets_its_price():
-    assert charged(Reply(text="4", usage=MILLION, service_tier="priority")).usd == 0.45
-    assert charged(Reply(text="4", usage=MILLION, service_tier="scale")) == Charge(usd=None, source=None)
 
 
 def test_a_price_in_the_sweep_holds_for_every_tier():

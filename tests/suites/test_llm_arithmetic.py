@@ -259,6 +259,7 @@ def test_a_decimal_answer_is_rounded_to_four_places(text, answer, classification
         pytest.param("int_sub", "0", "7", "7", 0.0, id="nothing-expected"),
         pytest.param("float_add", "4.00", "4.01", "0.0100", 0.0025, id="decimal"),
         pytest.param("int_div", "10", "1e400", "9" * 399 + "0", math.inf, id="beyond-any-float"),
+        pytest.param("int_mul", "1" + "0" * 401, "9" + "0" * 400, "1" + "0" * 400, 0.1, id="both-beyond"),
     ],
 )
 def test_the_error_is_exact_text_and_a_share(task, expected, text, abs_error, rel_error):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.records import Draft, Grade, Outcome, Problem, Reply
+from asyncbench.records import Draft, Outcome, Problem, Reply
 from asyncbench.suites import SUITES, grade, grade_text
 
 MADE = ("llm_arithmetic", "integer_addition", "string_reversal", "string_rehearsal")
@@ -115,10 +115,6 @@ def test_a_problem_of_an_unknown_suite_is_refused_by_name():
 
     with pytest.raises(ProblemSetError, match=r"problem p9: no suite 'sudoku'\. Known: llm_arithmetic"):
         grade(stranger, None)
-
-
-def test_grades_are_plain_records():
-    assert [type(one) for one in grade_text(a_problem("llm_arithmetic"), "1")] == [Grade] * 3
 
 
 def test_the_layer_loads_nothing_heavy():
