@@ -135,19 +135,6 @@ def test_the_demo_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(tmp
 
 
 @pytest.mark.long
-def test_failed_trials_are_asked_again_on_demand(tmp_path):
-    problems = problem_set(tmp_path)
-    with simulator(problems, faults=("500=1@oracle",)) as storm:
-        model = entry(storm, "simulated/oracle", retry={"attempts": 1})
-        assert asyncbench("run", sweep_file(tmp_path, problems, model), "--limit", 5).returncode == 3
-    with simulator(problems) as calm:
-        file = sweep_file(tmp_path, problems, entry(calm, "simulated/oracle"))
-        done = asyncbench("run", file, "--limit", 5, "--retry", "failed")
-    assert done.returncode == 0
-    assert set(outcomes(tmp_path / "out").values()) == {"correct"}
-
-
-@pytest.mark.long
 def test_a_closed_standard_error_stops_no_sweep(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     words = [*ASYNCBENCH, *map(str, ad_hoc(problems, out))]
@@ -168,13 +155,6 @@ def test_a_full_standard_output_is_no_bug_of_ours():
     assert done.returncode == 5
     assert done.stderr.startswith("asyncbench: cannot write to standard output: No space left on device")
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.long
-def test_only_the_named_models_are_asked(tmp_path):
-    file = sweep_file(tmp_path, problem_set(tmp_path), "simulated/oracle", "simulated-http/oracle")
-    done = asyncbench("run", file, "--models", "simulated-http/oracle", "--json")
-    assert list(json.loads(done.stdout)["models"]) == ["simulated-http/oracle"]
 
 
 @pytest.mark.parametrize(("typed", "place"), [("red,,blue", "2 of 3"), ("", "1 of 1"), ("red, ", "2 of 2")])
@@ -278,13 +258,6 @@ def check_mistake(done, said):
     assert done.stderr.startswith("asyncbench: ")
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout == ""
-
-
-def test_a_folder_that_cannot_be_written_is_exit_5(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    done = asyncbench(*ad_hoc(problem_set(tmp_path), tmp_path / "file" / "out"))
-    assert done.returncode == 5
-    assert str(tmp_path / "file") in done.stderr
 
 
 @pytest.mark.long

@@ -8,8 +8,6 @@ import pytest
 from aiohttp import web
 
 from asyncbench import run_sweep
-from asyncbench.engine.probation import FEW
-from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_lanes
 from tests.sweep_files import Said, problem_set, sweep
 
@@ -47,34 +45,6 @@ async def run_against(
             {"model": "simulated/m", "alias": "m", "base_url": url, **keys},
         )
         return (await run_sweep(asked, screen=said, limit=limit)).models["m"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("status", [429, 529])
-async def test_a_server_that_refuses_from_the_first_call_on_is_told_at_once(tmp_path, status):
-    async def answer(_request):
-        return web.json_response({"error": {"message": "nobody gets in"}}, status=status)
-
-    said, retry = Said(), {"attempts": 2, "total_s": 5}
-    counters = await run_against(answer, tmp_path, said=said, limit=3, retry=retry)
-    told = [line for line in said.lines if "refuses every call so far" in line]
-    assert len(told) == 1
-    assert told[0].startswith("m: ")
-    assert "nobody gets in" in told[0]
-    assert counters.outcomes[Outcome.CORRECT] == 0
-
-
-async def test_a_dead_key_costs_a_few_calls_of_a_wide_lane(tmp_path):
-    calls = 0
-
-    async def answer(_request):
-        nonlocal calls
-        calls += 1
-        return web.json_response({"error": {"message": "no such key"}}, status=401)
-
-    counters = await run_against(answer, tmp_path, trials=2, concurrency=144)
-    assert counters.suspended == "auth: HTTP 401: no such key"
-    assert calls == counters.attempts <= FEW
 
 
 @pytest.mark.long

@@ -66,10 +66,6 @@ def night(tmp_path, monkeypatch):
     return written
 
 
-def test_all_faults_of_a_file_are_told_each_with_its_line(night):
-    assert complaint_about(night(FAULTY)).splitlines() == [f"night.yaml, {line}" for line in TOLD]
-
-
 def test_a_command_tells_all_of_them(tmp_path):
     (tmp_path / "night.yaml").write_text(FAULTY)
     done = asyncbench_here("plan", tmp_path / "night.yaml")
@@ -124,8 +120,6 @@ def test_a_name_that_yaml_reads_as_something_else_has_to_be_quoted(night, name):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        pytest.param("name: s\nname: t\n", "line 2, column 1: cannot be read as YAML", id="twice"),
-        pytest.param("name: [\n", "line 2, column 1: cannot be read as YAML", id="no-yaml"),
         pytest.param("models: [simulated/x]\n", "night.yaml: 'name' is missing", id="missing"),
         pytest.param(
             "models:\n- &a {model: simulated/x, rmp: 1}\n- {<<: *a, alias: b}\n",

@@ -7,7 +7,6 @@ import time
 import zipfile
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 import yaml
@@ -109,20 +108,6 @@ def test_no_rate_is_above_what_a_server_can_do(problems, tmp_path):
     assert 0 < step["tokens_per_s"] <= most * max(call["output_tokens"] for call in calls)
     (found,) = json.loads(report(tmp_path / "out", style="providers").as_json())["providers"]
     assert found["limits"]["most"] <= 60 * most
-
-
-@pytest.mark.long
-def test_models_of_one_load_do_not_call_in_pairs(server, problems, tmp_path):
-    settings = {"plain": {}, "other": {"temperature": 0}}
-    models = [entry(server, "simulated/oracle", alias=name, params=own) for name, own in settings.items()]
-    load = STEPS | {"arrivals": "poisson", "rates": [20]}
-    loaded(sweep(tmp_path / "out", problems, *models, load=load))
-    gaps = {}
-    for alias in settings:
-        calls = read_attempts(tmp_path / "out", ["due_at"], [("model", "==", alias)]).to_pylist()
-        due_s = sorted(call["due_at"].timestamp() for call in calls)
-        gaps[alias] = [later - earlier for earlier, later in pairwise(due_s)]
-    assert gaps["plain"][:5] != pytest.approx(gaps["other"][:5], abs=1e-4)
 
 
 @pytest.mark.long

@@ -101,14 +101,6 @@ def test_a_limited_run_is_balanced_over_the_cells(tmp_path):
     assert len(cells) == 72
 
 
-@pytest.mark.long
-def test_repeats_are_trials_of_their_own(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems) as server:
-        run(sweep(out, problems, entry(server, "simulated/oracle"), repeats=3))
-    assert Counter(row["repeat"] for row in read_trials(out).to_pylist()) == {0: 144, 1: 144, 2: 144}
-
-
 def test_a_problem_in_two_sets_is_asked_once_and_belongs_to_the_first(tmp_path):
     one, two = problem_set(tmp_path, name="one"), problem_set(tmp_path, name="two", trials=3)
     out = tmp_path / "out"
@@ -129,14 +121,6 @@ def test_the_folder_says_what_was_run_and_holds_a_copy_of_what_was_asked(tmp_pat
     (copy,) = (out / "problems").iterdir()
     assert pq.read_table(copy).equals(pq.read_table(problems))
     assert yaml.safe_load((out / "sweep.yaml").read_text())["models"][0]["temperature"] == 0
-
-
-@pytest.mark.long
-def test_without_a_base_url_the_simulator_comes_and_goes_by_itself(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    summary = run(sweep(out, problems, "simulated/oracle", "simulated-anthropic/noisy"))
-    assert summary.exit is Exit.COMPLETE
-    assert len(outcomes(out)) == 288
 
 
 def test_a_price_given_in_the_sweep_prices_every_call(tmp_path):
@@ -185,29 +169,6 @@ def test_faults_change_no_outcome_and_every_attempt_is_written_down(tmp_path):
         assert mine == list(range(1, row["attempts"] + 1))
 
 
-@pytest.mark.long
-def test_a_wrong_key_suspends_its_model_and_the_others_finish(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems, keys=("right",)) as server:
-        asked = sweep(
-            out,
-            problems,
-            entry(server, "simulated/oracle", key_env="GOOD"),
-            entry(server, "simulated-anthropic/oracle", key_env="BAD", concurrency=5),
-        )
-        summary = run(asked, env={"GOOD": "right", "BAD": "wrong-key-value"})
-        assert summary.exit is Exit.UNFINISHED
-        good, bad = summary.models.values()
-        assert (good.done, bad.done) == (144, 0)
-        assert bad.suspended.startswith("auth: ")
-        assert bad.attempts <= 5  # those in flight, and none after the proof
-        mended = run(asked, env={"GOOD": "right", "BAD": "right"})
-
-    assert mended.exit is Exit.COMPLETE
-    assert len(outcomes(out)) == 288
-    assert not any(b"wrong-key-value" in path.read_bytes() for path in out.rglob("*") if path.is_file())
-
-
 def test_an_unknown_model_suspends_itself_and_the_others_finish(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems) as server:
@@ -218,13 +179,6 @@ def test_an_unknown_model_suspends_itself_and_the_others_finish(tmp_path):
     assert summary.exit is Exit.UNFINISHED
     assert unknown.suspended.startswith("no_such_model: ")
     assert known.done == 144
-
-
-def test_an_exhausted_quota_suspends_its_model(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems, faults=("no_quota=1",)) as server:
-        summary = run(sweep(out, problems, *(entry(server, f"{name}/oracle") for name in ADAPTERS)))
-    assert all(one.suspended.startswith("no_quota: ") for one in summary.models.values())
 
 
 @pytest.mark.parametrize(
@@ -455,22 +409,6 @@ def test_keys_come_from_this_process_unless_given(tmp_path):
             assert run(sweep(out, problems, model)).exit is Exit.COMPLETE
     finally:
         del os.environ["ASYNCBENCH_TEST_KEY"]
-
-
-def test_a_path_is_as_good_as_a_sweep(tmp_path):
-    problems = problem_set(tmp_path)
-    file = tmp_path / "s.yaml"
-    file.write_text(
-        yaml.safe_dump(
-            {
-                "name": "s",
-                "problems": [str(problems)],
-                "models": ["simulated/oracle"],
-                "out": str(tmp_path / "out"),
-            }
-        )
-    )
-    assert run(file, limit=3).exit is Exit.COMPLETE
 
 
 @pytest.mark.long

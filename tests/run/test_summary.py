@@ -8,14 +8,13 @@ import pytest
 
 from asyncbench import run_sweep
 from asyncbench.engine.telemetry import Counters
-from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit, Summary
 from asyncbench.store.books import known_costs
 from asyncbench.store.catalog import read_attempts
 from tests.commands import asyncbench_here
-from tests.sweep_files import entry, problem_set, simulator, sweep
+from tests.sweep_files import entry, problem_set, simulator
 
 PRICE = {"input": 1, "output": 10}
 
@@ -148,26 +147,3 @@ def test_a_budget_is_called_what_was_typed():
     assert RunOptions(budget_usd=5, typed=True).budget_name == "--budget"
     assert RunOptions(budget_usd=5).budget_name == "budget_usd"
     assert RunOptions(typed=True).budget_name == "budget_usd"  # the sweep's own
-
-
-async def test_a_budget_that_stops_a_run_is_named_as_it_was_set(tmp_path, server):
-    problems, started = server
-    model = entry(started, "simulated-http/noisy", max_tokens=64, price=PRICE)
-    told = await run_sweep(sweep(tmp_path / "out", problems, model, budget_usd=0.001))
-    assert told.exit is Exit.BUDGET
-    assert "Stopped by budget_usd: " in told.as_text()
-    assert re.search(r"\nbudget_usd: \$\S+ of \$0\.0010 spent\n", told.as_text())
-
-
-def test_a_price_that_a_budget_lacks_is_told_by_what_was_typed(tmp_path, server):
-    problems, started = server
-    file = tmp_path / "sweep.yaml"
-    model = entry(started, "simulated-http/noisy", alias="m", max_tokens=64)
-    file.write_text(f"{{name: s, problems: [{problems}], models: [{model}], out: out}}".replace("'", '"'))
-    typed = asyncbench_here("run", file, "--budget", 5)
-    assert (typed.returncode, "asyncbench: --budget needs a price for every model" in typed.stderr) == (
-        2,
-        True,
-    )
-    with pytest.raises(ConfigError, match=r"^budget_usd needs a price for every model"):
-        asyncio.run(run_sweep(file, budget_usd=5))
