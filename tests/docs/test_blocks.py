@@ -51,10 +51,6 @@ def night(checkout):
     return folder
 
 
-def test_there_are_pages_to_follow():
-    assert len(PAGES) > 5
-
-
 def _folders_begun(page):
     """Return where the sweeps write that a page makes itself: by their files and by their flags."""
     sweeps = [yaml.safe_load(block.text) for block in blocks_of(page) if block.kind == "yaml"]

@@ -11,7 +11,7 @@ import pytest
 from asyncbench import generate, read_trials
 from asyncbench.shown.tables import SIMULATED
 from tests.commands import CLEAN, asyncbench, asyncbench_here
-from tests.exchange.made import jsonl, result_file, trial
+from tests.exchange.made import jsonl, trial
 
 SOME_TRIALS = 20_000  # bytes of a journal: some trials are closed in it, and thousands are still to come
 
@@ -22,13 +22,6 @@ def results(tmp_path):
     file = jsonl(tmp_path / "a.jsonl", trial(), trial(raw_response="", failed_to_get_reply=True))
     assert asyncbench("import", "llm-arithmetic", file, "--out", tmp_path / "results").returncode == 0
     return tmp_path / "results"
-
-
-@pytest.mark.parametrize("command", ["import", "export"])
-def test_the_commands_have_help_with_an_example(command):
-    done = asyncbench(command, "--help")
-    assert done.returncode == 0
-    assert f"asyncbench {command} llm-arithmetic" in done.stdout
 
 
 def test_an_import_tells_what_came_of_each_file(tmp_path):
@@ -65,17 +58,6 @@ def test_the_plan_can_be_given(tmp_path):
     assert [(one["planned"], one["done"]) for one in status["models"]] == [(8 * 5, 1)]
 
 
-@pytest.mark.long
-def test_status_and_report_read_what_was_imported(results):
-    status = json.loads(asyncbench("status", results, "--json").stdout)
-    (model,) = status["models"]
-    assert (model["model"], model["planned"], model["done"], model["failed"]) == ("gpt-x", 720, 2, 1)
-    report = asyncbench("report", results)
-    assert report.returncode == 0
-    assert "gpt-x" in report.stdout
-    assert SIMULATED not in report.stdout
-
-
 def test_a_report_says_that_imported_trials_were_simulated(tmp_path):
     file = jsonl(tmp_path / "a.jsonl", trial(simulated=True))
     asyncbench("import", "llm-arithmetic", file, "--out", tmp_path / "results")
@@ -99,18 +81,6 @@ def test_an_export_gives_the_file_back(results, tmp_path):
     again = asyncbench("export", "llm-arithmetic", results, "--out", tmp_path / "out")
     assert again.returncode == 2
     assert "a.jsonl exists already" in again.stderr
-
-
-def test_integer_addition_goes_the_same_way(tmp_path):
-    file = tmp_path / "result_m_2026-03-01_22-15-40.json"
-    file.write_text(json.dumps(result_file()))
-    assert asyncbench("import", "integer-addition", file, "--out", tmp_path / "results").returncode == 0
-    done = asyncbench("export", "integer-addition", tmp_path / "results", "--out", tmp_path / "out", "--json")
-    assert json.loads(done.stdout) == {
-        "files": [{"path": str(tmp_path / "out" / file.name), "trials": 5, "notes": []}],
-        "summaries": [],
-    }
-    assert json.loads((tmp_path / "out" / file.name).read_text()) == result_file()
 
 
 @pytest.mark.long

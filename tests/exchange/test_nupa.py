@@ -11,7 +11,7 @@ from asyncbench.problems import open_set
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS, template
 from tests.commands import asyncbench
-from tests.exchange.made import tables
+from tests.exchange.made import jsonl, tables
 from tests.recorded import nupa_problems, texts_of
 
 SUM, SIG = "add_Integer_Integer_Integer", "sig_Float_int_ScientificNotation"
@@ -115,11 +115,6 @@ def said(
     return {"task": name, "digit": digit, "generated_text": list(texts), "groundtruth": truth} | more
 
 
-def replies(path: Path, *lines: object) -> Path:
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return path
-
-
 LINES = (
     said("The answer is 1287"),
     said("The answer is 1286", "1287"),
@@ -129,7 +124,7 @@ LINES = (
 
 
 def test_replies_come_in_graded_anew_and_go_out_as_they_were(tmp_path):
-    file = replies(tmp_path / "llama.jsonl", *LINES)
+    file = jsonl(tmp_path / "llama.jsonl", *LINES)
     done = import_files("nupa", [file], tmp_path / "results")
     assert (done.runs[0].trials, done.left_out) == (5, ())
     strict = read_grades(tmp_path / "results", ["grader", "exact_match"]).to_pylist()
@@ -139,15 +134,8 @@ def test_replies_come_in_graded_anew_and_go_out_as_they_were(tmp_path):
     assert (tmp_path / "exported" / "llama.jsonl").read_text() == file.read_text()
 
 
-def test_importing_replies_again_changes_nothing(tmp_path):
-    file = replies(tmp_path / "llama.jsonl", *LINES)
-    for new, before in ((5, 0), (0, 5)):
-        (run,) = import_files("nupa", [file], tmp_path / "results").runs
-        assert (run.trials, run.there_before) == (new, before)
-
-
 def test_the_style_tells_where_the_answer_is_looked_for(tmp_path):
-    file = replies(tmp_path / "base.jsonl", said(" 1287\nAdd"), said("1287"))
+    file = jsonl(tmp_path / "base.jsonl", said(" 1287\nAdd"), said("1287"))
     for style, right in (("completion", [True, False]), ("chat", [True, True])):
         folder = tmp_path / style
         import_files("nupa", [file], folder, style=style)
@@ -169,7 +157,7 @@ def test_the_style_tells_where_the_answer_is_looked_for(tmp_path):
     ],
 )
 def test_a_line_that_cannot_be_used_is_left_out(tmp_path, line, complaint):
-    file = replies(tmp_path / "m.jsonl", said("1287"), line)
+    file = jsonl(tmp_path / "m.jsonl", said("1287"), line)
     done = import_files("nupa", [file], tmp_path / "results")
     assert done.runs[0].trials == 1
     assert f"{file}, line 2: " in done.left_out[0]
@@ -177,14 +165,14 @@ def test_a_line_that_cannot_be_used_is_left_out(tmp_path, line, complaint):
 
 
 def test_a_style_or_plan_that_is_none_is_refused(tmp_path):
-    file = replies(tmp_path / "m.jsonl", said("1287"))
+    file = jsonl(tmp_path / "m.jsonl", said("1287"))
     for plan, complaint in (({"style": "song"}, "Choose one of: chat"), ({"trials": 3}, "leave out trials")):
         with pytest.raises(ConfigError, match=complaint):
             import_files("nupa", [file], tmp_path / "results", **plan)
 
 
 def test_importing_an_export_gives_the_same_tables(tmp_path):
-    file = replies(tmp_path / "m.jsonl", *LINES, said("1", simulated=True, style="rules"))
+    file = jsonl(tmp_path / "m.jsonl", *LINES, said("1", simulated=True, style="rules"))
     import_files("nupa", [file], tmp_path / "results")
     export_folder("nupa", tmp_path / "results", tmp_path / "exported")
     import_files("nupa", [tmp_path / "exported"], tmp_path / "again" / "results")

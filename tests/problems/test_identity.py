@@ -79,11 +79,3 @@ def test_a_digest_is_counted_however_many_others_there_are(digests):
     for digest in digests:
         assert seen.add(digest) == counted[digest]
         counted[digest] += 1
-
-
-def test_the_memory_of_digests_grows_with_them():
-    seen = Occurrences(slots=8)
-    digests = [i * 0x9E3779B97F4A7C15 % 2**64 for i in range(10_000)]
-
-    assert [seen.add(digest) for digest in digests] == [0] * 10_000
-    assert [seen.add(digest) for digest in digests] == [1] * 10_000

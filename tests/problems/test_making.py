@@ -1,12 +1,8 @@
 """A problem set is made whole or not at all, the same from the same seed, and copied as it is."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -19,8 +15,7 @@ from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.problems.schema import PROBLEM_SCHEMA, batches_of
 from asyncbench.problems.survey import Survey
 from asyncbench.records import Draft, Problem
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.store.disk import disk_for
 
 
 def test_a_problem_set_says_how_it_was_made(small):
@@ -59,12 +54,6 @@ def test_parameters_shape_what_is_made_and_default_when_absent(suite, tmp_path):
     made = generate(suite, tmp_path / "made.parquet", rows="3")
 
     assert (made.rows, made.seed, made.parameters) == (3, 0, {"rows": 3})
-
-
-def test_a_suite_may_be_named(tmp_path):
-    made = generate("integer_addition", str(tmp_path / "made.parquet"), tries=5)
-
-    assert (made.rows, made.suites) == (5, ("integer_addition",))
 
 
 def test_a_set_is_written_in_row_groups_of_some_thousand(large):
@@ -128,29 +117,10 @@ def test_a_generator_that_fails_leaves_the_earlier_file_as_it_was(suite, tmp_pat
     assert list(tmp_path.iterdir()) == [made.path]
 
 
-FULL_DISK = """
-import resource, sys
-from asyncbench.errors import StoreError
-from asyncbench.problems import generate
-resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
-try:
-    generate("integer_addition", sys.argv[1], tries=5_000)
-except StoreError as error:
-    print(error)
-"""
-
-
-@pytest.mark.long
 def test_a_disk_that_is_full_is_a_matter_of_storage_and_leaves_nothing(tmp_path):
     out = tmp_path / "made.parquet"
-    said = subprocess.run(  # our own interpreter and script
-        [sys.executable, "-c", FULL_DISK, str(out)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert said.stdout.startswith(f"{out}: cannot be written: File too large. ")
+    with disk_for(40_000), pytest.raises(StoreError, match=f"^{out}: cannot be written: File too large"):
+        generate("integer_addition", out, tries=5_000)
     assert list(tmp_path.iterdir()) == []
 
 

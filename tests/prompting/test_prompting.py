@@ -103,67 +103,57 @@ def test_only_what_the_sweep_sets_is_sent():
     assert sent_parameters(replace(MODEL, temperature=0.0, params={"a": 1})) == {"temperature": 0.0, "a": 1}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"provider": "http"},
-        {"model_id": "n"},
-        {"api": "messages"},
-        {"base_url": "http://localhost:1/v1"},
-        {"system": "s"},
-        {"temperature": 0.0},
-        {"top_p": 0.5},
-        {"seed": 1},
-        {"max_tokens": 5},
-        {"params": {"verbosity": "low"}},
-        {"replay": "results/x"},
-    ],
-    ids=lambda change: next(iter(change)),
+def asked_with(change):
+    """What is asked where a field of the model or of the condition has another value."""
+    of, fields = change
+    return (
+        asked_as(replace(MODEL, **fields), PLAIN) if of == "model" else asked_as(MODEL, Condition(**fields))
+    )
+
+
+def changes(*pairs):
+    """Parametrize by changes, each named by its field."""
+    named = [pytest.param(pair, id=f"{pair[0]}: {next(iter(pair[1]))}") for pair in pairs]
+    return pytest.mark.parametrize("change", named)
+
+
+@changes(
+    ("model", {"provider": "http"}),
+    ("model", {"model_id": "n"}),
+    ("model", {"api": "messages"}),
+    ("model", {"base_url": "http://localhost:1/v1"}),
+    ("model", {"system": "s"}),
+    ("model", {"temperature": 0.0}),
+    ("model", {"top_p": 0.5}),
+    ("model", {"seed": 1}),
+    ("model", {"max_tokens": 5}),
+    ("model", {"params": {"verbosity": "low"}}),
+    ("model", {"replay": "results/x"}),
+    ("condition", {"style": "completion"}),
+    ("condition", {"system": "s"}),
+    ("condition", {"turns": TALK}),
+    ("condition", {"shots": 5}),
+    ("condition", {"params": {"a": 1}}),
+    ("condition", {"template": "{question}"}),
+    ("condition", {"digits": ("reversed",)}),
 )
 def test_what_shapes_a_reply_makes_another_trial(change):
-    assert asked_as(replace(MODEL, **change), PLAIN) != asked_as(MODEL, PLAIN)
+    assert asked_with(change) != asked_as(MODEL, PLAIN)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"alias": "b"},
-        {"key_env": "K"},
-        {"price": Price(input=1, output=1)},
-        {"limits": Limits(rpm=1)},
-        {"retry": RetryPolicy(attempts=1)},
-        {"timeouts": Timeouts(total=1)},
-    ],
-    ids=lambda change: next(iter(change)),
+@changes(
+    ("model", {"alias": "b"}),
+    ("model", {"key_env": "K"}),
+    ("model", {"price": Price(input=1, output=1)}),
+    ("model", {"limits": Limits(rpm=1)}),
+    ("model", {"retry": RetryPolicy(attempts=1)}),
+    ("model", {"timeouts": Timeouts(total=1)}),
+    ("condition", {"name": "other"}),
+    ("condition", {"suites": frozenset({"custom"})}),
+    ("condition", {"described": {"context": "4k"}}),
 )
 def test_what_changes_no_reply_leaves_the_trial_the_same(change):
-    assert asked_as(replace(MODEL, **change), PLAIN) == asked_as(MODEL, PLAIN)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"name": "other"}, {"suites": frozenset({"custom"})}, {"described": {"context": "4k"}}],
-    ids=lambda change: next(iter(change)),
-)
-def test_what_a_condition_is_called_and_where_it_holds_leaves_the_trial_the_same(change):
-    assert asked_as(MODEL, Condition(**change)) == asked_as(MODEL, PLAIN)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"style": "completion"},
-        {"system": "s"},
-        {"turns": TALK},
-        {"shots": 5},
-        {"params": {"a": 1}},
-        {"template": "{question}"},
-        {"digits": ("reversed",)},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_what_a_condition_changes_in_a_request_makes_another_trial(change):
-    assert asked_as(MODEL, Condition(**change)) != asked_as(MODEL, PLAIN)
+    assert asked_with(change) == asked_as(MODEL, PLAIN)
 
 
 def test_the_same_system_prompt_is_the_same_trial_whoever_sets_it():

@@ -6,26 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.errors import ConfigError, ErrorKind, ProviderError
-from asyncbench.problems import generate, write_problems
+from asyncbench.errors import ConfigError
+from asyncbench.problems import write_problems
 from asyncbench.problems.identity import identified
 from asyncbench.published.integer_addition.counts import RunLine, SizeBin
 from asyncbench.published.integer_addition.report import integer_addition_report_on
-from asyncbench.records import Condition, Draft, Model, Problem, Reply, Result, Trial
+from asyncbench.records import Condition, Draft, Problem, Reply, Result
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.folder import Store
-from asyncbench.suites import grade, integer_addition, strings
+from asyncbench.suites import integer_addition, strings
+from tests.published.made import closed
 from tests.store import made
-
-BROKEN = ProviderError(ErrorKind.SERVER_ERROR, "broken", http_status=500)
 
 
 def result(
     problem: Problem,
     text: str | None,
     *,
-    model: str = "m",
     run: str = "night",
+    model: str = "m",
     condition: str = "plain",
     provider: str = "openai",
     latency_s: float = 1.0,
@@ -34,27 +33,15 @@ def result(
 ) -> Result:
     """One closed trial; text None: no reply came."""
     reply = None if text is None else Reply(text=text, reasoning=reasoning, finish_reason=finish_reason)
-    trial = Trial(
+    return closed(
+        problem,
+        reply,
         trial_id=f"{run} {model} {condition} {problem.problem_id}",
         run=run,
-        sweep="night",
-        problem_set="set",
-        problem=problem,
-        model=Model(alias=model, provider=provider, model_id=model, api="chat"),
+        model=model,
+        provider=provider,
         condition=Condition(name=condition),
-    )
-    return Result(
-        trial=trial,
-        reply=reply,
-        error=None if reply else BROKEN,
-        grades=grade(problem, reply),
-        attempts=1,
-        cost_usd=None,
-        price_source=None,
-        queued_s=0.0,
-        ttft_s=None,
-        latency_s=latency_s if reply else None,
-        finished_at=1.0,
+        latency_s=latency_s,
     )
 
 
@@ -405,57 +392,9 @@ def test_a_problem_in_two_files_counts_once(folder):
     assert only_line(folder).by_carries[0].results == 1
 
 
-@pytest.mark.long
-def test_a_whole_benchmark_is_counted_in_full(folder):
-    """Three generated sets of 100 problems, of which every third is answered wrongly."""
-    names = ("string_reversal", "integer_addition", "string_rehearsal")
-    for name in names:
-        problems = generate(name, folder / "problems" / f"{name}.parquet", seed=7).read()
-        texts = ((problem, "?" if n % 3 == 0 else problem.expected) for n, problem in enumerate(problems))
-        keep(folder, *(result(*both) for both in texts), runs={"night": plan(**dict.fromkeys(names, 100))})
-
-    report = integer_addition_report_on(folder)
-    assert [(line.suite, line.tries, line.results, line.successes) for line in report.lines] == [
-        (name, 100, 100, 66) for name in names
-    ]
-    for line in report.lines:
-        assert sum(one.results for one in line.by_length) == 100
-        assert sum(one.successes for one in line.by_length) == 66
-    assert sum(one.results for one in report.lines[1].by_carries) == 100
-    assert report.without_operands == 0
-
-
-def test_json_holds_exact_shares(folder):
-    keep(folder, *answered(folder, "2", "3", "no", None))
-
-    found = json.loads(integer_addition_report_on(folder).as_json())
-    (line,) = found["lines"]
-    assert line["success_rate"] == 2 / 3
-    assert line["by_carries"] == [
-        {"first": 0, "last": 0, "results": 3, "successes": 2, "success_rate": 2 / 3},
-    ]
-    assert found["graders"] == [{"suite": "integer_addition", "grader": "int", "versions": [1]}]
-
-
-def test_markdown_tables_have_as_many_cells_in_every_row(folder):
-    text = strings.draft_string("string_reversal", "abc")
-    keep(folder, *(result(one, "3") for one in asked(folder, add(1, 2), text)))
-
-    blocks = integer_addition_report_on(folder).as_markdown().split("### ")[1:]
-    tables = [[line for line in block.splitlines() if line.startswith("|")] for block in blocks]
-    # two suites, reasons, reasoning, failures, two by length, two by carries
-    assert len(tables) == 9
-    assert all(len({row.count("|") for row in table}) == 1 for table in tables)
-
-
 def test_a_folder_without_these_suites_is_refused(folder):
     (problem,) = asked(folder, add(1, 2))
     keep(folder, result(replace(problem, suite="llm_arithmetic", task="int_add"), "3"))
 
     with pytest.raises(ConfigError, match="no trials of string_reversal or integer_addition"):
         integer_addition_report_on(folder)
-
-
-def test_what_is_no_results_folder_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="not a results folder"):
-        integer_addition_report_on(tmp_path)

@@ -7,7 +7,6 @@ from math import inf
 import pytest
 
 from asyncbench import published_table
-from asyncbench.charts import write_figures
 from asyncbench.published.llm_arithmetic.names import facets_of
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.records import Condition, Usage
@@ -419,12 +418,3 @@ def test_an_infinite_error_is_left_out_of_a_scale_of_logs(tmp_path):
     errors = [row["relative error"] for row in pictures_of(folder)["l-7-errors"].rows]
     assert errors
     assert inf not in errors
-
-
-@pytest.mark.long
-def test_the_pictures_of_the_benchmark_are_written_as_files(tmp_path):
-    folder = results_folder(tmp_path / "night", *many(["2", "3", "?"]), result(9, problem("int_sub"), "2"))
-    files = write_figures(folder, tmp_path / "out", "llm-arithmetic", min_depth=2)
-    names = {path.stem for path in files if path.suffix == ".svg"}
-    assert {"la-9-correct", "la-9-dev", "la-9-nan", "la-8-format", "l-8-classes"} <= names
-    assert "l-1-padding" not in names  # nothing was padded

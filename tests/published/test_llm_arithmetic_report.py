@@ -1,8 +1,6 @@
 """The tables that llm_arithmetic publishes: of its recorded replies, and rule by rule over made results."""
 
 import json
-import os
-import pty
 import re
 from collections import Counter
 from dataclasses import replace
@@ -12,7 +10,7 @@ from math import fsum, inf
 import pytest
 
 from asyncbench import published_table
-from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.counts import RECORDED, TrialSums, merged, total
 from asyncbench.published.llm_arithmetic.report import SWAPPED, llm_arithmetic_report_on
 from asyncbench.published.llm_arithmetic.tables import (
@@ -24,17 +22,15 @@ from asyncbench.published.llm_arithmetic.tables import (
     tokens,
     usd,
 )
-from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial, Usage
+from asyncbench.records import Condition, Problem, Reply, Usage
 from asyncbench.shown.tables import SIMULATED, Sheet
 from asyncbench.store.catalog import read_trials
-from asyncbench.suites import grade
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from tests.commands import asyncbench
-from tests.processes import Forked
+from tests.published.made import closed
 from tests.recorded import rows as corpus
 from tests.store.made import results_folder
 
-BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)
 AS_PUBLISHED = (
     *("model", "trials", "correct_pct", "nan_pct", "dev_pct", "completion_tokens", "cost"),
     *("avg_error_dev", "avg_error_dev_and_correct"),
@@ -48,36 +44,24 @@ def result(
     text,
     *,
     run="sweep",
-    model="m",
     condition="plain",
-    provider="openai",
     usage=None,
+    finish_reason=None,
     cost_usd=0.0,
     price_source="sweep",
-    finish_reason=None,
+    **about,
 ):
     """One closed trial; text None: no reply came."""
     reply = None if text is None else Reply(text=text, usage=usage, finish_reason=finish_reason)
-    return Result(
-        trial=Trial(
-            trial_id=f"{n:032x}",
-            run=run,
-            sweep="sweep",
-            problem_set=run,
-            problem=problem,
-            model=Model(alias=model, provider=provider, model_id=model, api="chat"),
-            condition=Condition(name=condition),
-        ),
-        reply=reply,
-        error=BUSY if reply is None else None,
-        grades=grade(problem, reply),
-        attempts=1,
+    return closed(
+        problem,
+        reply,
+        trial_id=f"{n:032x}",
+        run=run,
+        condition=Condition(name=condition),
         cost_usd=cost_usd,
         price_source=price_source,
-        queued_s=None,
-        ttft_s=None,
-        latency_s=None,
-        finished_at=1.0,
+        **about,
     )
 
 
@@ -634,40 +618,11 @@ def test_no_figure_is_broken_however_narrow_the_terminal_is(report, width):
         assert {str(cell) for cell in line[1:]} <= figures
 
 
-def test_a_markdown_table_has_as_many_cells_in_every_row(report):
-    tables = report.as_markdown().split("### ")[1:]
-    assert len(tables) >= 3
-    for table in tables:
-        assert len({line.count("|") for line in table.splitlines() if line.startswith("|")}) == 1
-
-
-def test_a_model_may_be_named_like_markup(tmp_path):
-    report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"], model="qwen[high]:fire:")))
-    assert report.as_text().count("qwen[high]:fire:") >= 4
-
-
 # ── the command ──────────────────────────────────────────────────────────────────────────────
 
 
 def run(folder, *words):
     return asyncbench("report", folder, *words)
-
-
-def on_a_terminal(folder, **environment):
-    """What `report --style llm-arithmetic` writes to a terminal that shows colours."""
-    ours, theirs = pty.openpty()
-    env = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | environment
-    with os.fdopen(ours, "rb") as screen:
-        process = Forked("asyncbench", "report", folder, "--style", "llm-arithmetic", stdout=theirs, env=env)
-        os.close(theirs)
-        written = b""
-        try:
-            while more := screen.read1():
-                written += more
-        except OSError:  # how Linux says that the other side is closed
-            pass
-    assert process.wait() == 0
-    return written.decode()
 
 
 @pytest.fixture
@@ -683,13 +638,6 @@ def test_the_command_shows_text_markdown_and_json(half_right):
     shallow = run(half_right, *style, "--min-depth", "6", "--grader", "strict", "--json")
     said = json.loads(shallow.stdout)
     assert (said["min_depth"], said["grader"], said["rows"][0]["total"]["trials"]) == (6, "strict", 0)
-
-
-@pytest.mark.long
-def test_colours_are_for_terminals_that_may_show_them(half_right):
-    assert "\x1b[" in on_a_terminal(half_right)
-    assert "\x1b[" not in on_a_terminal(half_right, NO_COLOR="1")
-    assert "\x1b[" not in run(half_right, "--style", "llm-arithmetic").stdout
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.errors import ConfigError
 from asyncbench.problems.identity import identified
 from asyncbench.published.nupa.counts import TaskLine
 from asyncbench.published.nupa.report import nupa_report_on
-from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial
+from asyncbench.records import Condition, Problem, Reply, Result
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.folder import Store
-from asyncbench.suites import grade
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
+from tests.published.made import PLAIN, closed
 from tests.store import made
 from tests.suites.nupa.drafts import drafts_of
 
-BROKEN = ProviderError(ErrorKind.SERVER_ERROR, "broken", http_status=500)
 SUM = "add_Integer_Integer_Integer"
 
 
@@ -34,33 +33,19 @@ def result(
     text: str | None,
     *,
     model: str = "m",
-    condition: Condition | None = None,
+    condition: Condition = PLAIN,
     provider: str = "openai",
 ) -> Result:
     """One closed trial; text None: no reply came."""
-    asked = condition or Condition()
     reply = None if text is None else Reply(text=text, finish_reason="stop")
-    trial = Trial(
-        trial_id=f"{model} {asked.name} {problem.problem_id}",
-        run="night",
-        sweep="night",
-        problem_set="set",
-        problem=problem,
-        model=Model(alias=model, provider=provider, model_id=model, api="chat"),
-        condition=asked,
-    )
-    return Result(
-        trial=trial,
-        reply=reply,
-        error=None if reply else BROKEN,
-        grades=grade(problem, reply, asked.style),
-        attempts=1,
-        cost_usd=None,
-        price_source=None,
-        queued_s=0.0,
-        ttft_s=None,
+    return closed(
+        problem,
+        reply,
+        trial_id=f"{model} {condition.name} {problem.problem_id}",
+        model=model,
+        provider=provider,
+        condition=condition,
         latency_s=1.0,
-        finished_at=1.0,
     )
 
 

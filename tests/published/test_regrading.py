@@ -3,14 +3,9 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from asyncbench import regrade_folder
-from asyncbench.cli import app
-
-
-def asyncbench(*arguments):
-    return CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+from tests.commands import asyncbench_here
 
 
 @pytest.mark.long
@@ -25,6 +20,6 @@ def test_the_recorded_runs_are_graded_as_they_were_imported(imported):
 
 @pytest.mark.long
 def test_the_command_shows_the_grader_that_is_asked_for(imported):
-    told = json.loads(asyncbench("regrade", imported, "--grader", "strict", "--json").stdout)
+    told = json.loads(asyncbench_here("regrade", imported, "--grader", "strict", "--json").stdout)
     assert {one["grader"] for one in told["moves"]} == {"strict"}
     assert sum(one["trials"] for one in told["moves"]) == 17_153

@@ -150,7 +150,7 @@ async def test_there_is_nothing_else(simulator, method, path, status):
 
 
 @pytest.mark.parametrize(
-    ("header", "value"), [("authorization", "Bearer any"), ("x-api-key", "any")], ids=["bearer", "x-api-key"]
+    ("header", "value"), [("authorization", "Bearer any"), ("x-api-key", "any"), ("api-key", "any")]
 )
 @pytest.mark.parametrize(("keys", "status"), [((), 200), (("any", "b"), 200), (("a", "b"), 401)])
 async def test_any_key_is_accepted_or_those_given(simulator, header, value, keys, status):

@@ -25,10 +25,6 @@ def test_a_text_is_read():
     assert found.usage == Usage(input_tokens=20, output_tokens=5)
 
 
-def test_an_empty_text_is_an_answer():
-    assert WIRE.reply(chunk("", "stop"), RESPONSE).text == ""
-
-
 @given(PIECES)
 def test_a_stream_gives_the_same_reply_as_the_whole_body(said):
     chunks = [*map(chunk, said), chunk("", "stop"), {"choices": [], "usage": USAGE}]
