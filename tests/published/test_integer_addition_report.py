@@ -180,15 +180,6 @@ def test_notes_say_of_how_many_planned_trials_nothing_is_recorded(folder):
     assert "4 more were planned, but not recorded." in integer_addition_report_on(folder).as_text()
 
 
-def test_notes_say_who_graded(folder):
-    addition, text = asked(folder, add(1, 2), strings.draft_string("string_reversal", "abc"))
-    keep(folder, result(addition, "3"), result(text, "cba"))
-
-    assert "Graders: string_reversal by exact v1, integer_addition by int v1." in (
-        integer_addition_report_on(folder).as_text()
-    )
-
-
 @pytest.mark.parametrize(
     ("others", "left_out", "said"),
     [
@@ -225,12 +216,6 @@ def test_simulated_results_say_so_in_every_form(folder):
     assert report.as_text().startswith(SIMULATED)
     assert SIMULATED in report.as_markdown()
     assert json.loads(report.as_json())["simulated"] is True
-
-
-def test_results_of_real_models_do_not_say_so(folder):
-    keep(folder, *answered(folder, "2"))
-
-    assert SIMULATED not in integer_addition_report_on(folder).as_text()
 
 
 def test_suites_stand_in_the_order_in_which_they_are_asked(folder):

@@ -509,13 +509,6 @@ def test_a_trial_that_the_grader_never_saw_counts_as_nan_and_is_told(tmp_path):
     assert "1 trials have no grade by strict and count as NaN." in report.as_text()
 
 
-def test_lines_left_out_at_import_are_told(tmp_path):
-    runs = planned_runs(f={"m": 1}, g={"m": 1})["runs"]
-    runs["f"]["left_out"], runs["g"]["left_out"] = 3, 0
-    folder = results_folder(tmp_path, *many(["2"], run="f"), *many(["2"], run="g"), runs=runs)
-    assert "Entries that the import could not use, by run: f 3." in llm_arithmetic_report_on(folder).as_text()
-
-
 def test_simulated_results_say_so_in_every_form(tmp_path):
     report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"], provider="simulated")))
     assert report.as_text().startswith(SIMULATED)
