@@ -189,15 +189,6 @@ def test_limits_of_a_length_cover_the_truth(share, slope):
     assert at_least(covered)
 
 
-def test_the_band_covers_the_truth():
-    length, share = 9.0, 1 / (1 + exp(1.1))
-    covered = 0
-    for seed in range(SIMULATIONS):
-        _, low, high = curve_of(drawn(seed, **TRUE)).at(length)
-        covered += low <= share <= high
-    assert at_least(covered)
-
-
 # ── over cells ───────────────────────────────────────────────────────────────────────────────
 
 

@@ -143,16 +143,6 @@ def test_the_smallest_difference_is_the_one_that_needs_so_many_problems(problems
     assert problems - 1 <= needed <= problems + 1
 
 
-@pytest.mark.long
-@given(st.floats(0.01, 0.5), st.floats(0.01, 0.5))
-def test_the_rarer_two_models_differ_the_smaller_a_difference_shows(one, other):
-    fewer, more = sorted((one, other))
-    least, most = smallest_detectable(500, fewer), smallest_detectable(500, more)
-    assert least is not None
-    assert most is not None
-    assert least <= most
-
-
 def test_no_number_of_problems_shows_no_difference():
     assert problems_needed(0.0, 0.2) is None
 

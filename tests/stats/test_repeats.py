@@ -98,11 +98,6 @@ def test_both_are_the_share_of_all_choices_of_k_answers(n, data):
     assert pass_hat_k(n, c, k) == pytest.approx(sum(map(all, choices)) / len(choices))
 
 
-def test_of_one_answer_both_are_the_accuracy():
-    assert pass_at_k(10, 3, 1) == pytest.approx(0.3)
-    assert pass_hat_k(10, 3, 1) == pytest.approx(0.3)
-
-
 def test_thousands_of_answers_do_not_overflow():
     assert pass_at_k(10_000, 1, 5_000) == pytest.approx(0.5)
 

@@ -17,7 +17,6 @@ from asyncbench.stats import (
     majority_at_k,
     mcnemar,
     problems_needed,
-    sign_flip,
     stratified,
 )
 
@@ -53,15 +52,6 @@ def generator(seed):
 def holds(interval, truth) -> bool:
     low, high = interval
     return bool(low - 1e-12 <= truth <= high + 1e-12)
-
-
-@pytest.mark.parametrize("where", SHARES)
-def test_wilson_intervals_hold_the_share_in_95_of_100(where):
-    rng, simulations, held = generator(1), 5_000, 0
-    for _ in range(simulations):
-        share, trials = SHARES[where](rng), int(rng.integers(5, 500))
-        held += holds(Proportion(successes=int(rng.binomial(trials, share)), trials=trials).interval, share)
-    assert held >= fewest(simulations, 0.95)
 
 
 def repeated(rng, share, agreement, problems, repeats):
@@ -196,31 +186,6 @@ def test_bootstrap_intervals_hold_it_where_hardly_a_problem_differs(problems, di
         interval = bootstrap_difference(kinds, seed=1, resamples=1_000)
         held += holds(interval, discordant_share)
     assert held >= fewest(simulations, 0.95)
-
-
-def false_alarms(rng, simulations, problems, discordant_share) -> int:
-    discordant = rng.binomial(problems, discordant_share, simulations)
-    only_a = rng.binomial(discordant, 0.5)
-    return sum(mcnemar(int(a), int(n - a)) <= 0.05 for a, n in zip(only_a, discordant, strict=True))
-
-
-@pytest.mark.parametrize(("problems", "discordant_share"), [*product([20, 100, 1_000], [0.05, 0.2, 0.6])])
-def test_mcnemar_calls_equals_different_in_5_of_100_at_most(problems, discordant_share):
-    simulations = 2_000
-    assert false_alarms(generator(5), simulations, problems, discordant_share) <= most(simulations, 0.05)
-
-
-@pytest.mark.parametrize("repeats", [2, 5])
-def test_flipping_signs_calls_equals_different_in_5_of_100_and_uses_that_up(repeats):
-    rng, simulations = generator(6), 1_000
-    alarms = 0
-    for _ in range(simulations):
-        differences = {by: problems for (by, _), problems in compared(rng, 80, repeats, 0.0).items()}
-        alarms += sign_flip(differences) <= 0.05
-    assert alarms <= most(simulations, 0.05)
-    assert (
-        alarms >= fewest(simulations, 0.05) / 2
-    )  # sums are whole numbers: 0.05 itself is seldom among the p
 
 
 @pytest.mark.parametrize("problems", [2, 10], ids=["2 of a kind", "10 of a kind"])
