@@ -105,7 +105,7 @@ def test_a_specification_is_valid_and_names_only_columns_of_its_rows(chart):
     assert "config" not in spec
     assert "title" not in spec
     known = {*CHARTS[chart].columns, *_made_within(spec)}
-    assert _fields(spec) <= known
+    assert fields_of(spec) <= known
 
 
 @pytest.mark.parametrize(("chart", "metric"), [("task_map", name) for name in METRICS])
@@ -164,14 +164,14 @@ def test_without_altair_the_way_out_is_told(monkeypatch):
         spec_of("dots")
 
 
-def _fields(node):
+def fields_of(node):
     """All columns that a specification reads."""
     if isinstance(node, list):
-        return set().union(*map(_fields, node)) if node else set()
+        return set().union(*map(fields_of, node)) if node else set()
     if not isinstance(node, dict):
         return set()
     own = {node["field"]} if isinstance(node.get("field"), str) and node["field"] else set()
-    return own | set().union(*map(_fields, node.values())) if node else own
+    return own | set().union(*map(fields_of, node.values())) if node else own
 
 
 def _made_within(spec):

@@ -8,6 +8,7 @@ from asyncbench.charts import CHARTS, drawn, rows_of_loads, uncounted_note, writ
 from asyncbench.charts.load_rows import ANSWERS, GOODPUT, MOST_SERIES
 from asyncbench.results import answers_by_step, steps_in
 from asyncbench.views import chosen, counted
+from tests.charts.test_charts import fields_of
 from tests.reports.load_folders import Loaded, load_folder
 
 NAMES = ("load_times", "load_rates", "load_knee", "load_cdf", "load_accuracy", "load_cost")
@@ -152,16 +153,8 @@ def test_these_are_all_charts_of_loads():
 def test_every_column_is_told_and_every_field_is_a_column(one, name):
     rows = rows_on(one)[name]
     assert {column for row in rows for column in row} == {*CHARTS[name].columns}
-    fields = set(_fields(drawn(name, rows)))
+    fields = fields_of(drawn(name, rows) | {"data": None})
     assert fields <= {*CHARTS[name].columns, "row", ""}  # those of no column number panels
-
-
-def _fields(node):
-    if isinstance(node, dict):
-        yield from (value for key, value in node.items() if key == "field" and isinstance(value, str))
-        yield from (field for key, value in node.items() if key != "data" for field in _fields(value))
-    elif isinstance(node, list):
-        yield from (field for value in node for field in _fields(value))
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """Heatmaps of accuracy: what stands where, and that a terminal shows them shaded and a pipe plain."""
 
-import json
 import re
 from itertools import pairwise
 
@@ -155,16 +154,3 @@ def test_a_narrow_screen_has_every_share(tmp_path, width):
     assert "Too wide" not in text
     by_length = text[text.index("length") :].split()
     assert [word for word in by_length if word in ("70", "0")] == ["70", *["0"] * 11]
-
-
-def test_latex_and_json_have_the_same_shares(folder):
-    report = accuracy_maps_on(folder)
-    assert re.search(r"add & +100 & +100 & +50 ", report.as_latex())
-    (one,) = [
-        one
-        for one in json.loads(report.as_json())["lengths"]
-        if (one["name"], one["task"], one["first"]) == ("bad", "add", 1)
-    ]
-    who = {"name": "bad", "run": "night", "model": "bad", "condition": "plain"}
-    what = {"suite": "nupa", "task": "add", "first": 1, "last": 1}
-    assert one == who | what | {"trials": 10, "independent": 10.0, "correct": 9, "accuracy": 0.9}

@@ -15,9 +15,8 @@ from asyncbench.results.cost_counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
-from tests.commands import asyncbench_here
 from tests.reports import answered
-from tests.reports.paid import MINI, NOON, SONNET, TOKENS, Asked, Call, folder_of, trials
+from tests.reports.paid import MINI, SONNET, TOKENS, Asked, Call, folder_of, trials
 from tests.reports.test_report import result
 from tests.store.made import skipped
 from tests.world.night import MODEL, requests
@@ -157,15 +156,6 @@ def test_failed_and_lost_calls_are_told_with_what_was_set_aside_for_the_unknown(
 
 
 @pytest.mark.long
-def test_calls_without_a_price_are_told_apart_from_those_without_tokens(tmp_path):
-    report = cost_report_on(
-        folder_of(tmp_path, trials(3, Call(cost_usd=None)), trials(1, Call(usage=None), model=SONNET))
-    )
-    assert {cause: one.calls for cause, one in report.unknown.items()} == {NO_PRICE: 3, NO_TOKENS: 1}
-    assert report.whole.spent.known_usd is None
-
-
-@pytest.mark.long
 def test_what_was_set_aside_for_calls_of_unknown_cost_stands_with_what_is_missing(tmp_path):
     unpriced_tier = Call(cost_usd=None, reserved_usd=0.5)  # served in a tier that has no price
     silent = Call(usage=None, reserved_usd=0.25)
@@ -209,11 +199,6 @@ def test_a_right_answer_costs_all_that_was_spent_on_right_and_wrong_ones(tmp_pat
     assert (one.correct, one.usd_a_correct) == (2, 3.0)
 
 
-def test_without_a_right_answer_there_is_no_price_of_one(tmp_path):
-    (one,) = cost_report_on(folder_of(tmp_path, trials(2, Call(cost_usd=1.0, text="5")))).models
-    assert (one.correct, one.usd_a_correct) == (0, None)
-
-
 @pytest.mark.parametrize(("cost", "shown"), [(1.0, "-"), (None, "unknown")])
 def test_the_price_of_a_right_answer_is_unknown_only_where_no_cost_is_known(tmp_path, cost, shown):
     report = cost_report_on(folder_of(tmp_path, trials(2, Call(cost_usd=cost, text="5"))))
@@ -240,13 +225,6 @@ def test_answers_taken_over_cost_nothing_here_and_make_none_cheaper(tmp_path):
     assert "were reused from another sweep" in report.as_text()
     assert report.sources == ("genai-prices",), "nobody's price holds for what was taken over"
     assert read_trials(folder).num_rows == 2
-
-
-def test_dollars_stand_by_suite_task_and_outcome(tmp_path):
-    report = cost_report_on(folder_of(tmp_path, trials(2, Call(cost_usd=1.0)), trials(1, model=SONNET)))
-    assert [one.name for one in report.tasks] == [("integer_addition", "integer_addition")]
-    assert [one.name for one in report.outcomes] == [("correct",)]
-    assert [one.name for one in report.models] == [("mini",), ("sonnet",)]
 
 
 # ── forecast and budget ──────────────────────────────────────────────────────────────────────
@@ -414,19 +392,6 @@ def test_what_was_simulated_and_what_was_imported_is_said(tmp_path):
     recorded = folder_of(tmp_path / "b", trials(1, Call(cost_usd=1.0)), imported=True)
     assert "Imported" in cost_report_on(recorded).as_text()
     assert SIMULATED not in cost_report_on(recorded).as_text()
-
-
-@pytest.mark.long
-def test_the_command_shows_tables_markdown_and_json(tmp_path):
-    folder = folder_of(tmp_path, trials(2, Call(at=NOON)), trials(1, model=replace(MINI, alias="other|one")))
-    told = json.loads(asyncbench_here("report", folder, "--style", "cost", "--json").stdout)
-    assert told["whole"]["calls"] == 3
-    assert told["whole"]["usd"] == pytest.approx(sum(one["usd"] for one in told["models"]))
-    assert (
-        "### Cost by kind of token"
-        in asyncbench_here("report", folder, "--style", "cost", "--markdown").stdout
-    )
-    assert "By status of the attempts" in asyncbench_here("report", folder, "--style", "cost").stdout
 
 
 @pytest.mark.long

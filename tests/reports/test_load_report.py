@@ -108,20 +108,6 @@ def test_a_report_opens_with_the_highest_rate_and_what_stopped_the_next(folder):
     assert "TPOT: (latency − TTFT) / (output tokens − 1), without" in text
 
 
-def test_json_has_every_figure_and_is_json(folder):
-    def refuse(word):
-        raise AssertionError(word)
-
-    told = json.loads(ab.report(folder, "load").as_json(), parse_constant=refuse)
-    assert [one["rate"] for one in told["steps"]] == [40, 50, 60]
-    assert told["steps"][2]["latency"]["p99"]["why"] == "37.5 % of calls have no answer"
-    assert told["steps"][0]["kept_interval"][0] > 0.9
-    (highest,) = told["highest"]
-    assert (highest["kept"], highest["not_kept"], highest["stopped_by"]) == (40, 50, "slo")
-    assert told["answers"][1]["beside"]["difference"] == pytest.approx(-0.1)
-    assert {"folder", "simulated", "notes", "formulas"} <= told.keys()
-
-
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
 def test_no_line_is_too_wide_and_each_table_names_its_steps(folder, width):
     text = ab.report(folder, "load").as_text(width=width)

@@ -1,6 +1,5 @@
 """The overview after a run: one screen, whatever the folder holds."""
 
-import json
 import shlex
 import subprocess
 
@@ -181,16 +180,6 @@ def test_simulated_results_say_so_on_the_first_line(tmp_path):
 def test_a_folder_without_trials_has_an_overview(tmp_path):
     lines = lines_of(folder_of(tmp_path, []))
     assert lines[0].startswith("s: 0 models, 0 trials")
-
-
-@pytest.mark.long
-def test_the_report_shows_it_in_every_form(folder):
-    shown = asyncbench_here("report", folder, "--style", "morning")
-    assert shown.stdout.rstrip() == morning_on(folder).as_text(width=100)
-    assert "| 1 | good |" in asyncbench_here("report", folder, "--style", "morning", "--markdown").stdout
-    found = json.loads(asyncbench_here("report", folder, "--style", "morning", "--json").stdout)
-    assert [line["name"] for line in found["lines"]] == ["good", "cut"]
-    assert (found["trials"], found["planned"]) == (100, 110)
 
 
 @pytest.mark.long

@@ -218,17 +218,3 @@ def test_parts_of_steps_are_no_steps(tmp_path):
 def test_a_folder_without_calls_says_so(tmp_path):
     folder = answered.folder_of(tmp_path / "night", [answered.Asked(model="c", outcomes="++", batch="b1")])
     assert "no calls in real time" in ab.report(folder, "providers").as_text()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("width", [80, 160])
-def test_every_figure_fits_the_screen(tmp_path, width):
-    asked = [
-        Loaded(
-            model=name, rates=(1.0, 4.0), retry_after_s=2.0, refused=lambda rate, n: rate == 4 and n % 2 > 0
-        )
-        for name in ("groq/a-model-with-a-long-name-120b", "together/a-model-with-a-long-name-120b")
-    ]
-    text = providers_on(load_folder(tmp_path / "load", asked)).as_text(width=width)
-    assert max(map(len, text.splitlines())) <= width
-    assert "Too wide" not in text

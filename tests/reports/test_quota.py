@@ -81,12 +81,6 @@ def test_a_folder_that_nothing_was_run_in_says_so(tmp_path):
     assert "no record of rate limits" in quota_report_on(folder_of(tmp_path / "night")).as_text()
 
 
-def test_markdown_holds_the_same_tables(tmp_path):
-    shown = quota_report_on(folder_of(tmp_path / "night", minute())).as_markdown()
-    assert "### By lane" in shown
-    assert "### By minute" in shown
-
-
 def test_what_was_used_before_there_was_a_limit_is_no_share_of_it(tmp_path):
     before = replace(minute(), requests=600, limits={})
     after = replace(minute(), started_at=AT + 60, requests=300, limits={"requests": 600.0})

@@ -1,7 +1,5 @@
 """A regrade as a person or a script meets it."""
 
-import json
-
 import pytest
 from typer.testing import CliRunner
 
@@ -44,17 +42,6 @@ def test_after_writing_there_is_nothing_to_write(folder):
     told = asyncbench("regrade", folder).stdout
     assert "There is nothing to write" in told
     assert "Examples" not in told
-
-
-@pytest.mark.long
-def test_markdown_and_json_tell_the_same(folder):
-    assert "### Changed outcomes" in asyncbench("regrade", folder, "--markdown").stdout
-    told = json.loads(asyncbench("regrade", folder, "--json").stdout)
-    assert told["trials"] == 4
-    assert {(one["before"], one["now"], one["trials"]) for one in told["moves"]} == {
-        ("no_answer", "correct", 2)
-    }
-    assert {one["grader"] for one in told["examples"]} == {"layered"}
 
 
 def test_what_another_grader_changes_is_shown_when_asked_for(folder):

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.records import Attempt, Ended, Outcome, Reply, Result, Usage
+from asyncbench.records import Attempt, Ended, Reply, Result, Usage
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.status import status_of
-from asyncbench.shown.tables import SIMULATED, Report, markdown
+from asyncbench.shown.tables import SIMULATED
 from asyncbench.stats import Proportion
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
@@ -137,10 +137,6 @@ def test_unknown_cost_is_shown_as_unknown(tmp_path):
     assert "0 of 1" in report.as_text()
 
 
-def test_a_bar_in_a_name_is_no_column_in_markdown():
-    assert "| a\\|b | 1 |" in markdown(["model", "n"], [["a|b", "1"]], labels=1, title="t")
-
-
 def test_simulated_results_say_so_in_every_form(folder):
     report = report_on(folder)
     assert SIMULATED in report.as_text()
@@ -179,11 +175,6 @@ def test_a_planned_model_without_results_is_shown(tmp_path):
         store.write_manifest({"runs": {"night": {"planned": {"later": {"plain": {"s": {"t": 10}}}}}}})
     (one,) = status_of(tmp_path).models
     assert (one.model, one.planned, one.done, one.cost_usd) == ("later", 10, 0, 0.0)
-
-
-def test_every_outcome_has_a_column(folder):
-    text = report_on(folder).as_text()
-    assert all(outcome.value in text for outcome in Outcome if outcome is not Outcome.CORRECT)
 
 
 @pytest.mark.long
@@ -262,11 +253,3 @@ def test_lost_trials_are_told_of_each_condition(tmp_path):
     text = report_on(folder_of(tmp_path, asked)).as_text(width=200)
     assert "for 1 of 2" in text
     assert "a (five) 90.0%-100.0%" in text
-
-
-def test_it_is_written_as_every_other_report_is(folder):
-    report = report_on(folder)
-    notes = report.as_text(width=300).split("\n\n")[0].splitlines()
-    assert notes[0] == SIMULATED
-    assert notes[1].startswith("Graders:")
-    assert report.as_text(width=300) == Report.as_text(report, width=300)

@@ -405,16 +405,6 @@ def test_simulated_results_say_so(tmp_path):
     assert standings_on(folder).as_text().startswith("SIMULATED")
 
 
-def test_json_has_the_lines_and_the_pairs(tmp_path):
-    a, b = ISSUE
-    folder = folder_of(tmp_path, [Asked(model="a", outcomes=a), Asked(model="b", outcomes=b)])
-    (ranking,) = json.loads(standings_on(folder).as_json())["rankings"]
-    assert [line["name"] for line in ranking["lines"]] == ["a", "b"]
-    assert ranking["lines"][0]["accuracy"] == 0.44
-    assert ranking["pairs"][0]["only_a"] == 15
-    assert ranking["ties"] == [["a"], ["b"]]
-
-
 @pytest.mark.long
 def test_models_are_ranked_over_all_suites_in_common_though_one_was_asked_more(tmp_path):
     """Two suites of different size are common to all; the ranking is over both, not over the smaller."""

@@ -215,35 +215,6 @@ def test_looking_for_a_writer_never_keeps_one_out(tmp_path):
 # ── the command ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_command_prints_the_same_as_json(tmp_path):
-    folder_of(tmp_path, *made.answered(1))
-    told = json.loads(CliRunner().invoke(app, ["status", str(tmp_path), "--json"]).stdout)
-    assert told["models"][0]["open"] == 9
-    assert told["files"] == {
-        "writer": None,
-        "parts": 3,
-        "part_bytes": told["files"]["part_bytes"],
-        "segments": 0,
-        "journal_bytes": 0,
-        "leftovers": [],
-    }
-    assert told["files"]["part_bytes"] > 0
-    assert (told["cost_usd"], told["quarantined_lines"], told["waiting"]["trials"]) == (0.25, 0, 0)
-
-
-def test_verify_exits_with_5_where_a_part_is_damaged(tmp_path):
-    folder_of(tmp_path)
-    assert CliRunner().invoke(app, ["status", str(tmp_path), "--verify"]).exit_code == 0
-    folder_of(tmp_path, *made.answered(1))
-    part = next((tmp_path / "trials").rglob("*.parquet"))
-    data = bytearray(part.read_bytes())
-    data[len(data) // 2] ^= 1
-    part.write_bytes(bytes(data))
-    told = CliRunner().invoke(app, ["status", str(tmp_path), "--verify"])
-    assert told.exit_code == 5
-    assert part.name in told.stdout
-
-
 def test_follow_and_verify_do_not_go_together(tmp_path):
     told = CliRunner().invoke(app, ["status", str(tmp_path), "--follow", "--verify"])
     assert isinstance(told.exception, ConfigError)

@@ -1,7 +1,5 @@
 """Every report fits the screen: no line is too long, and no number is broken."""
 
-import json
-
 import pytest
 from rich.cells import cell_len
 
@@ -47,10 +45,3 @@ def test_no_line_of_any_report_is_longer_than_the_screen(reports, name, width):
     text = reports[name].as_text(width=width)
     shown = text.partition("\nNext:")[0]  # the words of commands are whole, whatever their length
     assert max(map(cell_len, shown.splitlines())) <= width
-
-
-@pytest.mark.parametrize("width", [80, 60, 40])
-def test_the_figures_of_a_narrow_screen_are_those_of_a_wide_one(reports, width):
-    shown = reports["standings_on"].as_text(width=width).split()
-    for ranking in json.loads(reports["standings_on"].as_json())["rankings"]:
-        assert {f"{line['share']:.1%}" for line in ranking["lines"]} <= set(shown)
