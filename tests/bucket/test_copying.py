@@ -19,7 +19,6 @@ from asyncbench.bucket import (
     newest_manifest,
     remove_folder,
 )
-from asyncbench.bucket.manifests import utc_text
 from asyncbench.config import Sweep
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
@@ -436,10 +435,6 @@ def test_a_draft_of_a_workers_folder_is_no_folder(tmp_path: Path):
     assert ids(out) == [trial_id(1), trial_id(2)]
 
 
-def test_a_time_is_shown_as_people_read_it():
-    assert utc_text("2026-11-23T12:25:13+00:00") == "2026-11-23 12:25:13 UTC"
-
-
 # ── damage, and starts that are refused ──────────────────────────────────────────────────
 
 
@@ -464,19 +459,6 @@ async def start(folder: Path, body: Callable[[], None]) -> None:
     object.__setattr__(meant, "out", folder)
     async with claimed_copy(meant, RunOptions(), lambda _: None):
         body()
-
-
-@pytest.mark.long
-def test_a_start_that_is_refused_leaves_the_bucket_as_it_was(tmp_path: Path):
-    folder = tmp_path / "night"
-    copied(folder, 1, 2)
-    part = sorted((folder / "trials").rglob("*.parquet"))[0]
-    part.write_bytes(part.read_bytes()[:-20])
-
-    with pytest.raises(StoreError, match="Restore the file"):
-        asyncio.run(start(folder, lambda: Store.open(folder, sweep="night").close()))
-    copied(tmp_path / "there" / "night", 3)
-    assert ids(URL) == [trial_id(1), trial_id(2), trial_id(3)]
 
 
 def test_a_claim_that_is_interrupted_leaves_the_bucket_free(tmp_path: Path, s3: S3Server):

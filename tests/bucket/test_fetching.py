@@ -88,12 +88,6 @@ def test_a_part_that_was_changed_in_the_bucket_is_noticed(s3: S3Server, tmp_path
 
 
 @pytest.mark.usefixtures("s3")
-def test_an_address_without_results_is_told():
-    with pytest.raises(ConfigError, match="there are no results"):
-        ab.read_trials("s3://bucket/mine/other")
-
-
-@pytest.mark.usefixtures("s3")
 def test_a_manifest_cannot_name_files_outside_of_the_folder():
     objects = BucketObjects(BucketAddress.of(URL))
     objects.put_new("x", b"")

@@ -76,16 +76,6 @@ def test_the_sweep_file_of_a_local_folder_means_it_and_that_of_its_copy_means_th
     assert len(ab.read_trials(URL)) == 72
 
 
-@pytest.mark.long
-def test_results_in_a_bucket_equal_those_of_a_folder(mapping, tmp_path):
-    run(mapping)
-    run({**mapping, "out": str(tmp_path / "local")})
-
-    columns = ["trial_id", "outcome", "answer", "expected"]
-    there, here = (ab.read_trials(place, columns).sort_by("trial_id") for place in (URL, tmp_path / "local"))
-    assert there.equals(here)
-
-
 def test_a_journal_is_only_for_results_in_a_bucket(mapping, tmp_path):
     with pytest.raises(ConfigError, match="Leave it out"):
         run({**mapping, "out": str(tmp_path / "local")}, journal=tmp_path / "here")

@@ -3,7 +3,6 @@
 So are compaction, regrading and recovery. The seed is printed: ASYNCBENCH_CRASH_SEED=7 plays it again.
 """
 
-import json
 import os
 import random
 import signal
@@ -20,7 +19,6 @@ from asyncbench.reports.regrading import regrade_report
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import is_results_folder
 from asyncbench.store.verify import verify_folder
-from tests.commands import asyncbench
 from tests.crash.recorded import cut_power
 from tests.processes import Forked
 from tests.store.dying import start
@@ -192,23 +190,3 @@ def test_a_power_failure_takes_at_most_the_last_second(tmp_path):
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_many_runs_killed_many_times(tmp_path, seed):
     sweep_with_kills(tmp_path, seed=seed, rounds=7, trials=30)
-
-
-def test_a_killed_folder_can_be_looked_at_before_it_runs_again(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems, latency_s=0.3) as server:
-        model = entry(server, "simulated/noisy", concurrency=20)
-        file = tmp_path / "sweep.yaml"
-        file.write_text(
-            yaml.safe_dump({"name": "s", "problems": [str(problems)], "models": [model], "out": str(out)})
-        )
-        process = Forked("asyncbench", "run", file, "--quiet")
-        while server.stats()["delivered"] < 40:
-            time.sleep(0.02)
-        time.sleep(1)  # what was delivered more than a second ago is safe
-        process.kill()
-        process.wait()
-        told = json.loads(asyncbench("status", out, "--json").stdout)
-    (model_status,) = told["models"]
-    assert model_status["done"] == len(outcomes(out)) >= 40
-    assert model_status["planned"] == 144

@@ -100,13 +100,6 @@ def test_format_and_digits_are_those_of_the_grades():
     assert (cell["digits_right"], cell["digits_total"]) == (4, 6)
 
 
-def test_a_grade_goes_to_the_condition_of_its_trial():
-    asked = trials({"condition": "plain"}, {"condition": "terse"}, {"condition": "terse"})
-    cells = cells_of(asked, grades({"format_ok": True}, {"format_ok": False}, {"format_ok": True}))
-    found = {cell["condition"]: (cell["format_ok"], cell["format_known"]) for cell in cells}
-    assert found == {"plain": (1, 1), "terse": (1, 2)}
-
-
 def test_a_grade_whose_trial_was_not_read_yet_counts_nowhere():
     asked = trials({"condition": "plain"}, {"condition": "terse"})
     cells = cells_of(asked, grades({}, {}, {"format_ok": True}))

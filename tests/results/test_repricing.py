@@ -298,13 +298,6 @@ def test_an_empty_folder_has_an_empty_report(tmp_path):
     assert (report.suites, report.spending, report.unpriced) == ((), (), ())
 
 
-def test_the_command_line_asks_for_it(tmp_path):
-    folder = night(tmp_path, REPLY, entry=ENTRY)
-    done = CliRunner().invoke(app, ["report", str(folder), "--prices", "now", "--json"])
-
-    assert json.loads(done.stdout)["prices"].endswith(LISTED)
-
-
 def test_no_other_day_can_be_asked_for(tmp_path):
     done = CliRunner().invoke(app, ["report", str(tmp_path), "--prices", "yesterday"])
 

@@ -1,14 +1,13 @@
 """What a folder holds can be asked while a run writes to it, after one was killed, and when all is done."""
 
 import os
-import re
 import shutil
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench.errors import ConfigError, StoreError
+from asyncbench.errors import ConfigError
 from asyncbench.records import History, Outcome
 from asyncbench.store.catalog import known_trials, read_attempts, read_grades, read_trials
 from asyncbench.store.folder import Store
@@ -95,17 +94,6 @@ def test_calls_in_flight_are_counted_and_the_cost_of_none_is_unknown(tmp_path):
     assert model == ModelCounts(attempts=1, cost_usd=None, unpriced=1, in_flight=1)
 
 
-def test_damaged_lines_are_told_to_whoever_only_looks(tmp_path):
-    with Store.open(tmp_path / "night", sweep="night") as store:
-        keep(store, *answered(1))
-        killed = shutil.copytree(store.folder, tmp_path / "killed")
-    (segment,) = (killed / "journal").iterdir()
-    os.truncate(segment, segment.stat().st_size - 1)
-    found = trial_counts(killed)
-    assert [(damage.segment, damage.line) for damage in found.damaged] == [(segment, 4)]
-    assert found.models["small"].finished == 0
-
-
 def test_a_new_folder_has_empty_tables_of_the_same_columns(tmp_path):
     Store.open(tmp_path, sweep="night").close()
     assert read_trials(tmp_path).schema.equals(TRIALS)
@@ -129,15 +117,6 @@ def test_what_is_no_results_folder_is_refused_with_the_way_out(tmp_path, read):
             ConfigError, match=rf"{path} is not a results folder.*Name a folder that a run wrote"
         ):
             read(path)
-
-
-def test_a_part_that_the_disk_spoiled_is_named(tmp_path):
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, *answered(1))
-    (part,) = (tmp_path / "trials").rglob("*.parquet")
-    part.write_bytes(b"PAR1 and no more")
-    with pytest.raises(StoreError, match=re.escape(str(part)) + r".*Restore .* from a backup"):
-        read_trials(tmp_path)
 
 
 def test_a_folder_may_be_named_by_text(tmp_path):

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import orjson
-import pyarrow as pa
 import pytest
 
 from asyncbench.engine import minutes
@@ -16,7 +15,6 @@ from asyncbench.store.schema import (
     LIMITS,
     OF_THE_TRIAL,
     SCHEMAS,
-    TRIALS,
     WAITS,
 )
 from tests.store.made import AT, ended, minute, model, reply, result, skipped, step, trial
@@ -34,12 +32,6 @@ ROWS = {
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_row_has_its_tables_columns_in_their_order(name):
     assert list(ROWS[name]) == SCHEMAS[name].names
-
-
-def test_times_of_day_are_utc():
-    assert TRIALS.field("finished_at").type == pa.timestamp("us", tz="UTC")
-    assert ATTEMPTS.field("started_at").type == pa.timestamp("us", tz="UTC")
-    assert attempt_row(ended(trial(1), None).attempt)["started_at"] == AT * 1_000_000
 
 
 def test_params_are_what_is_sent_the_models_own_params_last():

@@ -41,6 +41,7 @@ def test_a_call_keeps_what_its_step_measured_of_it(tmp_path):
         "gap_p99_s": 0.02,
         "gap_max_s": 0.03,
         "output_chars": 21,
+        "worker": "2",
     }
     loaded = replace(call, attempt=replace(call.attempt, due_at=AT + 1, **measured))
     with Store.open(tmp_path, sweep="night") as store:
