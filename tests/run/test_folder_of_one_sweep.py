@@ -63,8 +63,8 @@ def test_another_sweep_is_refused_before_anything_is_spent_or_written(
     model = f"{provider}/oracle"
     assert typed(f"{ARITHMETIC} {flags}", *words, model=model).returncode == 0
     held, before = files(tmp_path / "ok"), calls(server)
-    for name in ("run", "plan"):
-        refused = typed(f"{ADDITION} {flags}", *words, name=name, model=model)
+    for name, more in (("run", words), ("plan", ())):
+        refused = typed(f"{ADDITION} {flags}", *more, name=name, model=model)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert "ok holds answers to problems of llm_arithmetic that this sweep does not ask" in refused.stderr
         assert "--extend" in refused.stderr
