@@ -8,10 +8,13 @@ import socket
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from asyncbench.simulator.process import Simulator
 
 LONGEST = (
     *("tests/test_published_table.py", "tests/crash/", "tests/test_cli.py", "tests/docs/test_published.py"),
@@ -122,6 +125,23 @@ def _no_collection_before_an_overview() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(asyncbench.commands.running, "gc", SimpleNamespace(collect=lambda: 0))
         yield
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set of 72 arithmetic problems; not to be changed."""
+    from tests.sweep_files import problem_set
+
+    return problem_set(tmp_path_factory.mktemp("sets"), trials=1)
+
+
+@pytest.fixture(scope="module")
+def server(problems: Path) -> "Iterator[Simulator]":
+    """A simulator that knows these problems."""
+    from tests.sweep_files import simulator
+
+    with simulator(problems) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

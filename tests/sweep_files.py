@@ -1,12 +1,15 @@
 """Sweeps against a simulator in another process: what the end-to-end tests share."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import yaml
 
-from asyncbench import generate
+from asyncbench import generate, run_sweep
 from asyncbench.config import Sweep, sweep_from
 from asyncbench.run.progress import Quiet
 from asyncbench.simulator.faults import parse_fault
@@ -61,6 +64,19 @@ def sweep(
 ) -> Sweep:
     paths = [str(path) for path in (problems if isinstance(problems, list) else [problems])]
     return sweep_from({"name": "test", "problems": paths, "models": list(models), "out": str(out), **keys})
+
+
+def sweep_file(folder: Path, problems: Path, *models: object, **keys: object) -> Path:
+    """Write a sweep file `s` into a folder, whose results go to `out` beside it."""
+    path = folder / "sweep.yaml"
+    content = {"name": "s", "problems": [str(problems)], "models": list(models), "out": str(folder / "out")}
+    path.write_text(yaml.safe_dump(content | keys))
+    return path
+
+
+def run(*arguments: Any, **keywords: Any) -> Any:
+    """Run a sweep to its end."""
+    return asyncio.run(run_sweep(*arguments, **keywords))
 
 
 def outcomes(out: Path) -> dict[str, str]:

@@ -51,7 +51,7 @@ from tests.commands import ROOT, asyncbench_here
 from tests.processes import Forked
 from tests.recorded import rows
 from tests.store.made import result
-from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
+from tests.sweep_files import entry, outcomes, problem_set, run, simulator, sweep, sweep_file
 from tests.world.night import requests
 
 PRICE = {"input": 1.0, "output": 5.0}
@@ -65,10 +65,6 @@ def served(tmp_path_factory):
     problems = problem_set(tmp_path_factory.mktemp("served"), trials=1)
     with simulator(problems) as server:
         yield problems, server
-
-
-def run(planned, **options):
-    return asyncio.run(run_sweep(planned, **options))
 
 
 def counted(out):
@@ -115,17 +111,10 @@ def test_with_a_third_of_the_money_a_sweep_stops_balanced_and_with_more_it_is_co
 
 @pytest.mark.long
 def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp_path):
-    problems, out, file = problem_set(tmp_path, trials=2), tmp_path / "out", tmp_path / "sweep.yaml"
+    problems, out = problem_set(tmp_path, trials=2), tmp_path / "out"
     with simulator(problems, latency_s=0.2) as server:
         model = entry(server, HTTP, alias="m", max_tokens=64, price=PRICE, concurrency=6)
-        plan = {
-            "name": "s",
-            "problems": [str(problems)],
-            "models": [model],
-            "out": str(out),
-            "budget_usd": 0.0145,
-        }
-        file.write_text(yaml.safe_dump(plan))
+        file = sweep_file(tmp_path, problems, model, budget_usd=0.0145)
         process = Forked("asyncbench", "run", file, "--quiet")
         while (seen := server.stats())["delivered"] < 6 or not seen["in_flight"]:
             time.sleep(0.02)
@@ -138,7 +127,7 @@ def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp
         )
         delivered = server.stats()["delivered"]
     with simulator(problems) as server:  # a quick one
-        second = run(sweep_from(plan | {"models": [model | entry(server, HTTP)]}))
+        second = run(sweep_file(tmp_path, problems, model | entry(server, HTTP), budget_usd=0.0145))
         delivered += server.stats()["delivered"]
 
     assert second.exit in (Exit.BUDGET, Exit.COMPLETE)
@@ -153,15 +142,9 @@ def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp
 
 
 def test_a_summary_tells_what_was_spent_what_is_open_and_how_to_go_on(tmp_path, served):
-    (problems, server), file = served, tmp_path / "sweep.yaml"
-    plan = {
-        "name": "s",
-        "problems": [str(problems)],
-        "models": [entry(server, HTTP, alias="m", max_tokens=64, price=PRICE, budget_usd=1)],
-        "limits": {"simulated-http": {"budget_usd": 0.002}},
-        "out": str(tmp_path / "out"),
-    }
-    file.write_text(yaml.safe_dump(plan))
+    problems, server = served
+    model = entry(server, HTTP, alias="m", max_tokens=64, price=PRICE, budget_usd=1)
+    file = sweep_file(tmp_path, problems, model, limits={"simulated-http": {"budget_usd": 0.002}})
     summary = run(file)
     status = status_of(tmp_path / "out")
 
@@ -235,10 +218,8 @@ def test_a_budget_is_a_positive_number_in_the_sweep_and_for_one_start(tmp_path, 
 
 @pytest.mark.long
 def test_the_command_that_a_stopped_run_names_goes_on_until_all_is_done(tmp_path, served):
-    (problems, server), file, out = served, tmp_path / "sweep.yaml", tmp_path / "out"
-    model = entry(server, HTTP, alias="m", max_tokens=64, price=PRICE)
-    plan = {"name": "s", "problems": [str(problems)], "models": [model], "out": str(out)}
-    file.write_text(yaml.safe_dump(plan))
+    (problems, server), out = served, tmp_path / "out"
+    file = sweep_file(tmp_path, problems, entry(server, HTTP, alias="m", max_tokens=64, price=PRICE))
     done, finished = asyncbench_here("run", file, "--budget", 0.0011, "--quiet"), [0]
     while done.returncode == Exit.BUDGET:
         finished.append(len(outcomes(out)))
@@ -891,12 +872,11 @@ def test_dearer_calls_of_earlier_runs_raise_what_is_set_aside(tmp_path):
 
 
 def test_the_command_that_goes_on_is_the_one_that_was_given(tmp_path, served):
-    (problems, server), file = served, tmp_path / "my sweep.yaml"
+    problems, server = served
     models = [
         entry(server, HTTP, alias=alias, seed=n, max_tokens=1, price=PRICE) for n, alias in enumerate("ab")
     ]
-    plan = {"name": "s", "problems": [str(problems)], "models": models, "out": str(tmp_path / "out")}
-    file.write_text(yaml.safe_dump(plan | {"budget_usd": 0.1}))
+    file = sweep_file(tmp_path, problems, *models, budget_usd=0.1).rename(tmp_path / "my sweep.yaml")
     run(file, models=["a"], limit=5)
     text = run(file, models=["a"], limit=5, retry=[Outcome.TRUNCATED], max_tokens=60_000).as_text()
     options = "--limit 5 --models a --budget 0.31 --retry truncated --max-tokens 60000"

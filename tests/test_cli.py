@@ -17,7 +17,7 @@ from asyncbench.reports.morning import morning_on
 from asyncbench.shown.tables import SIMULATED
 from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, whole
 from tests.processes import Forked, until
-from tests.sweep_files import entry, outcomes, problem_set, simulator
+from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep_file
 
 ASYNCBENCH = [sys.executable, "-m", "asyncbench"]
 
@@ -30,15 +30,6 @@ def from_nothing(*arguments):
 
 def ad_hoc(problems, out, *more, model="simulated/noisy"):
     return ("run", "--model", model, "--problems", problems, "--out", out, *more)
-
-
-def sweep_file(folder, problems, *models, **keys):
-    import yaml
-
-    path = folder / "sweep.yaml"
-    content = {"name": "s", "problems": [str(problems)], "models": list(models), "out": str(folder / "out")}
-    path.write_text(yaml.safe_dump(content | keys))
-    return path
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """A sweep that stops what is known well enough, against the simulator: what is asked, kept and told."""
 
-import asyncio
 import gc
 import json
 import signal
@@ -10,9 +9,8 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
-from asyncbench import generate, merge_folders, read_skipped, read_trials, run_sweep
+from asyncbench import generate, merge_folders, read_skipped, read_trials
 from asyncbench.config import as_mapping, sweep_from
 from asyncbench.engine.always_valid import always_valid_interval
 from asyncbench.engine.stopping import stop_at
@@ -30,7 +28,7 @@ from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps.skipping import Before, SettledTrials
 from asyncbench.views import counted
 from tests.processes import Forked
-from tests.sweep_files import Said, entry, outcomes, simulator, sweep
+from tests.sweep_files import Said, entry, outcomes, run, simulator, sweep, sweep_file
 
 ORACLE, NOISY = "simulated-http/oracle", "simulated-http/noisy"
 ALIKE = {"saturated": 0.2}  # 19 answers that are all alike
@@ -56,14 +54,14 @@ def server(problems):
 def asking(tmp_path, problems, server):
     """Runs a sweep of one model under a rule; returns its summary and how many requests it took."""
 
-    def run(out="out", *, model=ORACLE, retry=(), server=server, limit=None, **keys):
+    def ask(out="out", *, model=ORACLE, retry=(), server=server, limit=None, **keys):
         before = server.stats()["requests"]
         asked = entry(server, model, alias="m", concurrency=1, price={"input": 1, "output": 1}, max_tokens=64)
         planned = sweep(tmp_path / out, problems, asked, **keys)
-        summary = asyncio.run(run_sweep(planned, retry=retry, limit=limit))
+        summary = run(planned, retry=retry, limit=limit)
         return summary, server.stats()["requests"] - before
 
-    return run
+    return ask
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +204,7 @@ def test_failed_trials_tell_nothing_of_a_cell_and_are_asked_again_when_told(tmp_
     out, once = tmp_path / "out", {"alias": "m", "concurrency": 4, "retry": {"attempts": 1}}
     rule = {"ci_width": 0.45}
     with simulator(problems, faults=("500=0.15",)) as storm:
-        asyncio.run(run_sweep(sweep(out, problems, entry(storm, ORACLE, **once), stop_when=rule)))
+        run(sweep(out, problems, entry(storm, ORACLE, **once), stop_when=rule))
     failed = Counter(outcomes(out).values())["failed"]
     known, skipped = len(outcomes(out)), len(read_skipped(out))
     assert failed > 0
@@ -215,11 +213,11 @@ def test_failed_trials_tell_nothing_of_a_cell_and_are_asked_again_when_told(tmp_
     assert all(row["correct"] == row["asked"] for row in skips)
     with simulator(problems) as calm:
         planned = sweep(out, problems, entry(calm, ORACLE, **once), stop_when=rule)
-        retried = asyncio.run(run_sweep(planned, retry=[Outcome.FAILED]))
+        retried = run(planned, retry=[Outcome.FAILED])
         assert calm.stats()["requests"] == failed
         assert retried.exit is Exit.COMPLETE
         assert (len(outcomes(out)), len(read_skipped(out))) == (known, skipped)
-        assert asyncio.run(run_sweep(planned)).exit is Exit.COMPLETE  # judged by the new answers
+        assert run(planned).exit is Exit.COMPLETE  # judged by the new answers
     assert {row["correct"] for row in read_skipped(out).to_pylist()} == set(
         read_skipped(out)["asked"].to_pylist()
     )
@@ -234,7 +232,7 @@ def test_what_is_known_of_a_cell_is_worked_out_again_when_failed_trials_were_ans
     for faults, retry in ((("500=0.15",), ()), ((), (Outcome.FAILED,))):
         with simulator(problems, faults=faults) as server:
             planned = sweep(out, problems, entry(server, NOISY, **once), stop_when=MIXED)
-            asyncio.run(run_sweep(planned, retry=retry))
+            run(planned, retry=retry)
         assert cells_skipped(out) == cells_known(out, StopWhen(**MIXED), problems)
     assert not Counter(outcomes(out).values())["failed"]
     for row in read_skipped(out).to_pylist():
@@ -307,30 +305,23 @@ def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_i
     with simulator(problems) as server:
         asked = entry(server, NOISY, alias="m", concurrency=1, price={"input": 1, "output": 1}, max_tokens=64)
         planned = sweep(tmp_path / "out", problems, asked, stop_when=MIXED, budget_usd=0.0018)
-        asyncio.run(run_sweep(planned, screen=screen))
+        run(planned, screen=screen)
     assert found == [(0, "working out which trials are skipped")]
 
 
 @pytest.mark.long
 def test_a_run_killed_amid_it_goes_on_to_the_same_end(tmp_path, problems):
-    out, file = tmp_path / "out", tmp_path / "sweep.yaml"
+    out = tmp_path / "out"
     with simulator(problems, latency_s=0.02) as slow:
         model = entry(slow, ORACLE, alias="m", concurrency=1)
-        plan = {
-            "name": "s",
-            "problems": [str(problems)],
-            "models": [model],
-            "out": str(out),
-            "stop_when": ALIKE,
-        }
-        file.write_text(yaml.safe_dump(plan))
+        file = sweep_file(tmp_path, problems, model, stop_when=ALIKE)
         process = Forked("asyncbench", "run", file, "--quiet")
         while slow.stats()["delivered"] < 50:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()
     with simulator(problems) as server:
-        second = asyncio.run(run_sweep(sweep_from(plan | {"models": [model | entry(server, ORACLE)]})))
+        second = run(sweep_file(tmp_path, problems, model | entry(server, ORACLE), stop_when=ALIKE))
     assert second.exit is Exit.COMPLETE
     assert len(outcomes(out)) + len(read_skipped(out)) == PLANNED
     assert set(by_cell(read_trials(out)).values()) == {19}
@@ -362,7 +353,7 @@ def test_answers_taken_over_count_at_their_place(asking, tmp_path, problems, ser
         stop_when=ALIKE,
         name="other",
     )
-    asyncio.run(run_sweep(planned, reuse=tmp_path / "first"))
+    run(planned, reuse=tmp_path / "first")
     asked = read_trials(tmp_path / "second").to_pylist()
     assert sum(row["reused_from"] is not None for row in asked) == taken > 0
     assert len(asked) == 4 * 19
@@ -376,10 +367,10 @@ def stopped(tmp_path_factory, problems, server):
     """The folder of a sweep of which one model was stopped and one was not."""
     out = tmp_path_factory.mktemp("told") / "out"
     first = entry(server, ORACLE, alias="m", concurrency=1)
-    asyncio.run(run_sweep(sweep(out, problems, first, stop_when=ALIKE)))
+    run(sweep(out, problems, first, stop_when=ALIKE))
     both = [first, entry(server, NOISY, alias="n", concurrency=1)]
     planned = sweep(out, problems, *both, stop_when={"saturated": 0.2})
-    asyncio.run(run_sweep(planned))
+    run(planned)
     return out, planned
 
 
@@ -464,7 +455,7 @@ def test_a_plan_counts_what_a_stricter_rule_asks_after_all(stopped):
 def test_merged_folders_know_what_was_skipped(stopped, tmp_path):
     out, _ = stopped
     copy = tmp_path / "other"
-    asyncio.run(run_sweep(sweep_from(as_mapping(stopped[1]) | {"out": str(copy)}), limit=8))
+    run(sweep_from(as_mapping(stopped[1]) | {"out": str(copy)}), limit=8)
     merge_folders([out, copy], tmp_path / "both")
     assert len(read_skipped(tmp_path / "both")) == len(read_skipped(out))
     assert status_of(tmp_path / "both").models[0].open == 0

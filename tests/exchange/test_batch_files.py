@@ -17,8 +17,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
 from tests.commands import asyncbench_here
 from tests.reports.paid import NOON
-from tests.sweep_files import problem_set, sweep
-from tests.test_cli import sweep_file
+from tests.sweep_files import problem_set, sweep, sweep_file
 
 MINI = {"model": "openai/gpt-5-mini", "alias": "mini", "max_tokens": 100}
 HAIKU = {"model": "anthropic/claude-haiku-4-5", "alias": "haiku", "max_tokens": 100}

@@ -9,7 +9,6 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-import yaml
 
 from asyncbench import (
     export_folder,
@@ -22,7 +21,7 @@ from asyncbench import (
     run_sweep,
     status as status_of,
 )
-from asyncbench.config import as_mapping, load_sweep
+from asyncbench.config import load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.load import limits_before
 from asyncbench.planning import load_plan
@@ -34,21 +33,10 @@ from asyncbench.sweeps import asked_by_steps, asked_once
 from tests.commands import asyncbench_here
 from tests.processes import Forked
 from tests.store.made import keep, minute
-from tests.sweep_files import Said, entry, problem_set, simulator, sweep
+from tests.sweep_files import Said, entry, simulator, sweep, sweep_file
 
 # On a busy machine answers may be long in coming, and a step waits for none longer than `drain`.
 STEPS = {"arrivals": "constant", "warmup": "0.5s", "duration": "1.5s", "drain": "60s", "rest": 0}
-
-
-@pytest.fixture(scope="module")
-def problems(tmp_path_factory):
-    return problem_set(tmp_path_factory.mktemp("sets"), trials=1)
-
-
-@pytest.fixture(scope="module")
-def server(problems):
-    with simulator(problems) as found:
-        yield found
 
 
 def asked(server, problems, out, *, model="simulated/oracle", **load):
@@ -247,11 +235,7 @@ def test_run_and_load_each_have_their_sweeps(server, problems, tmp_path):
 
 @pytest.mark.long
 def test_the_command_takes_rates_beside_a_file_or_without_one(server, problems, tmp_path):
-    out, file = tmp_path / "out", tmp_path / "sweep.yaml"
-    models = [entry(server, "simulated/oracle")]
-    file.write_text(
-        yaml.safe_dump({"name": "x", "problems": [str(problems)], "models": models, "out": str(out)})
-    )
+    out, file = tmp_path / "out", sweep_file(tmp_path, problems, entry(server, "simulated/oracle"))
     times = ("--duration", "1s", "--warmup", "0s", "--rest", "0s", "--drain", "9s")
     told = asyncbench_here("load", file, "--rates", "5", "--slo", "latency=30,share=0.5", *times, "--json")
     steps = json.loads(told.stdout)["steps"]
@@ -291,11 +275,10 @@ def test_a_budget_ends_a_step_with_its_exit_code_and_the_way_on(server, problems
 
 @pytest.mark.long
 def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp_path):
-    file, before = tmp_path / "sweep.yaml", server.stats()["delivered"]
+    before = server.stats()["delivered"]
     slow = entry(server, "simulated/oracle", params={"simulate": {"latency_s": 1.0}})
     steps = STEPS | {"rates": [10], "warmup": "1s", "duration": "30s"}
-    planned = sweep(tmp_path / "out", problems, slow, load=steps)
-    file.write_text(yaml.safe_dump(as_mapping(planned)))
+    file = sweep_file(tmp_path, problems, slow, load=steps)
     process = Forked("asyncbench", "load", file, "--quiet")
     while server.stats()["delivered"] < before + 15:
         time.sleep(0.05)
@@ -303,7 +286,7 @@ def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp
     process.kill()
     process.wait()
     assert read_steps(tmp_path / "out").num_rows == 0
-    loaded(sweep(tmp_path / "out", problems, slow, load=steps | {"duration": "1s"}))
+    loaded(sweep_file(tmp_path, problems, slow, load=steps | {"duration": "1s"}))
     killed, step = sorted(read_steps(tmp_path / "out").to_pylist(), key=lambda row: row["load"])
     assert (killed["load"], killed["verdict"], killed["rate"]) == ("constant 10/s #1", "incomplete", 10.0)
     assert killed["warmup_s"] == pytest.approx(1.0, abs=0.05)

@@ -9,17 +9,12 @@ import pytest
 from asyncbench import read_attempts, read_steps, run_load
 from tests.commands import asyncbench_here
 from tests.load.test_queues import QUEUES, figures
-from tests.sweep_files import entry, problem_set, simulator, sweep
+from tests.sweep_files import entry, simulator, sweep
 
 pytestmark = pytest.mark.long
 
 THERE_AND_BACK_S = 0.003  # of a call over the loopback, which no theory knows
 QUIET = {"warmup": 0, "drain": "60s", "rest": 0}
-
-
-@pytest.fixture(scope="module")
-def problems(tmp_path_factory):
-    return problem_set(tmp_path_factory.mktemp("sets"), trials=1)
 
 
 def loaded(planned):

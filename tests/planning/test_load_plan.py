@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 
 from asyncbench.errors import ConfigError
 from asyncbench.load import due_times
@@ -16,15 +15,10 @@ from asyncbench.store import Store
 from asyncbench.sweeps import asked_by_steps, asked_once
 from tests.commands import asyncbench_here
 from tests.store.made import keep, step
-from tests.sweep_files import problem_set, sweep
+from tests.sweep_files import problem_set, sweep, sweep_file
 
 PRICED = {"model": "openai/gpt-5-mini", "alias": "m", "max_tokens": 100, "price": {"input": 1, "output": 10}}
 STEPS = {"rates": [2, 4], "warmup": 10, "duration": 100, "rest": 5, "seed": 3}
-
-
-@pytest.fixture(scope="module")
-def problems(tmp_path_factory):
-    return problem_set(tmp_path_factory.mktemp("sets"), trials=1)
 
 
 def planned(tmp_path, problems, load, **keys):
@@ -95,21 +89,13 @@ def test_callers_and_a_search_have_a_plan_too(tmp_path, problems):
 
 
 def test_the_command_plans_a_load_and_takes_no_pilot(tmp_path, problems):
-    file = tmp_path / "load.yaml"
-    told = {
-        "name": "x",
-        "problems": [str(problems)],
-        "models": [PRICED],
-        "load": STEPS,
-        "out": str(tmp_path / "o"),
-    }
-    file.write_text(yaml.safe_dump(told))
+    file = sweep_file(tmp_path, problems, PRICED, load=STEPS)
     shown = asyncbench_here("plan", file)
     assert (shown.returncode, "Steps that are left" in shown.stdout) == (0, True)
     assert json.loads(asyncbench_here("plan", file, "--json").stdout)["together"]["seconds"] == 2 * 115
     for option in ("--pilot", "--limit"):
         refused = asyncbench_here("plan", file, option, "2")
-        assert (refused.returncode, f"{option}: x has a `load`" in refused.stderr) == (2, True)
+        assert (refused.returncode, f"{option}: s has a `load`" in refused.stderr) == (2, True)
     typed = json.loads(asyncbench_here("plan", file, "--rates", "8", "--rest", "0s", "--json").stdout)
     assert [one["step"] for one in typed["steps"]] == ["poisson 8/s"]
     with pytest.raises(ConfigError, match="has no `load`"):

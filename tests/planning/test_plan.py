@@ -30,8 +30,7 @@ from asyncbench.store.catalog import read_trials
 from asyncbench.sweeps.budget_bounds import held_models, most_of
 from asyncbench.sweeps.trials import asked_by_model, trials_of
 from tests.commands import asyncbench, asyncbench_here
-from tests.sweep_files import problem_set, sweep
-from tests.test_cli import sweep_file
+from tests.sweep_files import problem_set, sweep, sweep_file
 
 MESSAGES = "anthropic/claude-haiku-4-5"
 PRICE = {"input": 1.0, "output": 10.0}  # USD for a million tokens

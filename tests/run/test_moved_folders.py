@@ -14,7 +14,7 @@ import yaml
 from asyncbench import load_sweep, merge_folders, read_trials
 from tests.commands import asyncbench
 from tests.processes import Forked
-from tests.sweep_files import base_url, problem_set, simulator
+from tests.sweep_files import base_url, simulator
 
 PROBLEMS = 72
 WAYS = [
@@ -23,17 +23,6 @@ WAYS = [
     pytest.param("simulated-anthropic", {}, (), id="anthropic"),
     pytest.param("simulated-http", {}, ("--workers", "2"), id="two workers"),
 ]
-
-
-@pytest.fixture(scope="module")
-def problems(tmp_path_factory):
-    return problem_set(tmp_path_factory.mktemp("sets"), trials=1)
-
-
-@pytest.fixture(scope="module")
-def server(problems):
-    with simulator(problems) as running:
-        yield running
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-import yaml
 from aiohttp import web
 
 from asyncbench import run_sweep
@@ -30,7 +29,7 @@ from asyncbench.run.summary import Exit, Summary
 from asyncbench.store.lock import left_mark
 from tests.processes import until
 from tests.store.disk import disk_for
-from tests.sweep_files import Said, entry, problem_set, simulator, sweep
+from tests.sweep_files import Said, entry, problem_set, simulator, sweep, sweep_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "T0PS3CR3T/p4th"  # noqa: S105  looked for in all that is left behind
@@ -274,11 +273,9 @@ async def test_a_run_that_was_interrupted_says_so_and_leaves_no_mark(tmp_path, s
 @pytest.mark.long
 async def test_ctrl_c_while_the_last_message_is_sent_gives_up_only_the_message(tmp_path, server):
     started, problems = server
-    out, file, pid = tmp_path / "out", tmp_path / "sweep.yaml", tmp_path / "pid"
-    model = entry(started, "simulated-http/oracle", key_env="GOOD")
-    raw = {"name": "test", "problems": [str(problems)], "models": [model], "out": str(out)}
+    pid, model = tmp_path / "pid", entry(started, "simulated-http/oracle", key_env="GOOD")
     hangs = {"command": ["sh", "-c", f"echo $$ > {pid}.new && mv {pid}.new {pid}; exec sleep 60"]}
-    file.write_text(yaml.safe_dump(raw | {"notify": hangs | {"timeout": 60}}))
+    file = sweep_file(tmp_path, problems, model, notify=hangs | {"timeout": 60})
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "asyncbench", "run", str(file), "--limit", "1", "--json"),
         env=os.environ | KEYS,
@@ -374,16 +371,14 @@ async def killed(sweep_file, out):
 @pytest.mark.long
 async def test_a_killed_run_is_told_once_by_the_next_start(tmp_path, server):
     started, problems = server
-    out, file = tmp_path / "out", tmp_path / "sweep.yaml"
+    out = tmp_path / "out"
     model = entry(started, "simulated-http/oracle", alias="oracle-good", key_env="GOOD", rpm=600)
-    raw = {"name": "test", "problems": [str(problems)], "models": [model], "out": str(out)}
-    file.write_text(yaml.safe_dump(raw))
-    await killed(file, out)
+    await killed(sweep_file(tmp_path, problems, model), out)
     began_at = left_mark(out)
     async with channel() as (address, posted):
-        wanted = sweep_from(raw | {"notify": {"webhook": address, "on": "crashed"}})
+        again = sweep_file(tmp_path, problems, model, notify={"webhook": address, "on": "crashed"})
         for _ in range(2):
-            await ran(wanted, limit=1)
+            await ran(again, limit=1)
     (told,) = posted
     assert (told["event"], told["began_at"]) == ("crashed", began_at)
     assert told["written_at"] >= began_at

@@ -20,7 +20,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps.trials import asked_once, trials_of
 from tests.providers.raw_server import answering, raw_server
-from tests.sweep_files import Said, entry, outcomes, problem_set, simulator, sweep
+from tests.sweep_files import Said, entry, outcomes, problem_set, run, simulator, sweep
 
 PRICE = {"input": 2, "output": 10}
 APIS = [
@@ -31,10 +31,6 @@ APIS = [
     pytest.param("simulated-http/oracle", {}, id="over plain http"),
     pytest.param("simulated/oracle", {"api": "chat", "stream": True}, id="streamed"),
 ]
-
-
-def run(*arguments, **keywords):
-    return asyncio.run(run_sweep(*arguments, **keywords))
 
 
 @pytest.fixture(scope="module")

@@ -20,13 +20,9 @@ from asyncbench.run.summary import Exit, exit_code
 from asyncbench.run.sweep_run import first_cause
 from asyncbench.sweeps import preflight
 from tests.providers.raw_server import answering, raw_server
-from tests.sweep_files import ADAPTERS, entry, outcomes, problem_set, simulator, sweep
+from tests.sweep_files import ADAPTERS, entry, outcomes, problem_set, run, simulator, sweep
 
 PROMPT = {"retry": {"attempts": 20, "total_s": 600}}
-
-
-def run(*arguments, **keywords):
-    return asyncio.run(run_sweep(*arguments, **keywords))
 
 
 @pytest.mark.long

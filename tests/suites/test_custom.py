@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.records import Grade, Outcome, Problem, Reply
+from asyncbench.records import Grade, Outcome, Reply
 from asyncbench.suites.custom import (
     CUSTOM_GRADERS,
     SUITE,
@@ -16,23 +16,14 @@ from asyncbench.suites.custom import (
     last_letter,
     last_number,
 )
+from tests.suites.made import problem
 
 ENDLESS = r"((?:a|aa|aaa)+)+$"
 
 
 def graded(text: str | None, expected: str, grader: str, pattern: str | None = None) -> Grade:
-    problem = Problem(
-        problem_id="p",
-        suite="custom",
-        task="custom",
-        representation="text",
-        length=None,
-        question="",
-        expected=expected,
-        answer_type="text",
-        extra=json.dumps({"grader": grader, "pattern": pattern}),
-    )
-    (one,) = grade(problem, None if text is None else Reply(text=text))
+    asked = problem("custom", expected, extra=json.dumps({"grader": grader, "pattern": pattern}))
+    (one,) = grade(asked, None if text is None else Reply(text=text))
     return one
 
 

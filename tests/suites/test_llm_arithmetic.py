@@ -6,40 +6,27 @@ import math
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from operator import add, mul, sub, truediv
 
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.records import Draft, Grade, Outcome, Problem, Reply
-from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, SUITE, generate, grade
+from asyncbench.records import Grade, Outcome, Reply
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, generate, grade
 from tests.recorded import rows
+from tests.suites.made import drafts_of, problem
 
 OPERATION = {"add": add, "sub": sub, "mul": mul, "div": truediv}
 
 
-def drafts(seed: int = 7, **given: object) -> list[Draft]:
-    made = list(generate(seed, SUITE.parsed(given, place="test")))
-    assert made
-    return made
-
-
-def problem(expected: str, task: str = "int_add") -> Problem:
-    whole = task.startswith("int")
-    return Problem(
-        problem_id="p",
-        suite="llm_arithmetic",
-        task=task,
-        representation="integer" if whole else "float",
-        length=5,
-        question="",
-        expected=expected,
-        answer_type="integer" if whole else "decimal",
-    )
+drafts = partial(drafts_of, "llm_arithmetic")
 
 
 def graded(text: str, expected: str, task: str = "int_add") -> dict[str, Grade]:
-    grades = {found.grader: found for found in grade(problem(expected, task), Reply(text=text))}
+    kind = "integer" if task.startswith("int") else "float"
+    asked = problem("llm_arithmetic", expected, task=task, kind=kind)
+    grades = {found.grader: found for found in grade(asked, Reply(text=text))}
     assert set(grades) == {"layered", "legacy", "strict"}
     return grades
 

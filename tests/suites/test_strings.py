@@ -4,33 +4,13 @@ from collections import Counter
 
 import pytest
 
-from asyncbench.records import Draft, Grade, Outcome, Problem, Reply
-from asyncbench.suites import SUITES
+from asyncbench.records import Grade, Outcome, Reply
 from asyncbench.suites.strings import ALPHABET, grade
-
-SUITE_NAMES = ["string_reversal", "string_rehearsal"]
-
-
-def drafts(suite: str, seed: int = 7, **given: object) -> list[Draft]:
-    generate = SUITES[suite].generate
-    assert generate is not None
-    made = list(generate(seed, SUITES[suite].parsed(given, place="test")))
-    assert made
-    return made
+from tests.suites.made import drafts_of as drafts, problem
 
 
 def graded(text: str | None, expected: str = "aB3") -> Grade:
-    problem = Problem(
-        problem_id="p",
-        suite="string_rehearsal",
-        task="string_rehearsal",
-        representation="text",
-        length=len(expected),
-        question="",
-        expected=expected,
-        answer_type="text",
-    )
-    (one,) = grade(problem, None if text is None else Reply(text=text))
+    (one,) = grade(problem("string_rehearsal", expected), None if text is None else Reply(text=text))
     return one
 
 

@@ -8,15 +8,9 @@ import pytest
 from asyncbench.errors import ProblemSetError
 from asyncbench.records import Draft, Outcome, Problem, Reply
 from asyncbench.suites import SUITES, grade, grade_text
+from tests.suites.made import drafts_of as drafts, problem
 
 MADE = ("llm_arithmetic", "integer_addition", "string_reversal", "string_rehearsal")
-
-
-def drafts(suite: str, seed: int = 7, **given: object) -> list[Draft]:
-    parameters = SUITES[suite].parsed(given, place="test")
-    generate = SUITES[suite].generate
-    assert generate is not None
-    return list(generate(seed, parameters))
 
 
 def problem_of(draft: Draft) -> Problem:
@@ -102,19 +96,8 @@ def test_the_outcome_knows_how_the_reply_ended(finish_reason, text, outcome):
 
 
 def test_a_problem_of_an_unknown_suite_is_refused_by_name():
-    stranger = Problem(
-        problem_id="p9",
-        suite="sudoku",
-        task="",
-        representation="text",
-        length=None,
-        question="?",
-        expected="!",
-        answer_type="text",
-    )
-
-    with pytest.raises(ProblemSetError, match=r"problem p9: no suite 'sudoku'\. Known: llm_arithmetic"):
-        grade(stranger, None)
+    with pytest.raises(ProblemSetError, match=r"problem p: no suite 'sudoku'\. Known: llm_arithmetic"):
+        grade(problem("sudoku", "!"), None)
 
 
 def test_the_layer_loads_nothing_heavy():

@@ -1,6 +1,5 @@
 """Answers of another folder are taken over where the same was asked: nothing is paid twice."""
 
-import asyncio
 import json
 from collections import Counter
 from datetime import UTC, datetime
@@ -8,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench import read_attempts, read_grades, read_trials, run_sweep
+from asyncbench import read_attempts, read_grades, read_trials
 from asyncbench.errors import ConfigError
 from asyncbench.problems import open_set, write_problems
 from asyncbench.records import Outcome
@@ -16,15 +15,10 @@ from asyncbench.reports.overview import report_on
 from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench
-from tests.sweep_files import Said, entry, outcomes, problem_set, simulator, sweep
-from tests.test_cli import sweep_file
+from tests.sweep_files import Said, entry, outcomes, problem_set, run, simulator, sweep, sweep_file
 
 PRICE = {"input": 2, "output": 10}
 MODEL = "simulated-http/oracle"
-
-
-def run(*arguments, **keywords):
-    return asyncio.run(run_sweep(*arguments, **keywords))
 
 
 @pytest.fixture(scope="module")
