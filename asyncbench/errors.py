@@ -72,7 +72,7 @@ class LostCallError(AsyncbenchError):
 
 
 class UnsentError(AsyncbenchError):
-    """A call that was not made after all: who was to make it came too late. Its trial is the next again."""
+    """A call that was not made after all: its worker had not heard of its run for too long."""
 
 
 class DamageWarning(UserWarning):

@@ -1,12 +1,11 @@
 """Clusters: one run on many machines, with the promises of one process.
 
-In: the lanes of a run, and what workers report. Out: orders for workers, which run lanes and make calls. It
+In: the lanes of a run, and what workers report. Out: orders for workers, which run lanes. It
 knows no file, provider or transport: a run carries the messages. Each module imports only from lines above
 its own:
 
     messages · links
-    ray_actors · leases · permitted_calls
-    dealt_lane · split_lane
+    ray_actors · leases · dealt_lane
     worker_lane · coordinator
     cluster_worker
 """

@@ -1,19 +1,17 @@
-"""A worker of a cluster: it runs lanes, makes calls of split ones, and reports."""
+"""A worker of a cluster: it runs lanes, and reports."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
-from functools import partial
 from math import inf
 from typing import Final
 
 from asyncbench.cluster.leases import LeasedAccount
 from asyncbench.cluster.messages import LaneStart, Orders, WorkerReport
-from asyncbench.cluster.permitted_calls import PermittedCalls
 from asyncbench.cluster.worker_lane import WorkerLane
-from asyncbench.engine import Asker, CostBound, Counters, LaneModel, LoopLag
+from asyncbench.engine import Asker, CostBound, Counters, LoopLag
 from asyncbench.errors import AsyncbenchError, ProviderError
-from asyncbench.records import Event, Model
+from asyncbench.records import Model
 
 LAG_WINDOW_S: Final = 10.0  # of the lag that is reported
 
@@ -46,8 +44,6 @@ class ClusterWorker:
         self._asker_for, self._bound_for, self._now_s, self._lag = asker_for, bound_for, now_s, lag
         self._lanes: dict[str, WorkerLane] = {}
         self._accounts: dict[str, LeasedAccount] = {}
-        self._callers: dict[str, LaneModel] = {}  # of split lanes, by alias
-        self._calls = PermittedCalls(now_s=now_s)
         self._ended_calls = 0  # of lanes that have ended
         self._running = set[asyncio.Task[None]]()
         self._failed: list[tuple[str, ProviderError]] = []
@@ -131,12 +127,6 @@ class ClusterWorker:
             if told.start is not None:
                 self._begin(name, told.start)
             self._lanes[name].heed(told)
-        for model in orders.models:
-            self._callers[model.alias] = self._caller(model)
-        for call in orders.calls:
-            caller = self._callers[call.trial.model.alias]
-            task = self._start(self._calls.make(caller, call, asked_s + orders.lives_s))
-            task.add_done_callback(partial(self._calls.over, call.number))
         if self._leaving:
             self._stop_lanes()
         if orders.drain_s is not None:
@@ -168,17 +158,6 @@ class ClusterWorker:
         asker = self._asker_for(model)
         asker.worker = asker.worker or self.name
         return asker
-
-    def _caller(self, model: Model) -> LaneModel:
-        asker = self._asker(model)
-        keep = asker.keep
-
-        def keep_and_note(event: Event) -> None:
-            keep(event)
-            self._calls.note(event)
-
-        asker.keep, asker.account, asker.stopping = keep_and_note, None, None
-        return LaneModel(asker)
 
     def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         assert self._tasks is not None  # noqa: S101  it is ready
@@ -224,8 +203,6 @@ class ClusterWorker:
     def _made_report(self, orders: Orders) -> WorkerReport:
         self._news.clear()
         self._asked_s = self._now_s()
-        calls, self._calls.ended = self._calls.ended, {}
-        unsent, self._calls.unsent = self._calls.unsent, []
         failed, self._failed = self._failed, []
         said, self._said[:] = [*self._said], []
         loop_s = self._reported_s = asyncio.get_running_loop().time()
@@ -235,13 +212,11 @@ class ClusterWorker:
             epoch=self._epoch,
             number=orders.number,
             lanes={name: lane.report() for name, lane in self._lanes.items()},
-            calls=calls,
-            unsent=unsent,
             leases={alias: account.use(self._calls_soon(alias)) for alias, account in self._accounts.items()},
             failed=failed,
             said=said,
             attempts=sum(one.attempts for one in counters) + self._ended_calls,
-            in_flight=sum(one.in_flight for one in counters) + self._calls.in_flight,
+            in_flight=sum(one.in_flight for one in counters),
             lag_s=self._lag.worst_since(loop_s - LAG_WINDOW_S),
             leaving=self._leaving,
         )
@@ -252,8 +227,6 @@ class ClusterWorker:
     def _counters(self) -> Iterator[Counters]:
         for lane in self._lanes.values():
             yield from lane.counters
-        for caller in self._callers.values():
-            yield caller.counters
 
     def _calls_soon(self, alias: str) -> int:
         return max((lane.calls_soon(alias) for lane in self._lanes.values()), default=0)

@@ -1,4 +1,4 @@
-"""The one that rules a cluster: it gives lanes, trials, calls and dollars to workers, and counts for all.
+"""The one that rules a cluster: it gives lanes, trials and dollars to workers, and counts for all.
 
 It is pure: whoever carries its messages calls `join`, `answer` and `lose`, on the clock that it was given.
 """
@@ -13,16 +13,13 @@ from typing import Final
 
 from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.leases import Leases, Note
-from asyncbench.cluster.messages import CallOrder, JournalNews, LaneOrders, Orders, WorkerReport
-from asyncbench.cluster.split_lane import CallDesk, SplitLane, handed_over
-from asyncbench.engine import AnyLane, Asker, Keep, Ledger, LoopLag
+from asyncbench.cluster.messages import JournalNews, LaneOrders, Orders, WorkerReport
+from asyncbench.engine import Asker, Ledger
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Limits
 
-HORIZON_S: Final = 0.1  # a slice of calls
-LIVES_S: Final = 1.0  # a permit for a call
 LANE_LIVES_S: Final = 10.0  # a lane whose worker does not hear from its coordinator
-CARRIES: Final = 1_000.0  # calls a second of one process
+SOONEST_S: Final = 0.05  # between two reports of a worker
 MESSAGES_PER_S: Final = 500.0  # of all workers
 IDLE_S: Final = 0.5  # between reports of a worker with nothing to tell
 PATIENCE_S: Final = 30.0  # for workers that were announced, before lanes are given to those that are there
@@ -57,7 +54,6 @@ class _Member:
     heard_s: float
     report: WorkerReport | None = None  # the latest
     leaving: bool = False
-    knows: set[str] = field(default_factory=set)  # models of split lanes, by alias
     samples: deque[tuple[float, int]] = field(default_factory=deque)  # when, and calls that it had ended
 
     def sample(self, at_s: float, report: WorkerReport) -> None:
@@ -86,7 +82,6 @@ class Coordinator:
         say: tells a person something, once.
         ledger: of the run; None: there is no budget.
         note: writes down what a worker may have cost at most, before the worker hears of it.
-        carries: calls a second of one process. A lane that is allowed more is split.
     """
 
     def __init__(
@@ -98,20 +93,15 @@ class Coordinator:
         say: Callable[[str], None],
         ledger: Ledger | None = None,
         note: Note = lambda _worker, _alias, _amount: None,
-        carries: float = CARRIES,
-        horizon_s: float = HORIZON_S,
-        lives_s: float = LIVES_S,
         lane_lives_s: float = LANE_LIVES_S,
     ) -> None:
         self.epoch, self._expected = epoch, workers
-        self._now_s, self._say, self._carries = now_s, say, carries
-        self._horizon_s, self._lives_s, self._lane_lives_s = horizon_s, lives_s, lane_lives_s
+        self._now_s, self._say, self._lane_lives_s = now_s, say, lane_lives_s
         self._began_s = now_s()
         self._leases = Leases(ledger, note)
         self._numbers = itertools.count(1)
         self._members: dict[str, _Member] = {}
         self._lanes: list[DealtLane] = []
-        self._split: list[SplitLane] = []
         self._lapsing: list[tuple[float, DealtLane, JournalNews | None, bool]] = []  # of silent workers
         self._gathered = False  # all workers were there
         self._drains_until_s = inf
@@ -119,51 +109,11 @@ class Coordinator:
 
     # ── lanes ────────────────────────────────────────────────────────────────────────────────
 
-    def lane(
-        self,
-        *,
-        name: str,
-        askers: list[Asker],
-        limits: Limits,
-        keep: Keep,
-        say: Callable[[str], None],
-        lag: LoopLag,
-        epoch_s: float,
-        turn: str | None = None,
-    ) -> DealtLane | SplitLane:
-        """Return a lane whose calls workers make: one of them all of them, or each of them some."""
-        if calls_per_s(limits) <= self._carries:
-            whole = DealtLane(
-                name=name, askers=askers, limits=limits, turn=turn, number_of=self._numbers.__next__
-            )
-            self._lanes.append(whole)
-            return whole
-        desk = CallDesk(
-            leases=self._leases,
-            number_of=self._numbers.__next__,
-            now_s=self._now_s,
-            horizon_s=self._horizon_s,
-            lives_s=self._lives_s,
-            workers=self._workers_at_desks,
-        )
-        split = SplitLane(
-            name=name,
-            askers=[handed_over(asker, desk) for asker in askers],
-            limits=limits,
-            keep=keep,
-            say=say,
-            lag=lag,
-            epoch_s=epoch_s,
-            turn=turn,
-            held_s=desk.held_s,
-            desk=desk,
-        )
-        desk.lane = split
-        self._split.append(split)
-        return split
-
-    def _workers_at_desks(self) -> int:
-        return sum(not member.leaving for member in self._members.values())
+    def lane(self, *, name: str, askers: list[Asker], limits: Limits, turn: str | None = None) -> DealtLane:
+        """Return a lane that one of the workers runs."""
+        lane = DealtLane(name=name, askers=askers, limits=limits, turn=turn, number_of=self._numbers.__next__)
+        self._lanes.append(lane)
+        return lane
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
 
@@ -189,7 +139,7 @@ class Coordinator:
         if report.number == member.orders.number:
             left = member.orders.ends and not self.ended
             self._take(member, report)
-            member.orders = self._next_orders(member, report)
+            member.orders = self._next_orders(report)
             if left:
                 del self._members[report.worker]
         return member.orders
@@ -206,12 +156,6 @@ class Coordinator:
         if (member := self._members.pop(worker, None)) is None:
             return
         at_s = self._now_s()
-        for split in self._split:
-            since_s = split.desk.lose(worker, news)
-            if split.limits.concurrency and split.runs and not dead:
-                within_s = max(asker.model.timeouts.total for asker in split.askers)
-                ends_s = split.askers[0].now_s() + within_s - at_s
-                split.taken_until_s += [began_s + ends_s for began_s in since_s]
         self._leases.lose(worker)
         if news is not None:
             self._leases.correct(worker, news.costs)
@@ -272,38 +216,27 @@ class Coordinator:
         for lane in self._lanes:
             if lane.worker == report.worker and lane.name in report.lanes:
                 lane.take(report.lanes[lane.name], leaving=report.leaving)
-        for number, ended in report.calls.items():
-            any(split.desk.end(report.worker, number, ended) for split in self._split)
-        for number in report.unsent:
-            any(split.desk.unsent(report.worker, number) for split in self._split)
         for alias, error in report.failed:
             self._asker(alias).tell_failed(error)
         for said in report.said:
             self._say(said)
 
     def _asker(self, alias: str) -> Asker:
-        lanes: list[AnyLane] = [*self._lanes, *self._split]
-        askers = [asker for lane in lanes for asker in lane.askers]
+        askers = [asker for lane in self._lanes for asker in lane.askers]
         return next(asker for asker in askers if asker.model.alias == alias)
 
     # ── what it is to do ─────────────────────────────────────────────────────────────────────
 
-    def _next_orders(self, member: _Member, report: WorkerReport) -> Orders:
+    def _next_orders(self, report: WorkerReport) -> Orders:
         self._take_lanes_back()
         self._assign()
-        worker, calls = report.worker, list[CallOrder]()
-        if not report.leaving:
-            calls = [call for split in self._split if split.runs for call in split.desk.fetch(worker)]
-        models = {call.trial.model.alias for call in calls} - member.knows
-        member.knows |= models
+        worker = report.worker
         leases = self._leases.grant(worker, report.leases, workers=len(self._members))
         self._leases.write_down(worker)
         return self._orders(
             worker,
             report.number + 1,
             lanes={lane.name: orders for lane, orders in self._of_lanes(report)},
-            calls=calls,
-            models=[self._asker(alias).model for alias in sorted(models)],
             leases=leases,
             ends=self.ended or self._has_left(report),
         )
@@ -312,8 +245,7 @@ class Coordinator:
         """Whether a worker that leaves holds nothing any more."""
         worker = report.worker
         holds = report.lanes or report.in_flight or self._leases.holds(worker)
-        calls = any(split.desk.in_flight.get(worker) for split in self._split)
-        return report.leaving and not (holds or calls or any(lane.worker == worker for lane in self._lanes))
+        return report.leaving and not (holds or any(lane.worker == worker for lane in self._lanes))
 
     def _of_lanes(self, report: WorkerReport) -> Iterator[tuple[DealtLane, LaneOrders]]:
         for lane in self._lanes:
@@ -324,15 +256,13 @@ class Coordinator:
                     yield lane, orders
 
     def _orders(self, worker: str, number: int, **told: object) -> Orders:
-        soonest_s = max(self._horizon_s / 2, len(self._members) / MESSAGES_PER_S)
         drain_s = self._drains_until_s - self._now_s()
         return Orders(
             worker=worker,
             epoch=self.epoch,
             number=number,
-            soonest_s=soonest_s,
-            every_s=soonest_s if any(split.runs for split in self._split) else IDLE_S,
-            lives_s=self._lives_s,
+            soonest_s=max(SOONEST_S, len(self._members) / MESSAGES_PER_S),
+            every_s=IDLE_S,
             lane_lives_s=self._lane_lives_s,
             drain_s=None if drain_s == inf else max(0.0, drain_s),
             **told,  # type: ignore[arg-type]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from asyncbench.cluster.messages import JournalCosts, Lease, LeaseUse
 from asyncbench.engine import Account, Cap, CostBound, Hold, Ledger
-from asyncbench.pricing import picodollars
 
 Note = Callable[[str, str, int], None]  # worker, alias, picodollars: the most that it may have cost
 
@@ -21,7 +20,6 @@ class WorkerBook:
 
     granted: int = 0  # for its lanes
     returned: int = 0
-    handed: int = 0  # set aside for calls that it makes for a split lane
     spent: int = 0
     doubted: int = 0
     doubted_calls: int = 0
@@ -37,7 +35,7 @@ class WorkerBook:
     @property
     def most(self) -> int:
         """What it may have cost in all."""
-        return self.spent + self.leased + self.handed
+        return self.spent + self.leased
 
 
 class Leases:
@@ -58,22 +56,7 @@ class Leases:
 
     def holds(self, worker: str) -> bool:
         """Whether a worker may still spend anything."""
-        return any(book.leased or book.handed for book in self._books[worker].values())
-
-    # ── calls of split lanes ─────────────────────────────────────────────────────────────────
-
-    def hand(self, worker: str, alias: str, hold: Hold) -> None:
-        """Write down that a worker gets a call, for which the lane has set money aside."""
-        self.of(worker, alias).handed += hold.amount
-
-    def settle(self, worker: str, alias: str, hold: Hold, cost_usd: float | None) -> None:
-        """Write down what a call cost; the lane settles it. None: nobody knows, so all of it."""
-        book = self.of(worker, alias)
-        book.handed -= hold.amount
-        book.spent += hold.amount if cost_usd is None else picodollars(cost_usd)
-        if cost_usd is None:
-            book.doubted += hold.amount
-            book.doubted_calls += 1
+        return any(book.leased for book in self._books[worker].values())
 
     # ── lanes of workers ─────────────────────────────────────────────────────────────────────
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from asyncbench.engine import AS_BOUND, ConditionCell, Counters
 from asyncbench.errors import ProviderError
-from asyncbench.records import Grade, History, Limits, Model, Outcome, Reply, Stop, Trial
+from asyncbench.records import History, Limits, Model, Outcome, Stop, Trial
 
 # ── a coordinator to a worker ────────────────────────────────────────────────────────────────
 
@@ -53,19 +53,6 @@ class LaneOrders:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallOrder:
-    """A call of a split lane that may be sent now: a permit for this very call."""
-
-    number: int
-    trial: Trial
-    attempts: int  # before it, those of earlier runs too
-    cost_usd: float | None  # of these; None: unknown
-    waited_s: float  # since the trial was read
-    in_flight: int  # of the lane, itself included
-    reserved_usd: float | None  # set aside for it; None: no budget holds it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """What a worker may spend on a model; picodollars, since it joined."""
 
@@ -84,11 +71,8 @@ class Orders:
     number: int
     soonest_s: float  # between two of its reports
     every_s: float  # it reports at least so often
-    lives_s: float  # permits end so long after the worker made the report that these orders answer
-    lane_lives_s: float  # and so do its lanes: until it hears again, they send nothing
+    lane_lives_s: float  # its lanes send nothing so long after the report that these orders answer
     lanes: Mapping[str, LaneOrders] = field(default_factory=dict)
-    calls: Sequence[CallOrder] = ()
-    models: Sequence[Model] = ()  # of such calls, each told once
     leases: Mapping[str, Lease] = field(default_factory=dict)  # by alias, where anything is new
     drain_s: float | None = None  # all of it ends within this time; None: it goes on
     ends: bool = False  # there is nothing more to do, or it was given up
@@ -118,15 +102,6 @@ class LaneReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndedCall:
-    """How a call of a split lane ended."""
-
-    ended: Reply | ProviderError | None  # a reply without its text; None: nobody knows
-    grade: Grade | None = None  # of a reply
-    cost_usd: float | None = None  # None: unknown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseUse:
     """What a worker made of its dollars for a model; picodollars, since it joined."""
 
@@ -149,8 +124,6 @@ class WorkerReport:
     epoch: int
     number: int  # of the orders that it answers
     lanes: Mapping[str, LaneReport] = field(default_factory=dict)
-    calls: Mapping[int, EndedCall] = field(default_factory=dict)  # that ended, by number
-    unsent: Sequence[int] = ()  # calls that were not made: their permits came too late
     leases: Mapping[str, LeaseUse] = field(default_factory=dict)
     failed: Sequence[tuple[str, ProviderError]] = ()  # alias and error, before its first reply
     said: Sequence[str] = ()  # to a person

@@ -10,14 +10,12 @@ from asyncbench.engine.budget import Account
 from asyncbench.engine.limits import Counting
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.turn import Turn
 from asyncbench.errors import ProviderError
 from asyncbench.pricing import RatesAt
 from asyncbench.records import Condition, Event, Grade, History, Model, Problem, Reply, Request, Trial
 
 LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
 Keep = Callable[[Event], None]
-GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
 MostUsd = Callable[[Request, float], float | None]  # that a call may cost, sent then (UTC); None: unknown
 
 
@@ -31,7 +29,6 @@ class Asker:
     request_for: Callable[[Trial], Request]
     read: Callable[[], Awaitable[Sequence[Trial]]] | None = None  # the next trials, instead of `trials`
     ask: Callable[[Request], Awaitable[Reply]]
-    hand_over: Callable[[Turn], Awaitable[Reply]] | None = None  # instead of `ask`: others make the calls
     grade: Callable[[Problem, Reply | None, Condition], tuple[Grade, ...]]
     slow: Callable[[Problem], bool] = lambda _: False  # whether grading its replies may take long
     grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # what is slow is graded one by one
@@ -44,7 +41,6 @@ class Asker:
     epoch_s: float  # UTC at zero of the loop's clock
     now_s: Callable[[], float] = field(init=False)  # that clock, as soon as the lane runs
     jitter: random.Random
-    grace_s: float = GRACE_S  # inf: the lane gives up no call, others do
     counting: Counting = Counting.USED
     tell_read: Callable[[], None] = lambda: None  # is called, on the event loop, when trials were read
     tell_failed: Callable[[ProviderError], None] = lambda _: None  # is called until the first reply

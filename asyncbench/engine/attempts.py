@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.engine.asker import GRACE_S as GRACE_S, Asker
+from asyncbench.engine.asker import Asker
 from asyncbench.engine.money import Money
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import AsyncbenchError, ErrorKind, LostCallError, ProviderError, UnwrittenError
 from asyncbench.records import BATCH, Attempt, Ended, Reply, Sent
 
+GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
 INTERRUPTED: Final = "the run was stopped before the call ended"
 LOST: Final = "lost"  # the status of a call whose end nobody knows
 OF_STEP: Final = ("load", "due_at", "phase")  # of a call that a step of a load sends
@@ -28,7 +29,7 @@ class Attempts:
 
     def __init__(self, asker: Asker, money: Money) -> None:
         self._asker, self._model, self._money = asker, asker.model, money
-        self.within_s = asker.model.timeouts.total + asker.grace_s  # no call takes longer
+        self.within_s = asker.model.timeouts.total + GRACE_S  # no call takes longer
 
     def begin(self, turn: Turn) -> None:
         """Write down that a call is about to be made.

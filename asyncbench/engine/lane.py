@@ -179,8 +179,7 @@ class Lane:
             attempts.begin(turn)
             try:
                 async with asyncio.timeout(attempts.within_s):
-                    hand_over = model.asker.hand_over
-                    ended = await (hand_over(turn) if hand_over else model.asker.ask(turn.request))
+                    ended = await model.asker.ask(turn.request)
             except asyncio.CancelledError:
                 attempts.end(turn, None)
                 raise

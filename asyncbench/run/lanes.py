@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLane, EnqueuedPool, Harvest, LeftOpen
@@ -20,7 +20,6 @@ from asyncbench.sweeps import trials_of
 
 OWN_SPEED: Final = 3600.0  # of the batches of a simulator that a run starts: an hour takes a second
 Url = Callable[[Model], str | None]  # of the simulator that answers a model, if one does
-L = TypeVar("L")
 
 
 def lanes_of(
@@ -54,8 +53,7 @@ def lanes_of(
         grouped.setdefault(model.limits.group or model.alias, []).append(asker)
         if left.done:  # the mode was another one: what is out is collected, and asked in no other way
             lanes.append(_batches(run, replace(asker, trials=iter(())), left, account, url_of(model), stack))
-    opened = Lane if coordinator is None else coordinator.lane
-    return [*(_lane(run, name, askers, opened) for name, askers in grouped.items()), *lanes]
+    return [*(_lane(run, name, askers, coordinator) for name, askers in grouped.items()), *lanes]
 
 
 def _unless_out(
@@ -65,8 +63,15 @@ def _unless_out(
     return None if trial.trial_id in out else history_of(trial)
 
 
-def _lane(run: RunState, name: str, askers: list[Asker], opened: "Callable[..., L]") -> "L":
-    return opened(
+def _lane(run: RunState, name: str, askers: list[Asker], coordinator: Coordinator | None) -> AnyLane:
+    model = askers[0].model
+    if coordinator is not None:
+        return coordinator.lane(name=name, askers=askers, limits=model.limits, turn=model.turn)
+    return _own_lane(run, name, askers)
+
+
+def _own_lane(run: RunState, name: str, askers: list[Asker]) -> Lane:
+    return Lane(
         name=name,
         askers=askers,
         limits=askers[0].model.limits,
@@ -128,7 +133,7 @@ def _batches(
         askers=[asker],
         desk=desk,
         harvest=harvest,
-        realtime=lambda rest: _lane(run, model.alias, [rest], Lane),
+        realtime=lambda rest: _own_lane(run, model.alias, [rest]),
         fail=run.salvage.fail,
         rounds=left.rounds if batching.fallback == REALTIME else Counter(),
         pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),

@@ -8,16 +8,12 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.cluster import Coordinator, JournalNews, RivalError, StaleOrdersError, WorkerReport
-from asyncbench.cluster.dealt_lane import DealtLane
-from asyncbench.cluster.split_lane import SplitLane
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Ended, History, Limits, Model, Reply, Request, Result, RetryPolicy, Sent
 from tests.world.clock import virtually
 from tests.world.fleets import news_of
-from tests.world.night import MODEL, RIGHT, Desk, known_of, requests
+from tests.world.night import MODEL, Desk, known_of, requests
 from tests.world.small_fleet import Beside, SmallFleet, now_s
-
-WHOLE, SPLIT = 1_000.0, 1.0  # calls a second that a worker carries
 
 
 def asked(alias: str, count: int, limits: Limits) -> tuple[list[Request], Model]:
@@ -45,12 +41,10 @@ def played(
     return virtually(play())
 
 
-@pytest.mark.parametrize(("carries", "kind"), [(WHOLE, DealtLane), (SPLIT, SplitLane)])
-def test_every_trial_is_asked_once_and_written_down_by_its_worker(carries, kind):
+def test_every_trial_is_asked_once_and_written_down_by_its_worker():
     desk = Desk()
     lanes = [asked(alias, 100, Limits(rpm=600)) for alias in ("a", "b")]
-    fleet = played(SmallFleet(ask=desk.ask, carries=carries), *lanes)
-    assert {type(lane) for lane in fleet.lanes} == {kind}
+    fleet = played(SmallFleet(ask=desk.ask), *lanes)
     ids = {one.trial.trial_id for requests_of, _ in lanes for one in requests_of}
     for event in (Sent, Ended, Result):
         assert len(fleet.of(event)) == len(ids) == len(desk.calls)
@@ -60,9 +54,9 @@ def test_every_trial_is_asked_once_and_written_down_by_its_worker(carries, kind)
 
 
 @pytest.mark.long
-def test_a_split_lane_keeps_the_limit_of_one_process():
+def test_a_lane_of_a_worker_keeps_the_limit_of_one_process():
     desk = Desk()
-    played(SmallFleet(ask=desk.ask, carries=SPLIT, workers=3), asked("a", 600, Limits(rpm=600)))
+    played(SmallFleet(ask=desk.ask, workers=3), asked("a", 600, Limits(rpm=600)))
     times = [at_s for at_s, _ in desk.calls]
     in_a_second = [bisect_left(times, at_s + 1.0) - i for i, at_s in enumerate(times)]
     assert max(in_a_second) <= 11
@@ -70,11 +64,10 @@ def test_a_split_lane_keeps_the_limit_of_one_process():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
-def test_no_more_is_spent_than_the_budget_and_nothing_stays_set_aside(carries):
+def test_no_more_is_spent_than_the_budget_and_nothing_stays_set_aside():
     desk = Desk()
     lanes = [asked(alias, 500, Limits(rpm=600)) for alias in ("a", "b")]
-    fleet = played(SmallFleet(ask=desk.ask, carries=carries, budget_usd=0.01), *lanes)
+    fleet = played(SmallFleet(ask=desk.ask, budget_usd=0.01), *lanes)
     assert fleet.ledger is not None
     (cap,) = fleet.ledger.caps
     assert cap.spent == len(desk.calls) * 20_000_000  # $0.00002 each
@@ -100,21 +93,19 @@ def times_of(desk: Desk, begins_s: float, ends_s: float) -> list[float]:
     return [at_s for at_s, _ in desk.calls if begins_s < at_s <= ends_s]
 
 
-@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
-def test_other_limits_hold_wherever_the_lane_is(carries):
+def test_other_limits_hold_wherever_the_lane_is():
     desk = Desk()
 
     async def lower(fleet: SmallFleet) -> None:
         await asyncio.sleep(10.0)
         fleet.lanes[0].steered.set_limits(Limits(rpm=60))
 
-    fleet = played(SmallFleet(ask=desk.ask, carries=carries), asked("a", 130, Limits(rpm=600)), beside=lower)
+    fleet = played(SmallFleet(ask=desk.ask), asked("a", 130, Limits(rpm=600)), beside=lower)
     assert len(times_of(desk, 11, 31)) <= 21
     assert len(desk.calls) == len(fleet.of(Result)) == 130
 
 
-@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
-def test_a_pause_holds_at_every_worker_until_it_is_over(carries):
+def test_a_pause_holds_at_every_worker_until_it_is_over():
     desk = Desk()
 
     async def pause(fleet: SmallFleet) -> None:
@@ -124,15 +115,14 @@ def test_a_pause_holds_at_every_worker_until_it_is_over(carries):
                 lane.askers[0].counters.paused = paused
                 lane.heed_pause()
 
-    fleet = SmallFleet(ask=desk.ask, carries=carries)
+    fleet = SmallFleet(ask=desk.ask)
     played(fleet, *(asked(alias, 100, Limits(rpm=600)) for alias in ("a", "b")), beside=pause)
     assert not times_of(desk, 5.6, 65.0)
     assert times_of(desk, 65.0, 66.0)
     assert len(desk.calls) == 200
 
 
-@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
-def test_a_run_that_is_stopped_begins_nothing_more_and_ends_what_is_in_flight(carries):
+def test_a_run_that_is_stopped_begins_nothing_more_and_ends_what_is_in_flight():
     desk = Desk(latency_s=2.0)
 
     async def stop(fleet: SmallFleet) -> None:
@@ -140,14 +130,13 @@ def test_a_run_that_is_stopped_begins_nothing_more_and_ends_what_is_in_flight(ca
         fleet.scheduler.stop(drain_s=30.0)
         fleet.coordinator.stop(30.0)
 
-    fleet = played(SmallFleet(ask=desk.ask, carries=carries), asked("a", 500, Limits(rpm=600)), beside=stop)
+    fleet = played(SmallFleet(ask=desk.ask), asked("a", 500, Limits(rpm=600)), beside=stop)
     assert not times_of(desk, 10.6, 3_600)
     assert len(fleet.of(Result)) == len(desk.calls) < 500
     assert not [ended for ended in fleet.of(Ended) if ended.attempt.status != "ok"]
 
 
-@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
-def test_what_is_given_up_after_a_drain_is_written_down_as_lost(carries):
+def test_what_is_given_up_after_a_drain_is_written_down_as_lost():
     desk = Desk(latency_s=100.0)
 
     async def stop(fleet: SmallFleet) -> None:
@@ -155,7 +144,7 @@ def test_what_is_given_up_after_a_drain_is_written_down_as_lost(carries):
         fleet.scheduler.stop(drain_s=5.0)
         fleet.coordinator.stop(5.0)
 
-    fleet = played(SmallFleet(ask=desk.ask, carries=carries), asked("a", 500, Limits(rpm=600)), beside=stop)
+    fleet = played(SmallFleet(ask=desk.ask), asked("a", 500, Limits(rpm=600)), beside=stop)
     lost = [ended.attempt.status for ended in fleet.of(Ended)]
     assert set(lost) == {"lost"}
     assert len(lost) == len(fleet.of(Sent)) == len(desk.calls)
@@ -164,8 +153,7 @@ def test_what_is_given_up_after_a_drain_is_written_down_as_lost(carries):
 # ── what workers find out ────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("carries", [WHOLE, SPLIT])
-def test_a_key_that_is_refused_at_a_worker_suspends_its_model_everywhere(carries):
+def test_a_key_that_is_refused_at_a_worker_suspends_its_model_everywhere():
     desk = Desk()
 
     async def ask(request: Request) -> Reply:
@@ -178,26 +166,10 @@ def test_a_key_that_is_refused_at_a_worker_suspends_its_model_everywhere(carries
     async def listen(fleet: SmallFleet) -> None:
         fleet.lanes[0].askers[0].tell_suspended = told.append
 
-    fleet = played(SmallFleet(ask=ask, carries=carries), asked("a", 500, Limits(rpm=600)), beside=listen)
+    fleet = played(SmallFleet(ask=ask), asked("a", 500, Limits(rpm=600)), beside=listen)
     assert told == ["auth: no such key"]
     assert fleet.lanes[0].askers[0].counters.suspended == "auth: no such key"
     assert len(fleet.of(Sent)) < 60
-
-
-@pytest.mark.long
-def test_what_one_worker_is_refused_holds_all_workers_of_a_split_lane_back():
-    asked_at: list[float] = []
-
-    async def ask(_request: Request) -> Reply:
-        asked_at.append(now_s())
-        if 5.0 < now_s() < 25.0:
-            raise ProviderError(ErrorKind.RATE_LIMITED, "later", http_status=429, retry_after_s=20.0)
-        await asyncio.sleep(0.1)
-        return RIGHT
-
-    played(SmallFleet(ask=ask, carries=SPLIT, workers=4), asked("a", 300, Limits(rpm=600)))
-    # five in a row pause the lane, a few are on their way then, and test calls follow
-    assert len([at_s for at_s in asked_at if 5.0 < at_s < 24.0]) <= 12
 
 
 @pytest.mark.parametrize("readable", [True, False])

@@ -54,15 +54,13 @@ from asyncbench.records import (
 from asyncbench.simulator.limits import TokenBucket
 from tests.world import seeds
 from tests.world.clock import Process, World
-from tests.world.night import EPOCH_S, MODEL, Night, requests
+from tests.world.night import MODEL, Night, requests
 
 LANE_LIVES_S: Final = 3.0
-HORIZON_S: Final = 0.1
 RESEND_S: Final = 1.0
 GIVEN_UP_S: Final = 6.0  # a worker that says nothing for so long
 TOTAL_S: Final = 5.0  # of a call, at most
 REFUSAL_S: Final = 0.02
-WHOLE, SPLIT = 1_000.0, 0.5  # calls a second that a process carries
 
 # ── what is drawn ────────────────────────────────────────────────────────────────────────────
 
@@ -101,7 +99,6 @@ class Scenario:
     workers: int = 3
     lanes: tuple[PlannedLane, ...] = ()
     grouped: bool = False  # all models share one lane
-    carries: float = WHOLE
     budget_usd: float | None = None
     stop_when: StopWhen | None = None
     latency_s: float = 0.3
@@ -125,7 +122,6 @@ def scenario(seed: int) -> Scenario:
     """Draw a run."""
     rng = random.Random(seed)
     workers = rng.choice([1, 2, 2, 3, 3, 4, 5, 6]) if seed % 50 else 64
-    carries = rng.choice([WHOLE, SPLIT])
     lanes = tuple(_lane(rng, n) for n in range(rng.choice([1, 1, 2, 3])))
     if grouped := rng.random() < 0.2:
         first = lanes[0]
@@ -138,7 +134,6 @@ def scenario(seed: int) -> Scenario:
         workers=workers,
         lanes=lanes,
         grouped=grouped,
-        carries=carries,
         budget_usd=rng.choice([None, None, 1.0, trials * USUAL_USD * rng.uniform(0.2, 1.2)]),
         stop_when=rng.choice([None, None, StopWhen(ci_width=0.45), StopWhen(saturated=0.4)]),
         latency_s=rng.choice([0.05, 0.3, 1.0]),
@@ -403,7 +398,6 @@ class Reign:
             say=self.fleet.said.append,
             ledger=self.ledger,
             note=self.fleet.note,
-            carries=plan.carries,
             lane_lives_s=LANE_LIVES_S,
         )
         for (worker, alias), most in self.fleet.notes.items():
@@ -440,10 +434,6 @@ class Reign:
             name=name,
             askers=askers,
             limits=askers[0].model.limits,
-            keep=night.keep,
-            say=self.fleet.said.append,
-            lag=night.lag,
-            epoch_s=EPOCH_S,
         )
 
     def _asker(self, night: Night, lane: PlannedLane, known: JournalNews) -> Asker:
@@ -738,9 +728,9 @@ class LimitUse:
 
 
 def used(workers: int, per_s: int, fates: Sequence[Fate] = (), *, seconds: int = 70) -> LimitUse:
-    """Play one split lane; return what was used of its limit once it was known that its model answers."""
+    """Play one lane; return what was used of its limit once it was known that its model answers."""
     lane = PlannedLane(alias="m0", trials=per_s * seconds, rpm=60.0 * per_s, concurrency=None, right=1.0)
-    plan = Scenario(workers=workers, lanes=(lane,), carries=SPLIT, latency_s=1.0, fates=tuple(fates))
+    plan = Scenario(workers=workers, lanes=(lane,), latency_s=1.0, fates=tuple(fates))
     fleet = play(plan)
     times = [call.at_s for call in fleet.provider.calls]
     ends_s = times[-1] - 1.0
@@ -808,7 +798,7 @@ def nothing_is_paid_twice_but_what_was_in_flight(fleet: Fleet) -> None:
 
 
 def no_limit_is_passed(fleet: Fleet) -> None:
-    """In no window are more calls sent than its limit lets, but for the burst, a slice, and one a worker."""
+    """In no window are more calls sent than its limit lets, but for the burst, and one a worker."""
     plan = fleet.plan
     for name, lane in {plan.lane_of(lane.alias): lane for lane in plan.lanes}.items():
         if lane.rpm is None:
@@ -816,7 +806,7 @@ def no_limit_is_passed(fleet: Fleet) -> None:
         per_s = lane.rpm / 60 * HEADROOM
         calls = [call for call in fleet.provider.calls if plan.lane_of(call.alias) == name]
         processes = len({call.process.name for call in calls})
-        allowed = 2.0 + processes + per_s * (REQUEST_BURST_S + 2.5 * HORIZON_S)
+        allowed = 2.0 + processes + per_s * REQUEST_BURST_S
         excess, last_s = 0.0, 0.0
         for call in calls:
             excess = max(0.0, excess - (call.at_s - last_s) * per_s) + 1.0

@@ -10,7 +10,7 @@ from asyncbench.cluster import ClusterWorker, Coordinator, JournalNews
 from asyncbench.engine import Asker, Cap, Ledger, LoopLag, Scheduler
 from asyncbench.pricing import picodollars
 from asyncbench.records import Event, History, Message, Model, Request, Trial
-from tests.world.night import EPOCH_S, Answer, Night
+from tests.world.night import Answer, Night
 
 _NEW = History()
 Beside = Callable[["SmallFleet"], Coroutine[Any, Any, None]]
@@ -39,7 +39,6 @@ class SmallFleet:
     own: Night = field(default_factory=Night)  # of the coordinator's own process
     lanes: list[Any] = field(default_factory=list)
     notes: list[tuple[str, str, int]] = field(default_factory=list)
-    carries: float = 1_000.0
     budget_usd: float | None = None
     coordinator: Coordinator = field(init=False)
     scheduler: Scheduler = field(init=False)
@@ -59,7 +58,6 @@ class SmallFleet:
             say=self.own.said.append,
             ledger=self.ledger,
             note=lambda *noted: self.notes.append(noted),
-            carries=self.carries,
         )
 
     def lane(self, requests: list[Request], model: Model, known: Mapping[str, History] | None = None) -> None:
@@ -74,10 +72,6 @@ class SmallFleet:
                 name=model.alias,
                 askers=[asker],
                 limits=model.limits,
-                keep=self.own.keep,
-                say=self.own.said.append,
-                lag=self.own.lag,
-                epoch_s=EPOCH_S,
             )
         )
 
