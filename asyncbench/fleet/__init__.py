@@ -3,15 +3,15 @@
 In: a model and its key. Out: a `Provider` whose calls other processes make. Each module imports only from
 lines above its own:
 
-    counts · frames
+    frames
     worker
     process
     workers
 """
 
-from asyncbench.fleet.counts import WorkerCounts as WorkerCounts
 from asyncbench.fleet.process import (
     PROXY as PROXY,
+    WorkerCounts as WorkerCounts,
     without_keys as without_keys,
 )
 from asyncbench.fleet.workers import Workers as Workers

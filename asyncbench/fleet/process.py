@@ -9,10 +9,10 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError, LostCallError
-from asyncbench.fleet.counts import WorkerCounts
 from asyncbench.fleet.frames import Frames
 from asyncbench.fleet.worker import BEAT_S
 from asyncbench.providers import SHORTEST_SECRET, looks_secret, usable_endpoints
@@ -25,6 +25,20 @@ IN_VAIN: Final = 5  # processes in a row of one worker that lost more calls than
 QUIET_S: Final = 3.0  # without a word: others make its calls
 BEATS: Final = 20  # that are remembered: ten seconds of them
 PROXY: Final = "_PROXY"  # the end of variables that say where to connect, perhaps with a password
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerCounts:
+    """How one worker stands."""
+
+    name: str  # "1", "2" …: one that is started in the place of another has its name; of a cluster "w001-e1"
+    pid: int
+    in_flight: int  # calls that it is making
+    calls: int  # that it ended, those of earlier processes of its name too
+    calls_per_s: float  # over the last ten seconds
+    lag_s: float  # the worst that its event loop was late in the last ten seconds
+    deaths: int  # processes of its name that ended before the run did
+    host: str = ""  # of a cluster: its machine
 
 
 class WorkerProcess:

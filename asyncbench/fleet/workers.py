@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
-from asyncbench.fleet.counts import WorkerCounts
-from asyncbench.fleet.process import Told, WorkerProcess
+from asyncbench.fleet.process import Told, WorkerCounts, WorkerProcess
 from asyncbench.providers import Provider
 from asyncbench.records import REALTIME, Condition, Model, Reply, Request
 

@@ -1,14 +1,15 @@
 """A plan, and how it is shown."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import cast
 
 from asyncbench.planning.batch_plan import batch_sheet
 from asyncbench.planning.estimates import Range, TokensAndCost, total
 from asyncbench.planning.finished import ENOUGH
-from asyncbench.planning.matrix import matrix_sheets
 from asyncbench.planning.records import Cut, ModelPlan, PlannedSet
+from asyncbench.prompting import sent_parameters
+from asyncbench.records import Model
 from asyncbench.shown import Report, Sheet, dollars, duration, number_of
 
 TRIALS_HEAD = ("model", "trials", "done", "left", "input tokens", "output tokens", "worst case")
@@ -79,7 +80,7 @@ class Plan(Report):
             yield self._guesses(guessed)
         sets = [(problems.name, f"{problems.rows:,}") for problems in self.problem_sets]
         yield Sheet(title="Problems", head=("problem set", "problems"), rows=sets)
-        yield from matrix_sheets(self.models)
+        yield from _matrix_sheets(self.models)
         yield Sheet(title="What is left", head=TRIALS_HEAD, rows=list(map(_trials_row, self.models)))
         yield self._costs()
         if batches := [(each.model, each.batch_usd, each.batches) for each in self.models if each.batches]:
@@ -207,3 +208,65 @@ def _some_dollars(costs: Sequence[float | None]) -> str:
     """Return a sum; where a part is unknown, the sum of the others."""
     known = sum(usd or 0 for usd in costs)
     return f"{dollars(known)} + unknown" if known and None in costs else dollars(total(costs))
+
+
+# ── what a sweep varies ──────────────────────────────────────────────────────────────────────
+
+
+def varied_in(models: Sequence[Model]) -> dict[str, dict[str, object]]:
+    """Return the parameters that tell each entry from others of the same model, by alias."""
+    alike: dict[tuple[str, ...], dict[str, dict[str, object]]] = {}
+    for model in models:
+        alike.setdefault((model.provider, model.model_id), {})[model.alias] = (
+            sent_parameters(model) | model.compared_limits
+        )
+    return {
+        alias: dict(_varied(own, entries.values()))
+        for entries in alike.values()
+        for alias, own in entries.items()
+    }
+
+
+def _varied(
+    own: Mapping[str, object], entries: Collection[Mapping[str, object]]
+) -> Iterator[tuple[str, object]]:
+    for key in dict.fromkeys(key for entry in entries for key in entry):
+        if any(entry.get(key) != own.get(key) for entry in entries):
+            yield key, own.get(key)
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Entries with the same values under one condition."""
+
+    entries: int = 0
+    trials: int = 0
+    left: int = 0
+    costs: tuple[float | None, ...] = ()
+
+
+def _matrix_sheets(models: Sequence[ModelPlan]) -> Iterator[Sheet]:
+    """Yield a table with a row for each combination of values and condition, if there are several."""
+    keys = list(dict.fromkeys(key for model in models for key in model.varied))
+    sums: dict[tuple[str, ...], _Sum] = {}
+    for model in models:
+        values = tuple(_value_text(model.varied[key]) if key in model.varied else "" for key in keys)
+        for condition in model.conditions:
+            row = sums.setdefault((*values, condition.name), _Sum())
+            row.entries += 1
+            row.trials += condition.trials
+            row.left += condition.left
+            row.costs += (condition.cost_usd,)
+    rows = [
+        (*named, f"{row.entries:,}", f"{row.trials:,}", f"{row.left:,}", dollars(total(row.costs)))
+        for named, row in sums.items()
+    ]
+    asked = sum(row.entries for row in sums.values())
+    title = f"Matrix: {len(models):,} entries, {asked:,} with their conditions"
+    head = (*keys, "condition", "entries", "trials", "left", "cost")
+    if len(rows) > 1:
+        yield Sheet(title=title, head=head, rows=rows, labels=len(keys) + 1)
+
+
+def _value_text(value: object) -> str:
+    return "not set" if value is None else str(value)

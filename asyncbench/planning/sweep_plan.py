@@ -24,10 +24,9 @@ from asyncbench.planning.estimates import Needs, total
 from asyncbench.planning.finished import Way, seen_in
 from asyncbench.planning.forecasting import Drawing, drawing_of, sum_of
 from asyncbench.planning.guesses import batch_rates_of, latency_of, prices_of, rates_asked, tokens_of
-from asyncbench.planning.matrix import varied_in
 from asyncbench.planning.records import ConditionPlan, ModelPlan, PlannedSet
 from asyncbench.planning.remaining_trials import Remainder, left_by_model, sets_of
-from asyncbench.planning.report import Plan
+from asyncbench.planning.report import Plan, varied_in
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.prompting import most_tokens_before, said_before
 from asyncbench.records import BATCH, REALTIME, Model, Usage

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from asyncbench import generate, plan, run_sweep
-from asyncbench.planning.remaining_trials import left_by_model
-from asyncbench.planning.shapes import Shape
+from asyncbench.planning.remaining_trials import Shape, left_by_model
 from asyncbench.problems import ProblemRows, open_set
 from asyncbench.prompting import TrialIds, worded_size
 from asyncbench.records import Problem
