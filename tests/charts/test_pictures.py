@@ -14,13 +14,14 @@ from asyncbench.charts.figure_files import MOST_PIXELS
 from asyncbench.charts.fitting import INCHES
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
-from asyncbench.records import Attempt, Condition, Ended, Model, Problem, Reply, Result, Trial, Usage
+from asyncbench.problems.identity import identified
 from asyncbench.reports import anatomy_on, report_on, standings_on
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.folder import Store
-from asyncbench.suites import grade
+from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.views.counting import counted
 from tests.page.conftest import chromium
+from tests.page.made import events, trial_of
 from tests.reports.answered import Asked, folder_of
 from tests.store.made import AT, minute
 
@@ -37,61 +38,18 @@ PICTURES = (
 TABLES = ("report", "standings", "anatomy", "cost", "heatmap", "quota")
 
 
-def asked(number, alias, length):
-    """A trial of an addition of so many digits."""
+def asked(number, alias, length, *, n):
+    """The n-th trial, of an addition of so many digits."""
     left, right = 10**length - 1 - number, 10 ** (length - 1) + number
-    problem = Problem(
-        problem_id=f"{number:032x}",
-        suite="llm_arithmetic",
-        task="int_add",
-        representation="integer",
-        length=length,
-        operands=(str(left), str(right)),
-        question=f"{left} + {right}",
-        expected=str(left + right),
-        answer_type="integer",
-    )
-    return Trial(
-        trial_id=f"{alias.encode().hex()[:8]}{number:024x}",
-        run="night",
-        sweep="night",
-        problem_set="p",
-        problem=problem,
-        model=Model(alias=alias, provider="simulated", model_id="noisy", api="chat"),
-        condition=Condition(name="plain"),
-    )
+    draft = draft_arithmetic("int_add", length, str(left), str(right), expected=str(left + right))
+    (problem,) = identified([draft])
+    return trial_of(n, problem, model=alias, simulated=True)
 
 
 def answered(trial, *, right):
-    """What became of it: the attempt and the result."""
+    """What became of it."""
     expected = int(trial.problem.expected)
-    usage = Usage(input_tokens=20, output_tokens=9, reasoning_tokens=4)
-    reply = Reply(text=str(expected if right else expected + 10), usage=usage)
-    attempt = Attempt(
-        trial_id=trial.trial_id,
-        attempt=1,
-        model=trial.model.alias,
-        provider="simulated",
-        started_at=AT + 60 * trial.problem.length,
-        status="ok",
-        latency_s=1.5,
-        usage=usage,
-        cost_usd=0.01,
-    )
-    result = Result(
-        trial=trial,
-        reply=reply,
-        error=None,
-        grades=grade(trial.problem, reply),
-        attempts=1,
-        cost_usd=0.01,
-        price_source="sweep",
-        queued_s=0.0,
-        ttft_s=None,
-        latency_s=1.5,
-        finished_at=AT,
-    )
-    return Ended(attempt=attempt, reply=reply), result
+    return events(trial, str(expected if right else expected + 10), at=AT + 60 * trial.problem.length)
 
 
 LONG = tuple(f"provider/a-model-with-a-name-of-some-length-{n}" for n in range(6))
@@ -103,7 +61,7 @@ def night(path, *, aliases=("able", HOSTILE)):
     with Store.open(path, sweep="night") as store:
         for place, alias in enumerate(aliases):
             for number in range(20):
-                trial = asked(number, alias, length=2 + number % 5)
+                trial = asked(number, alias, length=2 + number % 5, n=20 * place + number)
                 for event in answered(trial, right=(number * 7) % 10 > 2 * (number % 5) + 2 * place - 2):
                     store.keep(event)
         for n in range(3):

@@ -395,10 +395,6 @@ def each(markdown, model):
             yield from (cell for name, cell in zip(head, cells, strict=True) if "per correct" in name)
 
 
-def test_twins_are_both_on_the_frontier():
-    assert len(frontier([worth("a", 50, 1.0), worth("b", 50, 1.0)], "cost_per_trial_usd")) == 2
-
-
 # ── how it is shown ──────────────────────────────────────────────────────────────────────────
 
 

@@ -211,6 +211,19 @@ def test_of_texts_too(kind, answer):
         ("decorated", "**643**"),
         ("decorated", "$643$"),
         ("other_form", "643.0"),
+        # A word of a number in prose is no number: they are two in a row, or all there is.
+        ("no_number", "No one can do this."),
+        ("no_number", "One of us should ask."),
+        ("no_number", "The canteen is closed."),
+        ("number_words", "Seven."),
+        ("number_words", "**minus seven**"),
+        ("number_words", "a million"),
+        ("number_words", "six point five"),
+        ("number_words", "It is Forty-Two."),
+        ("approximate", "Approximately 1200000"),
+        ("approximate", "About 1200000"),
+        ("approximate", "1.2 MILLION"),
+        ("approximate", "1200k"),
     ],
 )
 def test_a_reply_without_an_answer_is_called_what_it_is(kind, reply):
@@ -236,23 +249,6 @@ def test_a_reply_without_an_answer_is_called_what_it_is(kind, reply):
 )
 def test_rounded_is_what_the_truth_is_rounded_or_cut_to_with_a_digit_of_it_kept(rounded, expected, answer):
     assert ("rounded" in anatomy(expected, answer, answer_type="decimal").flags) == rounded
-
-
-@pytest.mark.parametrize("reply", ["No one can do this.", "One of us should ask.", "The canteen is closed."])
-def test_a_number_word_in_prose_is_no_number_in_words(reply):
-    assert of_integers(643, None, reply=reply).kind == "no_number"
-
-
-@pytest.mark.parametrize(
-    "reply", ["Seven.", "**minus seven**", "a million", "six point five", "It is Forty-Two."]
-)
-def test_number_words_are_two_in_a_row_or_all_there_is(reply):
-    assert of_integers(643, None, reply=reply).kind == "number_words"
-
-
-@pytest.mark.parametrize("reply", ["Approximately 1200000", "About 1200000", "1.2 MILLION", "1200k"])
-def test_approximate_is_so_in_capitals_as_well(reply):
-    assert of_integers(1234567, None, reply=reply).kind == "approximate"
 
 
 def test_of_a_long_reply_the_end_is_looked_at():
