@@ -285,16 +285,6 @@ def test_figures_are_of_the_whole_folder_and_take_no_other_option(folder, tmp_pa
     assert odd[0] in str(told.exception)
 
 
-@pytest.mark.parametrize("style", [None, "morning", "standings", "anatomy", "quota", "llm-arithmetic"])
-def test_every_report_is_printed_in_latex(folder, style):
-    options = ["--style", style] if style else []
-    told = CliRunner().invoke(app, ["report", str(folder), "--latex", *options], catch_exceptions=False)
-    assert told.exit_code == 0
-    assert "\\begin{tabular}" in told.stdout or "\\begin{longtable}" in told.stdout
-    assert "SIMULATED" in told.stdout
-    assert "\\input" not in told.stdout
-
-
 def _elements(path):
     return ET.fromstring(path.read_bytes()).iter()  # noqa: S314  our own file
 

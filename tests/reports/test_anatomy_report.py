@@ -174,12 +174,6 @@ def test_whose_trials_were_lost_is_told(report):
     assert "bad 0.0%-33.3% (20 failed, 33.3%)" in report.as_text()
 
 
-def test_an_empty_folder_is_reported(tmp_path):
-    found = anatomy_on(folder_of(tmp_path, []))
-    assert "has no trials yet. Run its sweep first." in found.as_text()
-    assert json.loads(found.as_json())["groups"] == []
-
-
 def test_for_the_page_kinds_have_counts_and_at_most_three_examples(report):
     kinds = {(one.group[4], one.kind): one for one in kinds_of(report.findings)}
     assert set(kinds) == {("int_add", "off_by_one"), ("int_sub", "no_number")}

@@ -381,10 +381,6 @@ def test_a_cap_that_counts_calls_priced_later_says_of_none_that_it_has_no_bound(
 # ── how it is shown ──────────────────────────────────────────────────────────────────────────
 
 
-def test_a_folder_without_calls_says_so(tmp_path):
-    assert "has no finished call" in cost_report_on(folder_of(tmp_path)).as_text()
-
-
 @pytest.mark.long
 def test_what_was_simulated_and_what_was_imported_is_said(tmp_path):
     made_up = folder_of(tmp_path / "a", trials(1, Call(cost_usd=1.0), model=MODEL))

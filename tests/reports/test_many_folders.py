@@ -183,10 +183,6 @@ def test_sql_has_the_folder_as_a_column_and_ids_that_join(nights):
     assert set(first.values()) == {"folder"}
 
 
-def test_sql_of_one_folder_has_no_such_column(nights):
-    assert "folder" not in ab.sql(nights[0], "FROM trials LIMIT 1").schema.names
-
-
 @pytest.mark.long
 def test_models_of_several_folders_are_compared_by_their_names_among_all(nights):
     found = ab.compare("mini in monday", "mini in tuesday", nights)

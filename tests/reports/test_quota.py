@@ -77,10 +77,6 @@ def test_a_long_night_is_shown_by_the_hour_and_given_whole_as_json(tmp_path):
     assert told["lanes"][0]["used"]["requests"] == 100 * (MOST_ROWS + 1)
 
 
-def test_a_folder_that_nothing_was_run_in_says_so(tmp_path):
-    assert "no record of rate limits" in quota_report_on(folder_of(tmp_path / "night")).as_text()
-
-
 def test_what_was_used_before_there_was_a_limit_is_no_share_of_it(tmp_path):
     before = replace(minute(), requests=600, limits={})
     after = replace(minute(), started_at=AT + 60, requests=300, limits={"requests": 600.0})

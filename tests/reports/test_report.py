@@ -157,12 +157,6 @@ def test_a_markdown_table_has_as_many_cells_in_every_row(folder):
     assert len(widths) == 1
 
 
-def test_an_empty_folder_has_an_empty_report(tmp_path):
-    with Store.open(tmp_path, sweep="s"):
-        pass
-    assert report_on(tmp_path).suites == ()
-
-
 def test_status_tells_planned_done_failed_and_dollars(folder):
     (one,) = status_of(folder).models
     assert (one.planned, one.done, one.failed, one.attempts) == (8, 7, 1, 8)

@@ -394,12 +394,6 @@ def test_more_than_one_percent_lost_is_said_loudly(tmp_path, report):
     assert "quiet" not in loud
 
 
-def test_a_folder_without_trials_says_so(tmp_path):
-    standings = standings_on(folder_of(tmp_path, []))
-    assert standings.as_text().startswith(f"{standings.folder} has no trials yet. Run its sweep first.")
-    assert json.loads(standings.as_json())["rankings"] == []
-
-
 def test_simulated_results_say_so(tmp_path):
     folder = folder_of(tmp_path, [Asked(model="a", outcomes="+", provider="simulated")])
     assert standings_on(folder).as_text().startswith("SIMULATED")
