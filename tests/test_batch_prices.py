@@ -52,18 +52,6 @@ def test_the_price_in_a_sweep_tells_what_a_batch_costs(batch, in_batch):
         assert first_rates(price, tier) == tuple(map(Decimal, ("0.1", "0.01", "0.5")))
 
 
-def test_a_published_batch_price_is_half_and_a_missing_one_unknown():
-    def known(model_id, vendor, tier):
-        return rates_for(model_id, price=None, vendor=vendor, at=AT, tier=tier)
-
-    at_once, batch = (known("gpt-5-mini", "openai", tier) for tier in (None, BATCH))
-    assert batch is not None
-    assert at_once is not None
-    assert batch.brackets[0].output * 2 == at_once.brackets[0].output
-    assert known("mistral-large-latest", "mistral", None) is not None
-    assert known("mistral-large-latest", "mistral", BATCH) is None
-
-
 @pytest.mark.parametrize("price", [HALF, OWN], ids=["part", "own"])
 def test_a_sweep_keeps_its_batch_price(price):
     read = sweep(price=price)

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 import pytest
 
 from asyncbench.reports.morning import morning_on
-from asyncbench.shown.tables import SIMULATED
 from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, whole
 from tests.processes import Forked, until
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep_file
@@ -45,46 +44,6 @@ def test_help_loads_no_sdk_and_no_arrow():
     script = f"import sys; from asyncbench.cli import app; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-@pytest.mark.long
-def test_generate_run_status_and_report_tell_one_story(tmp_path):
-    problems, out = tmp_path / "p.parquet", tmp_path / "out"
-    made = from_nothing(
-        "generate", "llm_arithmetic", "--out", problems, "--seed", 3, "--trials", 1, "--depths=2-4"
-    )
-    assert "24 problems" in made.stdout
-
-    done = from_nothing(*ad_hoc(problems, out))
-    assert done.returncode == 0, done.stderr
-    assert "SIMULATED" in done.stdout
-    assert "24/24 done" in done.stdout
-    assert done.stderr == ""
-
-    status = json.loads(from_nothing("status", out, "--json").stdout)
-    assert status["simulated"] is True
-    assert [(one["planned"], one["done"], one["failed"]) for one in status["models"]] == [(24, 24, 0)]
-    assert "simulated/noisy" in asyncbench("status", out).stdout
-
-    report = json.loads(from_nothing("report", out, "--json").stdout)
-    (line,) = report["suites"]
-    assert (line["trials"], line["cost_usd"], line["priced_trials"]) == (24, 0, 24)
-    assert line["outcomes"]["correct"] == round(line["accuracy"] * 24)
-    assert len(report["tasks"]) == 8
-    for form in ((), ("--markdown",)):
-        shown = asyncbench("report", out, *form).stdout
-        assert SIMULATED in shown
-        assert "llm_arithmetic/int_add" in shown
-
-
-@pytest.mark.long
-def test_run_as_json_prints_nothing_but_json(tmp_path):
-    file = sweep_file(tmp_path, problem_set(tmp_path), "simulated/noisy")
-    done = asyncbench("run", file, "--limit", 10, "--json")
-    summary = json.loads(done.stdout)
-    assert (summary["exit"], summary["models"]["simulated/noisy"]["done"]) == (0, 10)
-    assert "no price is known" in done.stderr  # a warning, and nothing else
-    assert len(done.stderr.splitlines()) == 1
 
 
 # Right answers of those who think longest, and of one that goes through the storm.
@@ -158,19 +117,6 @@ def test_an_empty_name_of_a_model_is_refused(tmp_path, typed, place):
         assert "red,blue" in done.stderr
 
 
-@pytest.mark.long
-def test_keys_may_come_from_a_file(tmp_path):
-    problems = problem_set(tmp_path)
-    (tmp_path / ".env").write_text("# keys\nexport MY_KEY='right'\n\n")
-    with simulator(problems, keys=("right",)) as server:
-        file = sweep_file(tmp_path, problems, entry(server, "simulated/oracle", key_env="MY_KEY"))
-        refused = asyncbench("run", file, "--limit", 3)
-        done = asyncbench("run", file, "--limit", 3, "--env-file", tmp_path / ".env")
-    assert refused.returncode == 2
-    assert "MY_KEY is not set" in refused.stderr
-    assert done.returncode == 0
-
-
 def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
     problems = problem_set(tmp_path)
     with simulator(problems, keys=("right",)) as server:
@@ -228,11 +174,6 @@ def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
 )
 def test_a_mistake_is_one_line_and_exit_2(words, said):
     check_mistake(asyncbench_here(*words), said)
-
-
-@pytest.mark.long
-def test_a_process_that_met_a_mistake_says_no_more_than_that():
-    check_mistake(from_nothing("run", "nowhere.yaml"), "nowhere.yaml: No such file")
 
 
 @pytest.mark.long

@@ -208,31 +208,6 @@ def test_a_condition_that_is_taken_out_keeps_the_plan_it_had(tmp_path):
     assert (ctx.condition, progress(ctx), ctx.valid, ctx.complete) == ("ctx", "20 of 32", False, False)
 
 
-@pytest.mark.parametrize(
-    ("condition", "said"),
-    [
-        pytest.param(
-            {"style": "completion"}, "llm_arithmetic has no style 'completion', only chat", id="style"
-        ),
-        pytest.param({"shots": 5}, "llm_arithmetic defines no worked examples", id="shots"),
-        pytest.param(
-            {"shots": "shots.jsonl"}, "llm_arithmetic takes no worked examples of your own", id="file"
-        ),
-        pytest.param({"suites": ["custom"]}, "the problem sets hold only llm_arithmetic", id="none"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused_before_anything_is_made(
-    tmp_path, monkeypatch, sets, condition, said
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shots.jsonl").write_text('{"question": "1+1?", "answer": "2"}')
-    with pytest.raises(ConfigError) as caught:
-        asked(tmp_path / "out", sets, {"name": "odd"} | condition)
-    assert "condition 'odd'" in str(caught.value)
-    assert said in str(caught.value)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.fixture
 def digits(tmp_path):
     """NUPA's digit_max of integers, which has a rule, and of decimals, which has none."""
@@ -242,20 +217,26 @@ def digits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("condition", "said"),
+    ("asks", "condition", "said"),
     [
-        pytest.param({"shots": 19}, "nupa has 18 worked examples for each task", id="too-many"),
-        pytest.param({"shots": 1, "style": "rules"}, "no worked examples in style 'rules'", id="rules"),
-        pytest.param({"shots": "shots.jsonl"}, "nupa takes no worked examples of your own", id="file"),
+        ("sets", {"style": "completion"}, "llm_arithmetic has no style 'completion', only chat"),
+        ("sets", {"shots": 5}, "llm_arithmetic defines no worked examples"),
+        ("sets", {"shots": "shots.jsonl"}, "llm_arithmetic takes no worked examples of your own"),
+        ("sets", {"suites": ["custom"]}, "the problem sets hold only llm_arithmetic"),
+        ("digits", {"shots": 19}, "nupa has 18 worked examples for each task"),
+        ("digits", {"shots": 1, "style": "rules"}, "no worked examples in style 'rules'"),
+        ("digits", {"shots": "shots.jsonl"}, "nupa takes no worked examples of your own"),
     ],
 )
-def test_worked_examples_that_a_suite_does_not_have_are_refused(
-    tmp_path, monkeypatch, digits, condition, said
+def test_what_cannot_be_asked_is_refused_before_anything_is_made(
+    tmp_path, monkeypatch, request, asks, condition, said
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shots.jsonl").write_text('{"question": "1+1?", "answer": "2"}')
-    with pytest.raises(ConfigError, match=said):
-        asked(tmp_path / "out", [digits], {"name": "odd"} | condition)
+    with pytest.raises(ConfigError) as caught:
+        asked(tmp_path / "out", request.getfixturevalue(asks), {"name": "odd"} | condition)
+    assert "condition 'odd'" in str(caught.value)
+    assert said in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 

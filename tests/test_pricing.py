@@ -60,75 +60,63 @@ def judged_by_genai_prices(
     return float(found.total_price)
 
 
+MINI, FLASH = ("openai", "gpt-5-mini"), ("google", "gemini-2.5-flash")
+SONNET, LONG_SONNET = ("anthropic", "claude-sonnet-4-6"), ("anthropic", "claude-sonnet-4-5")
+
+
 @pytest.mark.parametrize(
-    ("vendor", "model_id", "usage", "millionths"),  # the sum in millionths of a USD, by hand
+    ("model", "usage", "millionths"),  # the sum in millionths of a USD, by hand
     [
+        pytest.param(MINI, Usage(input_tokens=1_200, output_tokens=300), "1200 * 0.25 + 300 * 2", id="plain"),
         pytest.param(
-            "openai",
-            "gpt-5-mini",
-            Usage(input_tokens=1_200, output_tokens=300),
-            "1200 * 0.25 + 300 * 2",
-            id="plain",
-        ),
-        pytest.param(
-            "openai",
-            "gpt-5-mini",
+            MINI,
             Usage(input_tokens=1_200, cached_input_tokens=1_024, output_tokens=300),
             "176 * 0.25 + 1024 * 0.025 + 300 * 2",
             id="most of the input cached",
         ),
         pytest.param(
-            "openai",
-            "gpt-5-mini",
+            MINI,
             Usage(input_tokens=10, output_tokens=900, reasoning_tokens=850),
             "10 * 0.25 + 900 * 2",
             id="reasoning is in the output already",
         ),
         pytest.param(
-            "google",
-            "gemini-2.5-flash",
-            Usage(input_tokens=1_000, output_tokens=10),
-            "1000 * 0.3 + 10 * 2.5",
-            id="another vendor",
+            FLASH, Usage(input_tokens=1_000, output_tokens=10), "1000 * 0.3 + 10 * 2.5", id="another vendor"
         ),
         pytest.param(
-            "anthropic",
-            "claude-sonnet-4-6",
+            SONNET,
             Usage(input_tokens=310, cached_input_tokens=100, cache_write_tokens=200, output_tokens=50),
             "10 * 3 + 100 * 0.3 + 200 * 3.75 + 50 * 15",
             id="a cache write for five minutes",
         ),
         pytest.param(
-            "anthropic",
-            "claude-sonnet-4-6",
+            SONNET,
             Usage(input_tokens=310, cache_write_tokens=300, cache_write_1h_tokens=120, output_tokens=50),
             "10 * 3 + 180 * 3.75 + 120 * 6 + 50 * 15",
             id="a cache write for an hour and one for five minutes",
         ),
         pytest.param(
-            "anthropic",
-            "claude-sonnet-4-5",
+            LONG_SONNET,
             Usage(input_tokens=200_000, output_tokens=100),
             "200000 * 3 + 100 * 15",
             id="on the edge of the long context",
         ),
         pytest.param(
-            "anthropic",
-            "claude-sonnet-4-5",
+            LONG_SONNET,
             Usage(input_tokens=200_001, output_tokens=100),
             "200001 * 6 + 100 * 22.5",
             id="one above the edge: every token costs more",
         ),
         pytest.param(
-            "anthropic",
-            "claude-sonnet-4-5",
+            LONG_SONNET,
             Usage(input_tokens=200_001, cached_input_tokens=200_000, output_tokens=100),
             "1 * 6 + 200000 * 0.6 + 100 * 22.5",
             id="cached tokens count towards the long context",
         ),
     ],
 )
-def test_a_request_costs_what_it_costs_by_hand_and_in_the_price_table(vendor, model_id, usage, millionths):
+def test_a_request_costs_what_it_costs_by_hand_and_in_the_price_table(model, usage, millionths):
+    vendor, model_id = model
     cost = cost_usd(usage, published(vendor, model_id))
 
     products = (term.split(" * ") for term in millionths.split(" + "))

@@ -45,12 +45,6 @@ def published(golden):
     return sorted(runs, key=lambda run: run["readme_rank"])
 
 
-@pytest.fixture(scope="session")
-def imported(recorded_runs):
-    """All recorded runs, imported."""
-    return recorded_runs / "results"
-
-
 def asyncbench(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 

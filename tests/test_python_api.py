@@ -137,11 +137,6 @@ def test_a_sweep_is_a_file_a_dict_or_a_record(sweep, tmp_path):
     assert [summary.models["steady"].done for summary in done] == [3, 4, 5]
 
 
-def test_a_dict_that_is_no_sweep_is_refused_with_its_place():
-    with pytest.raises(ConfigError, match="models"):
-        ab.load_sweep({"name": "night", "models": []})
-
-
 @pytest.mark.long
 def test_results_show_themselves_in_a_notebook(sweep):
     plan = ab.plan(sweep)

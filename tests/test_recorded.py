@@ -168,19 +168,3 @@ def test_what_cannot_be_replayed_is_refused_before_anything_is_made(tmp_path, mo
         asyncio.run(run_sweep(sweep))
     assert said in str(caught.value)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.long
-def test_a_storm_is_survived_and_loses_nothing(tmp_path):
-    entry = {
-        "model": f"simulated-http/{NANO}",
-        "replay": str(FILE),
-        "concurrency": 300,
-        "params": {"simulate": {"speedup": 1000, "storm_s": 0.2}},
-    }
-    sweep = sweep_from({"name": "again", "models": [entry], "out": str(tmp_path / "out")})
-    summary = asyncio.run(run_sweep(sweep))
-    (counters,) = summary.models.values()
-    assert summary.exit is Exit.COMPLETE
-    assert counters.rate_limited > 0
-    assert (counters.done, counters.failed) == (720, 0)

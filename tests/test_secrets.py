@@ -184,17 +184,22 @@ ENVIRONMENT = {
 }
 
 
-async def told_by(*words, env=None, code=("-m", "asyncbench")):
-    """Run a command in a process of its own; return its exit code and all it printed."""
-    process = await asyncio.create_subprocess_exec(
+async def begun(*words, env=None, code=("-m", "asyncbench"), said=asyncio.subprocess.DEVNULL):
+    """Begin a command in a process of its own; what it says on standard error is read by the caller."""
+    return await asyncio.create_subprocess_exec(
         sys.executable,
         *code,
         *map(str, words),
         env=CLEAN | ENVIRONMENT | (env or {}),
         cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        stdout=said,
+        stderr=asyncio.subprocess.STDOUT if said == asyncio.subprocess.PIPE else asyncio.subprocess.PIPE,
     )
+
+
+async def told_by(*words, **keywords):
+    """Run a command in a process of its own; return its exit code and all it printed."""
+    process = await begun(*words, **keywords, said=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
     return process.returncode, output.decode()
 
@@ -271,13 +276,7 @@ async def test_no_key_is_in_the_journal_of_a_run_that_was_killed(tmp_path):
         manners = ("success", "stream", "401", "500", "html", "redirect", "stall")
         asked = [model(server, "openai", manner, key_env="FROM_FILE") for manner in manners]
         sweep_file, keys = written(tmp_path, *asked)
-        words = ("run", sweep_file, "--limit", "2", "--env-file", keys)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "asyncbench", *map(str, words)),
-            env=CLEAN | ENVIRONMENT,
-            cwd=ROOT,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        process = await begun("run", sweep_file, "--limit", "2", "--env-file", keys)
         journal = tmp_path / "out" / "journal"
         try:
             async with asyncio.timeout(60):
@@ -312,15 +311,8 @@ async def test_a_worker_is_started_with_no_key_and_gets_those_of_its_own_models(
         content["models"].append(left_out)
         sweep_file.write_text(yaml.safe_dump(content))
         options = ("--limit", "2", "--env-file", keys, "--workers", "2", "--models", asked_aliases)
-        words = ("run", sweep_file, *options)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "asyncbench", *map(str, words)),
-            env=CLEAN
-            | ENVIRONMENT
-            | {"HTTPS_PROXY": "http://127.0.0.1:9", "TOKEN_DIR": "x", "LEFT_OUT": "x"},
-            cwd=ROOT,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        beside = {"HTTPS_PROXY": "http://127.0.0.1:9", "TOKEN_DIR": "x", "LEFT_OUT": "x"}
+        process = await begun("run", sweep_file, *options, env=beside)
         try:
             async with asyncio.timeout(60):
                 while len(server.received) < 4:  # noqa: ASYNC110  another process sends them

@@ -199,30 +199,6 @@ def test_every_ranking_says_that_trials_were_skipped(asking, tmp_path):
     assert "trials skipped (stop_when)" in morning_on(out).as_text(width=200)
 
 
-@pytest.mark.long
-def test_failed_trials_tell_nothing_of_a_cell_and_are_asked_again_when_told(tmp_path, problems):
-    out, once = tmp_path / "out", {"alias": "m", "concurrency": 4, "retry": {"attempts": 1}}
-    rule = {"ci_width": 0.45}
-    with simulator(problems, faults=("500=0.15",)) as storm:
-        run(sweep(out, problems, entry(storm, ORACLE, **once), stop_when=rule))
-    failed = Counter(outcomes(out).values())["failed"]
-    known, skipped = len(outcomes(out)), len(read_skipped(out))
-    assert failed > 0
-    skips = read_skipped(out).to_pylist()
-    assert skips
-    assert all(row["correct"] == row["asked"] for row in skips)
-    with simulator(problems) as calm:
-        planned = sweep(out, problems, entry(calm, ORACLE, **once), stop_when=rule)
-        retried = run(planned, retry=[Outcome.FAILED])
-        assert calm.stats()["requests"] == failed
-        assert retried.exit is Exit.COMPLETE
-        assert (len(outcomes(out)), len(read_skipped(out))) == (known, skipped)
-        assert run(planned).exit is Exit.COMPLETE  # judged by the new answers
-    assert {row["correct"] for row in read_skipped(out).to_pylist()} == set(
-        read_skipped(out)["asked"].to_pylist()
-    )
-
-
 MIXED = {"ci_width": 0.45, "saturated": 0.2}
 
 
@@ -326,14 +302,6 @@ def test_a_run_killed_amid_it_goes_on_to_the_same_end(tmp_path, problems):
     assert len(outcomes(out)) + len(read_skipped(out)) == PLANNED
     assert set(by_cell(read_trials(out)).values()) == {19}
     assert set(read_skipped(out)["asked"].to_pylist()) == {19}
-
-
-def test_a_budget_keeps_nothing_for_what_is_skipped(asking, tmp_path):
-    price, calls = 64e-6, 4 * 19
-    summary, requests = asking(stop_when=ALIKE, budget_usd=1.5 * calls * 3 * price / 2)
-    assert summary.exit is Exit.COMPLETE
-    assert requests == calls
-    assert len(read_skipped(tmp_path / "out")) == PLANNED - requests
 
 
 def test_repeats_of_a_known_cell_are_skipped_and_do_not_count_for_it(asking, tmp_path):

@@ -17,7 +17,7 @@ from asyncbench.records import (
     Timeouts,
 )
 from tests.world.clock import virtually
-from tests.world.night import EPOCH_S, MODEL, Answer, Desk, Night, night_of, requests
+from tests.world.night import EPOCH_S, MODEL, Desk, Night, night_of, requests, side_by_side
 from tests.world.nights import NEW, Played, Scenario, Spell, play
 
 IMPATIENT = RetryPolicy(attempts=10_000, total_s=40 * 86_400)  # caps that would let a trial go on for weeks
@@ -192,33 +192,12 @@ def broke_after(calls: int, kind: ErrorKind, **details) -> Desk:
     return Broke()
 
 
-def side_by_side(dead: Answer, live: Answer, *, group: str | None) -> Night:
-    """A model whose key is dead and one that is well, 500 trials each, in two lanes or in one."""
-    limits = Limits(rpm=600, concurrency=20, group=group)
-    models = [replace(MODEL, alias=alias, limits=limits) for alias in ("dead", "live")]
-
-    async def night() -> Night:
-        told = Night()
-        askers = []
-        for model, ask in zip(models, (dead, live), strict=True):
-            asked = [
-                replace(one, trial=replace(one.trial, trial_id=f"{model.alias} {one.trial.trial_id}"))
-                for one in requests(500, model)
-            ]
-            askers.append(told.asker(ask, [(one, NEW) for one in asked], model))
-        lanes = [askers] if group else [[one] for one in askers]
-        for some in lanes:
-            told.group(some)
-        return await told.go()
-
-    return virtually(night())
-
-
-@pytest.mark.parametrize("group", [None, "shared"], ids=["lanes of their own", "one lane"])
+@pytest.mark.parametrize("one_lane", [False, True], ids=["lanes of their own", "one lane"])
 @pytest.mark.parametrize("answered", [0, 100])
-def test_field_lesson_16_an_empty_account_costs_few_calls_and_the_others_go_on(answered, group):
-    live = Desk()
-    told = side_by_side(broke_after(answered, ErrorKind.NO_QUOTA).ask, live.ask, group=group)
+def test_field_lesson_16_an_empty_account_costs_few_calls_and_the_others_go_on(answered, one_lane):
+    models = {"dead": broke_after(answered, ErrorKind.NO_QUOTA).ask, "live": Desk().ask}
+    limited = replace(MODEL, limits=Limits(rpm=600, concurrency=20))
+    told = side_by_side(models, 500, limited, one_lane=one_lane)
     calls = Counter(sent.model for sent in told.of(Sent))
     assert answered < calls["dead"] <= answered + 20  # those in flight when the first came back
     assert {name for name in told.results if name.startswith("live")} == {f"live t{i}" for i in range(500)}

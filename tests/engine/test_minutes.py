@@ -3,7 +3,7 @@
 import pytest
 
 from asyncbench.engine.limits import Amounts
-from asyncbench.engine.minutes import CONCURRENCY, PAUSE, WORK, Minutes
+from asyncbench.engine.minutes import WORK, Minutes
 from asyncbench.records import LaneMinute
 
 LIMITS = {"requests": 600.0}
@@ -25,17 +25,6 @@ def test_a_minute_ends_with_that_of_the_clock_on_the_wall():
     assert minutes.left_s(16.0) == 0.0
 
 
-def test_the_next_minute_is_a_whole_one():
-    minutes, kept = account(epoch_s=1_245.0)
-    minutes.admitted(1)
-    close(minutes, 15.0)
-    assert minutes.left_s(15.0) == pytest.approx(60.0)
-    assert (kept[0].started_at, kept[0].seconds) == (1_245.0, 15.0)
-    minutes.admitted(1)
-    close(minutes, 75.0)
-    assert (kept[1].started_at, kept[1].seconds) == (1_260.0, 60.0)
-
-
 def test_what_was_counted_is_written_down_once():
     minutes, kept = account()
     for in_flight in (1, 2, 3):
@@ -51,14 +40,6 @@ def test_what_was_counted_is_written_down_once():
     minutes.admitted(1)
     close(minutes, 120.0)
     assert (kept[1].requests, kept[1].refused, kept[1].tokens) == (1, 0, 0.0)
-
-
-def test_waits_add_up_by_their_cause():
-    minutes, kept = account()
-    for cause, seconds in ((CONCURRENCY, 10.0), ("requests", 20.0), (CONCURRENCY, 5.0), (PAUSE, 25.0)):
-        minutes.waited(cause, seconds)
-    close(minutes, 60.0)
-    assert kept[0].waited_s == {CONCURRENCY: 15.0, "requests": 20.0, PAUSE: 25.0}
 
 
 def test_calls_that_go_on_into_the_next_minute_are_in_flight_there_from_its_start():

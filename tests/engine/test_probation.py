@@ -10,38 +10,17 @@ from asyncbench.engine.probation import ENOUGH, FEW, HOPELESS_S, WIDER_S
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Allowance, Limits, Request, RetryPolicy, Sent
 from tests.world.clock import virtually
-from tests.world.night import EPOCH_S, MODEL, RIGHT, Answer, Desk, Night, requests
+from tests.world.night import EPOCH_S, MODEL, RIGHT, Answer, Desk, Night, requests, side_by_side
 from tests.world.nights import NEW
 
 WIDE = replace(MODEL, limits=Limits(concurrency=200), retry=RetryPolicy())
 REFUSALS = [ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED]
 
 
-def named(model, count: int) -> list[Request]:
-    """Trials that no other model has."""
-    return [
-        replace(one, trial=replace(one.trial, trial_id=f"{model.alias} {one.trial.trial_id}"))
-        for one in requests(count, model)
-    ]
-
-
 def night_of(
     *asked: tuple[str, Answer], count: int = 500, group: bool = False, done_before: int = 0
 ) -> Night:
-    """A night of some models by alias, in lanes of their own or in one."""
-
-    async def night() -> Night:
-        told = Night()
-        askers = []
-        for alias, ask in asked:
-            model = replace(WIDE, alias=alias, limits=replace(WIDE.limits, group="g" if group else None))
-            askers.append(told.asker(ask, [(one, NEW) for one in named(model, count)], model))
-            askers[-1].counters.done_before = done_before
-        for some in [askers] if group else [[asker] for asker in askers]:
-            told.group(some)
-        return await told.go()
-
-    return virtually(night())
+    return side_by_side(dict(asked), count, WIDE, one_lane=group, done_before=done_before)
 
 
 def failing(kind: ErrorKind, *, after_s: float = 0.3, times: float = float("inf"), **details) -> Answer:

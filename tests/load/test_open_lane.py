@@ -241,31 +241,35 @@ def test_a_model_that_refuses_for_good_ends_its_step_soon(kind):
     assert told.seconds < 2
 
 
-def test_a_step_that_ends_before_any_call_counts_is_not_written_down():
-    async def refuse(_):
-        raise ProviderError(ErrorKind.AUTH, "no such key", http_status=401)
+async def refuse(_):
+    raise ProviderError(ErrorKind.AUTH, "no such key", http_status=401)
 
+
+def test_a_step_that_ends_before_any_call_counts_is_not_written_down():
     told = night_of(load_of(rates=[10], arrivals="constant", warmup="15s", duration="60s"), refuse)
     assert (len(told.calls), told.steps) == (1, [])
     assert [step.verdict for step in told.lanes[0].results] == [INCOMPLETE]  # the run is not complete
 
 
 def test_a_dead_key_does_not_wait_until_the_next_call_is_due():
-    async def refuse(_):
-        raise ProviderError(ErrorKind.AUTH, "no such key", http_status=401)
-
     told = night_of(load_of(rates=[0.001], arrivals="constant", duration="3h"), refuse)
     assert [step.verdict for step in told.steps] == [INCOMPLETE]
     assert told.seconds < 1
 
 
-def test_an_interrupted_step_is_incomplete_and_its_calls_go_on_to_their_end():
+def stopped(drain_s):
+    """A night that is stopped in the middle of its only step."""
+
     async def night():
         told = Loaded()
         told.add(Queue(100, lambda: 2.0).ask, load_of(rates=[5], arrivals="constant", duration="60s"))
-        return await told.live(stop_s=10.05, drain_s=30)
+        return await told.live(stop_s=10.05, drain_s=drain_s)
 
-    told = virtually(night())
+    return virtually(night())
+
+
+def test_an_interrupted_step_is_incomplete_and_its_calls_go_on_to_their_end():
+    told = stopped(drain_s=30)
     (step,) = told.steps
     assert (step.verdict, step.offered, step.answered) == (INCOMPLETE, 51, 51)
     assert step.seconds == pytest.approx(10.05, abs=0.01)
@@ -273,12 +277,7 @@ def test_an_interrupted_step_is_incomplete_and_its_calls_go_on_to_their_end():
 
 
 def test_an_abandoned_step_says_what_was_lost():
-    async def night():
-        told = Loaded()
-        told.add(Queue(100, lambda: 2.0).ask, load_of(rates=[5], arrivals="constant", duration="60s"))
-        return await told.live(stop_s=10.05, drain_s=0)
-
-    told = virtually(night())
+    told = stopped(drain_s=0)
     (step,) = told.steps
     assert (step.verdict, step.sent, step.unfinished) == (INCOMPLETE, 51, 10)
     assert Counter(call.status for call in told.calls) == {"ok": 41, "lost": 10}

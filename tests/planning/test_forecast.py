@@ -318,24 +318,10 @@ def test_a_deadline_that_passed_leaves_nothing(tmp_path):
     assert any("has passed" in said for said in found.warnings)
 
 
-def test_a_budget_that_a_run_would_refuse_is_said(tmp_path):
-    asked = sweep(tmp_path / "out", problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE})
-    assert any("Set `max_tokens`" in said for said in plan(asked, budget_usd=1).warnings)
-
-
 @pytest.mark.parametrize("keys", [{"budget_usd": 0}, {"budget_usd": float("nan")}, {"deadline": "soon"}])
 def test_a_budget_or_a_deadline_that_is_none_is_refused(tmp_path, keys):
     with pytest.raises(ConfigError, match=next(iter(keys))):
         plan(sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle"), **keys)
-
-
-def test_a_batch_is_priced_beside(tmp_path):
-    priced = {"model": "simulated/oracle", "price": PRICE}
-    published, own = plan(sweep(tmp_path / "out", problem_set(tmp_path), "openai/gpt-5-mini", priced)).models
-    assert published.batch_usd is not None
-    assert published.cost_usd is not None
-    assert published.batch_usd == pytest.approx(published.cost_usd / 2)
-    assert own.batch_usd is None
 
 
 # ── pilots ───────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow.compute as pc
 import pytest
 
 from asyncbench import generate, run_sweep
@@ -26,7 +25,6 @@ from asyncbench.prompting.requests import request_for
 from asyncbench.providers.params import longest_reply_of
 from asyncbench.records import Condition, Limits
 from asyncbench.shown import duration
-from asyncbench.store.catalog import read_trials
 from asyncbench.sweeps.budget_bounds import held_models, most_of
 from asyncbench.sweeps.trials import asked_by_model, trials_of
 from tests.commands import asyncbench, asyncbench_here
@@ -124,16 +122,6 @@ def test_each_model_is_planned_on_its_own_problems(tmp_path):
     assert [one.trials for one in found.models] == [144, 5]
 
 
-@pytest.mark.long
-async def test_what_is_finished_is_not_planned_again(tmp_path):
-    asked = sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle", "simulated/noisy")
-    await run_sweep(asked, limit=20, models=["simulated/oracle"])
-    before = everything_in(tmp_path)
-    counts = [(one.trials, one.done, one.left) for one in plan(asked).models]
-    assert counts == [(144, 20, 124), (144, 0, 144)]
-    assert everything_in(tmp_path) == before
-
-
 async def test_a_complete_sweep_costs_nothing_more_and_takes_no_time(tmp_path):
     asked = sweep(tmp_path / "out", problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE})
     await run_sweep(asked)
@@ -141,21 +129,6 @@ async def test_a_complete_sweep_costs_nothing_more_and_takes_no_time(tmp_path):
     (one,) = found.models
     assert (one.left, one.cost_usd, one.cost_usd_most, one.seconds, one.bound_by) == (0, 0, 0, 0, None)
     assert found.warnings == ()
-
-
-@pytest.mark.long
-async def test_finished_trials_tell_what_others_like_them_will_use(tmp_path):
-    entry = {"model": "simulated/oracle", "alias": "m", "price": PRICE}
-    asked = sweep(tmp_path / "out", problem_set(tmp_path), entry)
-    await run_sweep(asked, limit=72)
-    found = plan(asked)
-    (one,) = found.models
-    assert one.forecast is not None
-    assert any("m: forecast from its 72 replies" in said for said in found.assumptions)
-    await run_sweep(asked)
-    for name in ("input_tokens", "output_tokens", "cost_usd"):
-        used = pc.sum(read_trials(asked.out, columns=[name])[name]).as_py()
-        assert used == pytest.approx(getattr(one.forecast.total, name).p50, rel=0.1)
 
 
 async def test_trials_with_another_parameter_tell_nothing(tmp_path):

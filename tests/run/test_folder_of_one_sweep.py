@@ -5,9 +5,8 @@ import json
 import shlex
 
 import pytest
-import yaml
 
-from asyncbench import generate, load_sweep, plan, read_trials, run_sweep
+from asyncbench import generate, load_sweep, read_trials, run_sweep
 from asyncbench.errors import ConfigError
 from tests.commands import asyncbench
 from tests.sweep_files import base_url, simulator
@@ -134,22 +133,23 @@ def raw(out, *problems, models=("simulated/oracle",), **keys):
 ONE = {"suite": "integer_addition", "tries": 2, "max_digits": 2}
 OTHER = {"suite": "string_reversal", "tries": 2, "min_length": 1, "max_length": 2}
 EDITS = {
-    "a model": {"models": ["simulated/oracle", "simulated/noisy"]},
-    "another model": {"models": ["simulated/noisy"]},
-    "repeats": {"repeats": 2},
-    "a condition": {"conditions": [{"name": "a", "system": "Be brief."}]},
-    "a budget": {"budget_usd": 5, "allow_unpriced": True},
-    "more problems": {"problems": [ONE, OTHER]},
-    "a larger set": {"problems": [ONE | {"tries": 3}]},
+    "a model": ({"models": ["simulated/oracle", "simulated/noisy"]}, 2),
+    "another model": ({"models": ["simulated/noisy"]}, 2),
+    "repeats": ({"repeats": 2}, 2),
+    "a condition": ({"conditions": [{"name": "a", "system": "Be brief."}]}, 2),
+    "a budget": ({"budget_usd": 5, "allow_unpriced": True}, 0),
+    "more problems": ({"problems": [ONE, OTHER]}, 2),
+    "a larger set": ({"problems": [ONE | {"tries": 3}]}, 1),
 }
 
 
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_sweep_goes_on_in_its_folder(tmp_path, edit):
+@pytest.mark.parametrize(("edit", "new"), EDITS.values(), ids=EDITS)
+def test_an_edited_sweep_goes_on_in_its_folder_and_asks_what_is_new(tmp_path, edit, new):
     out = tmp_path / "out"
     asyncio.run(run_sweep(raw(out, ONE)))
-    summary = asyncio.run(run_sweep(raw(out, ONE) | EDITS[edit]))
+    summary = asyncio.run(run_sweep(raw(out, ONE) | edit))
     assert summary.exit == 0
+    assert sum(one.attempts for one in summary.models.values()) == new
 
 
 @pytest.mark.parametrize("edit", [{"seed": 3}, {"tries": 1}, {"max_digits": 3}], ids=str)
@@ -161,20 +161,6 @@ def test_other_problems_of_a_suite_are_another_sweep(tmp_path, edit):
     asyncio.run(run_sweep(raw(out, ONE | edit), extend=True))
     (model,) = status(out)["models"]
     assert model["done"] == model["planned"]
-
-
-@pytest.mark.long
-def test_python_extends_a_sweep_as_well(tmp_path):
-    out = tmp_path / "out"
-    asyncio.run(run_sweep(raw(out, ONE), limit=1))
-    with pytest.raises(ConfigError, match="holds answers to problems of integer_addition"):
-        asyncio.run(run_sweep(raw(out, OTHER)))
-    with pytest.raises(ConfigError, match="holds answers to problems of integer_addition"):
-        plan(raw(out, OTHER))
-    asyncio.run(run_sweep(raw(out, OTHER), extend=True))
-    assert set(read_trials(out)["suite"].to_pylist()) == {"integer_addition", "string_reversal"}
-    union = yaml.safe_load((out / "sweep.yaml").read_text())
-    assert [entry["suite"] for entry in union["problems"]] == ["integer_addition", "string_reversal"]
 
 
 def test_a_set_of_the_same_content_under_another_name_is_the_same(tmp_path):

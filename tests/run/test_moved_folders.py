@@ -11,7 +11,7 @@ from types import MappingProxyType
 import pytest
 import yaml
 
-from asyncbench import load_sweep, merge_folders, read_trials
+from asyncbench import load_sweep, read_trials
 from tests.commands import asyncbench
 from tests.processes import Forked
 from tests.sweep_files import base_url, simulator
@@ -200,14 +200,3 @@ def test_a_plain_sweep_file_means_the_out_that_it_names(begun, server):
     before = calls(server)
     continued("mine.yaml", folder.parent)
     assert calls(server) - before == PROBLEMS - 20
-
-
-@pytest.mark.long
-def test_merged_folders_are_continued_where_they_are(begun, server):
-    folder = begun()
-    shutil.copytree(folder, folder.with_name("other"))
-    merge_folders([folder, folder.with_name("other")], folder.with_name("both"))
-    os.rename(folder.with_name("both"), folder.with_name("elsewhere"))
-    before = calls(server)
-    counters, _ = continued("elsewhere/sweep.yaml", folder.parent)
-    assert (counters["done"], calls(server) - before) == (PROBLEMS, PROBLEMS - 20)

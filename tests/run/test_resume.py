@@ -68,29 +68,6 @@ def cost_of(out):
 
 
 @pytest.mark.long
-def test_an_added_model_is_asked_and_the_others_are_not(tmp_path, server, problems):
-    out, one = tmp_path / "out", entry(server, "simulated/oracle")
-    run(sweep(out, problems, one))
-    before = requests(server)
-    run(sweep(out, problems, one, entry(server, "simulated-http/oracle")))
-    assert requests(server) - before == 144
-    assert Counter(rows(out, "model")[one]["model"] for one in rows(out)) == {
-        "simulated/oracle": 144,
-        "simulated-http/oracle": 144,
-    }
-
-
-@pytest.mark.long
-def test_added_problems_are_asked_and_the_others_are_not(tmp_path, server, sets):
-    out, model = tmp_path / "out", entry(server, "simulated/oracle")
-    run(sweep(out, sets[0], model))
-    before = requests(server)
-    run(sweep(out, sets[1], model))
-    assert requests(server) - before == 72
-    assert len(outcomes(out)) == 216
-
-
-@pytest.mark.long
 def test_changed_parameters_make_new_trials_and_leave_the_old(tmp_path, server, problems):
     out = tmp_path / "out"
     run(sweep(out, problems, entry(server, "simulated/oracle")))

@@ -255,11 +255,6 @@ def test_the_error_is_exact_text_and_a_share(task, expected, text, abs_error, re
     assert (one.classification, one.abs_error, one.rel_error) == ("Deviate", abs_error, rel_error)
 
 
-def test_only_a_deviating_answer_has_an_error():
-    for text in ("40", "none"):
-        assert (layered(text, "40").abs_error, layered(text, "40").rel_error) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("task", "text"),
     [

@@ -79,16 +79,6 @@ def test_answers_of_several_folders_are_taken_over_in_order(tmp_path, asking, re
     assert sources == {"first": 20, "second": 30, None: 94}
 
 
-@pytest.mark.long
-def test_the_command_line_takes_over_from_all_folders(tmp_path, asking, server, problems, requests):
-    run(asking("first", max_tokens=64), limit=20)
-    run(asking("second", max_tokens=64), limit=144)
-    file = sweep_file(tmp_path, problems, entry(server, MODEL, price=PRICE, max_tokens=64))
-    done = asyncbench("run", file, "--reuse", tmp_path / "second", "--reuse", tmp_path / "first")
-    assert done.returncode == 0
-    assert requests() == 164
-
-
 def test_a_row_taken_over_says_whose_it_is_and_is_the_same_otherwise(asking):
     one, two = asking("one"), asking("two")
     run(one, limit=20)

@@ -3,8 +3,8 @@
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -100,6 +100,28 @@ def night_of(
         asker = night.lane(ask, fresh(asked, model) if isinstance(asked, int) else asked, model)
         for name, value in keys.items():
             setattr(asker, name, value)
+        return await night.go()
+
+    return virtually(play())
+
+
+def side_by_side(
+    asks: Mapping[str, Answer], count: int, model: Model, *, one_lane: bool, done_before: int = 0
+) -> "Night":
+    """Play a night of models by alias, each with trials of its own, in lanes of their own or in one."""
+
+    async def play() -> Night:
+        night, askers = Night(), []
+        for alias, ask in asks.items():
+            own = replace(model, alias=alias, limits=replace(model.limits, group="g" if one_lane else None))
+            asked = [
+                (replace(one, trial=replace(one.trial, trial_id=f"{alias} {one.trial.trial_id}")), known)
+                for one, known in fresh(count, own)
+            ]
+            askers.append(night.asker(ask, asked, own))
+            askers[-1].counters.done_before = done_before
+        for some in [askers] if one_lane else [[asker] for asker in askers]:
+            night.group(some)
         return await night.go()
 
     return virtually(play())

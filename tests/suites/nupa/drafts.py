@@ -3,9 +3,18 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from asyncbench.records import Draft
-from asyncbench.suites.nupa.generation import rows_of
-from asyncbench.suites.nupa.tasks import NupaTask
+from asyncbench.problems.identity import identified
+from asyncbench.records import Draft, Problem
+from asyncbench.suites.nupa.generation import draft_nupa, rows_of
+from asyncbench.suites.nupa.tasks import TASKS, NupaTask
+
+SUM = "add_Integer_Integer_Integer"
+
+
+def problem(name: str = SUM, *operands: str, profile: str = "fixed") -> Problem:
+    """Return a problem of a task with these operands."""
+    (made,) = identified([draft_nupa(TASKS[name], operands or ("744", "543"), profile=profile)])
+    return made
 
 
 def drafts_of(

@@ -8,7 +8,7 @@ import pytest
 
 from asyncbench.problems.identity import identified
 from asyncbench.records import Message, Problem
-from asyncbench.suites.nupa.generation import PROFILES, draft_nupa
+from asyncbench.suites.nupa.generation import PROFILES
 from asyncbench.suites.nupa.suite import (
     MOST,
     beside,
@@ -20,14 +20,7 @@ from asyncbench.suites.nupa.suite import (
 )
 from asyncbench.suites.nupa.tasks import TASKS, template
 from tests.suites.nupa.arithmetic import answer
-from tests.suites.nupa.drafts import drafts_of
-
-SUM = TASKS["add_Integer_Integer_Integer"]
-
-
-def problem(name: str = SUM.name, *operands: str, profile: str = "fixed") -> Problem:
-    (made,) = identified([draft_nupa(TASKS[name], operands or ("744", "543"), profile=profile)])
-    return made
+from tests.suites.nupa.drafts import SUM, drafts_of, problem
 
 
 def one_of(name: str, *, profile: str = "fixed", seed: int = 1) -> Problem:
@@ -41,7 +34,7 @@ def one_of(name: str, *, profile: str = "fixed", seed: int = 1) -> Problem:
 @pytest.mark.parametrize(
     ("name", "operands", "regex"),
     [
-        (SUM.name, ("744", "543"), r'r"\d+"'),
+        (SUM, ("744", "543"), r'r"\d+"'),
         ("get_digit_Float_int_int", ("44.418", "3"), r'r"\d+"'),
         ("add_Float_Float_Float", ("93.81", "9.976"), r'r"\d+\.\d+"'),
         ("truediv_Integer_Integer_Fraction", ("744", "543"), r'r"\d+/\d+"'),

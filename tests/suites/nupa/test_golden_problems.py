@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asyncbench.suites.numbers import FORMS, Parts, parts
+from asyncbench.suites.numbers import Parts, parts
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.preparation import by_operand
 from asyncbench.suites.nupa.tasks import TASKS, NupaTask, template, writing
@@ -83,10 +83,3 @@ def test_the_answer_of_the_other_profile_stands_beside_where_it_differs(rows):
             extra = json.loads(draft_nupa(task_of(row), texts_of(row), profile=profile).extra)
             differs = row["groundtruth"] != row["groundtruth_correct"]
             assert extra.get(name) == (row[column] if differs else None), row["id"]
-
-
-def test_operands_are_read_and_written_back(rows):
-    for row in rows:
-        kinds = task_of(row).representations_of(2)
-        written = [FORMS[kind].written % number for number, kind in zip(numbers_of(row), kinds, strict=False)]
-        assert tuple(written) == texts_of(row)

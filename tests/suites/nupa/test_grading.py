@@ -3,7 +3,6 @@
 import json
 import random
 from itertools import islice
-from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -11,19 +10,10 @@ from hypothesis import given, strategies as st
 from asyncbench.problems.identity import identified
 from asyncbench.records import Outcome, Problem, Reply
 from asyncbench.suites import grade_text
-from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.grading import PATTERNS, grade, nearness, read_search, read_strict
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.recorded import nupa_outputs, texts_of
-from tests.suites.nupa.drafts import drafts_of
-
-SUM = TASKS["add_Integer_Integer_Integer"]
-
-
-def problem(name: str = SUM.name, *operands: str, **changes: Any) -> Problem:
-    (made,) = identified([draft_nupa(TASKS[name], operands or ("744", "543"), **changes)])
-    return made
-
+from tests.suites.nupa.drafts import SUM, drafts_of, problem
 
 WAYS = {"chat": "strict_chat", "completion": "strict_completion"}
 
@@ -244,7 +234,7 @@ def test_whatever_is_read_can_be_measured(kind, text):
 @given(text=st.text(st.sampled_from("01.eE+-/ ٣TheanswerisSo=\n"), max_size=40))
 def test_both_grades_are_what_each_reading_gives_by_itself(kind, style, text):
     name = {
-        "integer": SUM.name,
+        "integer": SUM,
         "decimal": "add_Float_Float_Float",
         "fraction": "add_Fraction_Fraction_Fraction",
         "scientific": "add_ScientificNotation_ScientificNotation_ScientificNotation",
