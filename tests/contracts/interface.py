@@ -18,10 +18,12 @@ from asyncbench import cli, errors
 from asyncbench.config import sweep_schema
 from asyncbench.providers import known_endpoints
 from asyncbench.run import Exit
+from asyncbench.simulator import ServerStats
 from asyncbench.suites import SUITES
 from tests.commands import asyncbench_here
 
 PLACES = re.compile(r"\b(?:asyncbench|pathlib)(?:\.\w+)*\.(?=\w)|\b(?:typing|collections\.abc)\.")
+LATER = {"ServerStats": ServerStats}  # what runs import for type checkers alone
 UNION = re.compile(r"Union\[((?:[^\[\]]|\[[^\[\]]*\])*)\]")
 
 
@@ -137,7 +139,7 @@ def _reachable() -> set[type]:
 def _named_by(one: Any) -> list[type]:
     """Return the classes of ours in the annotations of a function or class."""
     with suppress(NameError, TypeError):  # of a name that only a type checker imports
-        hints = get_type_hints(one).values()
+        hints = get_type_hints(one, localns=LATER).values()
         return [found for hint in hints for found in _classes_in(hint) if _is_ours(found)]
     return []
 
