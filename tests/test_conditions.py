@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -315,15 +314,3 @@ def test_padding_counts_against_the_tokens_a_minute(tmp_path, sets):
     model = {"model": "simulated/oracle", "tpm": 3000}
     with pytest.raises(ConfigError, match="one request may need 3,7"):
         asked(tmp_path / "out", sets, {"name": "padded", "context": "4k"}, models=[model])
-
-
-@pytest.mark.long
-def test_a_renamed_condition_asks_nothing_again_and_another_text_does(tmp_path, sets, talk):
-    out = tmp_path / "out"
-    with simulator(*sets) as server:
-        for name in ("talk", "chatter"):
-            asked(out, sets, {"name": name, "context": talk}, models=[entry(server, "simulated/oracle")])
-        assert server.stats()["requests"] == 154
-        Path(talk).write_text(json.dumps(TALK).replace("hello", "good morning"))
-        asked(out, sets, {"name": "talk", "context": talk}, models=[entry(server, "simulated/oracle")])
-        assert server.stats()["requests"] == 2 * 154

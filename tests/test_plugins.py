@@ -213,18 +213,3 @@ def test_a_provider_that_cannot_be_used_stops_only_who_asks_it(tmp_path):
     assert refused.returncode == 2
     assert "it cannot be used: OSError: half installed. Update or uninstall" in refused.stderr
     assert not (tmp_path / "results" / "broken").exists()
-
-
-@pytest.mark.long
-def test_a_package_that_cannot_be_used_costs_no_call(tmp_path):
-    with zipfile.ZipFile(wheel(tmp_path, {"graders": {"mine": "broken:it"}}, "", "broken")) as file:
-        file.extractall(tmp_path / "site")
-    (tmp_path / "own.csv").write_text("question,answer\n1 + 1?,2\n")
-    (tmp_path / "sweep.yaml").write_text(
-        "name: s\nmodels: [simulated/oracle]\nproblems: [{path: own.csv, suite: custom, grader: mine}]\n"
-    )
-    done = commands_with(tmp_path / "site", "run sweep.yaml", cwd=tmp_path)
-
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert "the package broken adds 'mine' to asyncbench's graders" in done.stderr
-    assert not (tmp_path / "results").exists()

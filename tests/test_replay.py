@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench import compare, merge_folders, read_trials, run_sweep
+from asyncbench import compare, read_trials, run_sweep
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.providers import SIMULATOR
@@ -161,14 +161,6 @@ def test_notes_on_several_folders_say_which_is_recorded(tmp_path):
     assert "SIMULATED" not in alone
     compared = compare("x in recorded", "x in made_up", both).as_text()
     assert ("RECORDED: 1 model" in compared, "SIMULATED" in compared) == (True, True)
-
-
-@pytest.mark.long
-def test_merged_recordings_with_made_up_answers_are_not_called_recorded(tmp_path):
-    for name, replay in (("recorded", True), ("mixed", False), ("mixed", True)):
-        of_recording(tmp_path / name, replay=replay)
-    merge_folders([tmp_path / "recorded", tmp_path / "mixed"], tmp_path / "merged")
-    assert "Some of them are recorded answers, but not all." in told_by(tmp_path / "merged")
 
 
 def told_by(folder):

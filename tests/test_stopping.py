@@ -2,15 +2,13 @@
 
 import gc
 import json
-import signal
-import time
 from collections import Counter, defaultdict
 from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench import generate, merge_folders, read_skipped, read_trials
+from asyncbench import generate, read_skipped, read_trials
 from asyncbench.config import as_mapping, sweep_from
 from asyncbench.engine.always_valid import always_valid_interval
 from asyncbench.engine.stopping import stop_at
@@ -27,8 +25,7 @@ from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps.skipping import Before, SettledTrials
 from asyncbench.views import counted
-from tests.processes import Forked
-from tests.sweep_files import Said, entry, outcomes, run, simulator, sweep, sweep_file
+from tests.sweep_files import Said, entry, outcomes, run, simulator, sweep
 
 ORACLE, NOISY = "simulated-http/oracle", "simulated-http/noisy"
 ALIKE = {"saturated": 0.2}  # 19 answers that are all alike
@@ -285,25 +282,6 @@ def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_i
     assert found == [(0, "working out which trials are skipped")]
 
 
-@pytest.mark.long
-def test_a_run_killed_amid_it_goes_on_to_the_same_end(tmp_path, problems):
-    out = tmp_path / "out"
-    with simulator(problems, latency_s=0.02) as slow:
-        model = entry(slow, ORACLE, alias="m", concurrency=1)
-        file = sweep_file(tmp_path, problems, model, stop_when=ALIKE)
-        process = Forked("asyncbench", "run", file, "--quiet")
-        while slow.stats()["delivered"] < 50:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    with simulator(problems) as server:
-        second = run(sweep_file(tmp_path, problems, model | entry(server, ORACLE), stop_when=ALIKE))
-    assert second.exit is Exit.COMPLETE
-    assert len(outcomes(out)) + len(read_skipped(out)) == PLANNED
-    assert set(by_cell(read_trials(out)).values()) == {19}
-    assert set(read_skipped(out)["asked"].to_pylist()) == {19}
-
-
 def test_repeats_of_a_known_cell_are_skipped_and_do_not_count_for_it(asking, tmp_path):
     summary, requests = asking(stop_when=ALIKE, repeats=2)
     assert summary.exit is Exit.COMPLETE
@@ -417,16 +395,6 @@ def test_a_plan_counts_what_a_stricter_rule_asks_after_all(stopped):
     assert one.left == Counter(read_skipped(out)["model"].to_pylist())["m"]
     looser, _ = plan(replace(planned, stop_when=StopWhen(saturated=0.5))).models
     assert looser.left == 0
-
-
-@pytest.mark.long
-def test_merged_folders_know_what_was_skipped(stopped, tmp_path):
-    out, _ = stopped
-    copy = tmp_path / "other"
-    run(sweep_from(as_mapping(stopped[1]) | {"out": str(copy)}), limit=8)
-    merge_folders([out, copy], tmp_path / "both")
-    assert len(read_skipped(tmp_path / "both")) == len(read_skipped(out))
-    assert status_of(tmp_path / "both").models[0].open == 0
 
 
 # ── the sweep file ───────────────────────────────────────────────────────────────────────────

@@ -213,22 +213,17 @@ ANSWERS = [
 ]
 
 
-def test_a_number_of_problems_that_cannot_be_meant_is_asked_again(folder):
-    answers = ["simulated", "integer_addition", "0", "99999999999", "²", "7"]
-    told, code = on_a_terminal(folder, answers, env={})
+def test_a_number_that_cannot_be_meant_is_asked_again(folder):
+    answers = ["openai", "", "integer_addition", "0", "99999999999", "²", "7", "9" * 400, "5"]
+    told, code = on_a_terminal(folder, answers, env=keys("openai"))
     assert code == 0, told
     assert "0 is too small: at least 1." in told
     assert "99999999999 is too large: at most 100,000." in told
     assert "² is not a whole number." in told
-    (source,) = load_sweep(folder / "sweep.yaml").problems
-    assert source.parameters["tries"] == 7
-
-
-def test_a_budget_that_cannot_be_meant_is_asked_again(folder):
-    told, code = on_a_terminal(folder, ["openai", "", "2", "5", "9" * 400, "7"], env=keys("openai"))
-    assert code == 0, told
     assert "is too large: at most 1,000,000." in told
-    assert load_sweep(folder / "sweep.yaml").budget_usd == 7
+    sweep = load_sweep(folder / "sweep.yaml")
+    assert [source.parameters["tries"] for source in sweep.problems] == [7]
+    assert sweep.budget_usd == 5
 
 
 @pytest.mark.parametrize(("answers", "chosen"), ANSWERS)

@@ -381,26 +381,18 @@ def test_attempts_and_costs_of_earlier_runs_go_on_being_counted():
 
 
 @pytest.mark.parametrize(
-    ("kind", "cost"),
+    ("kind", "said", "cost"),
     [
-        (ErrorKind.RATE_LIMITED, 0.0),
-        (ErrorKind.SERVER_ERROR, 0.0),
-        (ErrorKind.UNREACHABLE, 0.0),
-        (ErrorKind.BAD_REQUEST, 0.0),
-        (ErrorKind.TIMEOUT, None),
-        (ErrorKind.BAD_REPLY, None),
+        *((kind, {}, 0.0) for kind in (ErrorKind.RATE_LIMITED, ErrorKind.SERVER_ERROR)),
+        *((kind, {}, 0.0) for kind in (ErrorKind.UNREACHABLE, ErrorKind.BAD_REQUEST)),
+        *((kind, {}, None) for kind in (ErrorKind.TIMEOUT, ErrorKind.BAD_REPLY)),
+        (ErrorKind.OVERLOADED, {"may_have_been_billed": True}, None),
+        (ErrorKind.TIMEOUT, {"may_have_been_billed": False}, 0.0),
     ],
 )
-def test_an_attempt_costs_nothing_only_where_it_was_refused_before_any_work(kind, cost):
-    night = night_of(Desk(q0=fails(kind)).ask, 1)
+def test_an_attempt_costs_nothing_only_where_it_was_refused_before_any_work(kind, said, cost):
+    night = night_of(Desk(q0=fails(kind, **said)).ask, 1)
     assert night.of(Ended)[0].attempt.cost_usd == cost
-
-
-@pytest.mark.parametrize("billed", [True, False])
-def test_an_error_may_say_for_itself_whether_its_cost_is_unknown(billed):
-    kind = ErrorKind.OVERLOADED if billed else ErrorKind.TIMEOUT
-    night = night_of(Desk(q0=fails(kind, may_have_been_billed=billed)).ask, 1)
-    assert night.of(Ended)[0].attempt.cost_usd == (None if billed else 0.0)
 
 
 def test_tokens_that_may_have_been_used_are_not_given_back():

@@ -135,29 +135,6 @@ def test_it_finds_what_is_admitted_and_uses_most_of_it_with_few_refusals(admitte
     assert lane.refused <= 0.02 * lane.sent
 
 
-def test_it_uses_all_again_when_all_is_admitted_again():
-    lane = Paced(admits_per_s=0.3 * PER_S)
-    lane.run(300)
-    lane.admits_per_s = 1.2 * PER_S
-    lane.run(300)
-    assert lane.throttle.share(lane.at_s) == 1.0
-    assert lane.run(60) >= 0.99 / 1.2
-
-
-def test_refusals_that_have_nothing_to_do_with_how_much_is_asked_do_not_take_the_share_to_nothing():
-    throttle, rng, at_s, used = Throttle(), random.Random(3), 0.0, 0.0
-    for _ in range(20_000):
-        at_s += 1 / (PER_S * throttle.share(at_s))
-        if rng.random() < 0.1:  # one in ten, however little is asked
-            refuse(throttle, at_s)
-        else:
-            throttle.answered(at_s, at_s)
-        if throttle.closed:
-            throttle.scouted(at_s)
-        used += 1
-    assert used / at_s >= 0.3 * PER_S
-
-
 # ── the pause ────────────────────────────────────────────────────────────────────────────────
 
 

@@ -171,22 +171,6 @@ def test_a_server_that_nobody_reaches_ends_a_load_which_says_why(problems, tmp_p
 
 
 @pytest.mark.long
-def test_a_deadline_ends_a_step_which_is_then_incomplete(server, problems, tmp_path):
-    planned = sweep(
-        tmp_path / "out",
-        problems,
-        entry(server, "simulated/oracle"),
-        load=STEPS | {"rates": [10], "duration": "60s"},
-        deadline="2s",
-    )
-    summary = loaded(planned)
-    assert summary.exit is Exit.DEADLINE
-    (step,) = read_steps(tmp_path / "out").to_pylist()
-    assert step["verdict"] == "incomplete"
-    assert 0 < step["answered"] < 20
-
-
-@pytest.mark.long
 def test_a_load_leaves_the_figures_of_an_ordinary_sweep_in_its_folder_alone(server, problems, tmp_path):
     ordinary = sweep(tmp_path / "out", problems, entry(server, "simulated/oracle"))
     asyncio.run(run_sweep(ordinary, limit=5, progress=False))

@@ -423,23 +423,6 @@ def test_a_pilot_forecasts_a_replayed_run_which_then_asks_nothing_twice(replayed
     assert Range(**total["cost_usd"]).holds(used_in(out, "cost_usd"))
 
 
-@pytest.mark.long
-async def test_an_interrupted_run_is_forecast_when_it_goes_on(tmp_path):
-    asked = sweep(tmp_path / "out", problem_set(tmp_path), {"model": "simulated/noisy", "price": PRICE})
-    await run_sweep(asked, limit=100)
-    assert not (asked.out / FORECAST).exists()
-    found = plan(asked)
-    await run_sweep(asked)
-    (kept,) = read_forecasts(asked.out)
-    (one,) = found.models
-    assert one.forecast is not None
-    assert (kept["by"], kept["models"]["simulated/noisy"]["observed"]) == ("run", 100)
-    assert kept["models"]["simulated/noisy"]["total"]["output_tokens"]["p50"] == pytest.approx(
-        one.forecast.total.output_tokens.p50
-    )
-    assert "Forecast (90 % range)" in found.as_text()
-
-
 def test_calls_that_were_cut_off_keep_no_dollars_from_being_forecast(tmp_path):
     cut = Call(status="timeout", cost_usd=None)
     folder = folder_of(tmp_path, trials(2, cut, Call(cost_usd=1.0), Call(cost_usd=2.0)))
@@ -461,8 +444,10 @@ async def test_a_run_is_forecast_anew_once_the_sweep_has_changed(tmp_path):
     await run_sweep(asked, limit=40)
     dear = entry | {"price": {"input": 100.0, "output": 500.0}}
     await run_sweep(sweep(tmp_path / "out", problems, dear), limit=50)
-    kept = [(one["limit"], one["models"]["m"]["observed"]) for one in read_forecasts(tmp_path / "out")]
-    assert kept == [(30, 20), (40, 30), (50, 40)]
+    kept = [
+        (one["by"], one["limit"], one["models"]["m"]["observed"]) for one in read_forecasts(tmp_path / "out")
+    ]
+    assert kept == [("run", 30, 20), ("run", 40, 30), ("run", 50, 40)]
     last, before = (read_forecasts(tmp_path / "out")[i]["models"]["m"] for i in (-1, -2))
     assert last["prices"][0]["input"] == 100
     assert last["total"]["cost_usd"]["p50"] > before["total"]["cost_usd"]["p50"]

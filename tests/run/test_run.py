@@ -24,12 +24,19 @@ from tests.sweep_files import ADAPTERS, entry, outcomes, problem_set, run, simul
 PROMPT = {"retry": {"attempts": 20, "total_s": 600}}
 
 
-@pytest.mark.long
-def test_every_adapter_asks_every_problem_once_and_the_oracle_is_always_right(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
+@pytest.fixture
+def served(tmp_path):
+    """144 problems, where results go, and a simulator that knows these problems."""
+    problems = problem_set(tmp_path)
     with simulator(problems) as server:
-        summary = run(sweep(out, problems, *(entry(server, f"{name}/oracle") for name in ADAPTERS)))
-        stats = server.stats()
+        yield problems, tmp_path / "out", server
+
+
+@pytest.mark.long
+def test_every_adapter_asks_every_problem_once_and_the_oracle_is_always_right(served):
+    problems, out, server = served
+    summary = run(sweep(out, problems, *(entry(server, f"{name}/oracle") for name in ADAPTERS)))
+    stats = server.stats()
 
     assert summary.exit is Exit.COMPLETE
     assert summary.simulated
@@ -50,10 +57,9 @@ def test_every_adapter_asks_every_problem_once_and_the_oracle_is_always_right(tm
         assert (row["attempts"], row["http_status"], row["error_kind"]) == (1, 200, None)
 
 
-def test_every_reply_is_graded_by_every_grader_of_its_suite(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems) as server:
-        run(sweep(out, problems, entry(server, "simulated/noisy")))
+def test_every_reply_is_graded_by_every_grader_of_its_suite(served):
+    problems, out, server = served
+    run(sweep(out, problems, entry(server, "simulated/noisy")))
     by_id = {problem.problem_id: problem for problem in open_set(problems).read()}
     grades = {(row["trial_id"], row["grader"]): row for row in read_grades(out).to_pylist()}
     trials = read_trials(out).to_pylist()
@@ -69,10 +75,9 @@ def test_every_reply_is_graded_by_every_grader_of_its_suite(tmp_path):
             assert (written["outcome"], written["headline"]) == (expected.outcome, expected.headline)
 
 
-def test_a_limited_run_is_balanced_over_the_cells(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems) as server:
-        run(sweep(out, problems, entry(server, "simulated/oracle")), limit=72)
+def test_a_limited_run_is_balanced_over_the_cells(served):
+    problems, out, server = served
+    run(sweep(out, problems, entry(server, "simulated/oracle")), limit=72)
     cells = Counter((row["task"], row["length"]) for row in read_trials(out).to_pylist())
     assert set(cells.values()) == {1}
     assert len(cells) == 72
@@ -86,10 +91,9 @@ def test_a_problem_in_two_sets_is_asked_once_and_belongs_to_the_first(tmp_path):
     assert Counter(row["problem_set"] for row in read_trials(out).to_pylist()) == {"one": 144, "two": 72}
 
 
-def test_a_price_given_in_the_sweep_prices_every_call(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems) as server:
-        run(sweep(out, problems, entry(server, "simulated/oracle", price={"input": 2, "output": 10})))
+def test_a_price_given_in_the_sweep_prices_every_call(served):
+    problems, out, server = served
+    run(sweep(out, problems, entry(server, "simulated/oracle", price={"input": 2, "output": 10})))
     rows = read_trials(out).to_pylist()
     assert len(rows) == 144
     for row in rows:
@@ -132,12 +136,11 @@ def test_faults_change_no_outcome_and_every_attempt_is_written_down(tmp_path):
         assert mine == list(range(1, row["attempts"] + 1))
 
 
-def test_an_unknown_model_suspends_itself_and_the_others_finish(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems) as server:
-        summary = run(
-            sweep(out, problems, entry(server, "simulated/gpt-99"), entry(server, "simulated-http/oracle"))
-        )
+def test_an_unknown_model_suspends_itself_and_the_others_finish(served):
+    problems, out, server = served
+    summary = run(
+        sweep(out, problems, entry(server, "simulated/gpt-99"), entry(server, "simulated-http/oracle"))
+    )
     unknown, known = summary.models.values()
     assert summary.exit is Exit.UNFINISHED
     assert unknown.suspended.startswith("no_such_model: ")
@@ -158,16 +161,15 @@ def test_an_unknown_model_suspends_itself_and_the_others_finish(tmp_path):
         ),
     ],
 )
-def test_a_parameter_that_is_refused_suspends_its_model(tmp_path, model, reason, requests):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems) as server:
-        refused = model | entry(server, model["model"], concurrency=1)
-        summary = run(sweep(out, problems, refused))
-        assert server.stats()["requests"] == requests
-        (counters,) = summary.models.values()
-        assert summary.exit is Exit.UNFINISHED
-        assert counters.suspended.startswith(reason)
-        assert outcomes(out) == {}
+def test_a_parameter_that_is_refused_suspends_its_model(served, model, reason, requests):
+    problems, out, server = served
+    refused = model | entry(server, model["model"], concurrency=1)
+    summary = run(sweep(out, problems, refused))
+    assert server.stats()["requests"] == requests
+    (counters,) = summary.models.values()
+    assert summary.exit is Exit.UNFINISHED
+    assert counters.suspended.startswith(reason)
+    assert outcomes(out) == {}
     assert "[key]" not in summary.as_text()
 
 
@@ -222,11 +224,10 @@ def test_failed_trials_are_asked_again_only_when_told_and_their_attempts_go_on(t
     assert len(read_attempts(out)) == 144 + len(failed)
 
 
-def test_a_model_named_twice_is_asked_once(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems) as server:
-        run(sweep(out, problems, entry(server, "simulated/oracle")), models=["simulated/oracle"] * 2, limit=9)
-        assert server.stats()["requests"] == 9
+def test_a_model_named_twice_is_asked_once(served):
+    problems, out, server = served
+    run(sweep(out, problems, entry(server, "simulated/oracle")), models=["simulated/oracle"] * 2, limit=9)
+    assert server.stats()["requests"] == 9
     assert len(outcomes(out)) == 9
 
 
