@@ -192,23 +192,6 @@ def check_mistake(done, said):
     assert done.stdout == ""
 
 
-@pytest.mark.long
-def test_a_second_run_on_a_folder_is_refused_while_the_first_goes_on(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems, latency_s=600) as server:
-        file = sweep_file(tmp_path, problems, entry(server, "simulated/oracle"))
-        with Started("run", file) as first:
-            until(lambda: server.stats()["in_flight"] > 0)
-            second = asyncbench("run", file)
-            first.signal(signal.SIGINT)
-            until(lambda: "Stopping" in first.stderr())
-            first.signal(signal.SIGINT)
-            first.process.wait(30)
-    assert second.returncode == 5
-    assert str(out) in second.stderr
-    assert str(first.process.pid) in second.stderr
-
-
 # ── Ctrl-C ───────────────────────────────────────────────────────────────────────────────────
 
 

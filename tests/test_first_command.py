@@ -159,25 +159,6 @@ def test_a_bad_flag_is_named_before_anything_is_spent(tmp_path, command, flags, 
 
 
 @pytest.mark.long
-def test_a_folder_that_was_asked_with_other_flags_is_refused(tmp_path):
-    """Reports would take both for one model."""
-    out = tmp_path / "x"
-    done = asyncbench("run", *typed("--model simulated/noisy --limit 1 " + WHOLE, out))
-    assert done.returncode == 0, done.stderr
-    file = out / "sweep.yaml"
-    before = file.read_bytes()
-    refused = asyncbench_here("run", *typed(f"--model simulated/noisy {with_effort('low')}", out))
-    assert refused.returncode == 2
-    assert (
-        f"--out {out}: it holds answers of simulated/noisy that were asked with other flags" in refused.stderr
-    )
-    assert f"continue with: asyncbench run {file}" in refused.stderr
-    assert file.read_bytes() == before
-    more = asyncbench_here("plan", *typed(f"--model simulated/noisy {WHOLE}".replace("1k", "2k"), out))
-    assert more.returncode == 0, more.stderr  # another condition, with a name of its own
-
-
-@pytest.mark.long
 def test_a_folder_is_compared_with_all_it_holds_and_not_with_its_last_sweep_alone(tmp_path):
     """Two wordings would stand under one name, or two draws of one suite in one cell."""
     out = tmp_path / "x"
@@ -189,8 +170,11 @@ def test_a_folder_is_compared_with_all_it_holds_and_not_with_its_last_sweep_alon
     for flags in (f"{base} {worded}", base, f"{other} --extend"):
         done = asyncbench_here("run", "--quiet", *typed(flags, out))
         assert done.returncode == 0, done.stderr
+    before = (out / "sweep.yaml").read_bytes()
     refused = asyncbench_here("run", *typed(f"{base} --template 'B {{question}}'", out))
     assert refused.returncode == 2
+    assert f"continue with: asyncbench run {out / 'sweep.yaml'}" in refused.stderr
+    assert (out / "sweep.yaml").read_bytes() == before
     assert f"--out {out}: it holds answers of simulated/noisy that were asked with other" in refused.stderr
     redrawn = asyncbench_here("run", *typed(f"{base} --seed 5", out))
     assert redrawn.returncode == 2

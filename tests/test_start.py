@@ -65,15 +65,11 @@ def test_of_an_sdk_it_loads_what_a_call_needs(runs, sdk, most):
 
 
 @pytest.mark.long
-def test_a_status_waits_for_no_library_that_counts_or_calls(runs):
-    out, _ = runs["http"]
-    assert imported("status", out) & HEAVY == {"pyarrow"}
-
-
-@pytest.mark.long
-def test_a_report_waits_for_no_library_that_calls(runs):
-    out, _ = runs["http"]
-    assert imported("report", out) & HEAVY == {"pyarrow", "duckdb"}
+@pytest.mark.parametrize(("command", "used"), [("status", {"pyarrow"}), ("report", {"pyarrow", "duckdb"})])
+def test_who_looks_at_results_waits_for_no_library_that_calls_nor_one_that_it_does_not_count_with(
+    runs, command, used
+):
+    assert imported(command, runs["http"][0]) & HEAVY == used
 
 
 @pytest.mark.long

@@ -111,17 +111,6 @@ def test_people_are_told_of_what_was_skipped_and_that_nothing_is_open(asking, tm
 
 
 @pytest.mark.long
-def test_without_the_rule_what_was_skipped_is_asked(asking, tmp_path):
-    out = tmp_path / "out"
-    _, before = asking(stop_when=ALIKE)
-    summary, requests = asking()
-    assert (summary.exit, requests) == (Exit.COMPLETE, PLANNED - before)
-    assert len(outcomes(out)) == PLANNED
-    assert len(read_skipped(out)) == len(pq.read_table(out / "skipped")) == 0
-    assert verify_folder(out).sound
-
-
-@pytest.mark.long
 def test_a_stricter_rule_asks_on_and_tells_the_rest_by_its_own_measure(asking, tmp_path):
     out = tmp_path / "out"
     _, before = asking(stop_when=ALIKE)

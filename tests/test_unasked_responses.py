@@ -130,21 +130,16 @@ def idle_408(answer: bytes) -> Iterable[bytes | float]:
 
 
 @pytest.mark.long
-@STREAMS
-@EVERY_ADAPTER
-async def test_an_answer_that_comes_twice_is_never_the_answer_to_the_next_question(
-    tmp_path, provider, stream
-):
+@pytest.mark.parametrize(
+    ("provider", "keys"),
+    [
+        *((provider, {"stream": stream}) for provider in ADAPTERS for stream in (False, True)),
+        ("simulated-http", {"workers": 2}),
+    ],
+)
+async def test_an_answer_that_comes_twice_is_never_the_answer_to_the_next_question(tmp_path, provider, keys):
     async with echoing(twice) as server:
-        pairs = await questions_and_replies(server, tmp_path, provider, stream=stream)
-    assert len(pairs) == 72
-    assert [(question, reply) for question, reply in pairs if question != reply] == []
-
-
-@pytest.mark.long
-async def test_an_answer_that_comes_twice_is_not_taken_by_a_worker_either(tmp_path):
-    async with echoing(twice) as server:
-        pairs = await questions_and_replies(server, tmp_path, "simulated-http", workers=2)
+        pairs = await questions_and_replies(server, tmp_path, provider, **keys)
     assert len(pairs) == 72
     assert [(question, reply) for question, reply in pairs if question != reply] == []
 

@@ -79,12 +79,6 @@ def held(calls: int, *, for_s: float, told: bool = False) -> GuessedLimit:
     return guess
 
 
-def test_without_refusals_nothing_is_known():
-    lane = bucket(6_000)
-    lane.run(30)
-    assert lane.guess.pace(30.0) is None
-
-
 def test_few_refusals_are_no_limit():
     guess = GuessedLimit()
     for n in range(1_000):

@@ -6,6 +6,12 @@ from asyncbench.engine.slots import FEW, FIRST, ROOM, Slots
 from asyncbench.records import MOST_IN_FLIGHT
 
 
+@pytest.fixture
+def slots():
+    """Of a lane that finds out by itself."""
+    return Slots(fixed=None)
+
+
 def ceiling(slots: Slots) -> int:
     return slots.ceiling(limited=False, share=1.0)
 
@@ -42,23 +48,20 @@ def test_a_lane_that_finds_out_by_itself_starts_small():
 
 
 @pytest.mark.parametrize("capacity", [20, 100, 400])
-def test_it_climbs_until_more_calls_only_wait_longer_and_stays_near_there(capacity):
-    slots = Slots(fixed=None)
+def test_it_climbs_until_more_calls_only_wait_longer_and_stays_near_there(slots, capacity):
     served(slots, capacity, 1.0, answers=capacity * 60)
     seen = served(slots, capacity, 1.0, answers=capacity * 60)
     assert min(seen) >= 0.6 * capacity  # most of the server is in use
     assert max(seen) <= 4 * capacity
 
 
-def test_what_admitted_calls_need_is_tried_at_once():
-    slots = Slots(fixed=None)
+def test_what_admitted_calls_need_is_tried_at_once(slots):
     served(slots, 1_000, 8.0, answers=FEW)
     slots.full(50.0)
     assert ceiling(slots) == pytest.approx(ROOM * 50 * 8)
 
 
-def test_what_admitted_calls_need_is_not_tried_again_where_it_did_not_pay_off():
-    slots = Slots(fixed=None)
+def test_what_admitted_calls_need_is_not_tried_again_where_it_did_not_pay_off(slots):
     highest = before = ceiling(slots)
     while before >= highest:  # until it steps back
         highest = before
@@ -67,31 +70,26 @@ def test_what_admitted_calls_need_is_not_tried_again_where_it_did_not_pay_off():
     assert ceiling(slots) == before
 
 
-def test_it_climbs_no_further_than_calls_fill_the_slots():
-    slots = Slots(fixed=None)
+def test_it_climbs_no_further_than_calls_fill_the_slots(slots):
     assert set(served(slots, 1_000, 1.0, answers=2_000, filled=False)) == {FIRST}
 
 
-def test_it_never_climbs_beyond_the_most_that_a_lane_may_have():
-    slots = Slots(fixed=None)
+def test_it_never_climbs_beyond_the_most_that_a_lane_may_have(slots):
     assert max(served(slots, 1e9, 1.0, answers=100_000)) == MOST_IN_FLIGHT
 
 
-def test_it_steps_back_when_somebody_else_uses_the_server():
-    slots = Slots(fixed=None)
+def test_it_steps_back_when_somebody_else_uses_the_server(slots):
     served(slots, 200, 1.0, answers=20_000)
     before = ceiling(slots)
     assert min(served(slots, 20, 1.0, answers=20_000)) < before / 2
 
 
-def test_it_comes_back_when_the_server_is_free_again():
-    slots = Slots(fixed=None)
+def test_it_comes_back_when_the_server_is_free_again(slots):
     served(slots, 200, 1.0, answers=20_000)
     served(slots, 20, 1.0, answers=20_000)
     served(slots, 200, 1.0, answers=60_000)
     assert min(served(slots, 200, 1.0, answers=10_000)) >= 100
 
 
-def test_answers_without_a_latency_do_no_harm():
-    slots = Slots(fixed=None)
+def test_answers_without_a_latency_do_no_harm(slots):
     assert min(served(slots, 1, 0.0, answers=500)) >= 1

@@ -58,13 +58,6 @@ def test_a_step_that_certainly_misses_ends_early_and_one_that_keeps_lasts():
     assert {step.seconds for step in kept} == {30.0}
 
 
-@pytest.mark.long
-def test_arrivals_by_chance_find_a_rate_below_the_capacity():
-    finding, _ = searched(40.0, {"lowest": 4, "highest": 100, "tolerance": 0.2}, arrivals="poisson")
-    assert 20 < finding.kept[-1] < 40  # its queue is too long above
-    assert [*finding.kept] == sorted(finding.kept)
-
-
 def test_a_server_that_keeps_every_rate_or_none_says_so():
     best, steps = searched(1e6, {"lowest": 2, "highest": 10}, slots=1_000)
     assert [step.rate for step in steps] == [2.0, 4.0, 8.0, 10.0, 10.0]

@@ -144,14 +144,11 @@ def test_a_thousand_lengths_are_few_places():
         pytest.param([(5, 9, 0), (1, 1, 0)], 0, 0, id="nothing was paid"),
     ],
 )
-def test_prices_are_learnt_from_bills(points, first, second):
+def test_prices_are_learnt_from_bills_and_from_none_nothing(points, first, second):
+    assert StraightLine.through([]) is None
     found = StraightLine.through(points)
     assert found is not None
     assert (found.first, found.second) == (pytest.approx(first), pytest.approx(second))
-
-
-def test_nothing_tells_nothing():
-    assert StraightLine.through([]) is None
 
 
 def test_each_request_is_priced_by_itself():

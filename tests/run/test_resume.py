@@ -109,17 +109,9 @@ def test_changed_answers_ask_nothing_and_point_to_regrade(tmp_path, server, prob
     (told,) = (one for one in screen.lines if "regrade" in one)
     assert told.startswith("the expected answers of 5 finished trials have changed.")
     assert f"`asyncbench regrade {out}`" in told
-
-
-@pytest.mark.long
-def test_once_regraded_nothing_more_is_said_of_changed_answers(tmp_path, server, problems):
-    out, model, screen = tmp_path / "out", entry(server, "simulated/oracle"), Said()
-    run(sweep(out, problems, model))
-    corrected_set(problems)
-    run(sweep(out, problems, model))
     regrade_folder(out, write=True)
-    run(sweep(out, problems, model), screen=screen)
-    assert not any("regrade" in one for one in screen.lines)
+    run(sweep(out, problems, model), screen=(later := Said()))
+    assert not any("regrade" in one for one in later.lines)
     assert Counter(outcomes(out).values()) == {"correct": 139, "wrong": 5}
 
 

@@ -14,7 +14,6 @@ from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.records import Outcome
-from asyncbench.reports.quota import quota_report_on
 from asyncbench.run.summary import Exit, exit_code
 from asyncbench.run.sweep_run import first_cause
 from asyncbench.sweeps import preflight
@@ -359,33 +358,6 @@ def test_keys_come_from_this_process_unless_given(tmp_path):
             assert run(sweep(out, problems, model)).exit is Exit.COMPLETE
     finally:
         del os.environ["ASYNCBENCH_TEST_KEY"]
-
-
-@pytest.mark.long
-def test_models_of_a_group_share_one_limit_and_take_turns(tmp_path):
-    problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
-    with simulator(problems) as server:
-        models = [entry(server, f"simulated/noisy-{n}", group="both", rpm=3_000) for n in (1, 2)]
-        summary = run(sweep(out, problems, *models))
-
-    assert summary.exit is Exit.COMPLETE
-    (lane,) = quota_report_on(out).lanes
-    assert (lane.lane, lane.used["requests"]) == ("both", 144)
-    assert lane.allowed["requests"] >= 144 * 0.9
-    began = read_attempts(out).sort_by("started_at")["model"].to_pylist()
-    assert abs(began[:72].count("simulated/noisy-1") - 36) < 12
-
-
-@pytest.mark.long
-def test_limits_that_the_server_tells_are_kept_without_any_in_the_sweep(tmp_path):
-    problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
-    with simulator(problems, rpm=1_800) as server:
-        summary = run(sweep(out, problems, entry(server, "simulated/oracle", concurrency=4)))
-
-    assert summary.exit is Exit.COMPLETE
-    last = quota_report_on(out).minutes[-1]
-    assert last.allowed["requests"] == pytest.approx(1_800 * last.seconds / 60)
-    assert last.refused <= 4  # before the first answer
 
 
 def test_without_a_concurrency_lanes_share_the_files_that_the_system_allows(monkeypatch):

@@ -10,12 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from asyncbench import generate, load_sweep, plan, read_trials, run_sweep
+from asyncbench import generate
 from asyncbench.problems import open_set
 from asyncbench.sweeps.asking_order import OPERATION, balanced_rows
 from asyncbench.sweeps.trial_columns import AT_ONCE, AskedSet
 from asyncbench.sweeps.trials import asked_once
-from tests.sweep_files import problem_set
 
 MADE: dict[str, dict[str, Any]] = {
     "llm_arithmetic": {"trials": 3},
@@ -128,18 +127,3 @@ def test_long_questions_are_read_fewer_at_a_time(tmp_path):
 
 
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.long
-async def test_limits_budgets_and_plans_cut_the_same_beginning(tmp_path):
-    problems = problem_set(tmp_path)
-    raw = {"name": "s", "problems": [str(problems)], "models": ["simulated/oracle"]}
-    asked = load_sweep(raw | {"out": str(tmp_path / "out")})
-    (model,) = plan(asked, limit=20).models
-    await run_sweep(asked, limit=20)
-    first = read_trials(tmp_path / "out")
-    assert len(first) == model.trials == 20
-    assert sorted(Counter(first["task"].to_pylist()).values()) == [2] * 4 + [3] * 4
-    assert len(set(first["length"].to_pylist())) == 9
-    await run_sweep(asked)
-    assert len(read_trials(tmp_path / "out")) == 144

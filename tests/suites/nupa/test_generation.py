@@ -211,12 +211,6 @@ def test_the_file_says_how_many_problems_each_cell_holds(small, tmp_path):
     assert small.counts["to_float_fraction"]["1"] < 120  # asked for 40 of each of three lengths
 
 
-def test_the_file_says_its_profile(tmp_path):
-    made = generate("nupa", tmp_path / "made.parquet", profile="reference", tasks="sig", per_length=1)
-
-    assert open_set(made.path).parameters["profile"] == "reference"
-
-
 @pytest.mark.long
 def test_an_error_of_a_worker_ends_the_work_and_leaves_nothing(tmp_path):
     broken = replace(NUPA, rows=breaks_off)
@@ -277,6 +271,7 @@ def test_operands_of_any_length_keep_the_length_of_the_problem_and_the_default_i
     )
     assert usual.path.read_bytes() == half.path.read_bytes()
     assert "shorter" not in open_set(usual.path).parameters
+    assert open_set(usual.path).parameters["profile"] == "fixed"
     assert open_set(any_length.path).parameters["shorter"] == "any"
     for made, fewest in ((usual, 4), (any_length, 1)):
         lengths = [sorted(map(len, problem.operands)) for problem in made.read()]
