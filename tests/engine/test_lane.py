@@ -171,12 +171,6 @@ def test_an_error_leaves_no_cycle_behind():
         gc.enable()
 
 
-def test_trials_are_asked_in_order():
-    desk = Desk()
-    night_of(desk.ask, 50)
-    assert [question for _, question in desk.calls] == [f"q{i}" for i in range(50)]
-
-
 def test_sent_is_written_before_the_call_and_ended_before_the_result():
     night = night_of(Desk().ask, 1)
     assert [type(event).__name__ for event in night.kept] == ["Sent", "Ended", "Result", "LaneMinute"]

@@ -196,17 +196,14 @@ def test_the_max_tokens_that_anthropics_format_demands_is_shown(tmp_path):
     assert any("Anthropic requires max_tokens" in line for line in found.assumptions)
 
 
-def test_a_service_tier_is_planned_at_its_own_price(tmp_path):
-    flex = {"model": "openai/gpt-5-mini", "alias": "flex", "params": {"service_tier": "flex"}}
-    standard, cheaper = plan(sweep(tmp_path / "out", problem_set(tmp_path), "openai/gpt-5-mini", flex)).models
-    assert standard.cost_usd is not None
-    assert cheaper.cost_usd == pytest.approx(standard.cost_usd / 2)
+FLEX = {"params": {"service_tier": "flex"}}
 
 
-def test_a_service_tier_of_a_condition_is_planned_at_its_own_price(tmp_path):
-    problems, flex = problem_set(tmp_path), [{"name": "flex", "params": {"service_tier": "flex"}}]
-    (standard,) = plan(sweep(tmp_path / "out", problems, "openai/gpt-5-mini")).models
-    (cheaper,) = plan(sweep(tmp_path / "out", problems, "openai/gpt-5-mini", conditions=flex)).models
+@pytest.mark.parametrize(("own", "keys"), [(FLEX, {}), ({}, {"conditions": [{"name": "flex"} | FLEX]})])
+def test_a_service_tier_is_planned_at_its_own_price(tmp_path, own, keys):
+    problems, mini = problem_set(tmp_path), {"model": "openai/gpt-5-mini"}
+    (standard,) = plan(sweep(tmp_path / "out", problems, mini)).models
+    (cheaper,) = plan(sweep(tmp_path / "out", problems, mini | own, **keys)).models
     assert standard.cost_usd is not None
     assert cheaper.cost_usd == pytest.approx(standard.cost_usd / 2)
 
