@@ -211,8 +211,6 @@ def _deadline(run: RunState, scheduler: Scheduler) -> Iterator[None]:
 
 def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> "Mapping[str | None, Simulator]":
     """Start a simulator for the models that need one, and one for each folder that is replayed."""
-    from asyncbench.simulator import BatchSettings, Settings, running
-
     problems: dict[str | None, set[Path]] = {}
     for model in run.models:
         if model.simulated and model.base_url is None:
@@ -227,6 +225,10 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> "Mapping[str
             discard(kept)
 
     stack.callback(forget)
+    if not problems:
+        return {}
+    from asyncbench.simulator import BatchSettings, Settings, running
+
     started = {}
     for replay, paths in problems.items():
         settings = Settings(
