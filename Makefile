@@ -73,10 +73,10 @@ slow: $(SLOW)/ready
 	$(SLOW)/bin/python -m pytest -q -rs -s -m slow --timeout=3600
 
 # A package that others read our exports with has an environment of its own: asyncbench does not need it.
-$(INSPECT)/ready: tests/exchange/inspect-requirements.txt
+$(INSPECT)/ready: tests/upkeep/exchange/inspect-requirements.txt
 	$(PYTHON) -m venv $(INSPECT)
 	$(INSPECT)/bin/python $(QUIET_PIP) install --requirement $<
 	@touch $@
 
 inspect: $(VENV)/ready $(INSPECT)/ready
-	INSPECT_PYTHON=$(INSPECT)/bin/python $(BIN)/python -m pytest -q -rs -s -m long tests/exchange/test_inspect_reader.py
+	INSPECT_PYTHON=$(INSPECT)/bin/python $(BIN)/python -m pytest -q -rs -s -m long tests/upkeep/exchange/test_inspect_reader.py

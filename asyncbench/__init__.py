@@ -15,43 +15,44 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench import errors as errors
-    from asyncbench.charts import write_figures
-    from asyncbench.checkup import doctor
-    from asyncbench.config import load_sweep
-    from asyncbench.control import pause_run, resume_run, set_limits
-    from asyncbench.exchange import (
-        export_batches,
-        export_folder,
-        hand_in_results,
-        import_batches,
-        import_files,
-        import_problems,
-    )
-    from asyncbench.live import serve_view
-    from asyncbench.merging import merge_folders
-    from asyncbench.page import write_page
-    from asyncbench.planning import plan
-    from asyncbench.problems import generate
-    from asyncbench.published import published_table
-    from asyncbench.queries import sql
-    from asyncbench.reconciliation import reconcile
-    from asyncbench.regrading import regrade_folder
-    from asyncbench.reports import compare_on as compare, inspect_problems, report, status_of as status
-    from asyncbench.run import cancel_batches, run_load, run_sweep
-    from asyncbench.store import (
+    from asyncbench.analysis.sql import sql
+    from asyncbench.config.sweep import load_sweep
+    from asyncbench.page.charts.figure_files import write_figures
+    from asyncbench.page.live.serving import serve_view
+    from asyncbench.page.writing import write_page
+    from asyncbench.planning.sweep_plan import plan
+    from asyncbench.problems.copies import iter_problems, read_problems
+    from asyncbench.problems.making import generate
+    from asyncbench.published.nupa.files import import_problems
+    from asyncbench.published.printed import published_table
+    from asyncbench.reports.comparison.report import compare_on as compare
+    from asyncbench.reports.problem_file import inspect_problems
+    from asyncbench.reports.reconciliation.comparing import reconcile
+    from asyncbench.reports.status.report import status_of as status
+    from asyncbench.reports.styles import report
+    from asyncbench.run.cancelling import cancel_batches
+    from asyncbench.run.checkup import doctor
+    from asyncbench.run.control_client import pause_run, resume_run, set_limits
+    from asyncbench.run.sweep_run import run_load, run_sweep
+    from asyncbench.store.catalog import (
         iter_attempts,
         iter_grades,
-        iter_problems,
         iter_trials,
         read_attempts,
         read_grades,
         read_lanes,
-        read_problems,
         read_skipped,
         read_steps,
         read_trials,
     )
-    from asyncbench.suites import grade_text as grade
+    from asyncbench.suites.table import grade_text as grade
+    from asyncbench.upkeep.batch_files.handed_in import hand_in_results
+    from asyncbench.upkeep.batch_files.requests import export_batches
+    from asyncbench.upkeep.batch_files.results import import_batches
+    from asyncbench.upkeep.exporting import export_folder
+    from asyncbench.upkeep.folder import regrade_folder
+    from asyncbench.upkeep.importing import import_files
+    from asyncbench.upkeep.merging import merge_folders
 
     __version__: str
 
@@ -60,46 +61,46 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 # Where each function is, and its name there; loaded when first used: `import asyncbench` stays quick.
 _HOMES = {
-    "cancel_batches": ("asyncbench.run", "cancel_batches"),
-    "compare": ("asyncbench.reports", "compare_on"),
-    "doctor": ("asyncbench.checkup", "doctor"),
-    "export_batches": ("asyncbench.exchange", "export_batches"),
-    "export_folder": ("asyncbench.exchange", "export_folder"),
-    "generate": ("asyncbench.problems", "generate"),
-    "grade": ("asyncbench.suites", "grade_text"),
-    "hand_in_results": ("asyncbench.exchange", "hand_in_results"),
-    "import_batches": ("asyncbench.exchange", "import_batches"),
-    "import_files": ("asyncbench.exchange", "import_files"),
-    "import_problems": ("asyncbench.exchange", "import_problems"),
-    "inspect_problems": ("asyncbench.reports", "inspect_problems"),
-    "iter_attempts": ("asyncbench.store", "iter_attempts"),
-    "iter_grades": ("asyncbench.store", "iter_grades"),
-    "iter_problems": ("asyncbench.store", "iter_problems"),
-    "iter_trials": ("asyncbench.store", "iter_trials"),
-    "load_sweep": ("asyncbench.config", "load_sweep"),
-    "merge_folders": ("asyncbench.merging", "merge_folders"),
-    "pause_run": ("asyncbench.control", "pause_run"),
-    "plan": ("asyncbench.planning", "plan"),
-    "published_table": ("asyncbench.published", "published_table"),
-    "read_attempts": ("asyncbench.store", "read_attempts"),
-    "read_grades": ("asyncbench.store", "read_grades"),
-    "read_lanes": ("asyncbench.store", "read_lanes"),
-    "read_problems": ("asyncbench.store", "read_problems"),
-    "read_skipped": ("asyncbench.store", "read_skipped"),
-    "read_steps": ("asyncbench.store", "read_steps"),
-    "read_trials": ("asyncbench.store", "read_trials"),
-    "reconcile": ("asyncbench.reconciliation", "reconcile"),
-    "regrade_folder": ("asyncbench.regrading", "regrade_folder"),
-    "report": ("asyncbench.reports", "report"),
-    "resume_run": ("asyncbench.control", "resume_run"),
-    "run_load": ("asyncbench.run", "run_load"),
-    "run_sweep": ("asyncbench.run", "run_sweep"),
-    "serve_view": ("asyncbench.live", "serve_view"),
-    "set_limits": ("asyncbench.control", "set_limits"),
-    "sql": ("asyncbench.queries", "sql"),
-    "status": ("asyncbench.reports", "status_of"),
-    "write_figures": ("asyncbench.charts", "write_figures"),
-    "write_page": ("asyncbench.page", "write_page"),
+    "cancel_batches": ("asyncbench.run.cancelling", "cancel_batches"),
+    "compare": ("asyncbench.reports.comparison.report", "compare_on"),
+    "doctor": ("asyncbench.run.checkup", "doctor"),
+    "export_batches": ("asyncbench.upkeep.batch_files.requests", "export_batches"),
+    "export_folder": ("asyncbench.upkeep.exporting", "export_folder"),
+    "generate": ("asyncbench.problems.making", "generate"),
+    "grade": ("asyncbench.suites.table", "grade_text"),
+    "hand_in_results": ("asyncbench.upkeep.batch_files.handed_in", "hand_in_results"),
+    "import_batches": ("asyncbench.upkeep.batch_files.results", "import_batches"),
+    "import_files": ("asyncbench.upkeep.importing", "import_files"),
+    "import_problems": ("asyncbench.published.nupa.files", "import_problems"),
+    "inspect_problems": ("asyncbench.reports.problem_file", "inspect_problems"),
+    "iter_attempts": ("asyncbench.store.catalog", "iter_attempts"),
+    "iter_grades": ("asyncbench.store.catalog", "iter_grades"),
+    "iter_problems": ("asyncbench.problems.copies", "iter_problems"),
+    "iter_trials": ("asyncbench.store.catalog", "iter_trials"),
+    "load_sweep": ("asyncbench.config.sweep", "load_sweep"),
+    "merge_folders": ("asyncbench.upkeep.merging", "merge_folders"),
+    "pause_run": ("asyncbench.run.control_client", "pause_run"),
+    "plan": ("asyncbench.planning.sweep_plan", "plan"),
+    "published_table": ("asyncbench.published.printed", "published_table"),
+    "read_attempts": ("asyncbench.store.catalog", "read_attempts"),
+    "read_grades": ("asyncbench.store.catalog", "read_grades"),
+    "read_lanes": ("asyncbench.store.catalog", "read_lanes"),
+    "read_problems": ("asyncbench.problems.copies", "read_problems"),
+    "read_skipped": ("asyncbench.store.catalog", "read_skipped"),
+    "read_steps": ("asyncbench.store.catalog", "read_steps"),
+    "read_trials": ("asyncbench.store.catalog", "read_trials"),
+    "reconcile": ("asyncbench.reports.reconciliation.comparing", "reconcile"),
+    "regrade_folder": ("asyncbench.upkeep.folder", "regrade_folder"),
+    "report": ("asyncbench.reports.styles", "report"),
+    "resume_run": ("asyncbench.run.control_client", "resume_run"),
+    "run_load": ("asyncbench.run.sweep_run", "run_load"),
+    "run_sweep": ("asyncbench.run.sweep_run", "run_sweep"),
+    "serve_view": ("asyncbench.page.live.serving", "serve_view"),
+    "set_limits": ("asyncbench.run.control_client", "set_limits"),
+    "sql": ("asyncbench.analysis.sql", "sql"),
+    "status": ("asyncbench.reports.status.report", "status_of"),
+    "write_figures": ("asyncbench.page.charts.figure_files", "write_figures"),
+    "write_page": ("asyncbench.page.writing", "write_page"),
 }
 
 __all__ = [

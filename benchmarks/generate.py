@@ -16,10 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from asyncbench.problems import generate
-from asyncbench.suites import SUITES
+from asyncbench.problems.making import generate
 from asyncbench.suites.nupa.generation import rows
 from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.suites.table import SUITES
 
 WANTED = 40_000  # problems a second, on one core, averaged over the 44 released tasks
 PUBLISHED = 820  # of the published code: pairs and questions, on a core like this one

@@ -15,7 +15,7 @@ from itertools import islice
 from asyncbench.problems.identity import identified
 from asyncbench.records import Problem, Reply
 from asyncbench.simulator.answers import mistaken
-from asyncbench.suites import SUITES
+from asyncbench.suites.table import SUITES
 
 PARAMETERS: Mapping[str, Mapping[str, object]] = {
     "nupa": {"per_length": 20},

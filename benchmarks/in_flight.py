@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from asyncbench import generate
-from asyncbench.problems import open_set
+from asyncbench.problems.opening import open_set
 from asyncbench.simulator.settings import Settings
 from benchmarks import bare, cores
 from benchmarks.weighed import peak_bytes

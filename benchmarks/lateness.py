@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Final
 
 from asyncbench import generate, read_attempts, read_steps, run_load
-from asyncbench.config import sweep_from
-from asyncbench.load import due_times
+from asyncbench.config.sweep import sweep_from
+from asyncbench.lanes.load.arrivals import due_times
 from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.settings import Settings
 

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from aiolimiter import AsyncLimiter
 
 from asyncbench import run_sweep
-from asyncbench.config import sweep_from
+from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.counts import Second, ServerSeconds
 from asyncbench.simulator.process import running

@@ -14,16 +14,16 @@ from typing import Final
 import yaml
 
 from asyncbench import generate
-from asyncbench.config import as_mapping
-from asyncbench.problems import open_set
-from asyncbench.prompting.requests import TrialIds
+from asyncbench.config.sweep import as_mapping
+from asyncbench.planning.trials import asked_once, planned_tasks
+from asyncbench.problems.opening import open_set
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.store.folder import Store
 from asyncbench.store.holdings import list_of
 from asyncbench.store.manifest import write_manifest
 from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, LIMITS, TRIALS, WAITS
-from asyncbench.suites import SUITES, grade
-from asyncbench.sweeps.trials import asked_once, planned_tasks
+from asyncbench.suites.requests import TrialIds
+from asyncbench.suites.table import SUITES, grade
 from benchmarks.rows import AT, CELLS, Values, keep, of_attempts, of_trials, sweep_of, table
 
 HOURS: Final = 8

@@ -33,8 +33,9 @@ from functools import partial
 from pathlib import Path
 
 from asyncbench import generate, run_sweep
-from asyncbench.config import sweep_from
-from asyncbench.problems import ProblemSet, open_set
+from asyncbench.config.sweep import sweep_from
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.records import Outcome
 from asyncbench.simulator.settings import Settings
 from benchmarks import bare, cores

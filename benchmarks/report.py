@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from asyncbench.exchange import import_files
+from asyncbench.analysis.names import names_of
 from asyncbench.reports.styles import OWN, PUBLISHED
-from asyncbench.results.names import names_of
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest
+from asyncbench.upkeep.importing import import_files
 from benchmarks.night import make_night
 from tests.recorded import write_jsonl
 

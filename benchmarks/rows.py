@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from asyncbench import generate
-from asyncbench.config import Sweep, sweep_from
-from asyncbench.problems import open_set
-from asyncbench.prompting.requests import TrialIds
+from asyncbench.config.sweep import Sweep, sweep_from
+from asyncbench.problems.opening import open_set
 from asyncbench.records import Problem
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import write_manifest
 from asyncbench.store.parts import Part
 from asyncbench.store.schema import ATTEMPTS, GRADES, PARTITIONED_BY, TRIALS
-from asyncbench.suites import SUITES
+from asyncbench.suites.requests import TrialIds
+from asyncbench.suites.table import SUITES
 
 CELLS = 72  # of a default llm_arithmetic set
 GRADERS = ("layered", "legacy", "strict")

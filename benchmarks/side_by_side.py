@@ -26,8 +26,9 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 import asyncbench as ab
-from asyncbench.load.measuring import percentile
-from asyncbench.simulator import Settings, running
+from asyncbench.lanes.load.measuring import percentile
+from asyncbench.simulator.process import running
+from asyncbench.simulator.settings import Settings
 
 SLOTS, SERVICE_S = 8, 0.4
 CAPACITY: Final = SLOTS / SERVICE_S  # calls a second

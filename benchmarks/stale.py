@@ -22,12 +22,11 @@ from multiprocessing.connection import Connection
 from random import Random
 from typing import Any, Final, cast
 
-from asyncbench.checkup.probe_calls import question_for
 from asyncbench.errors import ProviderError
-from asyncbench.providers import Provider
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.provider import open_provider
+from asyncbench.providers.provider import Provider, open_provider
 from asyncbench.records import Limits, Model
+from asyncbench.run.checkup import question_for
 
 WAVE = 500  # calls at once, spread over a second
 THINKS_S: Final = (0.05, 0.5)  # the server, about an answer

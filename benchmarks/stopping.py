@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from asyncbench.engine.always_valid import LEVEL, evidence
 from asyncbench.engine.stopping import next_look, stop_at
 from asyncbench.records import Stop, StopWhen
-from asyncbench.stats import Proportion
+from asyncbench.stats.always_valid import LEVEL, evidence
+from asyncbench.stats.proportions import Proportion
 
 SHARES = (0.0, 0.02, 0.1, 0.3, 0.5, 0.9, 1.0)
 IN_FLIGHT = 32

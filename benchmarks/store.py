@@ -23,9 +23,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from asyncbench import iter_trials, read_trials, regrade_folder, run_sweep, sql
-from asyncbench.problems import open_set
+from asyncbench.planning.trials import asked_once, trials_of
+from asyncbench.problems.opening import open_set
 from asyncbench.store.folder import Store
-from asyncbench.sweeps.trials import asked_once, trials_of
 from benchmarks.rows import json_lines, make_folder, sweep_of
 
 GOLDEN = Path(os.environ.get("ASYNCBENCH_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "golden"))
@@ -181,7 +181,7 @@ def _run(folder: Path) -> int:
 
 def regrade_the_corpus(folder: Path) -> None:
     """All graders of llm_arithmetic over the recorded corpus; CPU of this process, reading included."""
-    from asyncbench.exchange import import_files
+    from asyncbench.upkeep.importing import import_files
     from tests.recorded import write_jsonl
 
     if not GOLDEN.is_dir():

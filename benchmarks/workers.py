@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from asyncbench import generate, read_attempts, run_sweep
-from asyncbench.problems import ProblemSet
+from asyncbench.problems.problem_set import ProblemSet
 from benchmarks import bare
 
 IN_FLIGHT = 256

@@ -8,8 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from asyncbench.charts import CHARTS, ONLY_FIGURES, spec_of
-from asyncbench.store import encode_json
+from asyncbench.page.charts.catalogue import CHARTS, ONLY_FIGURES
+from asyncbench.page.charts.drawing import spec_of
+from asyncbench.store.rows import encode_json
 
 PAGE: Final = Path(__file__).parents[1] / "asyncbench" / "page"
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from asyncbench.problems import FACTS, FACTS_KEY
+from asyncbench.problems.recorded import FACTS, FACTS_KEY
 
 OUT = Path(__file__).with_name("recorded.parquet")
 SOURCE = "github.com/maxim-saplin/llm_arithmetic, published results, state of June 2026"

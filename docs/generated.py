@@ -12,13 +12,13 @@ from typer.cli import get_docs_for_click
 
 import asyncbench as ab
 from asyncbench import errors
+from asyncbench.analysis.anatomy.kinds import OF_ANSWERS, OF_REPLIES, UNCLASSIFIED
 from asyncbench.cli import app
-from asyncbench.config import sweep_schema
-from asyncbench.providers import KnownEndpoint, known_endpoints
-from asyncbench.results.anatomy.kinds import OF_ANSWERS, OF_REPLIES, UNCLASSIFIED
-from asyncbench.shown.headings import HEADINGS
+from asyncbench.config.sweep_file import sweep_schema
+from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
 from asyncbench.store.schema import MEANINGS, SCHEMAS
-from asyncbench.suites import SUITES
+from asyncbench.suites.table import SUITES
+from asyncbench.tables.headings import HEADINGS
 
 _MARK = re.compile(r"^<!-- from the code: (\S+) -->$", re.MULTILINE)
 _EXAMPLES = re.compile(r"^(?:asyncbench \S.*\n+)+", re.MULTILINE)

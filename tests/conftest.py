@@ -103,13 +103,13 @@ def _simulators() -> Iterator[None]:
 
     That one starts from nothing is shown by tests/simulator/test_process.py, and by commands that do.
     """
-    import asyncbench.checkup.probe_calls
-    import asyncbench.simulator
+    import asyncbench.run.checkup
+    import asyncbench.simulator.process
     from tests.simulators import running
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(asyncbench.simulator, "running", running)
-        patched.setattr(asyncbench.checkup.probe_calls, "running", running)
+        patched.setattr(asyncbench.simulator.process, "running", running)
+        patched.setattr(asyncbench.run.checkup, "running", running)
         yield
 
 
@@ -166,7 +166,7 @@ def recorded_runs(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     `files` holds them as they were published, but for the words of the replies. `results` is the results
     folder that they were imported into, once for all processes of a test run.
     """
-    from asyncbench.exchange import import_files
+    from asyncbench.upkeep.importing import import_files
     from tests.recorded import made_once, write_jsonl
 
     def make(folder: Path) -> None:

@@ -25,7 +25,7 @@ class OneOfMany(Simulator):
 
 @contextmanager
 def running(settings: Settings) -> Iterator[Simulator]:
-    """Do what `asyncbench.simulator.running` does, without a process of its own."""
+    """Do what `asyncbench.simulator.process.running` does, without a process of its own."""
     simulator = OneOfMany(_host(), _order({"start": to_json(settings), "folder": str(Path.cwd())}))
     try:
         yield simulator

@@ -10,7 +10,7 @@ import pyarrow as pa
 import yaml
 
 from asyncbench import generate, run_sweep
-from asyncbench.config import Sweep, sweep_from
+from asyncbench.config.sweep import Sweep, sweep_from
 from asyncbench.run.progress import Quiet
 from asyncbench.simulator.faults import parse_fault
 from asyncbench.simulator.process import Simulator

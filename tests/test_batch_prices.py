@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from asyncbench.config import as_mapping, sweep_from
+from asyncbench.config.sweep import as_mapping, sweep_from
 from asyncbench.errors import ConfigError
+from asyncbench.planning.budget_bounds import check_budget, most_of, priced
 from asyncbench.pricing import rates_for
-from asyncbench.prompting.requests import most_input_tokens
 from asyncbench.providers.prices import tier_asked
 from asyncbench.records import BATCH, REALTIME, Condition, Price
-from asyncbench.sweeps.budget_bounds import check_budget, most_of, priced
+from asyncbench.suites.requests import most_input_tokens
 from tests.world.night import requests
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -18,35 +18,27 @@ import pytest
 import yaml
 
 from asyncbench import generate
-from asyncbench.config import as_mapping, load_sweep, sweep_from, with_budget
+from asyncbench.config.overriding import with_budget
+from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError
+from asyncbench.planning import budget_bounds as budgeting
+from asyncbench.planning.budget_bounds import ASKED, check_budget, most_of, open_ledger
 from asyncbench.pricing import picodollars
-from asyncbench.prompting.earlier_turns import padding
-from asyncbench.prompting.requests import most_input_tokens
 from asyncbench.providers.prices import rates_of
-from asyncbench.records import (
-    Attempt,
-    Condition,
-    Ended,
-    Message,
-    Outcome,
-    Request,
-    Sent,
-    Usage,
-)
-from asyncbench.reports.cost import cost_report_on
-from asyncbench.reports.status import status_of
+from asyncbench.records import Attempt, Condition, Ended, Message, Outcome, Request, Sent, Usage
+from asyncbench.reports.cost.report import cost_report_on
+from asyncbench.reports.status.report import status_of
 from asyncbench.run.costs import cap_text
 from asyncbench.run.summary import BudgetUse, Exit, Summary
 from asyncbench.run.sweep_run import run_sweep
-from asyncbench.store.books import spending_of
+from asyncbench.store.budget_state import spending_of
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.status import trial_counts
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
-from asyncbench.sweeps import budget_bounds as budgeting
-from asyncbench.sweeps.budget_bounds import ASKED, check_budget, most_of, open_ledger
+from asyncbench.suites.requests import most_input_tokens
+from asyncbench.suites.shots import padding
 from tests.commands import ROOT, asyncbench_here
 from tests.processes import Forked
 from tests.recorded import rows

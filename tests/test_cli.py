@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from asyncbench.reports.morning import morning_on
+from asyncbench.reports.status.morning import morning_on
 from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, whole
 from tests.processes import Forked, until
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep_file

@@ -8,16 +8,17 @@ from dataclasses import replace
 import pytest
 
 from asyncbench import generate, read_trials, run_sweep
-from asyncbench.config import as_mapping, sweep_from
+from asyncbench.config.sweep import as_mapping, sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.planning import plan
-from asyncbench.problems import open_set, write_problems
-from asyncbench.prompting import TrialIds
+from asyncbench.planning.sweep_plan import plan
+from asyncbench.problems.making import write_problems
+from asyncbench.problems.opening import open_set
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.published.llm_arithmetic.tables import progress
 from asyncbench.run.summary import Exit
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
+from asyncbench.suites.requests import TrialIds
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
 TALK = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.problems import generate, open_set
+from asyncbench.problems.making import generate
+from asyncbench.problems.opening import open_set
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 COMMANDS = {

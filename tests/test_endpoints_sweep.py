@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from asyncbench import read_trials, run_sweep
-from asyncbench.config import load_sweep
+from asyncbench.config.sweep import load_sweep
 from asyncbench.run.summary import Exit
 from tests.sweep_files import problem_set, simulator, sweep
 

@@ -6,8 +6,8 @@ import shlex
 import pytest
 
 from asyncbench.commands.sweep_flags import flag
-from asyncbench.config import load_sweep
-from asyncbench.suites import SUITES
+from asyncbench.config.sweep import load_sweep
+from asyncbench.suites.table import SUITES
 from tests.commands import asyncbench, asyncbench_here
 
 WHOLE = (

@@ -18,9 +18,9 @@ from asyncbench.files import storing, unwritten
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.commands import asyncbench_here
-from tests.exchange.made import jsonl, trial
 from tests.store.disk import small_disk
 from tests.sweep_files import entry, problem_set, simulator, sweep
+from tests.upkeep.exchange.made import jsonl, trial
 
 SUM = "add_Integer_Integer_Integer"
 

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from asyncbench import export_folder, generate, import_files, merge_folders, run_sweep
-from asyncbench.charts import write_figures
-from asyncbench.config import sweep_from
+from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.files import creating, local, replacing
+from asyncbench.page.charts.figure_files import write_figures
 from asyncbench.page.writing import write_page
-from asyncbench.planning import plan
-from asyncbench.problems import open_set
+from asyncbench.planning.sweep_plan import plan
+from asyncbench.problems.opening import open_set
 from asyncbench.store.folder import Store
-from tests.exchange.made import jsonl, trial
 from tests.store.made import answered, keep
 from tests.sweep_files import problem_set
+from tests.upkeep.exchange.made import jsonl, trial
 
 BUCKET = "gs://bucket/night"
 

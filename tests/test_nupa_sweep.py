@@ -6,7 +6,7 @@ import json
 import pytest
 
 from asyncbench import generate, read_grades, read_trials, run_sweep
-from asyncbench.planning import plan
+from asyncbench.planning.sweep_plan import plan
 from asyncbench.published.nupa.counts import by_asked
 from asyncbench.published.nupa.report import nupa_report_on
 from asyncbench.run.summary import Exit

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from asyncbench import read_attempts, run_sweep
-from asyncbench.config import Sweep
+from asyncbench.config.sweep import Sweep
 from asyncbench.providers.openai.chat import ChatWire
 from asyncbench.run.summary import Exit, Summary
 from tests.providers.asking import ADAPTERS, KEY
@@ -74,7 +74,7 @@ async def test_what_a_grader_stumbles_over_is_in_the_folder_too(tmp_path, monkey
     def stumbling(*_):
         raise ZeroDivisionError("odd reply")
 
-    monkeypatch.setattr("asyncbench.sweeps.grading.grade", stumbling)
+    monkeypatch.setattr("asyncbench.planning.grading.grade", stumbling)
     async with raw_server() as server:
         server.manner = answering(body=written(OPENAI))
         summary = await asked(tmp_path, server, "simulated")

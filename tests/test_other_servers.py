@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import read_attempts, read_trials, run_sweep
-from asyncbench.reports.cost import cost_report_on
+from asyncbench.reports.cost.report import cost_report_on
 from asyncbench.store.schema import LONGEST_ERROR
 from tests.providers.raw_server import Manner, answering, events, head, raw_server, sending, stream_of
 from tests.sweep_files import problem_set, sweep

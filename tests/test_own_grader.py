@@ -15,10 +15,10 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.errors import ConfigError
-from asyncbench.problems import open_set
 from asyncbench.problems.custom import used_grader
+from asyncbench.problems.opening import open_set
 from asyncbench.records import Outcome, Reply
-from asyncbench.suites import SUITES
+from asyncbench.suites.table import SUITES
 from tests.commands import asyncbench_here
 
 CSV = "question,expected\n1/2 + 1/4?,3/4\n1/2 + 1/2?,2/2\n"

@@ -14,9 +14,10 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.errors import ConfigError
-from asyncbench.plugins import WithPackages
 from asyncbench.providers import endpoints
-from asyncbench.suites import SUITES, own, table
+from asyncbench.suites import own, table
+from asyncbench.suites.packages import WithPackages
+from asyncbench.suites.table import SUITES
 from tests.commands import CLEAN
 
 CODE = '''

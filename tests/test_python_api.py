@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import asyncbench as ab
-from asyncbench.config import as_mapping
+from asyncbench.config.sweep import as_mapping
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.store.folder import Store
 from tests.store.made import answered, keep

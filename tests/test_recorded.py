@@ -12,14 +12,15 @@ import pytest
 import yaml
 
 from asyncbench import read_trials, run_sweep
-from asyncbench.config import as_mapping, load_sweep, sweep_from
+from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems import FACTS, FACTS_KEY, open_set, recorded_answers, recorded_runs
 from asyncbench.problems.identity import identified
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.recorded import FACTS, FACTS_KEY, recorded_answers, recorded_runs
 from asyncbench.records import Reply
-from asyncbench.reports.standings import standings_on
+from asyncbench.reports.standings.report import standings_on
 from asyncbench.run.summary import Exit
-from asyncbench.suites import grade
+from asyncbench.suites.table import grade
 from data.recorded import facts
 
 ROOT = Path(__file__).resolve().parent.parent

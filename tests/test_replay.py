@@ -8,24 +8,22 @@ from pathlib import Path
 import pytest
 
 from asyncbench import compare, read_trials, run_sweep
-from asyncbench.config import sweep_from
+from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.providers import SIMULATOR
+from asyncbench.providers.wire import SIMULATOR
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
-from asyncbench.reports import (
-    accuracy_maps_on,
-    anatomy_on,
-    cost_report_on,
-    morning_on,
-    quota_report_on,
-    regrade_report,
-    report as styled,
-    report_on,
-    standings_on,
-    status_of,
-)
+from asyncbench.reports.anatomy import anatomy_on
+from asyncbench.reports.cost.report import cost_report_on
+from asyncbench.reports.heatmap import accuracy_maps_on
+from asyncbench.reports.overview import report_on
+from asyncbench.reports.quota import quota_report_on
+from asyncbench.reports.regrading import regrade_report
+from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.report import status_of
+from asyncbench.reports.styles import report as styled
 from asyncbench.run.summary import Exit
-from asyncbench.shown import SIMULATED
+from asyncbench.tables.report import SIMULATED
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
 REPORTS = (

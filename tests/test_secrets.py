@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from asyncbench import read_attempts, read_trials
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
-from tests.fleet.worker_processes import environment_of, memory_of, workers_of
 from tests.providers.asking import CHAT, CHUNKS, EVENTS, MESSAGE
 from tests.providers.raw_server import answering, events, raw_server, sending, stalling, stream_of
+from tests.providers.workers.worker_processes import environment_of, memory_of, workers_of
 from tests.sweep_files import problem_set
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,22 +9,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import generate, read_skipped, read_trials
-from asyncbench.config import as_mapping, sweep_from
-from asyncbench.engine.always_valid import always_valid_interval
+from asyncbench.analysis.counting import counted
+from asyncbench.analysis.stopped_cells import keep_skips
+from asyncbench.config.sweep import as_mapping, sweep_from
 from asyncbench.engine.stopping import stop_at
 from asyncbench.errors import ConfigError
-from asyncbench.planning import plan
-from asyncbench.problems import open_set
+from asyncbench.planning.skipping import Before, SettledTrials
+from asyncbench.planning.sweep_plan import plan
+from asyncbench.problems.opening import open_set
 from asyncbench.records import Outcome, StopWhen
-from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
-from asyncbench.reports.standings import standings_on
-from asyncbench.reports.status import status_of
-from asyncbench.results import keep_skips
+from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.report import status_of
 from asyncbench.run.summary import Exit
+from asyncbench.stats.always_valid import always_valid_interval
 from asyncbench.store.verify import verify_folder
-from asyncbench.sweeps.skipping import Before, SettledTrials
-from asyncbench.views import counted
 from tests.sweep_files import Said, entry, outcomes, run, simulator, sweep
 
 ORACLE, NOISY = "simulated-http/oracle", "simulated-http/noisy"

@@ -20,7 +20,7 @@ import pytest
 
 import asyncbench
 from asyncbench import run_sweep
-from asyncbench.engine import Scheduler
+from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.turn import Turn
 from asyncbench.records import Problem, Request, Trial
 from asyncbench.run.summary import Exit

@@ -9,11 +9,11 @@ import pytest
 import asyncbench as ab
 from asyncbench.config.conditions import ConditionEntry, DigitForm
 from asyncbench.errors import ConfigError
-from asyncbench.planning import plan
-from asyncbench.prompting import FIELDS
-from asyncbench.regrading import regrade_folder
+from asyncbench.planning.sweep_plan import plan
 from asyncbench.run.summary import Exit
-from asyncbench.suites import DIGIT_FORMS
+from asyncbench.suites.digits import DIGIT_FORMS
+from asyncbench.suites.wording import FIELDS
+from asyncbench.upkeep.folder import regrade_folder
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
 COT = {"name": "cot", "template": "{question}\nThink step by step."}

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from asyncbench import generate, run_sweep
-from asyncbench.config import sweep_from
+from asyncbench.config.sweep import sweep_from
 from asyncbench.run.progress import Quiet
 from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings

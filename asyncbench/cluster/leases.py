@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from asyncbench.cluster.messages import JournalCosts, Lease, LeaseUse
-from asyncbench.engine import Account, Cap, CostBound, Hold, Ledger
+from asyncbench.engine.budget import Account, Cap, CostBound, Hold, Ledger
 
 Note = Callable[[str, str, int], None]  # worker, alias, picodollars: the most that it may have cost
 

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from asyncbench.engine import AS_BOUND, ConditionCell, Counters
+from asyncbench.engine.budget import AS_BOUND
+from asyncbench.engine.stopping import ConditionCell
+from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ProviderError
 from asyncbench.records import History, Limits, Model, Outcome, Stop, Trial
 

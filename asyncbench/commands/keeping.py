@@ -6,14 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asyncbench.commands.terminal import (
-    Folder,
-    Json,
-    Markdown,
-    aliases_typed,
-    interruptible,
-    show,
-)
+from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, interruptible, show
 from asyncbench.errors import ConfigError
 
 NUPA_PROBLEMS = "nupa-problems"  # a format of problems, beside those of results
@@ -102,7 +95,9 @@ def import_results(
     if partial and (form != BATCH or requests is not None):
         raise ConfigError("--partial is for `import batch` without --requests alone. Remove it.")
     with interruptible("run the same import again to continue"):
-        from asyncbench.exchange import HandedIn, Imported, hand_in_results, import_batches, import_files
+        from asyncbench.upkeep.batch_files.handed_in import HandedIn, hand_in_results
+        from asyncbench.upkeep.batch_files.results import import_batches
+        from asyncbench.upkeep.importing import Imported, import_files
 
         imported: Imported | HandedIn
         if requests is not None:
@@ -119,8 +114,8 @@ def import_results(
 
 def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_json: bool) -> None:
     """Make a problem set of a published test set."""
-    from asyncbench.exchange import import_problems
-    from asyncbench.shown import number_of
+    from asyncbench.published.nupa.files import import_problems
+    from asyncbench.tables.numbers import number_of
 
     if len(files) != 1 or plan:
         raise ConfigError(
@@ -196,7 +191,7 @@ def export_results(
     if folder is None or (models, limit) != (None, None):
         raise ConfigError("export needs a format and a results folder; --models and --limit: --batch-files")
     with interruptible("nothing was exported"):
-        from asyncbench.exchange import export_folder
+        from asyncbench.upkeep.exporting import export_folder
 
         exported = export_folder(form, folder, out)
     show(exported, as_json=as_json)
@@ -207,7 +202,7 @@ def _export_batches(
 ) -> None:
     """Write the requests of a sweep."""
     with interruptible("models that were not complete have no files"):
-        from asyncbench.exchange import export_batches
+        from asyncbench.upkeep.batch_files.requests import export_batches
 
         exported = export_batches(form, sweep, out, models=models, limit=limit)
     show(exported, as_json=as_json)
@@ -237,7 +232,7 @@ def regrade(
     --write keeps the old grades until all new ones are complete. It writes the grades of all graders.
     """
     with interruptible("tables that were not complete keep their old grades"):
-        from asyncbench.reports import regrade_report
+        from asyncbench.reports.regrading import regrade_report
 
         found = regrade_report(folder, write=write, grader=grader)
     show(found, as_json=as_json, markdown=markdown)
@@ -262,7 +257,7 @@ def merge(
     You can run, report and regrade the new folder like any other.
     """
     with interruptible("nothing was merged"):
-        from asyncbench.merging import merge_folders
+        from asyncbench.upkeep.merging import merge_folders
 
         merged = merge_folders(folders, out)
     show(merged, as_json=as_json)
@@ -276,7 +271,7 @@ def compact(folder: Folder) -> None:
     A run does this at its end if there are many files. You can read the folder meanwhile.
     """
     with interruptible("the files are as before"):
-        from asyncbench.store import Store
+        from asyncbench.store.folder import Store
 
         with Store.reopen(folder) as store:
             before, after = store.compact()

@@ -23,7 +23,7 @@ from asyncbench.commands.terminal import (
 from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:
-    from asyncbench.config import Sweep
+    from asyncbench.config.sweep import Sweep
 
 Rates = Annotated[
     str | None, typer.Option(metavar="X,…", help="Hold these rates, in calls a second, one after the other.")
@@ -93,7 +93,9 @@ def loaded_sweep(
     Raises:
         ConfigError: it is wrong; of the flags that is told first.
     """
-    from asyncbench.config import Place, check_keys, load_sweep, with_load
+    from asyncbench.config.loading import check_keys
+    from asyncbench.config.place import Place
+    from asyncbench.config.sweep import load_sweep, with_load
 
     keys = _keys(flags.typed) | ({"past_limits": True} if flags.past_limits else {})
     promised = keys.get("slo")
@@ -146,7 +148,9 @@ def load(
     llm_arithmetic and --out is results/load-MODEL. After Ctrl-C or a spent budget, type
     the command again: it measures what is left, and an incomplete step as a whole.
     """
-    from asyncbench.run import RunOptions, default_screen, run_as_told
+    from asyncbench.run.options import RunOptions
+    from asyncbench.run.progress import default_screen
+    from asyncbench.run.sweep_run import run_as_told
 
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
     sweep = loaded_sweep(context, sweep_file, flags, quiet=quiet or as_json)

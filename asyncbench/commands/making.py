@@ -31,8 +31,8 @@ def generate(
 
     A sweep can also generate its problems itself: put `{suite: llm_arithmetic, seed: 7}` under `problems:`.
     """
-    from asyncbench.problems import generate as make
-    from asyncbench.shown import number_of
+    from asyncbench.problems.making import generate as make
+    from asyncbench.tables.numbers import number_of
 
     made = make(suite, out, seed=seed, workers=workers, **_parameters(context.args))
     typer.echo(f"{made.path}: {number_of(made.rows, 'problem')}, digest {made.digest[:12]}")
@@ -86,7 +86,7 @@ def problems(
 
     You see the columns that were found, ten problems as they would be asked, and the lines for a sweep file.
     """
-    from asyncbench.reports import inspect_problems
+    from asyncbench.reports.problem_file import inspect_problems
 
     del action  # there is one
     named = dict(_pair(said) for said in columns.split(",")) if columns else None
@@ -105,7 +105,7 @@ def suites(as_json: Json = False) -> None:
 
     asyncbench suites
     """
-    from asyncbench.suites import SUITES
+    from asyncbench.suites.table import SUITES
 
     if as_json:
         rows = {
@@ -145,7 +145,7 @@ def schema(
     An editor with the schema completes keys, explains them and marks mistakes. For YAML editors, put this
     line at the top of your sweep file: # yaml-language-server: $schema=sweep.schema.json
     """
-    from asyncbench.config import sweep_schema
+    from asyncbench.config.sweep_file import sweep_schema
     from asyncbench.files import replacing, writing
 
     text = json.dumps(sweep_schema(), indent=2, ensure_ascii=False)

@@ -30,7 +30,7 @@ def models(
     """
     from datetime import UTC, datetime
 
-    from asyncbench.providers import (
+    from asyncbench.providers.listing import (
         endpoint_lines,
         endpoints_as_json,
         endpoints_as_text,
@@ -90,7 +90,9 @@ def doctor(
     The exit code is 3 if a sweep would fail. Only the kind of call that the sweep makes counts, plain or
     streamed.
     """
-    from asyncbench.checkup import DoctorReport, examine, models_from, noise_floor
+    from asyncbench.run.checkup import examine, models_from
+    from asyncbench.run.client_speed import noise_floor
+    from asyncbench.run.findings import DoctorReport
 
     asked = models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
     checkups = awaited(examine(asked, env=environment_of(env_file, asked)))
@@ -249,7 +251,10 @@ def simulate(
     Models: `oracle` is always right. `noisy`, `noisy-2` and so on make mistakes. With --replay, every run and
     model of the folder is a model, too.
     """
-    from asyncbench.simulator import Settings, parse_batch, parse_fault, serve
+    from asyncbench.simulator.batches.settings import parse_batch
+    from asyncbench.simulator.faults import parse_fault
+    from asyncbench.simulator.serving import serve
+    from asyncbench.simulator.settings import Settings
 
     if not problems and not replay:
         raise ConfigError("nothing to serve. Give --problems with a file, or --replay with a results folder")

@@ -11,8 +11,8 @@ from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, 
 from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:
-    from asyncbench.shown import Report
-    from asyncbench.views import Chosen
+    from asyncbench.analysis.choosing import Chosen
+    from asyncbench.tables.report import Report
 
 STYLES = (
     *("morning", "standings", "heatmap", "anatomy", "cost", "quota", "load", "providers"),
@@ -115,7 +115,7 @@ def view(
 
     To send results to somebody, write one file: asyncbench report FOLDER --html.
     """
-    from asyncbench.live import serve_view
+    from asyncbench.page.live.serving import serve_view
 
     awaited(
         serve_view(
@@ -192,7 +192,7 @@ def report(
 
 
 def _made(of: "Chosen", style: str | None, options: Mapping[str, Any]) -> "Report":  # Any: of the style
-    from asyncbench.reports import report as report_of
+    from asyncbench.reports.styles import report as report_of
 
     return report_of(of, style, **options)
 
@@ -200,7 +200,7 @@ def _made(of: "Chosen", style: str | None, options: Mapping[str, Any]) -> "Repor
 def _filtered(
     folders: list[Path], suite: str | None, task: str | None, models: str | None, where: str | None
 ) -> "Chosen":
-    from asyncbench.views import chosen
+    from asyncbench.analysis.choosing import chosen
 
     return chosen(folders, suite=suite, task=task, models=aliases_typed(models), where=where)
 
@@ -215,7 +215,7 @@ def _write_figures(
     form: Mapping[str, object],
 ) -> None:
     """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
-    from asyncbench.charts import write_figures
+    from asyncbench.page.charts.figure_files import write_figures
 
     if out is None:
         raise ConfigError("--width is for --figures. Add --figures, or leave --width out")
@@ -231,7 +231,7 @@ def _write_figures(
 
 def _write_page(of: "Chosen", out: Path | None, *, without: dict[str, object], asked: bool) -> None:
     """Write a folder's page and say where it is; options that say what is printed do not go with it."""
-    from asyncbench.page import write_page
+    from asyncbench.page.writing import write_page
 
     if not asked:
         raise ConfigError("--out names the page of --html. Add --html, or leave --out out")
@@ -288,7 +288,7 @@ def compare_two(
 
     --json has all questions on which the two differ.
     """
-    from asyncbench.reports import compare_on
+    from asyncbench.reports.comparison.report import compare_on
 
     found = compare_on(
         a,
@@ -354,7 +354,7 @@ def reconcile(
     Names for --columns: day, model, line_item, cost, cost_cents, currency, input, uncached_input,
     cached_input, cache_write, output, reasoning, requests. `a+b` adds two columns.
     """
-    from asyncbench.reconciliation import reconcile as compared
+    from asyncbench.reports.reconciliation.comparing import reconcile as compared
 
     found = compared(
         file,
@@ -390,7 +390,7 @@ def sql(
     the columns of a view. Of several folders, each view has the column `folder`. A query cannot change a
     folder.
     """
-    from asyncbench.queries import asking
+    from asyncbench.analysis.sql import asking
 
     if as_csv + as_json + (parquet is not None) > 1:
         raise ConfigError("--csv, --json and --parquet cannot be combined. Give one of them")

@@ -49,10 +49,10 @@ from asyncbench.commands.terminal import (
 from asyncbench.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
-    from asyncbench.config import Sweep
-    from asyncbench.planning import Plan
+    from asyncbench.config.sweep import Sweep
+    from asyncbench.planning.report import Plan
     from asyncbench.records import Outcome
-    from asyncbench.run import Summary
+    from asyncbench.run.summary import Summary
 
 
 Pilot = Annotated[
@@ -104,8 +104,8 @@ def plan(
     Of a sweep with `load` the plan shows its steps: calls, calls in flight, dollars and time. So it does with
     the options of `asyncbench load`, such as --rates 1,2,4.
     """
-    from asyncbench.config import with_mode
-    from asyncbench.planning import bounded_plan, plan as plan_sweep
+    from asyncbench.config.overriding import with_mode
+    from asyncbench.planning.sweep_plan import bounded_plan, plan as plan_sweep
 
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
     sweep = loaded_sweep(context, sweep_file, flags, beside=["mode"], extend=extend, quiet=as_json)
@@ -131,7 +131,7 @@ def _lower(budget: float | None, own: float | None) -> float | None:
 
 def _kept(found: "Plan", asked: "Summary", folder: Path, *, quiet: bool) -> "Plan":
     """Return a plan with what its pilot asked; it is kept in the results folder, and the pilot shown."""
-    from asyncbench.planning import keep_forecast
+    from asyncbench.planning.forecast_file import keep_forecast
 
     try:
         keep_forecast(found, folder, by="pilot")
@@ -146,7 +146,7 @@ def _plan_load(
     sweep: "Sweep", pilot: int | None, limit: int | None, models: str | None, *, as_json: bool
 ) -> None:
     """Show what the load of a sweep will take."""
-    from asyncbench.planning import load_plan
+    from asyncbench.planning.planned_load import load_plan
 
     for name, value in (("--pilot", pilot), ("--limit", limit)):
         if value is not None:
@@ -167,7 +167,9 @@ def _piloted(
     quiet: bool,
 ) -> "Summary":
     """Ask the first problems of each task and length, for at most `budget`, USD."""
-    from asyncbench.run import RunOptions, default_screen, run_as_told
+    from asyncbench.run.options import RunOptions
+    from asyncbench.run.progress import default_screen
+    from asyncbench.run.sweep_run import run_as_told
 
     env = environment_of(env_file, sweep.models)
     screen = default_screen(quiet=quiet)
@@ -214,7 +216,9 @@ def run(
     --retry keeps the old answer if the new call fails. --reuse costs nothing: it copies answers.
     --accept-loss treats missing and damaged files as lost. The cost of their calls still counts.
     """
-    from asyncbench.run import RunOptions, default_screen, run_as_told
+    from asyncbench.run.options import RunOptions
+    from asyncbench.run.progress import default_screen
+    from asyncbench.run.sweep_run import run_as_told
 
     sweep = sweep_of(context, sweep_file, beside=["mode", *["max_tokens"] * bool(retry)], extend=extend)
     _check_typed_budget(sweep, None if sweep_file else budget, context)
@@ -248,7 +252,7 @@ def _parts(typed: str | None, flag: str) -> list[str]:
 
 def _end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None:
     """Print what a run did, and the sweep file of one whose sweep was `typed`; exit with its code."""
-    from asyncbench.store import SWEEP_FILE
+    from asyncbench.store.manifest import SWEEP_FILE
 
     brief = not (quiet or as_json)
     text = summary.as_json() if as_json else summary.as_text(brief=brief)
@@ -262,7 +266,7 @@ def _end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None
 
 def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:
     """Return how long the replies of --retry truncated may be."""
-    from asyncbench.store import SWEEP_FILE
+    from asyncbench.store.manifest import SWEEP_FILE
 
     if (typed := flag_typed(context, "max_tokens")) is None:
         return None
@@ -278,8 +282,8 @@ def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:
 
 def _check_typed_budget(sweep: "Sweep", budget: float | None, context: typer.Context) -> None:
     """Refuse models that a budget can hold only by what is not typed yet; None: there is none."""
-    from asyncbench.config import with_budget
-    from asyncbench.sweeps import check_budget
+    from asyncbench.config.overriding import with_budget
+    from asyncbench.planning.budget_bounds import check_budget
 
     meant = with_budget(sweep, budget, place="run", given_as="--budget")
     try:
@@ -296,7 +300,7 @@ def _show_morning(folder: Path, *, below: int = 0) -> None:
     try:
         import pyarrow
 
-        from asyncbench.reports import morning_on
+        from asyncbench.reports.status.morning import morning_on
 
         gc.collect()  # the run held the ids of all its trials: the overview gets their room
         pyarrow.default_memory_pool().release_unused()
@@ -351,17 +355,17 @@ def status(
         _refresh(folder, env_file)
     if follow:
         with interruptible("the run goes on"):
-            from asyncbench.reports import follow_status
+            from asyncbench.reports.status.following import follow_status
 
             follow_status(folder, sys.stdout, as_json=as_json)
         return
     if verify:
-        from asyncbench.reports import health_of
+        from asyncbench.reports.status.verifying import health_of
 
         health = health_of(folder)
         typer.echo(health.as_json() if as_json else health.as_text())
         raise typer.Exit(0 if health.sound else 5)
-    from asyncbench.reports import status_of
+    from asyncbench.reports.status.report import status_of
 
     found = status_of(folder)
     typer.echo(found.as_json() if as_json else found.as_text())
@@ -369,7 +373,8 @@ def status(
 
 def _refresh(folder: Path, env_file: Path | None) -> None:
     """Ask the providers how the open batches of a folder stand; print what could not be asked."""
-    from asyncbench.run import refresh_batches, sweep_in
+    from asyncbench.run.cancelling import sweep_in
+    from asyncbench.run.refreshing import refresh_batches
 
     env = environment_of(env_file, sweep_in(folder).models)
     for note in awaited(refresh_batches(folder, env=env)):
@@ -401,7 +406,8 @@ def cancel(
     A later run asks what was not answered. It does not ask the trials of a part that you gave up: they may be
     paid already. For that there is `asyncbench run SWEEP --resubmit PART`.
     """
-    from asyncbench.run import cancel_as_told, default_screen, price_of_cancelling, sweep_in
+    from asyncbench.run.cancelling import cancel_as_told, price_of_cancelling, sweep_in
+    from asyncbench.run.progress import default_screen
 
     abandoned = _parts(abandon, "--abandon")
     sweep, told = sweep_in(folder), price_of_cancelling(folder)

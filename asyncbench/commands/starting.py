@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from asyncbench.config import FirstSweep
+    from asyncbench.config.starter import FirstSweep
 
 SIMULATED = "simulated"
 _SUITES = {
@@ -37,7 +37,7 @@ def init(
     It asks for providers, models, problems and a budget. Press Enter to accept what stands in brackets.
     If no API key is set, the sweep asks simulated models, and costs nothing.
     """
-    from asyncbench.config import (
+    from asyncbench.config.starter import (
         PROBLEMS,
         FirstSweep,
         providers_with_keys,
@@ -64,8 +64,8 @@ def init(
 
 def _asked(name: str) -> "FirstSweep":
     """Return the sweep that a person describes."""
-    from asyncbench.config import FirstSweep, size_of
-    from asyncbench.suites import SUITES
+    from asyncbench.config.starter import FirstSweep, size_of
+    from asyncbench.suites.table import SUITES
 
     models = tuple(model for provider in _providers() for model in _models(provider))
     (suite,) = _chosen("Which problems?", _SUITES, ["llm_arithmetic"], several=False)
@@ -79,7 +79,7 @@ def _asked(name: str) -> "FirstSweep":
 
 def _providers() -> list[str]:
     """Return the providers that a person chooses."""
-    from asyncbench.config import STARTERS, key_variable, providers_with_keys
+    from asyncbench.config.starter import STARTERS, key_variable, providers_with_keys
 
     ready = providers_with_keys(os.environ)
     options = {name: f"your key is in {key_variable(name)}" for name in ready}
@@ -90,7 +90,7 @@ def _providers() -> list[str]:
 
 def _models(provider: str) -> list[str]:
     """Return the models of a provider that a person chooses; of simulated ones there is no choice."""
-    from asyncbench.config import SIMULATED_MODELS, STARTERS, price_text
+    from asyncbench.config.starter import SIMULATED_MODELS, STARTERS, price_text
 
     if provider == SIMULATED:
         return [*SIMULATED_MODELS]
@@ -108,8 +108,8 @@ def _models(provider: str) -> list[str]:
 
 def _budget(first: "FirstSweep") -> float | None:
     """Return what a sweep may cost, once a person has seen what it probably will."""
-    from asyncbench.config import load_sweep
-    from asyncbench.planning import plan
+    from asyncbench.config.sweep import load_sweep
+    from asyncbench.planning.sweep_plan import plan
 
     found = plan(load_sweep(first.as_mapping()))
     calls = sum(model.left for model in found.models)
@@ -154,7 +154,7 @@ def _chosen(
 
 def _whole_number(least: int, most: int) -> Callable[[str], int]:
     """Return what reads a whole number of these bounds, both included; others are asked for again."""
-    from asyncbench.suites import whole_number
+    from asyncbench.suites.suite import whole_number
 
     def read(typed: str) -> int:
         try:
@@ -166,7 +166,7 @@ def _whole_number(least: int, most: int) -> Callable[[str], int]:
 
 
 def _say_what_is_next(path: Path, first: "FirstSweep") -> None:
-    from asyncbench.config import key_variable, provider_of
+    from asyncbench.config.starter import key_variable, provider_of
 
     typer.echo("Next:")
     named = dict.fromkeys(key_variable(provider_of(model)) for model in first.models)

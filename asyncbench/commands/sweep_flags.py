@@ -14,8 +14,8 @@ from asyncbench.commands.parsing import Command, is_alone, typed_options
 from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:
-    from asyncbench.config import Sweep
-    from asyncbench.suites import Parameter, Suite
+    from asyncbench.config.sweep import Sweep
+    from asyncbench.suites.suite import Parameter, Suite
 
 Flags = Mapping[str, Any]  # those that were typed: name → text or number, or a list of texts
 
@@ -139,8 +139,8 @@ def _suite_options(name: str, taken: Collection[str]) -> list[Any]:
     Raises:
         ConfigError: no suite has that name.
     """
-    from asyncbench.config import suggestion
-    from asyncbench.suites import SUITES
+    from asyncbench.config.entry import suggestion
+    from asyncbench.suites.table import SUITES
 
     if name not in SUITES:
         raise ConfigError(f"--suite {name}: unknown suite. {suggestion(name, SUITES)}")
@@ -218,7 +218,7 @@ def flag(name: str) -> str:
 
 def _refuse_parameters(strays: Sequence[str]) -> None:
     """Refuse parameters of suites where none is named."""
-    from asyncbench.suites import SUITES
+    from asyncbench.suites.table import SUITES
 
     for word in strays:
         owners = [name for name, suite in SUITES.items() if word in map(flag, suite.parameters)]
@@ -251,7 +251,7 @@ def sweep_of(
     Raises:
         ConfigError: there is neither or both, or the sweep is wrong.
     """
-    from asyncbench.config import load_sweep
+    from asyncbench.config.sweep import load_sweep
 
     flags: Flags = context.meta[_TYPED]
     if sweep_file is not None and (odd := [flag(name) for name in flags if name not in beside]):
@@ -262,14 +262,14 @@ def sweep_of(
     sweep = _sweep_typed(flags, read) if sweep_file is None else read(sweep_file)
     if not extend:
         return sweep
-    from asyncbench.sweeps import extended
+    from asyncbench.planning.belonging import extended
 
     return extended(sweep)
 
 
 def fill_for_load(context: typer.Context) -> str:
     """Put in what a load without a sweep file may leave out: problems, and a folder. Return it in words."""
-    from asyncbench.suites import SUITES
+    from asyncbench.suites.table import SUITES
 
     flags: dict[str, Any] = context.meta[_TYPED]
     said = []
@@ -291,8 +291,9 @@ def flag_typed(context: typer.Context, name: str) -> str | None:
 
 
 def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]") -> "Sweep":
-    from asyncbench.config import Place, sweep_from
-    from asyncbench.sweeps import check_asked_alike
+    from asyncbench.config.place import Place
+    from asyncbench.config.sweep import sweep_from
+    from asyncbench.planning.asked_alike import check_asked_alike
 
     lacking = [flag(name) for name in ("model", "out") if name not in flags]
     lacking += ["--suite or --problems"] * (not {"suite", "problems"} & flags.keys())
@@ -327,7 +328,7 @@ def _mapping_of(flags: Flags) -> dict[str, object]:
 
 def _values_of_models(model: str, flags: Flags) -> dict[str, Any]:  # Any: as a sweep file may hold it
     """Return the other keys of a model; simulated ones cost nothing."""
-    from asyncbench.providers import known_endpoints
+    from asyncbench.providers.endpoints import known_endpoints
 
     endpoint = known_endpoints().get(model.partition("/")[0])
     simulated = endpoint is not None and endpoint.simulated and "base_url" not in flags
@@ -379,7 +380,7 @@ def _condition_name(words: Mapping[str, object]) -> str:
 
 def _problem_sets(flags: Flags) -> Iterator[object]:
     """Yield the problem sets: the one that --suite and its parameters stand for, then those of --problems."""
-    from asyncbench.suites import SUITES
+    from asyncbench.suites.table import SUITES
 
     suite, files = SUITES.get(flags.get("suite", "")), flags.get("problems", ())
     own = suite is not None and suite.generate is None
@@ -413,7 +414,7 @@ def _parameters(suite: "Suite", flags: Flags) -> dict[str, object]:
 
 def way_to_budget(sweep: "Sweep", context: typer.Context) -> str:
     """Return what to type, or which sweep file to write, so that a budget can hold all models of a sweep."""
-    from asyncbench.sweeps import priced
+    from asyncbench.planning.budget_bounds import priced
 
     if all(priced(sweep, model) for model in sweep.models):
         return "Add --max-tokens, such as --max-tokens 1000."

@@ -12,9 +12,10 @@ import typer
 from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:
-    from asyncbench.config import Sweep, WorkersWanted
+    from asyncbench.config.sweep import Sweep
+    from asyncbench.config.workers import WorkersWanted
     from asyncbench.records import Model
-    from asyncbench.shown import Report
+    from asyncbench.tables.report import Report
 
 T = TypeVar("T")
 KEYS: set[str] = set()  # API keys that this command was given
@@ -113,7 +114,7 @@ def workers_typed(given: str | None) -> "WorkersWanted | None":
     Raises:
         ConfigError: it is none.
     """
-    from asyncbench.config import workers_given
+    from asyncbench.config.workers import workers_given
 
     if given is None:
         return None
@@ -122,7 +123,7 @@ def workers_typed(given: str | None) -> "WorkersWanted | None":
 
 def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:
     """Return the variables in which these models' keys are looked up: of this process, then of a file."""
-    from asyncbench.sweeps import read_env_file
+    from asyncbench.planning.preflight import read_env_file
 
     given = read_env_file(env_file) if env_file else {}
     env = {**os.environ, **given}
@@ -147,14 +148,14 @@ def show(report: "Report", *, as_json: bool = False, markdown: bool = False, lat
 
 def harmless(text: str) -> str:
     """Return the lines of a message that may quote what others wrote."""
-    from asyncbench.shown import safe_note
+    from asyncbench.tables.screen import safe_note
 
     return "\n".join(map(safe_note, text.split("\n")))
 
 
 def withheld(text: str) -> str:
     """Return a traceback without what may be a key: libraries quote what a server said."""
-    from asyncbench.providers import looks_secret, without_secret
+    from asyncbench.providers.secrets import looks_secret, without_secret
 
     named = {value for name, value in os.environ.items() if looks_secret(name)}
     for secret in sorted(named | KEYS, key=len, reverse=True):

@@ -15,9 +15,11 @@ from asyncbench.config.entry import Entry, Keys, Name, params_from, suggestion
 from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
-from asyncbench.prompting import FIELDS, PADDINGS, QUESTION, examples, fields_in, padding
 from asyncbench.records import OF_CONDITIONS, Condition, Message
-from asyncbench.suites import DIGIT_FORMS, EXCLUSIVE, SUITES, rewritten
+from asyncbench.suites.digits import DIGIT_FORMS, EXCLUSIVE, rewritten
+from asyncbench.suites.shots import PADDINGS, examples, padding
+from asyncbench.suites.table import SUITES
+from asyncbench.suites.wording import FIELDS, QUESTION, fields_in
 
 DigitForm = Literal["reversed", "zero_padded", "spaced", "grouped", "indexed"]
 

@@ -9,9 +9,12 @@ from asyncbench.config.entry import collected
 from asyncbench.config.models import ProviderEntry, check_alias
 from asyncbench.config.place import Place, quoted
 from asyncbench.config.sweep_file import SweepEntry
-from asyncbench.prompting import QUESTION, asked_as
-from asyncbench.providers import effort_asked, known_endpoints, model_complaint
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.model_rules import model_complaint
+from asyncbench.providers.params import effort_asked
 from asyncbench.records import Condition, Limits, Model
+from asyncbench.suites.requests import asked_as
+from asyncbench.suites.wording import QUESTION
 
 
 def contradictions(

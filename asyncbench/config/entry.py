@@ -23,7 +23,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from asyncbench.config.place import Place, quoted, shortened
 from asyncbench.errors import ConfigError
-from asyncbench.prompting import merged_params
+from asyncbench.suites.requests import merged_params
 
 # They may hold an API key by mistake, so a message never repeats their value.
 MAY_HOLD_A_KEY = frozenset({"key_env", "base_url", "command", "webhook", "webhook_env", "notify"})

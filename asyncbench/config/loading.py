@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, model_validator
 from asyncbench.config.entry import Duration, Entry, Length, Number, Share, read_entry
 from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
-from asyncbench.providers import known_endpoints
+from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import REALTIME, Model, StopWhen
 
 Pattern = Literal["constant", "poisson", "gamma", "closed"]

@@ -29,13 +29,8 @@ from asyncbench.config.prices import PriceEntry, price_from, price_mapping
 from asyncbench.config.serving import ServeEntry, serve_complaint, serve_from, serve_mapping
 from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
-from asyncbench.providers import (
-    KnownEndpoint,
-    batch_complaint,
-    default_max_tokens,
-    known_endpoints,
-    model_complaint,
-)
+from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.providers.model_rules import batch_complaint, default_max_tokens, model_complaint
 from asyncbench.records import REALTIME, Limits, Model, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.

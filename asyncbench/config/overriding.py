@@ -13,7 +13,8 @@ from asyncbench.config.sweep import Sweep
 from asyncbench.config.workers import WorkersWanted, workers_given
 from asyncbench.errors import ConfigError
 from asyncbench.files import local
-from asyncbench.providers import batch_complaint, known_endpoints
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.model_rules import batch_complaint
 
 _DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
 

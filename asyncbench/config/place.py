@@ -6,7 +6,7 @@ from typing import Final
 
 import yaml
 
-from asyncbench.providers import without_pasted_key
+from asyncbench.providers.secrets import without_pasted_key
 
 _LONGEST: Final = 60  # characters of a name or a value in a message
 

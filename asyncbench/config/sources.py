@@ -11,9 +11,9 @@ from asyncbench.config.entry import Entry, Name, suggestion
 from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
-from asyncbench.plugins import file_named, is_in_file
-from asyncbench.problems import remote_address
-from asyncbench.suites import SUITES
+from asyncbench.problems.hub import remote_address
+from asyncbench.suites.sources import file_named, is_in_file
+from asyncbench.suites.table import SUITES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

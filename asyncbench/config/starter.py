@@ -12,8 +12,8 @@ import yaml
 from asyncbench.errors import ConfigError
 from asyncbench.files import creating, writing
 from asyncbench.pricing import rates_for
-from asyncbench.providers import known_endpoints, usable_endpoints
-from asyncbench.suites import SUITES
+from asyncbench.providers.endpoints import known_endpoints, usable_endpoints
+from asyncbench.suites.table import SUITES
 
 PROBLEMS: Final = Path("data/llm_arithmetic.parquet")  # ready-made, in a checkout of asyncbench
 SIMULATED_MODELS: Final = ("simulated/oracle", "simulated/noisy")  # always right; errs more on longer numbers

@@ -6,7 +6,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from asyncbench.bucket import home_of, journal_folder, s3_address
 from asyncbench.config.batching import Batching
 from asyncbench.config.conditions import condition_from, condition_mapping, models_meant
 from asyncbench.config.contradictions import contradictions
@@ -38,7 +37,9 @@ from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.config.workers import WorkersWanted
 from asyncbench.errors import ConfigError
 from asyncbench.records import Condition, Model, StopWhen
-from asyncbench.store import SWEEP_FILE, check_sweep_file, folder_of_sweep_file
+from asyncbench.store.bucket.address import journal_folder, s3_address
+from asyncbench.store.bucket.claiming import home_of
+from asyncbench.store.manifest import SWEEP_FILE, check_sweep_file, folder_of_sweep_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from asyncbench.config.models import ModelEntry, ProviderEntry, as_model_mapping
 from asyncbench.config.notify import NotifyEntry, as_notify_mapping
 from asyncbench.config.sources import Problems
 from asyncbench.config.workers import WorkersEntry
-from asyncbench.providers import known_endpoints
+from asyncbench.providers.endpoints import known_endpoints
 
 
 class StopEntry(Entry):

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from asyncbench.engine.strain import Strain
+from asyncbench.engine.overload import Strain
 from asyncbench.records import MOST_IN_FLIGHT
 
 FIRST: Final = 8  # of a lane that finds out by itself

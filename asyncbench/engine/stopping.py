@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import NamedTuple
 
-from asyncbench.engine.always_valid import alike_needed, always_valid_interval
 from asyncbench.engine.telemetry import Counters
 from asyncbench.records import Skipped, Stop, StopWhen, Trial
+from asyncbench.stats.always_valid import alike_needed, always_valid_interval
 
 CellCounts = tuple[int, int]  # correct, asked
 

@@ -11,12 +11,16 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.analysis.anatomy.alignment import Part, aligned
+from asyncbench.analysis.anatomy.counts import error_of, type_of
+from asyncbench.analysis.anatomy.error import Error
+from asyncbench.analysis.anatomy.numbers import sign_of
+from asyncbench.analysis.asked import KindKey, entrants_in, kind_of, kinds_in
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.names import Entrant
 from asyncbench.records import Outcome
-from asyncbench.results import Entrant, KindKey, entrants_in, kind_of, kinds_in
-from asyncbench.results.anatomy import Error, Part, aligned, error_of, sign_of, type_of
-from asyncbench.shown import count, dollars, seconds
-from asyncbench.store import ENTRANT
-from asyncbench.views import FolderViews
+from asyncbench.store.schema import ENTRANT
+from asyncbench.tables.numbers import count, dollars, seconds
 
 LONGEST: Final = 3_000  # characters of one text of a whole trial; of a longer one its ends are kept
 SHORT: Final = 120  # characters of a text in a list

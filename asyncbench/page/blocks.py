@@ -6,12 +6,14 @@ The file to mail holds all of them; the server of `asyncbench view` makes each w
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from asyncbench.charts import break_rows, columnar, half_rows, heat_rows, kind_curves, length_rows
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.page.charts.breaks import break_rows, half_rows, kind_curves
+from asyncbench.page.charts.heat import heat_rows, length_rows
+from asyncbench.page.charts.styling import columnar
 from asyncbench.page.head import head_block
 from asyncbench.page.loads import loads_block
 from asyncbench.page.measures import cost_block, errors_block, time_block
 from asyncbench.page.ranked import standings_block
-from asyncbench.views import FolderViews
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 

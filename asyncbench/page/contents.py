@@ -9,10 +9,11 @@ from typing import Any
 
 import orjson
 
-from asyncbench.charts import THEMES
+from asyncbench.analysis.choosing import Folders, chosen
+from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.page.blocks import BLOCKS
+from asyncbench.page.charts.themes import THEMES
 from asyncbench.page.sample import Sample, sample_of
-from asyncbench.views import Folders, FolderViews, chosen, counted
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Final
 
-from asyncbench.charts import KindCurve
-from asyncbench.reports import Ranking, Standing, Standings
-from asyncbench.results import Asked, Entrant, NamedEntrant, NamedKind, shortened
+from asyncbench.analysis.asked import Asked, NamedEntrant, NamedKind
+from asyncbench.analysis.names import Entrant, shortened
+from asyncbench.page.charts.breaks import KindCurve
+from asyncbench.reports.standings.rankings import Ranking, Standing
+from asyncbench.reports.standings.report import Standings
 
 LOW: Final = 0.1  # below this share somebody cannot do a thing
 HIGH: Final = 0.9  # from this one on it can

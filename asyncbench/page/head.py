@@ -6,25 +6,18 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Final
 
-from asyncbench.charts import CHARTS, OUTCOME_COLOURS, colours_of, kind_curves
+from asyncbench.analysis.asked import Asked, NamedEntrant, asked_in
+from asyncbench.analysis.cells import COUNTS, METRICS, cells_in
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.notes import OTHER_LATENCY, batch_notes, graded_by, headline_graders, lost_notes
+from asyncbench.page.charts.breaks import kind_curves
+from asyncbench.page.charts.catalogue import CHARTS
+from asyncbench.page.charts.themes import OUTCOME_COLOURS, colours_of
 from asyncbench.page.finding import finding_of
 from asyncbench.page.measures import LEFT_OUT
 from asyncbench.page.ranked import standings_in
-from asyncbench.reports import REPEATED, outcomes_of
-from asyncbench.results import (
-    COUNTS,
-    METRICS,
-    OTHER_LATENCY,
-    Asked,
-    NamedEntrant,
-    asked_in,
-    batch_notes,
-    cells_in,
-    graded_by,
-    headline_graders,
-    lost_notes,
-)
-from asyncbench.shown import (
+from asyncbench.reports.standings.report import REPEATED, outcomes_of
+from asyncbench.tables.headings import (
     ACCURACY,
     ANSWERED,
     FORMAT,
@@ -37,9 +30,8 @@ from asyncbench.shown import (
     PER_CORRECT,
     RIGHT_50,
     RIGHT_90,
-    safe,
 )
-from asyncbench.views import FolderViews
+from asyncbench.tables.screen import safe
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 

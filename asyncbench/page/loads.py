@@ -5,11 +5,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from asyncbench.charts import rows_of_loads, uncounted_note
-from asyncbench.reports import load_report_of, providers_of
-from asyncbench.results import NothingToShowError, answers_by_step, note_of_simulated, steps_in
-from asyncbench.shown import Report, Sheet, safe, safe_note
-from asyncbench.views import FolderViews, open_views
+from asyncbench.analysis.counting import FolderViews, open_views
+from asyncbench.analysis.notes import NothingToShowError, note_of_simulated
+from asyncbench.page.charts.load_rows import rows_of_loads, uncounted_note
+from asyncbench.reports.endpoints.report import providers_of
+from asyncbench.reports.load.accuracy import answers_by_step
+from asyncbench.reports.load.report import load_report_of
+from asyncbench.reports.load.steps import steps_in
+from asyncbench.tables.report import Report, Sheet
+from asyncbench.tables.screen import safe, safe_note
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 

@@ -3,35 +3,24 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from asyncbench.charts import (
+from asyncbench.analysis.anatomy.counts import examined_in
+from asyncbench.analysis.anatomy.kinds import KINDS
+from asyncbench.analysis.asked import Asked, asked_in
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.notes import OTHER_LATENCY, batch_notes, batch_uses
+from asyncbench.page.charts.error_rows import error_kind_rows, examined_note, outcome_rows, place_rows
+from asyncbench.page.charts.frontier import (
     UNLIKE,
-    columnar,
-    error_kind_rows,
-    examined_note,
-    failure_rows,
     frontier_cost,
     frontier_note,
     frontier_reasoning,
-    limit_rows,
-    minute_rows,
-    outcome_rows,
-    place_rows,
-    placed_cells,
     spent_rows,
-    times_rows,
 )
-from asyncbench.results import (
-    OTHER_LATENCY,
-    Asked,
-    EntrantSpending,
-    asked_in,
-    batch_notes,
-    batch_uses,
-    spending_by_entrant,
-)
-from asyncbench.results.anatomy import KINDS, examined_in
-from asyncbench.shown import safe
-from asyncbench.views import FolderViews
+from asyncbench.page.charts.heat import placed_cells
+from asyncbench.page.charts.styling import columnar
+from asyncbench.page.charts.time_rows import failure_rows, limit_rows, minute_rows, times_rows
+from asyncbench.reports.cost.spent import EntrantSpending, spending_by_entrant
+from asyncbench.tables.screen import safe
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 Rows = Sequence[Values]

@@ -4,22 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from asyncbench.charts import KindCurve, dot_rows, kind_curves, pair_rows
-from asyncbench.reports import (
-    ALONE,
-    KindStanding,
-    Ranking,
-    Standing,
-    Standings,
-    over,
-    rankings_by_kind,
-    standings_of,
-    unranked,
-)
-from asyncbench.results import ANSWERS, Entrant, asked_in, cells_in, marks_in
-from asyncbench.results.curves import Hardest
-from asyncbench.shown import number_of, safe
-from asyncbench.views import FolderViews
+from asyncbench.analysis.asked import asked_in
+from asyncbench.analysis.cells import cells_in
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.digits import Hardest
+from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.pairing import ANSWERS, marks_in
+from asyncbench.page.charts.breaks import KindCurve, kind_curves
+from asyncbench.page.charts.standing_rows import dot_rows, pair_rows
+from asyncbench.reports.standings.by_kind import KindStanding, rankings_by_kind
+from asyncbench.reports.standings.rankings import Ranking, Standing
+from asyncbench.reports.standings.report import ALONE, Standings, over, standings_of, unranked
+from asyncbench.tables.numbers import number_of
+from asyncbench.tables.screen import safe
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 

@@ -7,10 +7,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
+from asyncbench.analysis.asked import asked_in
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.page.answers import LONGEST, ShownTrial, answers_to
-from asyncbench.results import asked_in
-from asyncbench.store import ENTRANT
-from asyncbench.views import FolderViews
+from asyncbench.store.schema import ENTRANT
 
 MOST_TRIALS: Final = 20_000  # of a folder that has no more
 MOST_OF_MORE: Final = 8_000  # of a larger one

@@ -8,13 +8,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from asyncbench.bucket import s3_address, told_as
+from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.contents import Contents, contents_of
 from asyncbench.page.shell import app_script, filled, library, policy, style
-from asyncbench.store import encode_json
-from asyncbench.views import Folders, chosen
+from asyncbench.store.bucket.address import s3_address
+from asyncbench.store.bucket.fetching import told_as
+from asyncbench.store.rows import encode_json
 
 NAME: Final = "report.html"  # in the results folder, where no other place is named
 

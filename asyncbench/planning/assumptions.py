@@ -4,15 +4,15 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from asyncbench.config import Batching
-from asyncbench.engine import CHARACTERS_PER_TOKEN
+from asyncbench.config.batching import Batching
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.planning.forecasting import Drawing
 from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, assumption
+from asyncbench.planning.modes import by_server, why_in_real_time
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.records import AUTO, REALTIME, Condition, Model
-from asyncbench.shown import days, duration
-from asyncbench.sweeps import by_server, why_in_real_time
+from asyncbench.tables.numbers import days, duration
 
 
 def assumptions_of(

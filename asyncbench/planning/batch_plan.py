@@ -5,13 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from asyncbench.batches import FIRST_TOKENS, LEAST_S, switch_s
-from asyncbench.config import Batching
+from asyncbench.config.batching import Batching
+from asyncbench.lanes.batches.enqueued import FIRST_TOKENS
+from asyncbench.lanes.batches.switching import LEAST_S, switch_s
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.guesses import LanePace, pace
-from asyncbench.providers import known_endpoints
+from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import BATCH, Model
-from asyncbench.shown import Sheet, dollars, duration
+from asyncbench.tables.numbers import dollars, duration
+from asyncbench.tables.report import Sheet
 
 SOONEST_S: Final = 120.0  # no batch that was seen ended sooner
 LATEST_S: Final = 86_400.0  # the window of a batch; what it has not run by then is asked again

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
 
-from asyncbench.config import seconds_left
-from asyncbench.engine import Ledger
+from asyncbench.config.deadline import seconds_left
+from asyncbench.engine.budget import Ledger
 from asyncbench.errors import ConfigError
 from asyncbench.planning.batch_plan import chain_of, in_a_chain
+from asyncbench.planning.budget_bounds import check_budget, held_models, open_ledger
 from asyncbench.planning.records import Cut, ModelPlan, Outlook, StillAsked
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.pricing import dollars_of
-from asyncbench.prompting import request_for
 from asyncbench.records import Model, Trial
-from asyncbench.shown import dollars
-from asyncbench.sweeps import check_budget, held_models, open_ledger
+from asyncbench.suites.requests import request_for
+from asyncbench.tables.numbers import dollars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from asyncbench.engine import CHARACTERS_PER_TOKEN
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.planning.estimates import Needs, StraightLine
 from asyncbench.planning.finished import SeenUse
 from asyncbench.planning.replies import Replies
+from asyncbench.planning.trials import Cell
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.records import Usage
-from asyncbench.sweeps import Cell
 
 DRAWS: Final = 400
 FEWEST_DRAWS: Final = 100

@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.planning.estimates import Needs, StraightLine
+from asyncbench.planning.trial_columns import numbered
+from asyncbench.planning.trials import CELL, Cell
 from asyncbench.records import Outcome
-from asyncbench.store import MANY_ROWS, IdColumn, IdSet, Snapshot, steady, strung, together
-from asyncbench.sweeps import CELL, Cell, numbered
+from asyncbench.store.catalog import steady, together
+from asyncbench.store.id_set import IdColumn, IdSet, strung
+from asyncbench.store.snapshot import MANY_ROWS, Snapshot
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 

@@ -11,7 +11,7 @@ import orjson
 from asyncbench.errors import StoreError
 from asyncbench.files import write_durably
 from asyncbench.planning.report import Plan
-from asyncbench.store import TEMPORARY
+from asyncbench.store.parts import TEMPORARY
 
 FORECAST: Final = "forecast.json"
 VERSION: Final = 1  # raise when a key changes meaning; adding one is not a change

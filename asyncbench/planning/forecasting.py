@@ -11,9 +11,9 @@ from asyncbench.planning.finished import Way
 from asyncbench.planning.guesses import batch_rates_of, rates_asked
 from asyncbench.planning.records import Forecast
 from asyncbench.planning.remaining_trials import Remainder
-from asyncbench.prompting import said_before
-from asyncbench.providers import longest_reply_of
+from asyncbench.providers.params import longest_reply_of
 from asyncbench.records import Model
+from asyncbench.suites.requests import said_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

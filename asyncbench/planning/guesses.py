@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Final, NamedTuple
 
-from asyncbench.engine import CHARACTERS_PER_TOKEN
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.finished import SeenUse
 from asyncbench.pricing import Rates
-from asyncbench.prompting import said_before
-from asyncbench.providers import effort_asked, longest_reply_of, rates_of, tier_asked
+from asyncbench.providers.params import effort_asked, longest_reply_of
+from asyncbench.providers.prices import rates_of, tier_asked
 from asyncbench.records import BATCH, Condition, Limits, Model
+from asyncbench.suites.requests import said_before
 
 TOKENS_PER_ANSWER_CHARACTER: Final = 2  # of a reply that is little more than the answer
 THINKING_SHARE: Final = 0.25  # of a thinking budget that is used up

@@ -10,37 +10,27 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from asyncbench.config import Find, Load, Sweep
+from asyncbench.config.loading import Find, Load
+from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
-from asyncbench.load import (
-    LoadStep,
-    RateSearch,
-    StepsBefore,
-    base_of,
-    few_problems,
-    most_calls,
-    probe_s,
-    refuse_beyond_limits,
-    steps_before,
-    to_measure,
-)
+from asyncbench.lanes.load.resuming import refuse_beyond_limits, steps_before
+from asyncbench.lanes.load.searching import RateSearch, most_calls, probe_s
+from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, to_measure
+from asyncbench.planning.asked_alike import asked_by_steps
 from asyncbench.planning.assumptions import servers_started
+from asyncbench.planning.belonging import check_one_sweep, folder_begun
+from asyncbench.planning.budget_bounds import check_budget
 from asyncbench.planning.guesses import latency_of
+from asyncbench.planning.preflight import check_sets, chosen_models
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import sets_of
 from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.records import Model
-from asyncbench.shown import Report, Sheet, dollars, duration
-from asyncbench.stats import fewest_for
-from asyncbench.store import is_results_folder, read_attempts
-from asyncbench.sweeps import (
-    asked_by_steps,
-    check_budget,
-    check_one_sweep,
-    check_sets,
-    chosen_models,
-    folder_begun,
-)
+from asyncbench.stats.order_statistics import fewest_for
+from asyncbench.store.catalog import read_attempts
+from asyncbench.store.manifest import is_results_folder
+from asyncbench.tables.numbers import dollars, duration
+from asyncbench.tables.report import Report, Sheet
 
 FEWEST: Final = {name: fewest_for(share) for name, share in (("p90", 0.9), ("p95", 0.95), ("p99", 0.99))}
 HEAD = ("model", "step", "times", "calls", "counted of one", "in flight", "cost", "worst case", "time")

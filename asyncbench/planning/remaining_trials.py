@@ -9,28 +9,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.config import Sweep
+from asyncbench.config.sweep import Sweep
 from asyncbench.planning.finished import ENOUGH, SeenUse, Way
-from asyncbench.problems import generate, problems_of
-from asyncbench.prompting import TOKENS_BESIDE_A_MESSAGE, asks_as_it_stands, worded_size
+from asyncbench.planning.modes import has_mode_auto
+from asyncbench.planning.preflight import check_conditions, open_sources, sources_of
+from asyncbench.planning.trial_columns import AskedSet, Slot, ids_of, looked_up, numbered, rows_within
+from asyncbench.planning.trials import CELL, Cell, asked_by_model, places_of
+from asyncbench.problems.making import generate
+from asyncbench.problems.schema import problems_of
 from asyncbench.records import Condition, Model
-from asyncbench.store import IdColumn, IdSet, strung
-from asyncbench.sweeps import (
-    CELL,
-    AskedSet,
-    Cell,
-    Slot,
-    asked_by_model,
-    check_conditions,
-    has_mode_auto,
-    ids_of,
-    looked_up,
-    numbered,
-    open_sources,
-    places_of,
-    rows_within,
-    sources_of,
-)
+from asyncbench.store.id_set import IdColumn, IdSet, strung
+from asyncbench.suites.requests import TOKENS_BESIDE_A_MESSAGE, worded_size
+from asyncbench.suites.wording import asks_as_it_stands
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 

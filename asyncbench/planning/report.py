@@ -8,9 +8,10 @@ from asyncbench.planning.batch_plan import batch_sheet
 from asyncbench.planning.estimates import Range, TokensAndCost, total
 from asyncbench.planning.finished import ENOUGH
 from asyncbench.planning.records import Cut, ModelPlan, PlannedSet
-from asyncbench.prompting import sent_parameters
 from asyncbench.records import Model
-from asyncbench.shown import Report, Sheet, dollars, duration, number_of
+from asyncbench.suites.requests import sent_parameters
+from asyncbench.tables.numbers import dollars, duration, number_of
+from asyncbench.tables.report import Report, Sheet
 
 TRIALS_HEAD = ("model", "trials", "done", "left", "input tokens", "output tokens", "worst case")
 COST_HEAD = ("model", "cost", "worst case", "as a batch", "time", "limited by", "max_tokens", "price")

@@ -8,44 +8,31 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from asyncbench.config import (
-    AnySweep,
-    Sweep,
-    deadline_from,
-    load_sweep,
-    with_budget,
-    with_mode,
-)
+from asyncbench.config.deadline import deadline_from
+from asyncbench.config.overriding import with_budget, with_mode
+from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
 from asyncbench.planning.assumptions import assumptions_of, warnings_of
 from asyncbench.planning.batch_plan import BATCHES, batch_plan_of, pace_of
+from asyncbench.planning.belonging import check_one_sweep, extended, folder_begun
+from asyncbench.planning.budget_bounds import most_for
 from asyncbench.planning.cuts import cuts_of
 from asyncbench.planning.draws import draws_for
 from asyncbench.planning.estimates import Needs, total
 from asyncbench.planning.finished import Way, seen_in
 from asyncbench.planning.forecasting import Drawing, drawing_of, sum_of
 from asyncbench.planning.guesses import batch_rates_of, latency_of, prices_of, rates_asked, tokens_of
+from asyncbench.planning.modes import in_their_modes, within_s as seconds_to_deadline, without_batch_price
+from asyncbench.planning.preflight import cautions_on, check_replays, check_sets, chosen_models
 from asyncbench.planning.records import ConditionPlan, ModelPlan, PlannedSet
 from asyncbench.planning.remaining_trials import Remainder, left_by_model, sets_of
 from asyncbench.planning.report import Plan, varied_in
+from asyncbench.planning.skipping import still_skipped
+from asyncbench.planning.trial_columns import AskedSet
 from asyncbench.pricing import Rates, cost_usd
-from asyncbench.prompting import most_tokens_before, said_before
 from asyncbench.records import BATCH, REALTIME, Model, Usage
-from asyncbench.store import check_owner, is_results_folder, known_trials
-from asyncbench.sweeps import (
-    AskedSet,
-    cautions_on,
-    check_one_sweep,
-    check_replays,
-    check_sets,
-    chosen_models,
-    extended,
-    folder_begun,
-    in_their_modes,
-    most_for,
-    still_skipped,
-    within_s as seconds_to_deadline,
-    without_batch_price,
-)
+from asyncbench.store.catalog import known_trials
+from asyncbench.store.manifest import check_owner, is_results_folder
+from asyncbench.suites.requests import most_tokens_before, said_before
 
 AS_A_CELL: Final = 16  # replies that take as long to weigh as a cell takes to draw
 

@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.plugins import OwnFunction, function_named
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.schema import Column, converted, is_text
 from asyncbench.problems.text_files import Row, is_text_file, names_in, text_rows, text_value
 from asyncbench.records import Draft
-from asyncbench.suites import TAKES, check_expected, use_grader
+from asyncbench.suites.custom import check_expected
+from asyncbench.suites.own import TAKES, use_grader
+from asyncbench.suites.sources import OwnFunction, function_named
 
 SUITE = "custom"
 REQUIRED = ("question", "expected")

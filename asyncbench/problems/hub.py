@@ -12,9 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote
 
-from asyncbench.bucket import fetched_file, s3_address
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.text_files import JSON, JSON_LINES, TABLES
+from asyncbench.store.bucket.address import s3_address
+from asyncbench.store.bucket.fetching import fetched_file
 
 if TYPE_CHECKING:  # it is an extra, and takes its time
     from huggingface_hub import HfApi

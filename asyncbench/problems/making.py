@@ -17,7 +17,8 @@ from asyncbench.problems.schema import PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of
 from asyncbench.problems.survey import CellCounts, Survey
 from asyncbench.problems.workers import draft_batches
 from asyncbench.records import Problem
-from asyncbench.suites import SUITES, Suite
+from asyncbench.suites.suite import Suite
+from asyncbench.suites.table import SUITES
 
 Writing = Callable[[Path], AbstractContextManager[None]]  # what becomes of the system's refusal to write
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.plugins import is_in_file
 from asyncbench.problems.custom import (
     REQUIRED,
     SUITE,
@@ -37,7 +36,9 @@ from asyncbench.problems.schema import (
 )
 from asyncbench.problems.survey import Survey
 from asyncbench.problems.text_files import is_text_file
-from asyncbench.suites import CUSTOM_GRADERS, SUITES, check_custom as check_grader
+from asyncbench.suites.custom import CUSTOM_GRADERS, check_custom as check_grader
+from asyncbench.suites.sources import is_in_file
+from asyncbench.suites.table import SUITES
 
 FIRST_CHECK: Final = 1_000_000  # bytes of ids
 

@@ -14,16 +14,10 @@ from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.hub import HubFile
 from asyncbench.problems.identity import identified
 from asyncbench.problems.recorded import OneRun, run_drafts
-from asyncbench.problems.schema import (
-    PROBLEM_SCHEMA,
-    SCHEMA_VERSION,
-    batches_of,
-    converted,
-    problems_of,
-)
+from asyncbench.problems.schema import PROBLEM_SCHEMA, SCHEMA_VERSION, batches_of, converted, problems_of
 from asyncbench.problems.survey import counted
 from asyncbench.records import Problem
-from asyncbench.suites import Kind
+from asyncbench.suites.suite import Kind
 
 _PREFIX = "asyncbench."  # of the keys of its metadata; their values are text
 KIND = ("suite", "task", "variant", "representation")  # the columns that tell the kind of a problem

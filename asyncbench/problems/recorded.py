@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.files import opened_parquet
 from asyncbench.records import Draft, Outcome
-from asyncbench.suites import answer, draft_arithmetic
+from asyncbench.suites.llm_arithmetic import answer, draft_arithmetic
 
 FACTS_KEY: Final = "asyncbench.recorded"  # of the file's metadata: JSON with `suite` and `source`
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.schema import DRAFTED, drafted
-from asyncbench.suites import Rows, Suite
+from asyncbench.suites.suite import Rows, Suite
 
 _ROWS_AT_ONCE = 8  # of a part: some 20,000 problems of all of nupa together, 10 MB
 

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from asyncbench.errors import ConfigError
-from asyncbench.plugins import Origin, WithPackages
 from asyncbench.providers.rate_headers import Span
 from asyncbench.records import Timeouts
+from asyncbench.suites.packages import Origin, WithPackages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

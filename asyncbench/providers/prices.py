@@ -6,10 +6,10 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from asyncbench.pricing import Rates, RatesAt, rates_at, tier_of
-from asyncbench.prompting import merged_params
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.wire import at
 from asyncbench.records import BATCH, Condition, Model, Price
+from asyncbench.suites.requests import merged_params
 
 # Tiers that a project's settings may stand on, by vendor: OpenAI's guide to priority processing, 2026-11.
 _SET_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {"openai": ("priority", "fast")}

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from asyncbench.prompting import merged_params
 from asyncbench.providers.loose_json import items, mapping_in, text
 from asyncbench.providers.rate_headers import Span, allowances
 from asyncbench.records import REFUSALS, Allowance, Condition, Model, Reply, Request
+from asyncbench.suites.requests import merged_params
 
 # Headers with the id of a request, the first that is there counts: the provider's own, then that of a gateway
 # (litellm, AWS, Azure), then that of the network (Cloudflare).

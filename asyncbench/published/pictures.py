@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from asyncbench.shown import MISSING, Report, Sheet, filled
+from asyncbench.tables.numbers import MISSING
+from asyncbench.tables.report import Report, Sheet, filled
 
 MOST_SERIES: Final = 8  # colours that people tell apart
 

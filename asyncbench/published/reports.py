@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from asyncbench.published.pictures import PublishedPicture
-from asyncbench.published.printed import printed_mapping, sources_note
-from asyncbench.results import (
+from asyncbench.analysis.choosing import Folders, chosen
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.notes import (
     FolderReport,
     Graded,
     NothingToShowError,
@@ -16,8 +16,9 @@ from asyncbench.results import (
     left_out_at_import,
     left_out_of,
 )
-from asyncbench.store import Manifest
-from asyncbench.views import Folders, FolderViews, chosen, counted
+from asyncbench.published.pictures import PublishedPicture
+from asyncbench.published.printed import printed_mapping, sources_note
+from asyncbench.store.manifest import Manifest
 
 T = TypeVar("T")
 

@@ -3,27 +3,8 @@
 Each is made from the ones before it and never changed. They know nothing of Parquet or of providers.
 """
 
-from asyncbench.errors import Allowance as Allowance
-from asyncbench.records.asked import (
-    AUTO as AUTO,
-    BATCH as BATCH,
-    MOST_IN_FLIGHT as MOST_IN_FLIGHT,
-    OF_CONDITIONS as OF_CONDITIONS,
-    REALTIME as REALTIME,
-    SDK as SDK,
-    Condition as Condition,
-    Draft as Draft,
-    Limits as Limits,
-    Message as Message,
-    Model as Model,
-    Outcome as Outcome,
-    Price as Price,
-    Problem as Problem,
-    Request as Request,
-    RetryPolicy as RetryPolicy,
-    Serve as Serve,
-    Timeouts as Timeouts,
-    Trial as Trial,
+from asyncbench.errors import (
+    Allowance as Allowance,
 )
 from asyncbench.records.events import (
     CUT_SHORT as CUT_SHORT,
@@ -48,4 +29,25 @@ from asyncbench.records.events import (
     StopWhen as StopWhen,
     Usage as Usage,
     outcome_of as outcome_of,
+)
+from asyncbench.records.trials import (
+    AUTO as AUTO,
+    BATCH as BATCH,
+    MOST_IN_FLIGHT as MOST_IN_FLIGHT,
+    OF_CONDITIONS as OF_CONDITIONS,
+    REALTIME as REALTIME,
+    SDK as SDK,
+    Condition as Condition,
+    Draft as Draft,
+    Limits as Limits,
+    Message as Message,
+    Model as Model,
+    Outcome as Outcome,
+    Price as Price,
+    Problem as Problem,
+    Request as Request,
+    RetryPolicy as RetryPolicy,
+    Serve as Serve,
+    Timeouts as Timeouts,
+    Trial as Trial,
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from asyncbench.errors import Allowance, ProviderError
-from asyncbench.records.asked import REALTIME, Outcome, Trial
+from asyncbench.records.trials import REALTIME, Outcome, Trial
 
 
 @dataclass(slots=True, kw_only=True)

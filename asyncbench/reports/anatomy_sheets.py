@@ -3,32 +3,17 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from asyncbench.reports.cost_of_right_answers import Worth, best
-from asyncbench.results import Entrant
-from asyncbench.results.anatomy import (
-    GROUP,
-    KINDS,
-    ORDER,
-    UNCLASSIFIED,
-    CarryBin,
-    ErrorFindings,
-    Group,
-    WrongExample,
-)
-from asyncbench.results.curves import DigitsCurve
-from asyncbench.shown import (
-    ACCURACY,
-    FORMAT,
-    PER_CORRECT,
-    RIGHT_50,
-    RIGHT_90,
-    Sheet,
-    count,
-    per_correct_text,
-    percent,
-)
-from asyncbench.stats import Proportion
-from asyncbench.store import ENTRANT
+from asyncbench.analysis.anatomy.carries import GROUP, CarryBin, Group
+from asyncbench.analysis.anatomy.counts import ErrorFindings, WrongExample
+from asyncbench.analysis.anatomy.kinds import KINDS, ORDER, UNCLASSIFIED
+from asyncbench.analysis.digits import DigitsCurve
+from asyncbench.analysis.names import Entrant
+from asyncbench.reports.cost.right_answers import Worth, best
+from asyncbench.stats.proportions import Proportion
+from asyncbench.store.schema import ENTRANT
+from asyncbench.tables.headings import ACCURACY, FORMAT, PER_CORRECT, RIGHT_50, RIGHT_90
+from asyncbench.tables.numbers import count, per_correct_text, percent
+from asyncbench.tables.report import Sheet
 
 COMMONEST = 4  # kinds that are named beside a model and task
 PLACES = 12  # digits from either end that have a column

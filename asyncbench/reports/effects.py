@@ -11,29 +11,27 @@ from typing import Any, Final
 
 import orjson
 
-from asyncbench.errors import ConfigError
-from asyncbench.reports.rankings import share_of
-from asyncbench.reports.standings import SKIPPED
-from asyncbench.results import (
-    Entrant,
+from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.names import Entrant, in_order, names_of
+from asyncbench.analysis.notes import (
     FolderReport,
-    Marked,
-    Marks,
     NothingToShowError,
-    difference_interval,
-    in_order,
-    keep_skips,
     lost_notes,
-    marked,
-    names_of,
     no_trials,
     note_of_simulated,
-    pair,
 )
-from asyncbench.shown import ACCURACY, Sheet, dollars, filled, p_text, percent, points
-from asyncbench.stats import holm, sign_flip
-from asyncbench.store import ENTRANT
-from asyncbench.views import Folders, FolderViews, counted
+from asyncbench.analysis.pairing import Marked, Marks, difference_interval, marked, pair
+from asyncbench.analysis.stopped_cells import keep_skips
+from asyncbench.errors import ConfigError
+from asyncbench.reports.standings.rankings import share_of
+from asyncbench.reports.standings.report import SKIPPED
+from asyncbench.stats.paired import sign_flip
+from asyncbench.stats.rankings import holm
+from asyncbench.store.schema import ENTRANT
+from asyncbench.tables.headings import ACCURACY
+from asyncbench.tables.numbers import dollars, p_text, percent, points
+from asyncbench.tables.report import Sheet, filled
 
 CONDITION: Final = "condition"  # what `--by` calls the condition as a whole
 FOLDER: Final = "folder"  # and each of several results folders

@@ -6,25 +6,24 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any, Final
 
-from asyncbench.records import Outcome
-from asyncbench.results import (
-    Entrant,
+from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.names import Entrant, finest, in_order, names_of
+from asyncbench.analysis.notes import (
     FolderReport,
     Graded,
-    finest,
     graded_by,
     headline_graders,
-    in_order,
-    keep_skips,
-    lapsed_note,
     lost_notes,
-    names_of,
     no_trials,
     note_of_simulated,
 )
-from asyncbench.shown import Cell, Sheet, of_accuracy, shaded, whole_percent
-from asyncbench.store import CELL, ENTRANT
-from asyncbench.views import Folders, FolderViews, counted
+from asyncbench.analysis.stopped_cells import keep_skips, lapsed_note
+from asyncbench.records import Outcome
+from asyncbench.store.schema import CELL, ENTRANT
+from asyncbench.tables.numbers import of_accuracy, shaded, whole_percent
+from asyncbench.tables.report import Sheet
+from asyncbench.tables.screen import Cell
 
 MOST_LENGTHS: Final = 12  # columns; more lengths than that stand in ranges
 FEW: Final = 10  # problems; a share of fewer is marked

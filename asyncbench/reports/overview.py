@@ -6,36 +6,38 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from asyncbench.records import Outcome
-from asyncbench.results import (
-    ATTEMPT_COLUMNS,
+from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.names import Entrant, in_order, names_of
+from asyncbench.analysis.notes import (
     OTHER_LATENCY,
-    STOPPED_MARK,
-    TRIAL_COLUMNS,
     BatchUse,
-    Entrant,
     FolderReport,
     Graded,
-    StoppedCell,
-    Unpriced,
     batch_notes,
     batch_uses,
     graded_by,
     headline_graders,
-    in_order,
-    keep_skips,
-    lapsed_note,
     lost_notes,
     mixtures,
-    names_of,
     no_trials,
     note_of_simulated,
-    repriced,
+)
+from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
+from asyncbench.analysis.stopped_cells import (
+    STOPPED_MARK,
+    StoppedCell,
+    keep_skips,
+    lapsed_note,
     stopped_cells_in,
     stopped_note,
     stopped_sheet,
 )
-from asyncbench.shown import (
+from asyncbench.records import Outcome
+from asyncbench.stats.proportions import Proportion
+from asyncbench.store.manifest import planned
+from asyncbench.store.schema import CELL
+from asyncbench.tables.headings import (
     ACCURACY,
     ANSWERED,
     COST_KNOWN,
@@ -43,16 +45,9 @@ from asyncbench.shown import (
     MEDIAN_TTFT,
     P95_LATENCY,
     P95_TTFT,
-    Sheet,
-    count,
-    dollars,
-    filled,
-    percent,
-    seconds,
 )
-from asyncbench.stats import Proportion
-from asyncbench.store import CELL, planned
-from asyncbench.views import Folders, FolderViews, counted
+from asyncbench.tables.numbers import count, dollars, percent, seconds
+from asyncbench.tables.report import Sheet, filled
 
 # Of `trials`, where they are priced again; the columns that pricing needs come on top.
 COLUMNS = (

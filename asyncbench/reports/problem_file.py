@@ -8,12 +8,18 @@ from pathlib import Path
 
 import yaml
 
-from asyncbench.problems import PROBLEM_SCHEMA, ProblemSet, columns_in, open_set, problem_file, remote_address
-from asyncbench.prompting import wording_of
+from asyncbench.planning.grading import graded
+from asyncbench.problems.custom import columns_in
+from asyncbench.problems.hub import problem_file, remote_address
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.schema import PROBLEM_SCHEMA
 from asyncbench.records import Condition, Problem, Reply
-from asyncbench.shown import Report, Sheet, number_of, safe_notes
-from asyncbench.suites import likely_grader
-from asyncbench.sweeps import graded
+from asyncbench.suites.custom import likely_grader
+from asyncbench.suites.wording import wording_of
+from asyncbench.tables.numbers import number_of
+from asyncbench.tables.report import Report, Sheet
+from asyncbench.tables.screen import safe_notes
 
 EXAMPLES = 10
 LONGEST = 1_500  # characters of a question, on a screen

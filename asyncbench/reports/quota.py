@@ -5,20 +5,15 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from asyncbench.results import (
-    BatchUse,
-    FolderReport,
-    WorkerLatency,
-    WorkerUse,
-    batch_notes,
-    batch_uses,
-    note_of_simulated,
-    worker_latencies,
-    worker_uses,
-)
-from asyncbench.shown import BOUND_BY, MISSING, Sheet, filled
-from asyncbench.store import LIMITS, WAITS
-from asyncbench.views import BIN_OF_MINUTES, Folders, FolderViews, counted
+from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.notes import BatchUse, FolderReport, batch_notes, batch_uses, note_of_simulated
+from asyncbench.analysis.views import BIN_OF_MINUTES
+from asyncbench.reports.by_worker import WorkerLatency, WorkerUse, worker_latencies, worker_uses
+from asyncbench.store.schema import LIMITS, WAITS
+from asyncbench.tables.headings import BOUND_BY
+from asyncbench.tables.numbers import MISSING
+from asyncbench.tables.report import Sheet, filled
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
 WORTH_SHOWING: Final = 0.005  # of the time

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from asyncbench.analysis.notes import simulated_note_of
 from asyncbench.errors import ConfigError
-from asyncbench.plugins import is_in_file
 from asyncbench.records import Outcome
-from asyncbench.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
-from asyncbench.results import simulated_note_of
-from asyncbench.shown import Report, Sheet
-from asyncbench.suites import ADDED_GRADERS, SUITES
+from asyncbench.suites.own import ADDED_GRADERS
+from asyncbench.suites.sources import is_in_file
+from asyncbench.suites.table import SUITES
+from asyncbench.tables.report import Report, Sheet
+from asyncbench.upkeep.folder import Regraded, regrade_folder
+from asyncbench.upkeep.tally import ChangedTrial, Grader, Move
 
 NOT_GRADED = "not graded"
 BY_MODEL = "By model (all its conditions and runs together)"

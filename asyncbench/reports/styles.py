@@ -5,20 +5,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from asyncbench.analysis.choosing import Chosen, Folders, chosen
+from asyncbench.analysis.notes import Nothing, NothingToShowError, of_chosen
 from asyncbench.errors import ConfigError
-from asyncbench.reports.anatomy_report import anatomy_on
-from asyncbench.reports.cost import cost_report_on
+from asyncbench.reports.anatomy import anatomy_on
+from asyncbench.reports.cost.report import cost_report_on
 from asyncbench.reports.effects import effects_on
+from asyncbench.reports.endpoints.report import providers_on
 from asyncbench.reports.heatmap import accuracy_maps_on
-from asyncbench.reports.load import load_report_on, only_loaded
-from asyncbench.reports.morning import morning_on
+from asyncbench.reports.load.report import load_report_on, only_loaded
 from asyncbench.reports.overview import report_on
-from asyncbench.reports.providers import providers_on
 from asyncbench.reports.quota import quota_report_on
-from asyncbench.reports.standings import standings_on
-from asyncbench.results import Nothing, NothingToShowError, of_chosen
-from asyncbench.shown import Report
-from asyncbench.views import Chosen, Folders, chosen
+from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.status.morning import morning_on
+from asyncbench.tables.report import Report
 
 # Of those that published benchmarks give their names: loaded when asked for.
 PUBLISHED = ("llm-arithmetic", "integer-addition", "nupa")
@@ -134,15 +134,15 @@ def _made(folder: Chosen, style: str | None, options: Mapping[str, Any]) -> Repo
         case None:
             return report_on(folder, prices_at=datetime.now(UTC) if options else None)
         case "llm-arithmetic":
-            from asyncbench.published.llm_arithmetic import llm_arithmetic_report_on
+            from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 
             return llm_arithmetic_report_on(folder, **options)
         case "integer-addition":
-            from asyncbench.published.integer_addition import integer_addition_report_on
+            from asyncbench.published.integer_addition.report import integer_addition_report_on
 
             return integer_addition_report_on(folder)
         case "nupa":
-            from asyncbench.published.nupa import nupa_report_on
+            from asyncbench.published.nupa.report import nupa_report_on
 
             return nupa_report_on(folder, **options)
     return OWN[style](folder)

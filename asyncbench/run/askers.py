@@ -8,14 +8,21 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
-from asyncbench.engine import Asker, Counters, Counting, LoopLag, MostUsd
-from asyncbench.prompting import characters, request_for
-from asyncbench.providers import Provider, longest_reply_of, makes_own_calls, open_provider, rates_of
+from asyncbench.engine.asker import Asker, MostUsd
+from asyncbench.engine.limits import Counting
+from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.planning.budget_bounds import most_usd_of
+from asyncbench.planning.grading import graded
+from asyncbench.planning.skipping import Needed, stopping_of
+from asyncbench.planning.trials import trials_of
+from asyncbench.providers.params import longest_reply_of
+from asyncbench.providers.prices import rates_of
+from asyncbench.providers.provider import Provider, makes_own_calls, open_provider
 from asyncbench.records import Event, History, Model, Reply, Request, Trial
 from asyncbench.run.state import RunState
-from asyncbench.store import KnownCosts
-from asyncbench.suites import is_own
-from asyncbench.sweeps import Needed, graded, most_usd_of, stopping_of, trials_of
+from asyncbench.store.spending import KnownCosts
+from asyncbench.suites.custom import is_own
+from asyncbench.suites.requests import characters, request_for
 
 UNKNOWN = History()  # of a trial that no earlier run knows
 NO_COSTS = KnownCosts()

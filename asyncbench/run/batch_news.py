@@ -5,8 +5,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from asyncbench.batches import PartStanding, Stand, left_in_batches, near_deletion, standings
-from asyncbench.engine import Counters
+from asyncbench.engine.telemetry import Counters
+from asyncbench.lanes.batches.standing import PartStanding, Stand, left_in_batches, near_deletion, standings
 from asyncbench.records import BATCH
 from asyncbench.run.state import RunState
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from asyncbench.batches import BatchClock, BatchLedger, BatchPart, abandon, most_usd_of, standing_of
-from asyncbench.bucket import run_folder
-from asyncbench.config import Sweep, load_sweep
-from asyncbench.engine import Counters
+from asyncbench.config.sweep import Sweep, load_sweep
+from asyncbench.engine.telemetry import Counters
+from asyncbench.lanes.batches.books import abandon, most_usd_of
+from asyncbench.lanes.batches.desk import BatchClock
+from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart
+from asyncbench.lanes.batches.standing import standing_of
 from asyncbench.run.costs import cost_text
 from asyncbench.run.driving import drivable, drive
 from asyncbench.run.options import RunOptions
@@ -20,8 +22,11 @@ from asyncbench.run.progress import Quiet, Screen, screen_for
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import let_go
-from asyncbench.shown import Report, dollars
-from asyncbench.store import SWEEP_FILE, Store, read_manifest
+from asyncbench.store.bucket.claiming import run_folder
+from asyncbench.store.folder import Store
+from asyncbench.store.manifest import SWEEP_FILE, read_manifest
+from asyncbench.tables.numbers import dollars
+from asyncbench.tables.report import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

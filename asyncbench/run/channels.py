@@ -16,9 +16,9 @@ import aiohttp
 import orjson
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from asyncbench.config import ADDRESS_RULE, Notify, is_address
+from asyncbench.config.notify import ADDRESS_RULE, Notify, is_address
 from asyncbench.errors import ConfigError
-from asyncbench.fleet import PROXY, without_keys
+from asyncbench.providers.workers.process import PROXY, without_keys
 from asyncbench.records import Model
 
 Message = Mapping[str, object]

@@ -11,22 +11,16 @@ from importlib.metadata import version
 from socket import gethostname
 from typing import Final
 
-from asyncbench.cluster import (
-    Cluster,
-    Coordinator,
-    JournalNews,
-    Link,
-    WorkerDiedError,
-    WorkerSilentError,
-    awake_s,
-)
+from asyncbench.cluster.coordinator import Coordinator
+from asyncbench.cluster.links import Cluster, Link, WorkerDiedError, WorkerSilentError, awake_s
+from asyncbench.cluster.messages import JournalNews
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
-from asyncbench.fleet import WorkerCounts
+from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Model
 from asyncbench.run.dead_workers import LeaseFile, journal_news
 from asyncbench.run.state import RunState
 from asyncbench.run.sweep_worker import EPOCH, WorkerBrief, start_worker
-from asyncbench.suites import used_graders
+from asyncbench.suites.own import used_graders
 
 SILENT_S: Final = 60.0  # without a report: the worker is given up
 IN_VAIN: Final = 5  # deaths of workers in a row with more calls lost than ended

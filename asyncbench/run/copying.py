@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
-from asyncbench.bucket import OvertakenError
-from asyncbench.config import Sweep
+from asyncbench.config.sweep import Sweep
 from asyncbench.errors import AsyncbenchError
 from asyncbench.run.options import RunOptions
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import Exit, Summary
-from asyncbench.store import FolderCopy
+from asyncbench.store.bucket.claiming import OvertakenError
+from asyncbench.store.copying import FolderCopy
 
 Say = Callable[[str], None]
 

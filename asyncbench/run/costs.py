@@ -1,8 +1,9 @@
 """What a run cost and what is left of its budgets, in words."""
 
-from asyncbench.engine import Cap, Counters
+from asyncbench.engine.budget import Cap
+from asyncbench.engine.telemetry import Counters
 from asyncbench.pricing import dollars_of
-from asyncbench.shown import dollars
+from asyncbench.tables.numbers import dollars
 
 
 def cost_text(counters: Counters) -> str:

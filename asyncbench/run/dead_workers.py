@@ -12,24 +12,17 @@ from typing import Any, Final
 import orjson
 import pyarrow.compute
 
-from asyncbench.cluster import ClosedTrial, JournalCosts, JournalNews
-from asyncbench.engine import Ledger
+from asyncbench.cluster.messages import ClosedTrial, JournalCosts, JournalNews
+from asyncbench.engine.budget import Ledger
 from asyncbench.errors import AsyncbenchError
 from asyncbench.files import storing
 from asyncbench.pricing import picodollars
 from asyncbench.records import Outcome
-from asyncbench.store import (
-    FolderCopy,
-    Store,
-    is_results_folder,
-    known_trials,
-    read_attempts,
-    read_skipped,
-    read_trials,
-    spending_of,
-    texts,
-    workers_folder,
-)
+from asyncbench.store.budget_state import spending_of
+from asyncbench.store.catalog import known_trials, read_attempts, read_skipped, read_trials, texts
+from asyncbench.store.copying import FolderCopy
+from asyncbench.store.folder import Store
+from asyncbench.store.manifest import is_results_folder, workers_folder
 
 pc: Any = pyarrow.compute  # its stubs know no function of an expression
 

@@ -10,29 +10,32 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from asyncbench.cluster import on_ray
-from asyncbench.config import workers_here
-from asyncbench.control import controlled
-from asyncbench.engine import Asker, Counters, LoopLag, Scheduler
+from asyncbench.cluster.ray_actors import on_ray
+from asyncbench.config.workers import workers_here
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.scheduler import Scheduler
+from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import StoreError
 from asyncbench.files import discard, input_path
-from asyncbench.fleet import Workers, without_keys
-from asyncbench.providers import rare_garbage_collection
+from asyncbench.planning.preflight import secret_variables
+from asyncbench.providers.garbage import rare_garbage_collection
+from asyncbench.providers.workers.process import without_keys
+from asyncbench.providers.workers.workers import Workers
 from asyncbench.records import Model
 from asyncbench.run.batch_news import BatchNews
 from asyncbench.run.clustering import ClusterRun
+from asyncbench.run.control_serving import controlled
 from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of
 from asyncbench.run.progress import WatchedScreen
+from asyncbench.run.servers import StartedServer
 from asyncbench.run.serving import start_servers, watch
 from asyncbench.run.state import RunState
 from asyncbench.run.steering import Steering
-from asyncbench.servers import StartedServer
-from asyncbench.sweeps import secret_variables
 
 if TYPE_CHECKING:  # most runs start no simulator
-    from asyncbench.simulator import Simulator
+    from asyncbench.simulator.process import Simulator
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 SIMULATED: Final = "simulated"  # beside the batches of a run: those of the simulators that it starts
@@ -227,7 +230,9 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> "Mapping[str
     stack.callback(forget)
     if not problems:
         return {}
-    from asyncbench.simulator import BatchSettings, Settings, running
+    from asyncbench.simulator.batches.settings import BatchSettings
+    from asyncbench.simulator.process import running
+    from asyncbench.simulator.settings import Settings
 
     started = {}
     for replay, paths in problems.items():

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from asyncbench.providers import without_secret
+from asyncbench.providers.secrets import without_secret
 
 FAULTS: Final = "faults.txt"  # in the results folder
 LONGEST: Final = 20_000  # characters of one of them: its beginning and its end

@@ -3,23 +3,19 @@
 import time
 from collections.abc import Collection, Sequence
 
-from asyncbench.batches import BatchClock, Switch
 from asyncbench.errors import StoreError
-from asyncbench.planning import (
-    Outlook,
-    Plan,
-    is_forecast_told,
-    keep_forecast,
-    plan_of,
-    prices_of,
-    rates_asked,
-    read_forecasts,
-)
+from asyncbench.lanes.batches.desk import BatchClock
+from asyncbench.lanes.batches.switching import Switch
+from asyncbench.planning.forecast_file import is_forecast_told, keep_forecast, read_forecasts
+from asyncbench.planning.guesses import prices_of, rates_asked
+from asyncbench.planning.modes import has_mode_auto
+from asyncbench.planning.records import Outlook
+from asyncbench.planning.report import Plan
+from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.records import BATCH, Model
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse
-from asyncbench.store import known_trials
-from asyncbench.sweeps import has_mode_auto
+from asyncbench.store.catalog import known_trials
 
 FORECAST_UNASKED = 30_000  # trials of a sweep, or finished: to count more would hold up its first call
 

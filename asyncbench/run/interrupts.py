@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from asyncbench.engine import still_stopped
+from asyncbench.engine.stopping import still_stopped
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import StopWhen
-from asyncbench.store import ModelCounts, left_mark, planned, read_manifest, trial_counts
+from asyncbench.store.lock import left_mark
+from asyncbench.store.manifest import planned, read_manifest
+from asyncbench.store.status import ModelCounts, trial_counts
 
 
 @contextmanager

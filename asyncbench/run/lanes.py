@@ -8,15 +8,24 @@ from functools import partial
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLane, EnqueuedPool, Harvest, LeftOpen
-from asyncbench.cluster import Coordinator
-from asyncbench.engine import AnyLane, Asker, Lane, LaneModel, LoopLag, Turn
-from asyncbench.providers import open_batches
+from asyncbench.cluster.coordinator import Coordinator
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.lane import Lane
+from asyncbench.engine.lane_model import LaneModel
+from asyncbench.engine.scheduler import AnyLane
+from asyncbench.engine.telemetry import LoopLag
+from asyncbench.engine.turn import Turn
+from asyncbench.lanes.batches.books import LeftOpen
+from asyncbench.lanes.batches.desk import BatchAccount, BatchClock, BatchDesk
+from asyncbench.lanes.batches.enqueued import EnqueuedPool
+from asyncbench.lanes.batches.harvest import Harvest
+from asyncbench.lanes.batches.lane import BatchLane
+from asyncbench.planning.trials import trials_of
+from asyncbench.providers.provider import open_batches
 from asyncbench.records import BATCH, REALTIME, History, Model, Trial
 from asyncbench.run.askers import asker_of
 from asyncbench.run.loading import load_lane
 from asyncbench.run.state import RunState
-from asyncbench.sweeps import trials_of
 
 OWN_SPEED: Final = 3600.0  # of the batches of a simulator that a run starts: an hour takes a second
 Url = Callable[[Model], str | None]  # of the simulator that answers a model, if one does

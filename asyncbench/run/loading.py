@@ -6,22 +6,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from asyncbench.config import Find, Load, Sweep
-from asyncbench.engine import AnyLane, Asker
+from asyncbench.config.loading import Find, Load
+from asyncbench.config.sweep import Sweep
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.scheduler import AnyLane
 from asyncbench.errors import ConfigError
-from asyncbench.load import (
-    CLOSED_LOOP,
-    LoadLane,
-    RateSearch,
-    killed_steps,
-    limits_before,
-    listed,
-    steps_before,
-    to_measure,
-)
+from asyncbench.lanes.load.open_lane import LoadLane
+from asyncbench.lanes.load.resuming import killed_steps, limits_before, steps_before
+from asyncbench.lanes.load.searching import RateSearch
+from asyncbench.lanes.load.steps import CLOSED_LOOP, listed, to_measure
+from asyncbench.planning.asked_alike import asked_by_steps
+from asyncbench.planning.trials import trials_of
 from asyncbench.records import Model, RetryPolicy, Trial
 from asyncbench.run.state import RunState
-from asyncbench.sweeps import asked_by_steps, trials_of
 
 WITHOUT_END: Final = 10**9  # repeats of the problems: a step takes as many as it needs
 

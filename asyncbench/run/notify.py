@@ -10,17 +10,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from asyncbench.batches import PartStanding
-from asyncbench.config import News, Sweep
-from asyncbench.engine import Counters
+from asyncbench.config.notify import News
+from asyncbench.config.sweep import Sweep
+from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError, StoreError
+from asyncbench.lanes.batches.standing import PartStanding
 from asyncbench.records import Model
 from asyncbench.run.channels import Message, Send, channels_of
 from asyncbench.run.costs import costs_text
 from asyncbench.run.interrupts import Death, counts_so_far, on_interrupt
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit, Summary, counts_of
-from asyncbench.shown import number_of
+from asyncbench.tables.numbers import number_of
 
 LONGEST_TEXT: Final = 1900  # characters; Discord refuses more than 2,000
 LONGEST_REASON: Final = 300  # of what a server said

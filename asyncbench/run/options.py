@@ -5,10 +5,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from asyncbench.batches import BatchClock
-from asyncbench.config import Sweep, WorkersWanted
+from asyncbench.config.sweep import Sweep
+from asyncbench.config.workers import WorkersWanted
+from asyncbench.lanes.batches.desk import BatchClock
 from asyncbench.records import Outcome
-from asyncbench.store import SWEEP_FILE
+from asyncbench.store.manifest import SWEEP_FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,13 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from asyncbench.engine import BatchCounts, Cap, Counters, StepCounts
-from asyncbench.fleet import WorkerCounts
+from asyncbench.engine.budget import Cap
+from asyncbench.engine.telemetry import BatchCounts, Counters, StepCounts
+from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Attempt
 from asyncbench.run.costs import cap_text, cost_text, costs_text
-from asyncbench.shown import days, duration, middle_cut, number_of, safe, whole_percent
+from asyncbench.tables.numbers import days, duration, number_of, whole_percent
+from asyncbench.tables.screen import middle_cut, safe
 
 Lanes = Mapping[str, Counters]  # by alias
 CountWorkers = Callable[[], Sequence[WorkerCounts]]  # none: the run makes its calls itself

@@ -13,21 +13,52 @@ from typing import Final
 
 import yaml
 
-from asyncbench.batches import BatchLedger, Step, ask_abandoned, hold_again, left_open, trials_out
-from asyncbench.cluster import Cluster
-from asyncbench.config import (
-    AnySweep,
-    as_mapping,
-    load_sweep,
-    seconds_left,
-    with_budget,
-    with_journal,
-    with_mode,
-    with_workers,
-)
+from asyncbench.cluster.links import Cluster
+from asyncbench.config.deadline import seconds_left
+from asyncbench.config.overriding import with_budget, with_journal, with_mode, with_workers
+from asyncbench.config.sweep import AnySweep, as_mapping, load_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.load import refuse_beyond_limits
-from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
+from asyncbench.lanes.batches.books import ask_abandoned, hold_again, left_open, trials_out
+from asyncbench.lanes.batches.ledger import BatchLedger, Step
+from asyncbench.lanes.load.resuming import refuse_beyond_limits
+from asyncbench.planning.belonging import cautions_on_copy, check_one_sweep
+from asyncbench.planning.budget_bounds import (
+    ASKED,
+    check_budget,
+    held_models,
+    named,
+    named_before,
+    open_ledger,
+)
+from asyncbench.planning.grading import corrected, outgraded
+from asyncbench.planning.modes import (
+    check_servers,
+    has_mode_auto,
+    in_their_modes,
+    why_in_real_time,
+    without_batch_price,
+)
+from asyncbench.planning.preflight import (
+    HUB,
+    cautions_on,
+    check_conditions,
+    check_replays,
+    check_sets,
+    chosen_models,
+    keys_for,
+    open_sources,
+    raise_file_limit,
+    recorded_by,
+    sets_in_folder,
+)
+from asyncbench.planning.retry_room import Room, check_longer
+from asyncbench.planning.reuse import Answers, check_reuse, take_over
+from asyncbench.planning.skipping import Before
+from asyncbench.planning.trial_columns import closed_trials
+from asyncbench.planning.trials import planned_tasks, trials_of
+from asyncbench.providers.endpoints import added_providers, known_endpoints
+from asyncbench.providers.known_models import is_moving_alias
+from asyncbench.providers.prices import rates_of
 from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.copying import claimed_copy
 from asyncbench.run.dead_workers import charge_lost, spent_by_lost
@@ -40,53 +71,12 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.refusals import Refusals
 from asyncbench.run.state import RunState
-from asyncbench.store import (
-    RECORDED,
-    Manifest,
-    Salvage,
-    Store,
-    joined_recordings,
-    known_costs,
-    planned_aliases,
-)
-from asyncbench.suites import ADDED_GRADERS, SUITES
-from asyncbench.sweeps import (
-    ASKED,
-    HUB,
-    Answers,
-    Before,
-    Room,
-    cautions_on,
-    cautions_on_copy,
-    check_budget,
-    check_conditions,
-    check_longer,
-    check_one_sweep,
-    check_replays,
-    check_reuse,
-    check_servers,
-    check_sets,
-    chosen_models,
-    closed_trials,
-    corrected,
-    has_mode_auto,
-    held_models,
-    in_their_modes,
-    keys_for,
-    named,
-    named_before,
-    open_ledger,
-    open_sources,
-    outgraded,
-    planned_tasks,
-    raise_file_limit,
-    recorded_by,
-    sets_in_folder,
-    take_over,
-    trials_of,
-    why_in_real_time,
-    without_batch_price,
-)
+from asyncbench.store.budget_state import known_costs
+from asyncbench.store.folder import Store
+from asyncbench.store.manifest import RECORDED, Manifest, joined_recordings, planned_aliases
+from asyncbench.store.salvage import Salvage
+from asyncbench.suites.own import ADDED_GRADERS
+from asyncbench.suites.table import SUITES
 
 Tasks = Mapping[str, Mapping[str, int]]  # suite → task → trials
 EARLIER: Final = "earlier_graders"  # in a manifest: name → the digests that its source had before

@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from asyncbench.engine import Cap
+from asyncbench.engine.budget import Cap
 from asyncbench.run.picture import CountWorkers, Lanes, Pace, picture, sentence, still_life
 
 

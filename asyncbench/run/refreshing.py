@@ -6,14 +6,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from asyncbench.batches import BatchLedger, BatchPart, Step, how_it_ended
-from asyncbench.bucket import run_folder
 from asyncbench.errors import ProviderError
-from asyncbench.providers import open_batches
+from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
+from asyncbench.lanes.batches.polling import how_it_ended
+from asyncbench.planning.preflight import keys_for
+from asyncbench.providers.provider import open_batches
 from asyncbench.records import Model
 from asyncbench.run.cancelling import sweep_in
-from asyncbench.store import Store
-from asyncbench.sweeps import keys_for
+from asyncbench.store.bucket.claiming import run_folder
+from asyncbench.store.folder import Store
 
 
 async def refresh_batches(folder: Path | str, *, env: Mapping[str, str] | None = None) -> list[str]:

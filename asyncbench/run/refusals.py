@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from asyncbench.engine import Counters
+from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Model
 

@@ -5,13 +5,18 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import Final
 
-from asyncbench.engine import AnyLane, Asker
-from asyncbench.load import LoadLane, RateSearch, steps_before, to_measure
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.scheduler import AnyLane
+from asyncbench.lanes.load.open_lane import LoadLane
+from asyncbench.lanes.load.resuming import steps_before
+from asyncbench.lanes.load.searching import RateSearch
+from asyncbench.lanes.load.steps import to_measure
+from asyncbench.planning.asked_alike import asked_by_steps
+from asyncbench.planning.trials import trials_of
 from asyncbench.records import Model
 from asyncbench.run.refusals import SERVER_ENDED
+from asyncbench.run.servers import StartedServer, running_servers
 from asyncbench.run.state import RunState
-from asyncbench.servers import StartedServer, running_servers
-from asyncbench.sweeps import asked_by_steps, trials_of
 
 LOGS: Final = "servers"  # of a results folder: what servers wrote
 

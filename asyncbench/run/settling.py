@@ -4,11 +4,12 @@ import asyncio
 from collections import Counter
 from functools import partial
 
-from asyncbench.engine import Counters
+from asyncbench.engine.telemetry import Counters
+from asyncbench.planning.skipping import settle as settle_stopped, unsettled
+from asyncbench.planning.trials import trials_of
 from asyncbench.run.askers import is_finished
 from asyncbench.run.driving import Driven
 from asyncbench.run.state import RunState
-from asyncbench.sweeps import settle as settle_stopped, trials_of, unsettled
 
 
 async def settle(run: RunState, driven: Driven) -> None:

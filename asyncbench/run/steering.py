@@ -5,14 +5,15 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from asyncbench.control import KINDS, Peer, Talk, checked_limits
-from asyncbench.engine import AnyLane, Scheduler, SteeredLane, note_change
+from asyncbench.engine.scheduler import AnyLane, Scheduler, SteeredLane, note_change
 from asyncbench.errors import ConfigError
+from asyncbench.planning.preflight import open_files_for
 from asyncbench.records import Limits
+from asyncbench.run.control_client import KINDS, checked_limits
+from asyncbench.run.control_serving import Peer, Talk
 from asyncbench.run.loading import loads_in
 from asyncbench.run.picture import LIMITED_BY, RESUME, what_holds
 from asyncbench.run.state import RunState
-from asyncbench.sweeps import open_files_for
 
 UNITS: Final = {
     "requests": "rpm",

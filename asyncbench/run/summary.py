@@ -9,27 +9,20 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from asyncbench.batches import PartStanding, left_in_batches, warnings_on
-from asyncbench.engine import Cap, Counters, Ledger
-from asyncbench.load import CLOSED_LOOP, step_text
+from asyncbench.engine.budget import Cap, Ledger
+from asyncbench.engine.telemetry import Counters
+from asyncbench.lanes.batches.standing import PartStanding, left_in_batches, warnings_on
+from asyncbench.lanes.load.steps import CLOSED_LOOP, step_text
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome, StepResult
 from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text
 from asyncbench.run.faults import FAULTS
-from asyncbench.shown import (
-    SIMULATED,
-    Sheet,
-    count,
-    dollars,
-    duration,
-    html_of,
-    percent,
-    safe_notes,
-    whole_percent,
-)
+from asyncbench.tables.numbers import count, dollars, duration, percent, whole_percent
+from asyncbench.tables.report import SIMULATED, Sheet, html_of
+from asyncbench.tables.screen import safe_notes
 
 if TYPE_CHECKING:  # most runs start no simulator
-    from asyncbench.simulator import ServerStats
+    from asyncbench.simulator.counts import ServerStats
 
 
 class Exit(IntEnum):

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from asyncbench.batches import standings
+from asyncbench.lanes.batches.standing import standings
+from asyncbench.planning.budget_bounds import unpriced
 from asyncbench.run.driving import Driven
 from asyncbench.run.forecasts import rest_usd_of
 from asyncbench.run.loading import loads_in
 from asyncbench.run.refusals import stop_lines
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse, Exit, Summary
-from asyncbench.store import planned as planned_in, simulated_note
-from asyncbench.sweeps import unpriced
+from asyncbench.store.manifest import planned as planned_in, simulated_note
 
 
 async def sum_up(run: RunState, driven: Driven) -> Summary:

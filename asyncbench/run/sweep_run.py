@@ -5,9 +5,12 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from asyncbench.cluster import Cluster
-from asyncbench.config import AnySweep, Place, WorkersWanted, load_sweep, with_load
+from asyncbench.cluster.links import Cluster
+from asyncbench.config.place import Place
+from asyncbench.config.sweep import AnySweep, load_sweep, with_load
+from asyncbench.config.workers import WorkersWanted
 from asyncbench.errors import AsyncbenchError
+from asyncbench.planning.belonging import extended
 from asyncbench.records import Outcome
 from asyncbench.run.copying import finished_copy, give_up_copy
 from asyncbench.run.driving import drivable, drive
@@ -18,7 +21,6 @@ from asyncbench.run.settling import settle
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import Summary
 from asyncbench.run.summing_up import sum_up
-from asyncbench.sweeps import extended
 
 
 async def run_sweep(

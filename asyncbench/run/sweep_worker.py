@@ -13,28 +13,31 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from asyncbench.bucket import WORKERS, journal_folder
-from asyncbench.cluster import ClusterWorker, Orders, WorkerDiedError, WorkerReport, awake_s
-from asyncbench.config import Sweep, usable_cores, workers_here
-from asyncbench.engine import Asker, Counters, LoopLag
+from asyncbench.cluster.cluster_worker import ClusterWorker
+from asyncbench.cluster.links import WorkerDiedError, awake_s
+from asyncbench.cluster.messages import Orders, WorkerReport
+from asyncbench.config.sweep import Sweep
+from asyncbench.config.workers import usable_cores, workers_here
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
-from asyncbench.fleet import Workers, without_keys
-from asyncbench.plugins import OwnFunction
-from asyncbench.providers import Provider, makes_own_calls, open_provider, rare_garbage_collection
+from asyncbench.planning.budget_bounds import most_of, most_usd_of
+from asyncbench.planning.preflight import keys_for, raise_file_limit, secret_variables
+from asyncbench.providers.garbage import rare_garbage_collection
+from asyncbench.providers.provider import Provider, makes_own_calls, open_provider
+from asyncbench.providers.workers.process import without_keys
+from asyncbench.providers.workers.workers import Workers
 from asyncbench.records import Model
 from asyncbench.run.askers import asker_through
 from asyncbench.run.faults import Faults
-from asyncbench.store import (
-    FolderCopy,
-    Salvage,
-    Store,
-    is_partial,
-    is_results_folder,
-    read_manifest,
-    workers_folder,
-)
-from asyncbench.suites import use_grader
-from asyncbench.sweeps import keys_for, most_of, most_usd_of, raise_file_limit, secret_variables
+from asyncbench.store.bucket.address import journal_folder
+from asyncbench.store.bucket.fetching import WORKERS
+from asyncbench.store.copying import FolderCopy
+from asyncbench.store.folder import Store
+from asyncbench.store.manifest import is_partial, is_results_folder, read_manifest, workers_folder
+from asyncbench.store.salvage import Salvage
+from asyncbench.suites.own import use_grader
+from asyncbench.suites.sources import OwnFunction
 
 DRAIN_S: Final = 30.0  # for calls in flight, when a worker leaves by itself
 EPOCH: Final = "epoch"  # the key of a manifest: how many runs of the folder were on a cluster

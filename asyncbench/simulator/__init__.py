@@ -20,21 +20,12 @@ Each module imports only from lines above its own:
     __main__
 """
 
-from asyncbench.simulator.batches.settings import (
-    BatchSettings as BatchSettings,
-    parse_batch as parse_batch,
+PUBLIC = (
+    "batches.settings",
+    "counts",
+    "faults",
+    "process",
+    "questions",
+    "serving",
+    "settings",
 )
-from asyncbench.simulator.counts import (
-    Arrival as Arrival,
-    BatchTruth as BatchTruth,
-    RunRequest as RunRequest,
-    ServerStats as ServerStats,
-)
-from asyncbench.simulator.faults import parse_fault as parse_fault
-from asyncbench.simulator.process import Simulator as Simulator, running as running
-from asyncbench.simulator.questions import (
-    DOCTORS_ANSWER as DOCTORS_ANSWER,
-    DOCTORS_QUESTION as DOCTORS_QUESTION,
-)
-from asyncbench.simulator.serving import serve as serve
-from asyncbench.simulator.settings import Settings as Settings

@@ -12,13 +12,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.counts import (
-    Arrival,
-    BatchTruth,
-    RunRequest,
-    ServerSeconds,
-    ServerStats,
-)
+from asyncbench.simulator.counts import Arrival, BatchTruth, RunRequest, ServerSeconds, ServerStats
 from asyncbench.simulator.settings import Settings, to_json
 
 START_TIMEOUT_S = 60.0  # large problem sets are read first

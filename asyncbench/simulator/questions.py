@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.suites import rewritten
+from asyncbench.suites.digits import rewritten
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems import recorded_answers, recorded_runs
+from asyncbench.problems.recorded import recorded_answers, recorded_runs
 from asyncbench.records import CUT_SHORT, Outcome
 from asyncbench.simulator.questions import digest, rows
 
@@ -124,7 +124,7 @@ def _recordings(folder: Path) -> Iterator[Recording]:
 def _replayable(folder: Path, questions: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
     """Yield the trials whose question is known, as rows of `COLUMNS`."""
     # Half the time and memory that a simulator needs to start, and most replay nothing.
-    from asyncbench.store import read_trials
+    from asyncbench.store.catalog import read_trials
 
     trials = read_trials(folder, COLUMNS)
     if not len(trials):

@@ -11,8 +11,8 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.bucket import at_hand
 from asyncbench.records import History, Outcome
+from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.frames import in_frames
 from asyncbench.store.id_set import LEAST, IdSet
 from asyncbench.store.looking import take_snapshot

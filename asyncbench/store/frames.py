@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, overload
 
 import pyarrow as pa
 
-from asyncbench.bucket import at_hand
 from asyncbench.errors import ConfigError
+from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.snapshot import Columns, Filters
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import orjson
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, local, make_folder, storing, write_durably
-from asyncbench.shown import SIMULATED
 from asyncbench.store.lock import LOCK
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.schema import SCHEMA_VERSION, SCHEMAS, check_version
+from asyncbench.tables.report import SIMULATED
 
 MANIFEST = "manifest.json"
 JOURNAL = "journal"

@@ -6,9 +6,9 @@ from typing import Final
 
 import orjson
 
-from asyncbench.prompting import recorded_parameters
 from asyncbench.records import Attempt, Condition, LaneMinute, Model, Result, Skipped, StepResult, Usage
 from asyncbench.store.schema import LIMITS, LONGEST_ERROR, STEPS, WAITS
+from asyncbench.suites.requests import recorded_parameters
 
 Row = dict[str, object]
 

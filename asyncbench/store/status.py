@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.bucket import at_hand
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind
 from asyncbench.records import LEFT_SWEEP
+from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.catalog import steady
 from asyncbench.store.lock import writer_of
 from asyncbench.store.manifest import folders_of

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.bucket import at_hand
 from asyncbench.errors import StoreError
+from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import stored, wrong_with
 from asyncbench.store.looking import Looked, look_at, tell_damage

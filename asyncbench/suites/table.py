@@ -5,10 +5,10 @@ from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.plugins import Origin, WithPackages
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa, strings
 from asyncbench.suites.digits import plain
+from asyncbench.suites.packages import Origin, WithPackages
 from asyncbench.suites.suite import Suite
 
 _OURS = (

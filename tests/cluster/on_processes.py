@@ -5,7 +5,10 @@ import sys
 from pathlib import Path
 
 from asyncbench.errors import AsyncbenchError
-from asyncbench.run import RunOptions, Summary, default_screen, run_as_told
+from asyncbench.run.options import RunOptions
+from asyncbench.run.progress import default_screen
+from asyncbench.run.summary import Summary
+from asyncbench.run.sweep_run import run_as_told
 from tests.cluster.processes import ProcessCluster
 
 

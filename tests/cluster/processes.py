@@ -10,9 +10,10 @@ import sys
 import traceback
 from typing import Any
 
-from asyncbench.cluster import Link, Orders, Program, Start, WorkerDiedError, WorkerReport
+from asyncbench.cluster.links import Link, Program, Start, WorkerDiedError
+from asyncbench.cluster.messages import Orders, WorkerReport
 from asyncbench.errors import AsyncbenchError
-from asyncbench.fleet.frames import Frames
+from asyncbench.providers.workers.frames import Frames
 from tests.processes import Forked
 
 

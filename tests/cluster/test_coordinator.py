@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.cluster import Coordinator, JournalNews, RivalError, StaleOrdersError, WorkerReport
+from asyncbench.cluster.cluster_worker import StaleOrdersError
+from asyncbench.cluster.coordinator import Coordinator, RivalError
+from asyncbench.cluster.messages import JournalNews, WorkerReport
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Ended, History, Limits, Model, Reply, Request, Result, RetryPolicy, Sent
 from tests.world.clock import virtually

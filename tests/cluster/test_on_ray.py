@@ -10,7 +10,8 @@ from importlib.metadata import version
 import psutil
 import pytest
 
-from asyncbench.cluster import WorkerDiedError, on_ray
+from asyncbench.cluster.links import WorkerDiedError
+from asyncbench.cluster.ray_actors import on_ray
 from asyncbench.errors import ConfigError
 from tests.cluster.machines import machines, ray_folder
 from tests.cluster.programs import echo, refuse

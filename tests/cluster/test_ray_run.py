@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 import asyncbench as ab
-from asyncbench.run import RunOptions, run_as_told
+from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
+from asyncbench.run.sweep_run import run_as_told
 from tests.cluster.machines import LOOPBACK, machines
 from tests.commands import asyncbench
 from tests.processes import until

@@ -12,14 +12,15 @@ import pytest
 from pyarrow.dataset import dataset
 
 from asyncbench import run_sweep
-from asyncbench.config import as_mapping, load_sweep, seconds_left, sweep_from
+from asyncbench.config.deadline import seconds_left
+from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.planning import plan
-from asyncbench.prompting.earlier_turns import padding
-from asyncbench.prompting.requests import asked_as, sent_parameters
+from asyncbench.planning import preflight
+from asyncbench.planning.sweep_plan import plan
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
-from asyncbench.sweeps import preflight
+from asyncbench.suites.requests import asked_as, sent_parameters
+from asyncbench.suites.shots import padding
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"name": "s", "problems": ["p.parquet"], "models": ["simulated/oracle"]}

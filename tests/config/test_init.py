@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from asyncbench import run_sweep
-from asyncbench.config import load_sweep, starter
+from asyncbench.config import starter
 from asyncbench.config.starter import (
     STARTERS,
     FirstSweep,
@@ -22,9 +22,10 @@ from asyncbench.config.starter import (
     sweep_text,
     write_sweep,
 )
+from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.files import creating, replacing
-from asyncbench.planning import plan
+from asyncbench.planning.sweep_plan import plan
 from asyncbench.pricing import rates_for
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.run.summary import Exit

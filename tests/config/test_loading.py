@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from asyncbench.config import Find, Place, Slo, as_mapping, sweep_from, with_load
+from asyncbench.config.loading import Find, Slo
+from asyncbench.config.place import Place
+from asyncbench.config.sweep import as_mapping, sweep_from, with_load
 from asyncbench.errors import ConfigError
 from asyncbench.run.loading import as_loaded, cautions_of_load
 

@@ -5,14 +5,14 @@ import json
 import pytest
 import yaml
 
-from asyncbench.config import as_mapping, load_sweep, sweep_from
 from asyncbench.config.matrix import LISTS_BY_NATURE, expanded
 from asyncbench.config.place import Place
+from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.errors import ConfigError
-from asyncbench.prompting import asked_as
 from asyncbench.records import Condition
-from asyncbench.store import claim_folder, write_sweep_file
+from asyncbench.store.manifest import claim_folder, write_sweep_file
+from asyncbench.suites.requests import asked_as
 
 SMALL = {"name": "s", "problems": ["p.parquet"]}
 HERE = Place(source="s.yaml")

@@ -8,7 +8,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from asyncbench import plan, run_sweep
-from asyncbench.config import load_sweep, sweep_from, sweep_schema
+from asyncbench.config.sweep import load_sweep, sweep_from
+from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.errors import ConfigError
 from tests.commands import asyncbench_here
 

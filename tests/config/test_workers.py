@@ -8,17 +8,12 @@ import yaml
 from jsonschema import Draft202012Validator
 
 import asyncbench as ab
-from asyncbench.config import (
-    as_mapping,
-    load_sweep,
-    sweep_from,
-    sweep_schema,
-    usable_cores,
-    with_workers,
-    workers_here,
-)
+from asyncbench.config.overriding import with_workers
+from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
+from asyncbench.config.sweep_file import sweep_schema
+from asyncbench.config.workers import usable_cores, workers_here
 from asyncbench.errors import ConfigError
-from asyncbench.run import RunOptions
+from asyncbench.run.options import RunOptions
 from tests.commands import asyncbench_here
 
 SWEEP = {

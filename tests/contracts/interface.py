@@ -15,11 +15,11 @@ from typer.core import TyperGroup
 
 import asyncbench as ab
 from asyncbench import cli, errors
-from asyncbench.config import sweep_schema
-from asyncbench.providers import known_endpoints
-from asyncbench.run import Exit
-from asyncbench.simulator import ServerStats
-from asyncbench.suites import SUITES
+from asyncbench.config.sweep_file import sweep_schema
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.run.summary import Exit
+from asyncbench.simulator.counts import ServerStats
+from asyncbench.suites.table import SUITES
 from tests.commands import asyncbench_here
 
 PLACES = re.compile(r"\b(?:asyncbench|pathlib)(?:\.\w+)*\.(?=\w)|\b(?:typing|collections\.abc)\.")

@@ -7,11 +7,12 @@ from random import Random
 from typing import Any
 
 from asyncbench import generate
-from asyncbench.problems import open_set, write_problems
-from asyncbench.prompting import TrialIds
+from asyncbench.problems.making import write_problems
+from asyncbench.problems.opening import open_set
 from asyncbench.records import Condition, Ended, Event, Model, Problem, Reply, Result, Skipped, Trial, Usage
-from asyncbench.store import Store
-from asyncbench.suites import SUITES, grade
+from asyncbench.store.folder import Store
+from asyncbench.suites.requests import TrialIds
+from asyncbench.suites.table import SUITES, grade
 from tests.store import made
 
 LLM_ARITHMETIC = "llm_arithmetic"

@@ -14,16 +14,17 @@ from unittest.mock import patch
 
 import yaml
 
-from asyncbench import checkup, generate, read_trials, report
-from asyncbench.control import NOTE
+from asyncbench import generate, read_trials, report
 from asyncbench.reports.styles import OWN, PUBLISHED
+from asyncbench.run import client_speed
+from asyncbench.run.place import NOTE
 from asyncbench.simulator.process import Simulator
 from tests.commands import asyncbench_here
 from tests.contracts.night import LLM_ARITHMETIC, write_night
-from tests.exchange.made import jsonl, result_file, trial
 from tests.processes import Forked, until
 from tests.reports.load_folders import Loaded, load_folder
 from tests.sweep_files import base_url, simulator
+from tests.upkeep.exchange.made import jsonl, result_file, trial
 
 STYLES = (None, *OWN, *PUBLISHED)
 WRITTEN = ("night", "load")  # folders whose every time is given
@@ -257,8 +258,8 @@ def _keep_lines(writer: _Writer, command: str, out: Path) -> None:
 
 def _observe_checkups(writer: _Writer, server: Simulator) -> None:
     sweep = writer.sweep("checked", _entry(server, "simulated/noisy", alias="m"))
-    soon = partial(checkup.noise_floor, latency_s=0.02)
-    with patch.object(checkup, "noise_floor", soon):
+    soon = partial(client_speed.noise_floor, latency_s=0.02)
+    with patch.object(client_speed, "noise_floor", soon):
         writer.run("doctor", "doctor", sweep, "--latency")
     nowhere = {"model": "simulated/noisy", "alias": "m", "base_url": "http://127.0.0.1:9"}
     gone = writer.sweep("gone", nowhere)

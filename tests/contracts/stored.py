@@ -12,13 +12,15 @@ import pyarrow.parquet as pq
 import yaml
 
 from asyncbench import published_table, read_steps, read_trials, sql
-from asyncbench.problems import FACTS, open_set
-from asyncbench.prompting import TrialIds
-from asyncbench.published import PRINTED
+from asyncbench.analysis.views import VIEWS
+from asyncbench.problems.copies import COPY_SCHEMA
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.recorded import FACTS
+from asyncbench.published.printed import PRINTED
 from asyncbench.records import Condition, Message
-from asyncbench.store import COPY_SCHEMA, SCHEMAS
-from asyncbench.suites import SUITES
-from asyncbench.views import VIEWS
+from asyncbench.store.schema import SCHEMAS
+from asyncbench.suites.requests import TrialIds
+from asyncbench.suites.table import SUITES
 from tests.contracts.night import CONDITIONS, MODELS
 from tests.contracts.session import FOLDERS, Session, documents_in
 from tests.contracts.shapes import shape_lines

@@ -17,8 +17,8 @@ from asyncbench import read_attempts
 from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from tests.crash.test_kill import SEED, Sampled, answers_in, check_tables, still_in_flight
-from tests.fleet.worker_processes import workers_of
 from tests.processes import Forked
+from tests.providers.workers.worker_processes import workers_of
 from tests.sweep_files import ADAPTERS, entry, problem_set, simulator
 
 pytestmark = pytest.mark.long

@@ -37,7 +37,7 @@ from typer.core import TyperGroup
 
 import asyncbench as ab
 from asyncbench.cli import app, main
-from asyncbench.config import load_sweep, sweep_from
+from asyncbench.config.sweep import load_sweep, sweep_from
 from asyncbench.providers.endpoints import _our_endpoints, usable_endpoints
 from asyncbench.simulator.settings import Settings
 from tests.processes import Forked
@@ -98,8 +98,8 @@ def any_provider_simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 patched.setitem(_our_endpoints(), name, served)
             if endpoint.key_env:
                 patched.setenv(endpoint.key_env, "a-key-of-no-use")
-        patched.setattr("asyncbench.simulator.running", running)
-        patched.setattr("asyncbench.checkup.probe_calls.running", running)
+        patched.setattr("asyncbench.simulator.process.running", running)
+        patched.setattr("asyncbench.run.checkup.running", running)
         usable_endpoints.cache_clear()
         try:
             yield

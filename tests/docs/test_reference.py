@@ -10,12 +10,12 @@ import typer
 from typer.core import TyperGroup
 
 import asyncbench as ab
+from asyncbench.analysis.views import VIEWS
 from asyncbench.cli import app
-from asyncbench.config import sweep_schema
-from asyncbench.providers import known_endpoints
+from asyncbench.config.sweep_file import sweep_schema
+from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.store.schema import MEANINGS, SCHEMAS
-from asyncbench.suites import SUITES
-from asyncbench.views.views import VIEWS
+from asyncbench.suites.table import SUITES
 from docs.generated import TEXTS, table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,10 +16,10 @@ from asyncbench.engine.fairness import AHEAD_TRIALS, ModelProgress, ahead, level
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Gate
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.planning.budget_bounds import most_of
 from asyncbench.pricing import picodollars
 from asyncbench.records import Ended, History, LaneMinute, Limits, Price, Reply, Result, Sent, Usage
 from asyncbench.store.journal import lost
-from asyncbench.sweeps.budget_bounds import most_of
 from tests.world import budget_nights
 from tests.world.budget_nights import Played, Scenario, play
 from tests.world.clock import virtually

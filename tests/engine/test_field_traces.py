@@ -7,15 +7,7 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.records import (
-    Limits,
-    Outcome,
-    Request,
-    Result,
-    RetryPolicy,
-    Sent,
-    Timeouts,
-)
+from asyncbench.records import Limits, Outcome, Request, Result, RetryPolicy, Sent, Timeouts
 from tests.world.clock import virtually
 from tests.world.night import EPOCH_S, MODEL, Desk, Night, night_of, requests, side_by_side
 from tests.world.nights import NEW, Played, Scenario, Spell, play

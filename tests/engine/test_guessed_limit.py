@@ -5,14 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from asyncbench.engine.guessed_limit import (
-    BELOW,
-    BIN_S,
-    ENOUGH,
-    LOST_S,
-    SHORTEST_S,
-    GuessedLimit,
-)
+from asyncbench.engine.guessed_limit import BELOW, BIN_S, ENOUGH, LOST_S, SHORTEST_S, GuessedLimit
 from asyncbench.simulator.limits import LIMIT_MODELS, Limiter
 
 REFUSED_S = 0.02  # until a refusal is there

@@ -16,16 +16,7 @@ from asyncbench.engine.telemetry import Counters
 from asyncbench.engine.token_estimates import TokenEstimates
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, StoreError, UnwrittenError
-from asyncbench.records import (
-    Attempt,
-    Ended,
-    History,
-    Limits,
-    Outcome,
-    Reply,
-    RetryPolicy,
-    Sent,
-)
+from asyncbench.records import Attempt, Ended, History, Limits, Outcome, Reply, RetryPolicy, Sent
 from tests.world.clock import virtually
 from tests.world.night import MODEL, RIGHT, Desk, Night, fresh, night_of, requests
 

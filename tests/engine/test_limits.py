@@ -3,15 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from asyncbench.engine.limits import (
-    HEADROOM,
-    Amounts,
-    Bucket,
-    Counting,
-    Gate,
-    counted,
-    demanded,
-)
+from asyncbench.engine.limits import HEADROOM, Amounts, Bucket, Counting, Gate, counted, demanded
 from asyncbench.records import Allowance, Limits, Usage
 
 

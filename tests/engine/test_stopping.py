@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.engine.always_valid import Interval, alike_needed, always_valid_interval
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.stopping import Stopping, cell_of, stop_at
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.planning.skipping import Before, Needed
 from asyncbench.records import Attempt, Condition, Ended, History, Limits, Sent, Skipped, StopWhen
-from asyncbench.sweeps.skipping import Before, Needed
+from asyncbench.stats.always_valid import Interval, alike_needed, always_valid_interval
 from benchmarks.stopping import SHARES, answers, ever_excluded, misses, stopped
 from tests.world import stopping_nights
 from tests.world.clock import virtually

@@ -16,13 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from asyncbench.analysis.anatomy.error import anatomy
 from asyncbench.problems.identity import identified
 from asyncbench.records import Draft, Problem, Reply
-from asyncbench.results.anatomy import anatomy
-from asyncbench.suites import grade, grade_text
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.suites.table import grade, grade_text
 from tests.golden import FACTS
 from tests.recorded import json_lines, nupa_outputs, nupa_problems, output_of, rows, texts_of
 

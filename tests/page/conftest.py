@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from asyncbench.live import live_page
-from asyncbench.page import BLOCKS, write_page
-from asyncbench.views import chosen, counted
+from asyncbench.analysis.choosing import chosen
+from asyncbench.analysis.counting import counted
+from asyncbench.page.blocks import BLOCKS
+from asyncbench.page.live.serving import live_page
+from asyncbench.page.writing import write_page
 from tests.page.hostile import make_hostile
 from tests.page.made import make_night
 from tests.recorded import made_once

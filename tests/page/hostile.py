@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.problems import write_problems
+from asyncbench.problems.making import write_problems
 from asyncbench.records import Grade, Outcome, Problem, Reply, Result, Trial
 from asyncbench.store.folder import Store
 from tests.page.made import result_of, trial_of

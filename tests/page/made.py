@@ -8,7 +8,7 @@ from typing import Any
 
 from asyncbench import generate
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.problems import open_set
+from asyncbench.problems.opening import open_set
 from asyncbench.records import (
     Attempt,
     Condition,
@@ -23,7 +23,7 @@ from asyncbench.records import (
     Usage,
 )
 from asyncbench.store.folder import Store
-from asyncbench.suites import grade
+from asyncbench.suites.table import grade
 from tests.store.made import AT, minute
 
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)

@@ -3,7 +3,7 @@
 import pytest
 
 from asyncbench import sql
-from asyncbench.page import write_page
+from asyncbench.page.writing import write_page
 from asyncbench.store.folder import Store
 
 CURRENT = "#trial-list [aria-selected=true]"

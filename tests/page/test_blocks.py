@@ -14,19 +14,20 @@ import pytest
 from typer.testing import CliRunner
 
 from asyncbench import sql
-from asyncbench.charts.breaks import LEAST_TRIALS
+from asyncbench.analysis.choosing import chosen
+from asyncbench.analysis.counting import counted
+from asyncbench.analysis.digits import GROUP, digits_at
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page import writing
 from asyncbench.page.blocks import BLOCKS
+from asyncbench.page.charts.breaks import LEAST_TRIALS
 from asyncbench.page.contents import ready_made
 from asyncbench.page.head import head_block
 from asyncbench.page.writing import LARGE, data_block, element, write_page
-from asyncbench.reports.standings import HARDEST, standings_on
-from asyncbench.results.curves import GROUP, digits_at
-from asyncbench.store import ENTRANT, encode_json
-from asyncbench.views.choosing import chosen
-from asyncbench.views.counting import counted
+from asyncbench.reports.standings.report import HARDEST, standings_on
+from asyncbench.store.rows import encode_json
+from asyncbench.store.schema import ENTRANT
 from tests.page.conftest import blocks_of
 from tests.reports.answered import Asked, folder_of
 

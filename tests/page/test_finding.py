@@ -2,11 +2,11 @@
 
 import pytest
 
-from asyncbench.charts.breaks import kind_curves
+from asyncbench.analysis.asked import asked_in
+from asyncbench.analysis.counting import counted
+from asyncbench.page.charts.breaks import kind_curves
 from asyncbench.page.finding import finding_of
-from asyncbench.reports.standings import standings_of, standings_on
-from asyncbench.results.asked import asked_in
-from asyncbench.views.counting import counted
+from asyncbench.reports.standings.report import standings_of, standings_on
 from tests.reports.answered import Asked, folder_of
 
 

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.charts import rows_of_loads
+from asyncbench.analysis.choosing import chosen
+from asyncbench.analysis.counting import counted
+from asyncbench.page.charts.load_rows import rows_of_loads
 from asyncbench.page.writing import write_page
-from asyncbench.results import answers_by_step, steps_in
-from asyncbench.views import chosen, counted
+from asyncbench.reports.load.accuracy import answers_by_step
+from asyncbench.reports.load.steps import steps_in
 from tests.reports.load_folders import Loaded, load_folder
 
 # Panels are as wide as the card lets them be, whatever stands in the legend; a chart is drawn in two steps.

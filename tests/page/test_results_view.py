@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asyncbench import sql
-from asyncbench.page import write_page
+from asyncbench.page.writing import write_page
 from tests.reports.answered import Asked, folder_of
 
 

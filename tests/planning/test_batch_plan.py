@@ -7,9 +7,9 @@ import pytest
 
 from asyncbench import run_sweep
 from asyncbench.config.batching import Batching
-from asyncbench.planning import plan
 from asyncbench.planning.batch_plan import batch_plan_of, chain_of
 from asyncbench.planning.estimates import Needs
+from asyncbench.planning.sweep_plan import plan
 from tests.sweep_files import problem_set, sweep
 
 PRICE = {"input": 1.0, "output": 10.0, "batch": 0.5}

@@ -7,13 +7,17 @@ import pyarrow as pa
 import pytest
 
 from asyncbench import generate, plan, run_sweep
+from asyncbench.planning.preflight import sets_in_folder
 from asyncbench.planning.remaining_trials import Shape, left_by_model
-from asyncbench.problems import ProblemRows, open_set
-from asyncbench.prompting import TrialIds, worded_size
+from asyncbench.planning.trial_columns import closed_trials
+from asyncbench.planning.trials import Cell, asked_by_model, cell_of, trials_of
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.schema import ProblemRows
 from asyncbench.records import Problem
 from asyncbench.run.summary import Exit
-from asyncbench.store import IdSet, id_set
-from asyncbench.sweeps import Cell, asked_by_model, cell_of, closed_trials, sets_in_folder, trials_of
+from asyncbench.store import id_set
+from asyncbench.store.id_set import IdSet
+from asyncbench.suites.requests import TrialIds, worded_size
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
 

@@ -14,22 +14,22 @@ import pytest
 import yaml
 
 from asyncbench import generate, import_files, read_attempts, read_trials, run_sweep
-from asyncbench.config import as_mapping
+from asyncbench.config.sweep import as_mapping
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.planning import plan
+from asyncbench.planning.budget_bounds import open_ledger
 from asyncbench.planning.cuts import Bound, shares
 from asyncbench.planning.draws import DRAWS, Prompt, RemainingTrials, draws_for, draws_of
 from asyncbench.planning.estimates import Range, StraightLine
 from asyncbench.planning.finished import Measured, SeenCell, columns_of, seen_in, seen_of
 from asyncbench.planning.forecast_file import FORECAST, MOST, joined_forecasts, read_forecasts, with_forecast
 from asyncbench.planning.replies import Replies
+from asyncbench.planning.sweep_plan import plan
+from asyncbench.planning.trials import Cell
 from asyncbench.pricing import Bracket, Rates
 from asyncbench.records import Sent
 from asyncbench.run.summary import Exit
-from asyncbench.shown import dollars
 from asyncbench.store.folder import Store
-from asyncbench.sweeps.budget_bounds import open_ledger
-from asyncbench.sweeps.trials import Cell
+from asyncbench.tables.numbers import dollars
 from benchmarks.forecast import held, recorded, within
 from tests import recorded as recorded_files
 from tests.commands import asyncbench_here

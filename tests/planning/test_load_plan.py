@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.load import due_times
-from asyncbench.load.searching import all_good_needed
-from asyncbench.planning import load_plan
-from asyncbench.problems import open_set
-from asyncbench.store import Store
-from asyncbench.sweeps import asked_by_steps, asked_once
+from asyncbench.lanes.load.arrivals import due_times
+from asyncbench.lanes.load.searching import all_good_needed
+from asyncbench.planning.asked_alike import asked_by_steps
+from asyncbench.planning.planned_load import load_plan
+from asyncbench.planning.trials import asked_once
+from asyncbench.problems.opening import open_set
+from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here
 from tests.store.made import keep, step
 from tests.sweep_files import problem_set, sweep, sweep_file

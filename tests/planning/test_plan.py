@@ -11,22 +11,22 @@ import pytest
 
 from asyncbench import generate, run_sweep
 from asyncbench.commands.terminal import dollars_typed
-from asyncbench.config import sweep_from
 from asyncbench.config.models import ModelEntry, model_from
 from asyncbench.config.place import Place
+from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import AsyncbenchError, ConfigError
-from asyncbench.planning import plan
+from asyncbench.planning.budget_bounds import held_models, most_of
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.forecasting import seconds_of
 from asyncbench.planning.guesses import EFFORT_TOKENS, pace, thinking, tokens_of
+from asyncbench.planning.sweep_plan import plan
+from asyncbench.planning.trials import asked_by_model, trials_of
 from asyncbench.pricing import dollars_of, picodollars
-from asyncbench.problems import open_set
-from asyncbench.prompting.requests import request_for
+from asyncbench.problems.opening import open_set
 from asyncbench.providers.params import longest_reply_of
 from asyncbench.records import Condition, Limits
-from asyncbench.shown import duration
-from asyncbench.sweeps.budget_bounds import held_models, most_of
-from asyncbench.sweeps.trials import asked_by_model, trials_of
+from asyncbench.suites.requests import request_for
+from asyncbench.tables.numbers import duration
 from tests.commands import asyncbench, asyncbench_here
 from tests.sweep_files import problem_set, sweep, sweep_file
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from asyncbench.problems import ProblemSet, generate
+from asyncbench.problems.making import generate
+from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.records import Draft, Grade, Problem, Reply
 from asyncbench.suites.suite import Parameter, Suite, whole_number
 

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.problems import files, open_set
+from asyncbench.problems import files
+from asyncbench.problems.opening import open_set
 
 ROOT = Path(__file__).resolve().parents[2]
 MB = 1_000_000

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems import ProblemSet, copy_into, open_set
+from asyncbench.problems.making import copy_into
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.records import Problem
 
 EXPECTED = {"question": "q", "expected": "a"}

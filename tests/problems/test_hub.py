@@ -15,8 +15,8 @@ from huggingface_hub import constants
 
 import asyncbench as ab
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems import open_set
-from asyncbench.run import run_sweep
+from asyncbench.problems.opening import open_set
+from asyncbench.run.sweep_run import run_sweep
 from tests.commands import asyncbench, asyncbench_here
 from tests.problems.loopback_hub import Dataset, Hub, loopback_hub
 from tests.sweep_files import Said

@@ -12,7 +12,8 @@ import yaml
 from hypothesis import given, settings, strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems import ProblemSet, open_set
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import PROBLEM_FIELDS, PROBLEM_SCHEMA
 from asyncbench.records import Problem
 

@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.planning import plan
-from asyncbench.problems import ProblemSet, copy_into, open_set
-from asyncbench.run import run_sweep
+from asyncbench.planning.sweep_plan import plan
+from asyncbench.problems.making import copy_into
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.run.sweep_run import run_sweep
 from tests.sweep_files import Said, outcomes
 
 ROWS = [

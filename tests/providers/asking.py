@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from asyncbench.errors import ProviderError
-from asyncbench.providers import PROVIDERS, Provider
 from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.endpoints import Endpoint, Quirks
 from asyncbench.providers.openai.chat import ChatWire
+from asyncbench.providers.provider import PROVIDERS, Provider
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Condition, Message, Model, Problem, Request, Timeouts, Trial
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from asyncbench.providers import Provider
+from asyncbench.providers.provider import Provider
 from tests.providers.asking import ADAPTERS
 from tests.providers.raw_server import RawServer, raw_server
 

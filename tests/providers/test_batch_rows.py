@@ -6,20 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from asyncbench.checkup.findings import FindingState
-from asyncbench.checkup.judging import of_batches, of_settings
-from asyncbench.config import sweep_from
+from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.providers import (
-    endpoint_lines,
-    endpoints_as_json,
-    endpoints_as_text,
-    known_endpoints,
-    open_batches,
-)
+from asyncbench.planning.budget_bounds import check_budget
 from asyncbench.providers.batch_calls import Submission
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.listing import endpoint_lines, endpoints_as_json, endpoints_as_text
+from asyncbench.providers.provider import open_batches
 from asyncbench.records import BATCH
-from asyncbench.sweeps.budget_bounds import check_budget
+from asyncbench.run.findings import FindingState
+from asyncbench.run.judging import of_batches, of_settings
 from tests.providers.raw_server import answering, raw_server
 
 UNPROVEN = ("azure", "groq", "http")

@@ -8,21 +8,23 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLedger
-from asyncbench.config import Batching, load_sweep
+from asyncbench.config.batching import Batching
+from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import WORTH_ANOTHER_TRY, ErrorKind, ProviderError, StoreError
-from asyncbench.problems import open_set
-from asyncbench.prompting import request_for
-from asyncbench.providers import (
+from asyncbench.lanes.batches.desk import BatchAccount, BatchClock, BatchDesk
+from asyncbench.lanes.batches.ledger import BatchLedger
+from asyncbench.planning.trials import asked_once, trials_of
+from asyncbench.problems.opening import open_set
+from asyncbench.providers.batch_calls import (
+    BatchState,
     NotRun,
     RemoteBatch,
     Submission,
     certainly_not_created,
-    open_batches,
 )
-from asyncbench.providers.batch_calls import BatchState
+from asyncbench.providers.provider import open_batches
 from asyncbench.records import Reply, Timeouts
-from asyncbench.sweeps.trials import asked_once, trials_of
+from asyncbench.suites.requests import request_for
 from tests.providers.raw_server import answering, head, raw_server, sending
 from tests.sweep_files import problem_set, simulator
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.prompting.requests import merged_params
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.provider import WIRES
 from asyncbench.providers.wire import at
 from asyncbench.records import Condition, Message
+from asyncbench.suites.requests import merged_params
 from tests.providers.asking import PROBLEM, asking
 
 TURNS = (Message(role="user", content="1+1"), Message(role="assistant", content="2"))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from asyncbench.errors import ProviderError
-from asyncbench.providers import Provider
+from asyncbench.providers.provider import Provider
 from asyncbench.records import Reply, Request
 from tests.providers.asking import asking, deadlines
 from tests.providers.hostile import BEHAVIOURS, ENDLESS, LATE, spoiled, used

@@ -8,8 +8,8 @@ import pytest
 
 from asyncbench.config.conditions import ConditionEntry, condition_from
 from asyncbench.config.place import Place
-from asyncbench.prompting.requests import request_for
 from asyncbench.records import Message
+from asyncbench.suites.requests import request_for
 from tests.providers.asking import ADAPTERS, KEY, PROBLEM, asking
 from tests.providers.raw_server import answering
 

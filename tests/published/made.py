@@ -2,7 +2,7 @@
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial
-from asyncbench.suites import grade
+from asyncbench.suites.table import grade
 
 BROKEN = ProviderError(ErrorKind.SERVER_ERROR, "broken", http_status=500)
 PLAIN = Condition()

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from asyncbench import published_table
-from asyncbench.charts import write_figures
 from asyncbench.errors import ConfigError
-from asyncbench.exchange import import_files
+from asyncbench.page.charts.figure_files import write_figures
 from asyncbench.published.integer_addition.report import integer_addition_report_on
 from asyncbench.records import Reply, Usage
 from asyncbench.store.folder import Store
-from tests.exchange.made import result_file
+from asyncbench.upkeep.importing import import_files
 from tests.published.test_integer_addition_report import add, asked, folder, keep, result
+from tests.upkeep.exchange.made import result_file
 
 __all__ = ["folder"]  # a fixture
 

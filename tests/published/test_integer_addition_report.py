@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.problems import write_problems
 from asyncbench.problems.identity import identified
+from asyncbench.problems.making import write_problems
 from asyncbench.published.integer_addition.counts import RunLine, SizeBin
 from asyncbench.published.integer_addition.report import integer_addition_report_on
 from asyncbench.records import Condition, Draft, Problem, Reply, Result
-from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.folder import Store
 from asyncbench.suites import integer_addition, strings
+from asyncbench.tables.report import SIMULATED
 from tests.published.made import closed
 from tests.store import made
 

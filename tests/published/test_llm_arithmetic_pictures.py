@@ -10,7 +10,7 @@ from asyncbench import published_table
 from asyncbench.published.llm_arithmetic.names import facets_of
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.records import Condition, Usage
-from asyncbench.suites import ARITHMETIC_TASKS
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from tests.published.test_llm_arithmetic_report import many, problem, result
 from tests.recorded import rows as corpus
 from tests.store.made import results_folder
@@ -142,7 +142,7 @@ def test_tokens_and_dollars_that_lack_the_reasoning_are_marked(drawn):
 
 @pytest.mark.long
 def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
-    from asyncbench.charts.published_specs import published_spec
+    from asyncbench.page.charts.published_specs import published_spec
 
     folder = results_folder(tmp_path, *asked(["2"], alias="a"), *asked(["3"], alias="b"))
     picture = pictures_of(folder, published=True)["l-5-cost"]

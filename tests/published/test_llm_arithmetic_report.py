@@ -23,9 +23,9 @@ from asyncbench.published.llm_arithmetic.tables import (
     usd,
 )
 from asyncbench.records import Condition, Problem, Reply, Usage
-from asyncbench.shown.tables import SIMULATED, Sheet
 from asyncbench.store.catalog import read_trials
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
+from asyncbench.tables.report import SIMULATED, Sheet
 from tests.commands import asyncbench
 from tests.published.made import closed
 from tests.recorded import rows as corpus

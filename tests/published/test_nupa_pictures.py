@@ -11,10 +11,10 @@ from statistics import fmean, stdev
 import pytest
 
 from asyncbench import import_files, published_table, report
-from asyncbench.published import PublishedReport
+from asyncbench.analysis.notes import ReportOfChosen
 from asyncbench.published.nupa.pictures import laid
+from asyncbench.published.reports import PublishedReport
 from asyncbench.records import Condition, Reply, Usage
-from asyncbench.results import ReportOfChosen
 from asyncbench.store.folder import Store
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.published.test_nupa_report import SUM, problems, result, right
@@ -346,7 +346,7 @@ def test_columns_of_a_table_stand_in_order_whoever_comes_first(tmp_path):
     """The first model lacks a range that the second has."""
     import vl_convert
 
-    from asyncbench.charts.drawing import published_drawn
+    from asyncbench.page.charts.drawing import published_drawn
 
     results = [
         result(one, right(one), model=model)

@@ -11,10 +11,10 @@ from asyncbench.problems.identity import identified
 from asyncbench.published.nupa.counts import TaskLine
 from asyncbench.published.nupa.report import nupa_report_on
 from asyncbench.records import Condition, Problem, Reply, Result
-from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.folder import Store
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.tables.report import SIMULATED
 from tests.published.made import PLAIN, closed
 from tests.store import made
 from tests.suites.nupa.drafts import drafts_of

@@ -9,10 +9,10 @@ import pytest
 
 from asyncbench import published_table, report
 from asyncbench.errors import ConfigError
-from asyncbench.published import PRINTED
 from asyncbench.published.llm_arithmetic.tables import OVERVIEW_HEAD
-from asyncbench.shown import Sheet
+from asyncbench.published.printed import PRINTED
 from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.tables.report import Sheet
 from data.published import ABOUT, table_of
 from tests.commands import asyncbench
 from tests.published import test_llm_arithmetic_report as arithmetic, test_nupa_report as nupa

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from asyncbench.load import MET, MISSED
-from asyncbench.problems import write_problems
+from asyncbench.lanes.load.steps import MET, MISSED
+from asyncbench.problems.making import write_problems
 from asyncbench.records import (
     Attempt,
     Ended,

@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from asyncbench.reports.heatmap import (
-    FEW,
-    MARK,
-    MOST_LENGTHS,
-    accuracy_maps_on,
-    range_text,
-    ranges_of,
-)
-from asyncbench.shown.numbers import whole_percent
+from asyncbench.reports.heatmap import FEW, MARK, MOST_LENGTHS, accuracy_maps_on, range_text, ranges_of
+from asyncbench.tables.numbers import whole_percent
 from tests.reports.answered import Asked, folder_of
 
 TASKS = ("add", "max", "sub")

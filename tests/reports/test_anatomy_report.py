@@ -9,18 +9,9 @@ import pyarrow as pa
 import pytest
 
 from asyncbench import sql
-from asyncbench.page.measures import cost_block
-from asyncbench.problems import generate, open_set
-from asyncbench.records import Condition, Reply, Usage
-from asyncbench.reports.anatomy_report import UNLIKE, anatomy_on
-from asyncbench.reports.cost_of_right_answers import Worth, best, frontier, worth_of
-from asyncbench.reports.morning import morning_on
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.standings import standings_on
-from asyncbench.results import asked_in
-from asyncbench.results.anatomy import counts as rule
-from asyncbench.results.anatomy.carries import CARRIES, GROUP, carries_of
-from asyncbench.results.anatomy.counts import (
+from asyncbench.analysis.anatomy import counts as rule
+from asyncbench.analysis.anatomy.carries import CARRIES, GROUP, carries_of
+from asyncbench.analysis.anatomy.counts import (
     MOST_TEXT,
     OUTCOMES,
     ErrorFindings,
@@ -29,17 +20,26 @@ from asyncbench.results.anatomy.counts import (
     kinds_of,
     most_of_a_group,
 )
-from asyncbench.results.cells import METRICS
-from asyncbench.shown.numbers import percent
-from asyncbench.shown.tables import SIMULATED
-from asyncbench.stats import Proportion, wilson
-from asyncbench.store import ENTRANT
-from asyncbench.store.schema import TRIALS
-from asyncbench.suites import grade
-from asyncbench.views.counting import counted
+from asyncbench.analysis.asked import asked_in
+from asyncbench.analysis.cells import METRICS
+from asyncbench.analysis.counting import counted
+from asyncbench.page.measures import cost_block
+from asyncbench.problems.making import generate
+from asyncbench.problems.opening import open_set
+from asyncbench.records import Condition, Reply, Usage
+from asyncbench.reports.anatomy import UNLIKE, anatomy_on
+from asyncbench.reports.cost.right_answers import Worth, best, frontier, worth_of
+from asyncbench.reports.overview import report_on
+from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.status.morning import morning_on
+from asyncbench.stats.proportions import Proportion, wilson
+from asyncbench.store.schema import ENTRANT, TRIALS
+from asyncbench.suites.table import grade
+from asyncbench.tables.numbers import percent
+from asyncbench.tables.report import SIMULATED
+from tests.analysis.views.made import views_of
 from tests.page.made import result_of, trial_of
 from tests.store import made
-from tests.views.made import views_of
 
 HOSTILE = "<script>alert()</script>\x1b[m|\u202e no idea"
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.reports.compare import compare_on
-from asyncbench.stats import problems_needed, smallest_detectable
+from asyncbench.reports.comparison.report import compare_on
+from asyncbench.stats.paired import problems_needed, smallest_detectable
 from tests.commands import asyncbench_here
 from tests.reports.answered import Asked, folder_of, problem
 from tests.reports.test_standings import ISSUE

@@ -9,12 +9,12 @@ import orjson
 import pytest
 
 from asyncbench.records import BATCH, Result, Usage
-from asyncbench.reports.cost import cost_report_on
-from asyncbench.results.calls import TOKEN_KINDS
-from asyncbench.results.cost_counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS
-from asyncbench.shown.tables import SIMULATED
+from asyncbench.reports.cost.calls import TOKEN_KINDS
+from asyncbench.reports.cost.cost_counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS
+from asyncbench.reports.cost.report import cost_report_on
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
+from asyncbench.tables.report import SIMULATED
 from tests.reports import answered
 from tests.reports.paid import MINI, SONNET, TOKENS, Asked, Call, folder_of, trials
 from tests.reports.test_report import result

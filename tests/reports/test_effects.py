@@ -7,7 +7,7 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.errors import ConfigError
-from asyncbench.shown import HEADINGS
+from asyncbench.tables.headings import HEADINGS
 from tests.commands import asyncbench_here
 
 MATRIX = """\

@@ -6,11 +6,12 @@ from dataclasses import asdict, replace
 import pytest
 
 import asyncbench as ab
-from asyncbench.fleet import WorkerCounts
+from asyncbench.analysis.anatomy.kinds import UNCLASSIFIED
+from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Outcome
-from asyncbench.reports import regrade_report
-from asyncbench.results.anatomy import UNCLASSIFIED
-from asyncbench.shown import HEADINGS, Sheet
+from asyncbench.reports.regrading import regrade_report
+from asyncbench.tables.headings import HEADINGS
+from asyncbench.tables.report import Sheet
 from tests.reports import answered
 from tests.reports.loaded import folder_of as load_of, step
 from tests.reports.paid import Call, folder_of, trials

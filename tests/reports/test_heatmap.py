@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.style import Style
 
-from asyncbench.shown.numbers import colour, of_accuracy, of_deviate_rate, of_nan_rate, shaded
-from asyncbench.shown.screen import as_lines, columns
-from asyncbench.shown.tables import markdown
+from asyncbench.tables.numbers import colour, of_accuracy, of_deviate_rate, of_nan_rate, shaded
+from asyncbench.tables.report import markdown
+from asyncbench.tables.screen import as_lines, columns
 
 SHARES = st.floats(min_value=0, max_value=1)
 

@@ -7,7 +7,7 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.errors import ConfigError
-from asyncbench.exchange import export_folder
+from asyncbench.upkeep.exporting import export_folder
 from tests.reports.loaded import folder_of, step
 from tests.store import made
 

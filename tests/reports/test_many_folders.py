@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 
 import asyncbench as ab
-from asyncbench.charts.figure_files import Press, published_files, published_of, table_files
-from asyncbench.charts.pictures import pictures_of
+from asyncbench.analysis.choosing import chosen
+from asyncbench.analysis.counting import counted
+from asyncbench.analysis.views import VIEWS
 from asyncbench.commands.reading import STYLES
 from asyncbench.errors import ConfigError, StoreError
+from asyncbench.page.charts.figure_files import Press, published_files, published_of, table_files
+from asyncbench.page.charts.pictures import pictures_of
 from asyncbench.page.contents import contents_of
-from asyncbench.reports import DRAWN, cost_report_on, morning_on, standings_on
+from asyncbench.reports.cost.report import cost_report_on
+from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.styles import DRAWN
 from asyncbench.store.sealing import part_files
-from asyncbench.views import VIEWS, chosen, counted
 from tests.commands import asyncbench_here
 from tests.reports.answered import Asked, folder_of
 

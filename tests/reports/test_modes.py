@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from asyncbench.analysis.counting import counted
 from asyncbench.errors import ErrorKind
 from asyncbench.page.contents import contents_of
-from asyncbench.published.integer_addition import integer_addition_report_on
-from asyncbench.reports.morning import morning_on
+from asyncbench.published.integer_addition.report import integer_addition_report_on
+from asyncbench.reports.minutes import call_load, minutes_of
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
-from asyncbench.reports.standings import standings_on
-from asyncbench.results.minutes import call_load, minutes_of
+from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.status.morning import morning_on
 from asyncbench.store.checksums import stamp
 from asyncbench.store.folder import Store
 from asyncbench.store.sealing import part_files
 from asyncbench.store.status import trial_counts
-from asyncbench.views.counting import counted
 from tests.reports.answered import Asked, folder_of
 from tests.store import made
 

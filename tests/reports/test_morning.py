@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench import generate
 from asyncbench.commands.running import _show_morning
-from asyncbench.reports.morning import morning_on
+from asyncbench.reports.status.morning import morning_on
 from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here
 from tests.reports.answered import Asked, folder_of
@@ -197,7 +197,7 @@ def ad_hoc(tmp_path):
 @pytest.mark.long
 def test_a_run_ends_with_the_overview_which_changes_nothing_if_it_fails(ad_hoc, monkeypatch):
     with monkeypatch.context() as odd:
-        odd.setattr("asyncbench.reports.morning_on", failing(RuntimeError("odd\x1b[2J")))
+        odd.setattr("asyncbench.reports.status.morning.morning_on", failing(RuntimeError("odd\x1b[2J")))
         done = asyncbench_here(*ad_hoc)
     assert done.returncode == 0
     assert "8/8 done" in done.stdout
@@ -216,7 +216,7 @@ def failing(error):
 
 
 def test_an_overview_may_be_interrupted(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("asyncbench.reports.morning_on", failing(KeyboardInterrupt()))
+    monkeypatch.setattr("asyncbench.reports.status.morning.morning_on", failing(KeyboardInterrupt()))
     _show_morning(tmp_path)
     assert capsys.readouterr().err == "Stopped before the overview. All results are saved.\n"
 

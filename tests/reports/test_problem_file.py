@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import asyncbench as ab
-from asyncbench.problems import open_set
+from asyncbench.problems.opening import open_set
 from tests.commands import asyncbench_here
 
 GSM: list[dict[str, object]] = [

@@ -8,7 +8,7 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.records import LaneMinute
-from asyncbench.reports.providers import _highest, _stopped_by, providers_on
+from asyncbench.reports.endpoints.report import _highest, _stopped_by, providers_on
 from asyncbench.store.folder import Store
 from tests.reports import answered
 from tests.reports.load_folders import Loaded, load_folder

@@ -5,9 +5,9 @@ from typer.testing import CliRunner
 
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
-from asyncbench.problems import write_problems
+from asyncbench.problems.making import write_problems
 from asyncbench.reports.regrading import regrade_report
-from tests.regrading.made import as_now, fill, right, sums
+from tests.upkeep.regrading.made import as_now, fill, right, sums
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Attempt, Ended, Reply, Result, Usage
 from asyncbench.reports.overview import report_on
-from asyncbench.reports.status import status_of
-from asyncbench.shown.tables import SIMULATED
-from asyncbench.stats import Proportion
+from asyncbench.reports.status.report import status_of
+from asyncbench.stats.proportions import Proportion
 from asyncbench.store.folder import Store
-from asyncbench.suites import grade
+from asyncbench.suites.table import grade
+from asyncbench.tables.report import SIMULATED
 from tests.reports.answered import Asked, folder_of
 from tests.store import made
 from tests.world.night import MODEL, requests

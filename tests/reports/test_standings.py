@@ -9,10 +9,10 @@ from itertools import combinations
 import pytest
 
 from asyncbench.records import Condition, Model, Skipped, Stop
-from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
-from asyncbench.reports.standings import APART, SHARED, standings_on
-from asyncbench.stats import mcnemar
+from asyncbench.reports.standings.report import APART, SHARED, standings_on
+from asyncbench.reports.status.morning import morning_on
+from asyncbench.stats.paired import mcnemar
 from asyncbench.store.folder import Store
 from tests.reports.answered import Asked, folder_of, problem
 from tests.store import made

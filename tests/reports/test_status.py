@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from asyncbench import run_sweep
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
-from asyncbench.fleet import WorkerCounts
-from asyncbench.reports.following import follow_status, followed
-from asyncbench.reports.status import status_of
+from asyncbench.providers.workers.process import WorkerCounts
+from asyncbench.reports.status.following import follow_status, followed
+from asyncbench.reports.status.report import status_of
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked, writer_of
 from tests.commands import asyncbench
@@ -287,7 +287,7 @@ def test_a_run_in_another_process_is_followed_to_its_end(tmp_path):
 def _file(folder, asked):
     import yaml
 
-    from asyncbench.config import as_mapping
+    from asyncbench.config.sweep import as_mapping
 
     path = folder / "sweep.yaml"
     path.write_text(yaml.safe_dump(as_mapping(asked)))

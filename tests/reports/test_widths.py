@@ -3,15 +3,15 @@
 import pytest
 from rich.cells import cell_len
 
-from asyncbench.reports.anatomy_report import anatomy_on
-from asyncbench.reports.compare import compare_on
-from asyncbench.reports.cost import cost_report_on
+from asyncbench.reports.anatomy import anatomy_on
+from asyncbench.reports.comparison.report import compare_on
+from asyncbench.reports.cost.report import cost_report_on
+from asyncbench.reports.endpoints.report import providers_on
 from asyncbench.reports.heatmap import accuracy_maps_on
-from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
-from asyncbench.reports.providers import providers_on
 from asyncbench.reports.quota import quota_report_on
-from asyncbench.reports.standings import standings_on
+from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.status.morning import morning_on
 from tests.reports.answered import Asked, folder_of
 
 pytestmark = pytest.mark.long

@@ -19,7 +19,7 @@ import pytest
 from aiohttp import web
 
 from asyncbench import run_sweep
-from asyncbench.config import load_sweep, sweep_from
+from asyncbench.config.sweep import load_sweep, sweep_from
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.run.notify import LONGEST_REASON, LONGEST_TEXT, notifier_of

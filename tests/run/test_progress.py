@@ -13,7 +13,7 @@ from rich.console import Console
 from asyncbench.engine import minutes
 from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import BatchCounts, Counters, StepCounts
-from asyncbench.fleet import WorkerCounts
+from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Attempt, Outcome
 from asyncbench.run.costs import cost_text, costs_text
 from asyncbench.run.picture import LIMITED_BY, Pace, picture, worker_lines

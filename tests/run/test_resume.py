@@ -13,12 +13,13 @@ import pytest
 
 from asyncbench import read_attempts, read_grades, read_trials, regrade_folder, run_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.problems import open_set, write_problems
+from asyncbench.planning.trials import asked_once, trials_of
+from asyncbench.problems.making import write_problems
+from asyncbench.problems.opening import open_set
 from asyncbench.records import Attempt, Ended, Outcome, Reply, Sent
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
 from asyncbench.store.verify import verify_folder
-from asyncbench.sweeps.trials import asked_once, trials_of
 from tests.providers.raw_server import answering, raw_server
 from tests.sweep_files import Said, entry, outcomes, problem_set, run, simulator, sweep
 

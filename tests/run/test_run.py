@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import grade, read_attempts, read_grades, read_trials, run_sweep
-from asyncbench.config import sweep_from
+from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.problems import open_set
+from asyncbench.planning import preflight
+from asyncbench.problems.opening import open_set
 from asyncbench.records import Outcome
 from asyncbench.run.summary import Exit, exit_code
 from asyncbench.run.sweep_run import first_cause
-from asyncbench.sweeps import preflight
 from tests.providers.raw_server import answering, raw_server
 from tests.sweep_files import ADAPTERS, entry, outcomes, problem_set, run, simulator, sweep
 

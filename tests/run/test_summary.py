@@ -11,7 +11,7 @@ from asyncbench.engine.telemetry import Counters
 from asyncbench.records import Outcome
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit, Summary
-from asyncbench.store.books import known_costs
+from asyncbench.store.budget_state import known_costs
 from asyncbench.store.catalog import read_attempts
 from tests.commands import asyncbench_here
 from tests.sweep_files import entry, problem_set, simulator

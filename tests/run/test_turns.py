@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 import asyncbench as ab
-from asyncbench.planning import plan
+from asyncbench.planning.sweep_plan import plan
 from tests.sweep_files import problem_set, sweep
 
 

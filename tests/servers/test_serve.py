@@ -16,13 +16,14 @@ import pytest
 import yaml
 
 from asyncbench import read_attempts, read_steps, run_load, run_sweep
-from asyncbench.checkup import examine
-from asyncbench.config import as_mapping, sweep_from
+from asyncbench.config.sweep import as_mapping, sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.planning import load_plan, plan
+from asyncbench.planning.planned_load import load_plan
+from asyncbench.planning.sweep_plan import plan
 from asyncbench.records import Serve
-from asyncbench.run import Exit
-from asyncbench.servers import running
+from asyncbench.run import servers as running
+from asyncbench.run.checkup import examine
+from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from tests.processes import Forked
 from tests.sweep_files import Said, problem_set, sweep

@@ -10,7 +10,9 @@ import signal
 import pytest
 
 from asyncbench import read_attempts, read_trials
-from asyncbench.run import Exit, RunOptions, run_as_told
+from asyncbench.run.options import RunOptions
+from asyncbench.run.summary import Exit
+from asyncbench.run.sweep_run import run_as_told
 from tests.cluster.processes import ProcessCluster
 from tests.processes import until
 from tests.soak import mission

@@ -12,9 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from asyncbench.problems import generate, open_set
+from asyncbench.problems.making import generate
+from asyncbench.problems.opening import open_set
 from asyncbench.records import Draft
-from asyncbench.suites import SUITES
+from asyncbench.suites.table import SUITES
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEMS = 10_000_000

@@ -6,16 +6,10 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from asyncbench.stats import (
-    Proportion,
-    bootstrap_difference,
-    clustered,
-    holm,
-    mcnemar,
-    pooled_z,
-    sign_flip,
-    stratified,
-)
+from asyncbench.stats.paired import bootstrap_difference, mcnemar, pooled_z, sign_flip, stratified
+from asyncbench.stats.proportions import Proportion
+from asyncbench.stats.rankings import holm
+from asyncbench.stats.repeats import clustered
 
 pytestmark = pytest.mark.long
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.stats import (
+from asyncbench.stats.paired import (
     bootstrap_difference,
     mcnemar,
     pooled_z,

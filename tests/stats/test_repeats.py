@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.errors import ConfigError
-from asyncbench.stats import (
+from asyncbench.stats.proportions import Proportion, wilson
+from asyncbench.stats.repeats import (
     Clustered,
-    Proportion,
     Votes,
     at_each_k,
     clustered,
     majority_at_k,
     pass_at_k,
     pass_hat_k,
-    wilson,
 )
 
 PROBLEMS = st.lists(

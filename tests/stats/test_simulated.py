@@ -8,17 +8,9 @@ from itertools import product
 
 import pytest
 
-from asyncbench.stats import (
-    Proportion,
-    Votes,
-    at_each_k,
-    bootstrap_difference,
-    clustered,
-    majority_at_k,
-    mcnemar,
-    problems_needed,
-    stratified,
-)
+from asyncbench.stats.paired import bootstrap_difference, mcnemar, problems_needed, stratified
+from asyncbench.stats.proportions import Proportion
+from asyncbench.stats.repeats import Votes, at_each_k, clustered, majority_at_k
 
 pytestmark = pytest.mark.long
 

@@ -16,19 +16,19 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from asyncbench.exchange import import_files
-from asyncbench.merging import merge_folders
 from asyncbench.records import Ended, Event, LaneMinute, Result, Sent, Skipped, StepResult
-from asyncbench.regrading import regrade_folder
 from asyncbench.store import folder as of_folder, generation, lock
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal
 from asyncbench.store.sealing import seal
 from asyncbench.store.segment import Damage, Segment
-from tests.exchange import made as exchanged
-from tests.regrading import made as regraded
+from asyncbench.upkeep.folder import regrade_folder
+from asyncbench.upkeep.importing import import_files
+from asyncbench.upkeep.merging import merge_folders
 from tests.store import night
 from tests.store.made import answered, ended, minute, model, refused, reply, result, sent, skipped, trial
+from tests.upkeep.exchange import made as exchanged
+from tests.upkeep.regrading import made as regraded
 
 RESERVED_USD = 2.0  # of each call; it costs a quarter
 TOLD = "told"

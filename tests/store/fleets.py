@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from asyncbench.records import Ended, Event, History, Outcome, Reply, Result, Sent, Trial
-from asyncbench.store.books import spending_of
+from asyncbench.store.budget_state import spending_of
 from asyncbench.store.catalog import known_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.looking import take_snapshot

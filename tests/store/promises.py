@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from asyncbench.pricing import picodollars
-from asyncbench.store.books import spending_of
+from asyncbench.store.budget_state import spending_of
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import left_mark
 from asyncbench.store.looking import take_snapshot

@@ -10,12 +10,12 @@ import orjson
 import pyarrow.compute as pc
 import pytest
 
-from asyncbench.config import load_sweep
+from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_sweep
-from asyncbench.store.books import spending_of
+from asyncbench.store.budget_state import spending_of
 from asyncbench.store.catalog import known_trials, read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.looking import take_snapshot

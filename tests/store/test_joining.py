@@ -10,7 +10,7 @@ import pytest
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Event, History
 from asyncbench.store import generation
-from asyncbench.store.books import spending_of
+from asyncbench.store.budget_state import spending_of
 from asyncbench.store.catalog import known_trials, read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.looking import take_snapshot

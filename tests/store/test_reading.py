@@ -13,8 +13,8 @@ from asyncbench.errors import ConfigError
 from asyncbench.store.folder import Store
 from asyncbench.store.parts import ROW_GROUP, Part, read, scanned
 from asyncbench.store.schema import SCHEMAS
-from tests.regrading.made import fill, right, sums
 from tests.store.made import answered, keep
+from tests.upkeep.regrading.made import fill, right, sums
 
 READ = (ab.read_trials, ab.read_grades, ab.read_attempts, ab.read_problems)
 ITERATE = (ab.iter_trials, ab.iter_grades, ab.iter_attempts, ab.iter_problems)

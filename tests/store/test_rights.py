@@ -10,9 +10,9 @@ import yaml
 
 from asyncbench.store.folder import Store
 from asyncbench.store.parts import TEMPORARY
-from tests.exchange.made import jsonl, trial
 from tests.store.made import answered, keep as kept
 from tests.sweep_files import problem_set
+from tests.upkeep.exchange.made import jsonl, trial
 
 COMMANDS = """
 import sys

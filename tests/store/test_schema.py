@@ -9,14 +9,7 @@ from asyncbench.engine import minutes
 from asyncbench.engine.limits import DAY
 from asyncbench.records import Attempt, Condition, Limits, Reply
 from asyncbench.store.rows import attempt_row, grade_rows, lane_row, skipped_row, step_row, trial_row
-from asyncbench.store.schema import (
-    ATTEMPTS,
-    GRADES,
-    LIMITS,
-    OF_THE_TRIAL,
-    SCHEMAS,
-    WAITS,
-)
+from asyncbench.store.schema import ATTEMPTS, GRADES, LIMITS, OF_THE_TRIAL, SCHEMAS, WAITS
 from tests.store.made import AT, ended, minute, model, reply, result, skipped, step, trial
 
 ROWS = {

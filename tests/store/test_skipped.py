@@ -3,7 +3,7 @@
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench.queries.select import sql
+from asyncbench.analysis.sql import sql
 from asyncbench.store.catalog import read_skipped, read_trials, right_ids
 from asyncbench.store.folder import Store
 from asyncbench.store.merging import join_folders

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from asyncbench.prompting import TrialIds
 from asyncbench.records import Condition
 from asyncbench.store.catalog import read_attempts, read_steps, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.verify import verify_folder
+from asyncbench.suites.requests import TrialIds
 from tests.store.made import AT, ended, keep, model, reply, result, sent, step, trial
 
 LOAD = "poisson 8/s #2"

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from asyncbench.cli import app
 from asyncbench.errors import DamageWarning
-from asyncbench.store.books import spending_of
+from asyncbench.store.budget_state import spending_of
 from asyncbench.store.folder import Store
 from asyncbench.store.looking import take_snapshot
 from asyncbench.store.verify import verify_folder

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.problems import open_set
+from asyncbench.problems.opening import open_set
 from asyncbench.records import History
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.checksums import check

@@ -1,7 +1,7 @@
 """Problems of the suites: drawn from a seed, or with nothing in them but what a grader looks at."""
 
 from asyncbench.records import Draft, Problem
-from asyncbench.suites import SUITES
+from asyncbench.suites.table import SUITES
 
 
 def drafts_of(suite: str, seed: int = 7, **given: object) -> list[Draft]:

@@ -3,8 +3,8 @@
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.suites import SUITES
 from asyncbench.suites.suite import one_of, some_of, whole_number, whole_numbers
+from asyncbench.suites.table import SUITES
 
 PLACE = "overnight.yaml, problems[1]"
 

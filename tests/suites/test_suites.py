@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.records import Draft, Outcome, Problem, Reply
-from asyncbench.suites import SUITES, grade, grade_text
+from asyncbench.suites.table import SUITES, grade, grade_text
 from tests.suites.made import drafts_of as drafts, problem
 
 MADE = ("llm_arithmetic", "integer_addition", "string_reversal", "string_rehearsal")

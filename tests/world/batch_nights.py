@@ -18,13 +18,17 @@ from typing import Any
 import pytest
 
 from asyncbench import read_attempts
-from asyncbench.batches import BatchLedger, Step, desk, lane
-from asyncbench.run import Exit, RunOptions, preparing, run_as_told
+from asyncbench.lanes.batches import desk, lane
+from asyncbench.lanes.batches.ledger import BatchLedger, Step
+from asyncbench.planning.preflight import open_sources, sources_of
+from asyncbench.planning.trials import asked_by_model
+from asyncbench.run import preparing
+from asyncbench.run.options import RunOptions
+from asyncbench.run.summary import Exit
+from asyncbench.run.sweep_run import run_as_told
 from asyncbench.simulator.batches.faults import BatchFaultKind as Kind
 from asyncbench.simulator.batches.settings import BatchSettings
 from asyncbench.store import salvage
-from asyncbench.sweeps.preflight import open_sources, sources_of
-from asyncbench.sweeps.trials import asked_by_model
 from tests.sweep_files import Said, entry
 from tests.world.batches import answers_in
 from tests.world.cuts import CutError, cutting

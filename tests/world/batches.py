@@ -15,9 +15,13 @@ import orjson
 import pytest
 
 from asyncbench import read_attempts, read_trials
-from asyncbench.batches import BatchClock, BatchLedger
-from asyncbench.run import RunOptions, cancel_as_told, preparing, run_as_told
-from asyncbench.sweeps import open_ledger
+from asyncbench.lanes.batches.desk import BatchClock
+from asyncbench.lanes.batches.ledger import BatchLedger
+from asyncbench.planning.budget_bounds import open_ledger
+from asyncbench.run import preparing
+from asyncbench.run.cancelling import cancel_as_told
+from asyncbench.run.options import RunOptions
+from asyncbench.run.sweep_run import run_as_told
 from tests.sweep_files import Said, entry
 
 _NAMES = itertools.count(2)

@@ -16,11 +16,12 @@ from itertools import permutations
 from pathlib import Path
 from typing import Final
 
-from asyncbench.config import Sweep
+from asyncbench.config.sweep import Sweep
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.fairness import AHEAD, AHEAD_TRIALS
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.planning.budget_bounds import most_of, open_ledger
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import (
     Condition,
@@ -39,7 +40,6 @@ from asyncbench.records import (
     Usage,
 )
 from asyncbench.store.folder import Store
-from asyncbench.sweeps.budget_bounds import most_of, open_ledger
 from tests.world import seeds
 from tests.world.clock import virtually
 from tests.world.night import EPOCH_S, MODEL, Night, known_of, requests

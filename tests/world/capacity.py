@@ -6,8 +6,9 @@ from math import exp, factorial, log
 from random import Random
 from types import SimpleNamespace
 
-from asyncbench.load import RateSearch, StepsBefore
-from asyncbench.load.measuring import SAMPLE_S, CallOfStep, Measuring
+from asyncbench.lanes.load.measuring import SAMPLE_S, CallOfStep, Measuring
+from asyncbench.lanes.load.searching import RateSearch
+from asyncbench.lanes.load.steps import StepsBefore
 from tests.world.load import load_of
 
 SLOTS = 8

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import orjson
 import pytest
 
-from asyncbench.batches.ledger import BatchLedger
-from asyncbench.batches.packing import PartWriter
-from asyncbench.providers import open_batches
+from asyncbench.lanes.batches.ledger import BatchLedger
+from asyncbench.lanes.batches.packing import PartWriter
+from asyncbench.providers.provider import open_batches
 from asyncbench.run import lanes
 from asyncbench.store import folder as folders
 from asyncbench.store.folder import Store

@@ -17,18 +17,15 @@ from itertools import groupby
 from math import inf
 from typing import Any, Final
 
-from asyncbench.cluster import (
-    ClosedTrial,
-    ClusterWorker,
-    Coordinator,
-    JournalCosts,
-    JournalNews,
-    Orders,
-    StaleOrdersError,
-    WorkerReport,
-)
-from asyncbench.engine import Asker, Cap, Counters, Ledger, LoopLag, Scheduler, Stopping
+from asyncbench.cluster.cluster_worker import ClusterWorker, StaleOrdersError
+from asyncbench.cluster.coordinator import Coordinator
+from asyncbench.cluster.messages import ClosedTrial, JournalCosts, JournalNews, Orders, WorkerReport
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.limits import HEADROOM, REQUEST_BURST_S
+from asyncbench.engine.scheduler import Scheduler
+from asyncbench.engine.stopping import Stopping
+from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import picodollars
 from asyncbench.records import (

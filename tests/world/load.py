@@ -6,11 +6,10 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from asyncbench.config import sweep_from
 from asyncbench.config.loading import Load
-from asyncbench.load import LoadLane, StepsBefore, listed, to_measure
-from asyncbench.load.steps import Steps
-from asyncbench.prompting import TrialIds
+from asyncbench.config.sweep import sweep_from
+from asyncbench.lanes.load.open_lane import LoadLane
+from asyncbench.lanes.load.steps import Steps, StepsBefore, listed, to_measure
 from asyncbench.records import (
     Attempt,
     Ended,
@@ -23,6 +22,7 @@ from asyncbench.records import (
     StepResult,
     Trial,
 )
+from asyncbench.suites.requests import TrialIds
 from tests.world.night import EPOCH_S, MODEL, RIGHT, Night, requests
 
 LOADED = replace(MODEL, limits=Limits(most=5_000), retry=RetryPolicy(attempts=1), stream=True)

@@ -15,6 +15,8 @@ from typing import Final
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.stopping import ConditionCell, cell_of, stop_at
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.planning.skipping import Before, Needed, stopping_of
+from asyncbench.planning.trials import cell_of as problem_cell
 from asyncbench.records import (
     Ended,
     Event,
@@ -32,8 +34,6 @@ from asyncbench.records import (
     Trial,
     Usage,
 )
-from asyncbench.sweeps.skipping import Before, Needed, stopping_of
-from asyncbench.sweeps.trials import cell_of as problem_cell
 from tests.world import seeds
 from tests.world.clock import virtually
 from tests.world.night import EPOCH_S, MODEL, Night, known_of, requests

@@ -1,1 +1,1 @@
-"""Anthropic's SDK and its wire format, messages."""
+"""The only folder that imports the SDK of Anthropic."""

@@ -1,1 +1,1 @@
-"""OpenAI's SDK and its wire formats: chat, completions, responses."""
+"""The only folder that imports the SDK of OpenAI."""

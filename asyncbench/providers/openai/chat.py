@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from asyncbench.errors import ErrorKind
-from asyncbench.prompting import merged_params
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import mapping_in, text
 from asyncbench.providers.usage import from_openai, raw_usage, told_cost_usd
 from asyncbench.providers.wire import Json, Response, at, finish_of, finished, text_and_thinking
 from asyncbench.records import Model, Reply, Request
+from asyncbench.suites.requests import merged_params
 
 Piece = tuple[str, str, str]  # what a choice, or a piece of it, says, thinks and refuses
 # Finish reasons of a generation that failed: DeepSeek's word; Mistral's and OpenRouter's.

@@ -12,21 +12,17 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from asyncbench.analysis.anatomy.carries import GROUP
+from asyncbench.analysis.anatomy.counts import ErrorFindings, errors_in
+from asyncbench.analysis.anatomy.kinds import OF_REPLIES, UNCLASSIFIED
+from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.names import Entrant, in_order
+from asyncbench.analysis.notes import BatchUse, Graded, batch_uses, graders_of, note_of_simulated
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
-from asyncbench.results import (
-    BatchUse,
-    Entrant,
-    Graded,
-    batch_uses,
-    graders_of,
-    in_order,
-    note_of_simulated,
-)
-from asyncbench.results.anatomy import GROUP, OF_REPLIES, UNCLASSIFIED, ErrorFindings, errors_in
-from asyncbench.store import Manifest, planned
-from asyncbench.suites import carries
-from asyncbench.views import Folders, FolderViews
+from asyncbench.store.manifest import Manifest, planned
+from asyncbench.suites.numbers import carries
 
 ADDITION = "integer_addition"
 SUITES = ("string_reversal", ADDITION, "string_rehearsal")  # in the order in which they are asked

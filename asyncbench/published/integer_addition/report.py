@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import manifest_of
+from asyncbench.analysis.names import Entrant, names_of
+from asyncbench.analysis.notes import BatchUse, batch_notes
 from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of, span
 from asyncbench.published.reports import PublishedReport, about
-from asyncbench.results import BatchUse, Entrant, batch_notes, names_of
-from asyncbench.shown import Sheet, seconds
-from asyncbench.views import Folders, manifest_of
+from asyncbench.tables.numbers import seconds
+from asyncbench.tables.report import Sheet
 
 MEANING = (
     "Success rate: part of the recorded results (trials with a reply), as published. Of tries: part of all "

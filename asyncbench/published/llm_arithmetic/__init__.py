@@ -1,3 +1,1 @@
-"""llm_arithmetic: its counts, its tables and its pictures."""
-
-from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on as llm_arithmetic_report_on
+"""llm_arithmetic: its files, tables and pictures, and the counts behind them."""

@@ -11,13 +11,17 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Self
 
+from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.names import Entrant, in_order
+from asyncbench.analysis.notes import Graded, note_of_simulated
+from asyncbench.analysis.views import USD_STEPS
 from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.names import Facets, facets_of, told_by_origin
 from asyncbench.published.reports import counted_of
-from asyncbench.results import Entrant, Graded, in_order, note_of_simulated
-from asyncbench.store import Manifest, planned
-from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE, fixed
-from asyncbench.views import USD_STEPS, Folders, FolderViews
+from asyncbench.store.manifest import Manifest, planned
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
+from asyncbench.suites.numbers import fixed
 
 HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states

@@ -8,6 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from asyncbench.analysis.choosing import Chosen, Folders, chosen
+from asyncbench.analysis.counting import manifest_of
 from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.counts import (
     HEADLINE,
@@ -42,8 +44,7 @@ from asyncbench.published.llm_arithmetic.tables import (
 from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.printed import published_table
 from asyncbench.published.reports import PublishedReport, about
-from asyncbench.shown import Sheet
-from asyncbench.views import Chosen, Folders, chosen, manifest_of
+from asyncbench.tables.report import Sheet
 
 MIN_DEPTH = 5  # of the published tables
 SWAPPED = "Dev % and NaN % are swapped in the published grids. Here they are the right way round."

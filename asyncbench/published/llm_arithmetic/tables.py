@@ -18,17 +18,17 @@ from asyncbench.published.llm_arithmetic.counts import (
     total,
 )
 from asyncbench.published.printed import MARK
-from asyncbench.shown import (
+from asyncbench.tables.numbers import (
     MISSING,
-    Cell,
     Goodness,
-    Sheet,
     count,
     of_accuracy,
     of_deviate_rate,
     of_nan_rate,
     shaded,
 )
+from asyncbench.tables.report import Sheet
+from asyncbench.tables.screen import Cell
 
 LONGEST = 10  # digits before the dot; the published tables write longer numbers as 1.2345e+06
 LONGEST_ABSOLUTE = 30  # characters of an absolute error

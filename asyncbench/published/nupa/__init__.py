@@ -1,3 +1,1 @@
-"""NUPA: its counts, its tables and its pictures."""
-
-from asyncbench.published.nupa.report import nupa_report_on as nupa_report_on
+"""NUPA: its files, tables and pictures, and the counts behind them."""

@@ -11,6 +11,7 @@ from operator import eq
 from statistics import fmean, stdev
 from typing import Any, Final
 
+from asyncbench.analysis.names import names_of, told_apart
 from asyncbench.published.nupa.counts import TaskLine, by_asked, task_name
 from asyncbench.published.nupa.picture_counts import (
     POOLED,
@@ -26,9 +27,8 @@ from asyncbench.published.nupa.picture_counts import (
 from asyncbench.published.nupa.table_pictures import of_frames, of_tables
 from asyncbench.published.pictures import PublishedPicture, picture
 from asyncbench.published.printed import MARK, published_table
-from asyncbench.results import names_of, told_apart
-from asyncbench.suites import FORMS, parts
-from asyncbench.suites.nupa import REPRESENTATIONS, task_of
+from asyncbench.suites.numbers import FORMS, parts
+from asyncbench.suites.nupa.tasks import REPRESENTATIONS, task_of
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {  # the paper has five pictures of all tasks
     "sums": ("add", "sub"),

@@ -5,11 +5,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from asyncbench.analysis.names import names_of
 from asyncbench.published.nupa.counts import TaskLine, by_asked, macro
 from asyncbench.published.printed import MARK, published_table
-from asyncbench.results import names_of
-from asyncbench.shown import MISSING, Sheet
-from asyncbench.suites.nupa import Number, NupaTask
+from asyncbench.suites.nupa.ranges import Number
+from asyncbench.suites.nupa.tasks import NupaTask
+from asyncbench.tables.numbers import MISSING
+from asyncbench.tables.report import Sheet
 
 DIGITS: Final[Mapping[str, tuple[str, str]]] = {  # table → a figure, and what it is called
     "nupa_table_7": ("exact_match", "exact match"),

@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from asyncbench.analysis.choosing import Chosen, Folders, chosen
+from asyncbench.analysis.counting import manifest_of
+from asyncbench.analysis.names import Entrant, names_of
 from asyncbench.published.nupa.counts import (
     FIGURES,
     RANGES,
@@ -19,11 +22,12 @@ from asyncbench.published.nupa.pictures import pictures_of
 from asyncbench.published.nupa.printed import beside_printed, printed_tables
 from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.reports import PublishedReport, about
-from asyncbench.results import Entrant, names_of
-from asyncbench.shown import MISSING, Cell, Sheet, of_accuracy, shaded
-from asyncbench.store import planned
-from asyncbench.suites.nupa import GRADERS, Number, PassedLengths, range_of
-from asyncbench.views import Chosen, Folders, chosen, manifest_of
+from asyncbench.store.manifest import planned
+from asyncbench.suites.nupa.grading import GRADERS
+from asyncbench.suites.nupa.ranges import Number, PassedLengths, range_of
+from asyncbench.tables.numbers import MISSING, of_accuracy, shaded
+from asyncbench.tables.report import Sheet
+from asyncbench.tables.screen import Cell
 
 MEANING = (
     "Means over answers, graded by `strict`, which reads the answer where the published code does. S, M, L, "

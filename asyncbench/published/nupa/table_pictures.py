@@ -16,7 +16,7 @@ from asyncbench.published.nupa.picture_counts import (
 from asyncbench.published.nupa.printed import DIGITS, printed_digits
 from asyncbench.published.pictures import PublishedPicture, picture
 from asyncbench.published.printed import MARK, published_table
-from asyncbench.suites.nupa import REPRESENTATIONS, TASKS, NupaTask, task_of
+from asyncbench.suites.nupa.tasks import REPRESENTATIONS, TASKS, NupaTask, task_of
 
 FRAME: Final = (
     *("add", "sub", "multiply", "truediv", "floordiv", "mod"),

@@ -9,7 +9,9 @@ import orjson
 import psutil
 import pytest
 
-from asyncbench.simulator import BatchSettings, Settings, running
+from asyncbench.simulator.batches.settings import BatchSettings
+from asyncbench.simulator.process import running
+from asyncbench.simulator.settings import Settings
 from tests.simulator.batches.conftest import (
     CHAT,
     DAY_S,

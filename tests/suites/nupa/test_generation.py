@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems import copy_into, generate, open_set
+from asyncbench.problems.making import copy_into, generate
+from asyncbench.problems.opening import open_set
 from asyncbench.records import Draft
-from asyncbench.suites import SUITES
 from asyncbench.suites.nupa.generation import PROFILES, rows
 from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.suites.table import SUITES
 from tests.suites.nupa import arithmetic
 from tests.suites.nupa.drafts import drafts_of
 

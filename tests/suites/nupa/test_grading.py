@@ -7,9 +7,9 @@ from hypothesis import given, strategies as st
 
 from asyncbench.problems.identity import identified
 from asyncbench.records import Outcome, Problem, Reply
-from asyncbench.suites import grade_text
 from asyncbench.suites.nupa.grading import PATTERNS, grade, nearness, read_search, read_strict
 from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.suites.table import grade_text
 from tests.recorded import nupa_outputs, texts_of
 from tests.suites.nupa.drafts import SUM, drafts_of, problem
 

@@ -1,0 +1,229 @@
+"""What is wrong with a number, by its value and by its digits: each rule by itself, exact, in linear time."""
+
+from collections.abc import Iterator
+
+from asyncbench.analysis.anatomy.edits import missing_end, same_at_end, same_at_start, slip, wrong_run
+from asyncbench.analysis.anatomy.numbers import Columns, NumberPair
+
+_MOST_FLOAT = 300  # digits: beyond, no binary float holds the number
+_ESTIMATED = 1000  # an estimate is less than one part in so many off
+_SURE_FLOAT = 15  # digits that every binary float holds
+_REVERSED = 3  # digits; of fewer they are neighbours that are swapped, or a moved point
+
+
+def flags_of(pair: NumberPair) -> frozenset[str]:
+    """Return every kind (`kinds.OF_ANSWERS`) that a wrong number is of."""
+    if pair.true == pair.read:
+        return frozenset({"same_value"})
+    found = {*_by_value(pair), *_by_operands(pair), *_by_digits(pair)}
+    if (columns := pair.columns) is not None:
+        found.update(_by_columns(pair, columns))
+    return frozenset(found)
+
+
+# ── by value ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _by_value(pair: NumberPair) -> Iterator[str]:
+    true, read = abs(pair.true), abs(pair.read)
+    off = read - true
+    if pair.true * pair.read < 0:
+        yield "sign"
+    if abs(pair.true - pair.read) == pair.last_place:
+        yield "off_by_one"
+    if _is_float_noise(pair):
+        yield "float_noise"
+    if read and off and str(read).rstrip("0") == str(true).rstrip("0"):
+        yield "point_moved"
+    if read and off and _is_rounded(true, read):
+        yield "rounded"
+    if off and pair.sign in ("+", "-") and len(str(abs(off)).rstrip("0")) == 1:
+        yield "column_wrong"
+    if abs(pair.read - pair.true) * _ESTIMATED < true:
+        yield "estimate"
+    if pair.true_point != pair.read_point:
+        yield "wrong_magnitude"
+
+
+def _is_float_noise(pair: NumberPair) -> bool:
+    """Whether a binary float stands behind the answer: that of the truth, or a neighbour with its tail."""
+    if len(pair.true_digits) > _MOST_FLOAT or len(pair.read_digits) <= _SURE_FLOAT or not pair.read:
+        return False
+    if pair.places <= 0:
+        return int(float(pair.true)) == pair.read
+    return abs(pair.true - pair.read) * 10**14 < abs(pair.true)
+
+
+def _is_rounded(true: int, read: int) -> bool:
+    """Whether it is the truth rounded or cut at a place, zeros behind it, with a digit of it kept."""
+    zeros = len(str(read)) - len(str(read).rstrip("0"))
+    # A number that is rounded at any place is so at each higher one down to which it has zeros: 9996 → 10000.
+    place = min(zeros, len(str(true)) - 1)
+    if place < 1:
+        return False
+    unit = 10**place
+    return read in (true // unit * unit, (2 * true + unit) // (2 * unit) * unit)
+
+
+# ── by operands ──────────────────────────────────────────────────────────────────────────────
+
+
+def _by_operands(pair: NumberPair) -> Iterator[str]:
+    if pair.operands is None:
+        return
+    left, right = pair.operands
+    if pair.read and pair.read in (left, right, -left, -right):
+        yield "operand_echoed"
+    read = abs(pair.read)
+    if read and read != abs(pair.true) and read in _other_results(pair, abs(left), abs(right)):
+        yield "other_operation"
+    if pair.sign in ("+", "-"):
+        second = right if pair.sign == "+" else -right
+        if _is_misaligned(pair.read, left, second):
+            yield "misaligned"
+        if any(_is_slip(whole, pair.read - other) for whole, other in ((left, second), (second, left))):
+            yield "operand_miscopied"
+    elif pair.sign == "×" and any(_is_factor_slip(pair, *two) for two in ((left, right), (right, left))):
+        yield "operand_miscopied"
+
+
+def _other_results(pair: NumberPair, left: int, right: int) -> Iterator[int]:
+    """Yield the sizes of what the operations make of operands of these sizes, in units."""
+    yield left + right
+    yield abs(left - right)
+    unit = 10 ** abs(pair.places)
+    yield left * right // unit if pair.places >= 0 else left * right * unit
+    for over, under in ((left, right), (right, left)):
+        if under and pair.places >= 0:
+            yield over * unit // under
+            yield over // under * unit
+            yield over % under
+
+
+def _is_misaligned(read: int, left: int, second: int) -> bool:
+    """Whether it is the sum of the operands, one of them times a power of ten."""
+    for whole, shifted in ((left, second), (second, left)):
+        rest = read - whole
+        if rest * shifted > 0 and rest != shifted and str(rest).rstrip("0") == str(shifted).rstrip("0"):
+            return True
+    return False
+
+
+_MISCOPIED = ("neighbours_swapped", "one_doubled", "one_dropped")
+
+
+def _is_slip(operand: int, used: int) -> bool:
+    same_sign = operand * used > 0
+    return same_sign and slip(str(abs(operand)), str(abs(used))) in _MISCOPIED
+
+
+def _is_factor_slip(pair: NumberPair, operand: int, other: int) -> bool:
+    """Whether a product is right for a factor with a slip; of a factor, one digit replaced counts too."""
+    units = abs(pair.read) * 10 ** max(pair.places, 0)
+    if not pair.read or not other or units % abs(other):
+        return False
+    used = slip(str(abs(operand)), str(units // abs(other)))
+    return used in (*_MISCOPIED, "one_replaced")
+
+
+# ── by digits ────────────────────────────────────────────────────────────────────────────────
+
+
+def _by_digits(pair: NumberPair) -> Iterator[str]:
+    true, read = pair.true_digits, pair.read_digits
+    if _is_reversed(true, read):
+        yield "reversed"
+    if one := slip(true, read) or (slip(*_pointed(pair)) if pair.places > 0 else None):
+        yield one
+    if end := missing_end(true, read):
+        yield end
+    if pair.true_point == pair.read_point or pair.places <= 0:
+        if run := wrong_run(true, read):
+            yield run
+    elif run := _longer_or_shorter(true, read):
+        yield run
+
+
+def _is_reversed(true: str, read: str) -> bool:
+    """Whether the digits stand from the last to the first, zeros at either end left aside.
+
+    Of digits that are the same that way nothing can be told: 3.3e-7 for 3.3e7 has another exponent.
+    """
+    digits = true.strip("0")
+    backwards = digits[::-1]
+    return len(digits) >= _REVERSED and read.strip("0") == backwards != digits
+
+
+def _pointed(pair: NumberPair) -> tuple[str, str]:
+    """Return both with their points and without zeros at the end: 12.34 and 12.4 differ by one digit."""
+    cut = -pair.places
+    return (
+        f"{pair.true_digits[:cut]}.{pair.true_digits[cut:].rstrip('0')}",
+        f"{pair.read_digits[:cut]}.{pair.read_digits[cut:].rstrip('0')}",
+    )
+
+
+def _longer_or_shorter(true: str, read: str) -> str | None:
+    return wrong_run(true, read) if len(true) != len(read) else None
+
+
+# ── by columns ───────────────────────────────────────────────────────────────────────────────
+
+
+def _by_columns(pair: NumberPair, columns: Columns) -> Iterator[str]:
+    true, read = abs(pair.true), abs(pair.read)
+    if columns.borrows and read != true and _is_complement(pair, columns):
+        yield "complement"
+    one = set(_one_carry(pair, columns))
+    yield from one
+    if read == true:
+        return
+    # Where a single carry is made, who drops it and who ignores all carries answer alike: one slip it is.
+    if any(columns.carried) and "dropped_carry" not in one and read in _without_carries(columns.alone()):
+        yield "smaller_from_larger" if columns.borrows else "carries_ignored"
+    if (columns.wrong_carries([int(digit) for digit in reversed(str(read))]) or 0) > 1:
+        yield "carries_wrong"
+
+
+def _is_complement(pair: NumberPair, columns: Columns) -> bool:
+    widths = {len(columns.upper), len(str(abs(pair.true)))}
+    return abs(pair.read) in {10**width - abs(pair.true) for width in widths}
+
+
+def _without_carries(alone: list[int]) -> set[int]:
+    """Return what columns make by themselves: their last digits, and all of their digits, one by one."""
+    last = "".join(str(one % 10) for one in reversed(alone))
+    return {int(last), int("".join(map(str, reversed(alone))))}
+
+
+def _one_carry(pair: NumberPair, columns: Columns) -> Iterator[str]:
+    """Yield dropped_carry or needless_carry: the answer is that of one wrong carry into one column.
+
+    Either the error went on through the columns that follow, or one digit alone is wrong.
+    """
+    off = abs(pair.read) - abs(pair.true)
+    into = _column_of(off, pair)
+    if into is None:
+        return
+    column, down = into
+    received = column <= len(columns.upper) and columns.carried[column - 1]
+    less = down != columns.borrows  # a carry that is dropped makes a sum less, a borrow a difference more
+    if less and received:
+        yield "dropped_carry"
+    elif not less and not received:
+        yield "needless_carry"
+
+
+def _column_of(off: int, pair: NumberPair) -> tuple[int, bool] | None:
+    """Return which column is one too many or too few, from the units' 0 on, and whether too few."""
+    size = str(abs(off))
+    if size.rstrip("0") == "1" and len(size) > 1:
+        return len(size) - 1, off < 0
+    true, read = str(abs(pair.true)), str(abs(pair.read))
+    if len(true) != len(read):
+        return None
+    front, back = same_at_start(true, read), same_at_end(true, read)
+    if front + back != len(true) - 1 or not back:
+        return None
+    step = (int(read[front]) - int(true[front])) % 10
+    return (back, step == 9) if step in (1, 9) else None

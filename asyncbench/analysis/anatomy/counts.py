@@ -1,0 +1,272 @@
+"""The anatomy of a folder's wrong answers, counted by who was asked and what.
+
+A million trials may hold half a million of them. Of each group (run, model, condition, task as it is asked)
+the first by trial_id are examined: that is a hash, so it is as good as a draw, and the same on every machine.
+"""
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from asyncbench.analysis.anatomy.carries import (
+    GROUP,
+    CarryBin,
+    CarryProblem,
+    Group,
+    bins_by_group,
+    carried_in,
+    problems_of,
+)
+from asyncbench.analysis.anatomy.error import MOST_PLACES, Error, anatomy
+from asyncbench.analysis.anatomy.kinds import ORDER, UNCLASSIFIED
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.records import Outcome
+from asyncbench.stats.proportions import Proportion
+from asyncbench.suites.digits import plain
+from asyncbench.suites.wording import digits_stored
+
+MOST_OF_A_GROUP: Final = 500
+MOST_IN_ALL: Final = 30_000
+LEAST_OF_A_GROUP: Final = 20
+MOST_EXAMPLES: Final = 3  # of a kind and group
+MOST_UNCLASSIFIED: Final = 20  # of a group
+MOST_TEXT: Final = 200  # characters of an example's reply
+
+_ANSWER_TYPES: Final = {"float": "decimal"}  # by representation, where no problem file tells
+_GROUP: Final = ", ".join(GROUP)
+_BAD: Final = f"FILTER (outcome IN ('{Outcome.WRONG}', '{Outcome.NO_ANSWER}'))"
+OUTCOMES: Final = f"""
+SELECT {_GROUP}, count(*) FILTER (outcome = '{Outcome.WRONG}') AS wrong,
+    count(*) FILTER (outcome = '{Outcome.NO_ANSWER}') AS unread,
+    min(trial_id, {MOST_OF_A_GROUP}) {_BAD} AS trial_ids,
+    min_by(problem_id, trial_id, {MOST_OF_A_GROUP}) {_BAD} AS problem_ids
+FROM trials GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+_EXAMINED: Final = f"""
+SELECT {_GROUP}, unnest(trial_ids[:$most]) AS trial_id, unnest(problem_ids[:$most]) AS problem_id
+FROM errors
+"""  # noqa: S608  made of our own words alone
+_TEXTS: Final = ("trial_id", "expected", "answer", "condition_params", "reply_text")
+
+
+class WrongExample(NamedTuple):
+    """One wrong answer, its texts cut to `MOST_TEXT`."""
+
+    trial_id: str
+    operands: tuple[str, ...]
+    expected: str
+    answer: str | None
+    reply: str
+
+
+class ExaminedAnswer(NamedTuple):
+    """One wrong answer, and what is wrong with it."""
+
+    trial_id: str
+    kind: str
+    wrong_from_left: tuple[int, ...]  # digits of the truth: 1 is the first,
+    wrong_from_right: tuple[int, ...]  # and 1 the last; none where no answer was read
+
+
+def _most_of(kind: str) -> int:
+    return MOST_UNCLASSIFIED if kind == UNCLASSIFIED else MOST_EXAMPLES
+
+
+def _place(kind: str) -> tuple[int, str]:
+    return ORDER.get(kind, len(ORDER)), kind
+
+
+@dataclass(slots=True, kw_only=True)
+class ErrorFindings:
+    """What was found out about the wrong answers of one group."""
+
+    group: Group
+    wrong: int = 0  # answers that are wrong, and
+    unread: int = 0  # replies without an answer, examined or not
+    examined: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)  # each examined answer has one
+    flags: Counter[str] = field(default_factory=Counter)  # and any number of these
+    compared: int = 0  # answers that were read and can be laid beside the truth, of them:
+    too_short: int = 0  # fewer digits before the point than the truth
+    too_long: int = 0
+    reach: Counter[int] = field(default_factory=Counter)  # digits of the truth → answers, at most MOST_PLACES
+    from_left: Counter[int] = field(default_factory=Counter)  # place → answers with a wrong digit there
+    from_right: Counter[int] = field(default_factory=Counter)
+    by_carries: tuple[CarryBin, ...] = ()
+    by_chain: tuple[CarryBin, ...] = ()
+    # of each kind the first by trial_id
+    examples: dict[str, list[WrongExample]] = field(default_factory=dict)
+    answers: list[ExaminedAnswer] = field(default_factory=list)  # all that were examined
+
+    def wants(self, kind: str, trial_id: str) -> bool:
+        """Return whether an answer of this kind is one of the first by trial_id, which are the examples."""
+        kept = self.examples.get(kind, [])
+        return len(kept) < _most_of(kind) or trial_id < kept[-1].trial_id
+
+    def keep(self, kind: str, example: WrongExample) -> None:
+        """Take an example, and let go of those that it is before."""
+        kept = self.examples.setdefault(kind, [])
+        insort(kept, example, key=attrgetter("trial_id"))
+        del kept[_most_of(kind) :]
+
+    def add(self, trial_id: str, error: Error) -> None:
+        """Count one examined answer."""
+        self.examined += 1
+        self.answers.append(
+            ExaminedAnswer(trial_id, error.kind, error.wrong_from_left, error.wrong_from_right)
+        )
+        self.kinds[error.kind] += 1
+        self.flags.update(error.flags)
+        if error.length_error is None:
+            return
+        self.compared += 1
+        self.too_short += error.length_error < 0
+        self.too_long += error.length_error > 0
+        self.reach[min(error.digits, MOST_PLACES)] += 1
+        self.from_left.update(error.wrong_from_left)
+        self.from_right.update(error.wrong_from_right)
+
+    def in_order(self) -> "ErrorFindings":
+        """Return it with kinds and flags in the order of `kinds.KINDS`, however answers were added."""
+        kinds, flags = (
+            Counter({name: counts[name] for name in sorted(counts, key=_place)})
+            for counts in (self.kinds, self.flags)
+        )
+        return replace(self, kinds=kinds, flags=flags)
+
+    def wrong_at(self, wrong: Counter[int]) -> list[Proportion]:
+        """Return for each place how many have a wrong digit there, of the truths that have such a digit."""
+        longest = max(self.reach, default=0)
+        reaching = (sum(n for digits, n in self.reach.items() if digits >= i) for i in range(1, longest + 1))
+        return [Proportion(successes=wrong[i], trials=n) for i, n in enumerate(reaching, 1)]
+
+
+def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
+    """Return what was found out about a folder's trials, by group.
+
+    Raises:
+        StoreError: its results cannot be read.
+        ProblemSetError: one of its copies of the problems is damaged.
+    """
+    return views.once("errors", lambda: _with_carries(views))
+
+
+def _with_carries(views: FolderViews) -> dict[Group, ErrorFindings]:
+    found = dict(examined_in(views))
+    for group, (by_carries, by_chain) in bins_by_group(views, carried_in(views)).items():
+        found[group] = replace(found[group], by_carries=by_carries, by_chain=by_chain)
+    return found
+
+
+def examined_in(views: FolderViews) -> Mapping[Group, ErrorFindings]:
+    """Return the same without bins by carries, for which all trials are read once more.
+
+    Replies are read a few at a time, and no more of them is kept than the examples show.
+    """
+    return views.once("examined", lambda: _examined(views))
+
+
+def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:
+    views.keep("errors", OUTCOMES)
+    found = {
+        group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["unread"])
+        for row in views.rows(f"SELECT {_GROUP}, wrong, unread FROM errors ORDER BY ALL")  # noqa: S608  our words
+    }
+    examined = {row["trial_id"]: row for row in examined_of(views, most_of_a_group(found.values()))}
+    problems = problems_of(views, {row["problem_id"] for row in examined.values()})
+    for batch in views.of_trials("trials", _TEXTS, list(examined)):
+        replies = batch["reply_text"]
+        for place, row in enumerate(batch.drop_columns("reply_text").to_pylist()):
+            whole = {**row, "reply_text": replies[place].as_py(), **examined[row["trial_id"]]}
+            _examine(whole, problems.get(whole["problem_id"]), found[group_of(whole)])
+    return {group: findings.in_order() for group, findings in found.items()}
+
+
+def examined_of(views: FolderViews, most: int) -> list[dict[str, Any]]:  # Any: texts
+    """Return which answers of each group of the table `errors` are examined: ids, and the group's columns."""
+    return views.rows(_EXAMINED, {"most": most})
+
+
+def group_of(row: Mapping[str, Any]) -> Group:
+    """Return the group of a row that has its columns."""
+    return tuple(row[name] for name in GROUP)
+
+
+def most_of_a_group(findings: Iterable[ErrorFindings]) -> int:
+    """Return how many answers of each group are examined; there may be more in all where groups are many."""
+    groups = sum(1 for found in findings if found.wrong or found.unread)
+    return min(MOST_OF_A_GROUP, max(LEAST_OF_A_GROUP, MOST_IN_ALL // max(1, groups)))
+
+
+def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFindings) -> None:
+    known = problem or CarryProblem(None, ())
+    error = error_of(row, answer_type=known.answer_type, operands=known.operands)
+    into.add(row["trial_id"], error)
+    if into.wants(error.kind, row["trial_id"]):
+        into.keep(error.kind, _example(row, known.operands))
+
+
+def _example(row: Mapping[str, Any], operands: Sequence[str]) -> WrongExample:
+    answer = row["answer"]
+    return WrongExample(
+        trial_id=row["trial_id"],
+        operands=tuple(one[:MOST_TEXT] for one in operands),
+        expected=row["expected"][:MOST_TEXT],
+        answer=None if answer is None else answer[:MOST_TEXT],
+        reply=(row["reply_text"] or "")[-MOST_TEXT:],
+    )
+
+
+def error_of(row: Mapping[str, Any], *, answer_type: str | None, operands: Sequence[str]) -> Error:
+    """Return the anatomy of a row of `trials` with a wrong or unread answer.
+
+    Args:
+        row: its task, representation, expected, answer, reply_text and condition_params.
+        answer_type, operands: those of its problem; None: no problem file tells.
+    """
+    return anatomy(
+        row["expected"],
+        row["answer"],
+        # the answer stands in plain digits, too
+        plain(row["reply_text"] or "", digits_stored(row["condition_params"])),
+        answer_type=answer_type or type_of(row["representation"]),
+        task=row["task"],
+        operands=operands,
+    )
+
+
+def type_of(representation: str) -> str:
+    """Return the answer type of a problem that no file tells of."""
+    return _ANSWER_TYPES.get(representation, representation)
+
+
+# ── for tables and the page ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindCount:
+    """One kind of error of one group."""
+
+    group: Group
+    kind: str
+    count: int  # of the examined answers of the group
+    examined: int
+    examples: tuple[WrongExample, ...]  # at most MOST_EXAMPLES
+
+
+def kinds_of(found: Iterable[ErrorFindings]) -> tuple[KindCount, ...]:
+    """Return the kinds of each group, in the order of `kinds.KINDS`."""
+    return tuple(
+        KindCount(
+            group=one.group,
+            kind=kind,
+            count=one.kinds[kind],
+            examined=one.examined,
+            examples=tuple(one.examples[kind][:MOST_EXAMPLES]),
+        )
+        for one in found
+        for kind in sorted(one.kinds, key=_place)
+    )

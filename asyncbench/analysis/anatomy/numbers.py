@@ -1,0 +1,246 @@
+"""A wrong number beside the right one, in the same units, so that all that follows is exact; and by columns.
+
+Sums are done as by hand: digits stand with the units first, as one writes them down. A subtraction takes the
+smaller number from the larger; its borrows are counted as carries are.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
+
+from asyncbench.suites.numbers import exact
+
+MOST_DIGITS: Final = 2000  # of numbers that are compared
+_MORE_PLACES: Final = 20  # in operands than in the truth
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Two whole numbers under each other."""
+
+    upper: tuple[int, ...]  # digits, units first; of a subtraction the larger number
+    lower: tuple[int, ...]  # as many
+    borrows: bool  # a subtraction
+    carried: tuple[bool, ...]  # whether a carry or borrow leaves each column
+
+    def alone(self) -> list[int]:
+        """Return what each column makes by itself: a sum, or the distance of its digits."""
+        pairs = zip(self.upper, self.lower, strict=True)
+        return [abs(upper - lower) if self.borrows else upper + lower for upper, lower in pairs]
+
+    def wrong_carries(self, digits: Sequence[int]) -> int | None:
+        """Return how many columns got a carry they should not, or lack one they should get.
+
+        `digits`: of an answer, units first. None: not every column of it can be explained by its carry.
+        """
+        wrong, width = 0, len(self.upper)
+        due = (False, *self.carried)
+        if len(digits) > width + (not self.borrows) or any(digits[width + 1 :]):
+            return None
+        padded = [*digits, *[0] * (width + 1 - len(digits))]
+        for i, (upper, lower) in enumerate(zip(self.upper, self.lower, strict=True)):
+            alone = upper - lower if self.borrows else upper + lower
+            got = (alone - padded[i]) % 10 if self.borrows else (padded[i] - alone) % 10
+            if got > 1:
+                return None
+            wrong += got != due[i]
+        last = padded[width] if not self.borrows else 0
+        return None if last > 1 else wrong + (not self.borrows and last != due[width])
+
+
+def columns_of(left: int, right: int) -> Columns:
+    """Return left + right under each other; where their signs differ, it is a subtraction."""
+    upper, lower, borrows = _under_each_other(left, right)
+    written = str(upper)
+    above, below = (tuple(map(int, text[::-1])) for text in (written, str(lower).rjust(len(written), "0")))
+    carried, carry = [], False
+    for one, other in zip(above, below, strict=True):
+        carry = one - other - carry < 0 if borrows else one + other + carry > 9
+        carried.append(carry)
+    return Columns(above, below, borrows, tuple(carried))
+
+
+def carries_and_chain(left: int, right: int) -> tuple[int, int]:
+    """Return how many columns of a sum a carry or borrow leaves, and the most that one ripples through.
+
+    Of 999 + 1 it ripples through three, of 55 + 55 through one: a carry begins where a column makes one by
+    itself and goes on through columns that pass it on only because they receive it.
+    """
+    upper, lower, borrows = _under_each_other(left, right)
+    result = upper - lower if borrows else upper + lower
+    # A digit has four bits of these, so all columns are looked at together. A digit of the result is odd or
+    # even as both others and the carry into it say; one that passes the carry on is left 0, or 9 by a borrow.
+    above, below, out = (int(str(number), 16) for number in (upper, lower, result))
+    ones = (1 << 4 * len(str(result)) + 4) // 15 | (1 << 4 * len(str(upper)) + 4) // 15
+    into = (above ^ below ^ out) & ones
+    passed = into & (out & out >> 3 if borrows else ~(out | out >> 1 | out >> 2 | out >> 3))
+    chain = int(into > 0)
+    while passed:
+        passed &= passed << 4
+        chain += 1
+    return into.bit_count(), chain
+
+
+def _under_each_other(left: int, right: int) -> tuple[int, int, bool]:
+    """Return both without their signs, the larger first, and whether it is a subtraction."""
+    borrows = (left < 0) != (right < 0) and bool(left) and bool(right)
+    return max(abs(left), abs(right)), min(abs(left), abs(right)), borrows
+
+
+# ── truth and answer ─────────────────────────────────────────────────────────────────────────
+
+Sign = Literal["+", "-", "×", "÷", "//", "%"]
+_SIGNS: Final[dict[str, Sign]] = {
+    "add": "+",
+    "addition": "+",
+    "sub": "-",
+    "mul": "×",
+    "multiply": "×",
+    "div": "÷",
+    "truediv": "÷",
+    "floordiv": "//",
+    "mod": "%",
+}
+
+
+@lru_cache(maxsize=1000)
+def sign_of(task: str) -> Sign | None:
+    """Return the operation of a task, by its name: of `float_add` +; None: it has none of ours.
+
+    NUPA's digit_add adds digit by digit, without carries: it is no addition.
+    """
+    words = task.split("_")
+    return None if "digit" in words else next((_SIGNS[word] for word in words if word in _SIGNS), None)
+
+
+class NumberPair(NamedTuple):
+    """Truth and answer as whole numbers of 10**-places, and their digits as text."""
+
+    true: int
+    read: int
+    places: int  # the more of both; negative: the units are tens, hundreds, ...
+    last_place: int  # a unit in the last place of the truth
+    true_digits: str  # of the absolute values, zeros at the end as places has them, a zero before the point
+    read_digits: str
+    true_point: int  # digits before the point
+    read_point: int
+    sign: Sign | None
+    operands: tuple[int, int] | None  # in the same units, where there are two and the units can express them
+
+    @property
+    def columns(self) -> Columns | None:
+        """The operands of an addition or subtraction under each other; None: of anything else."""
+        if self.operands is None or self.sign not in ("+", "-"):
+            return None
+        left, right = self.operands[0], self.operands[1] if self.sign == "+" else -self.operands[1]
+        return columns_of(left, right) if left + right == self.true else None
+
+
+def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence[str]) -> NumberPair | None:
+    """Return the two side by side; None: one is no number, or is longer than `MOST_DIGITS`."""
+    true, read = _term(expected), _term(answer)
+    if true is None or read is None:
+        return None
+    terms = list(map(_term, operands))
+    places = max(true.places, read.needed)  # graders write 12.5 as 12.5000
+    if sign in ("+", "-"):
+        places = max(places, _places_of(terms, most=true.places + _MORE_PLACES))
+    # Of two numbers like 1e-30000000 the digits are few, but the zeros before or behind them are not.
+    if abs(places) > MOST_DIGITS or max(true.adjusted, read.adjusted) + places > MOST_DIGITS:
+        return None
+    true_units, read_units = true.in_units(places), read.in_units(places)
+    true_digits, read_digits = _digits(true_units, places), _digits(read_units, places)
+    return NumberPair(
+        true=true_units,
+        read=read_units,
+        places=places,
+        last_place=10 ** (places - true.places),
+        true_digits=true_digits,
+        read_digits=read_digits,
+        true_point=len(true_digits) - max(places, 0),
+        read_point=len(read_digits) - max(places, 0),
+        sign=sign,
+        operands=_in_units(terms, places),
+    )
+
+
+class Term(NamedTuple):
+    """A number as it is written: so many units of 10**-places. Of 1.2e5 the places are -4."""
+
+    units: int
+    places: int
+
+    @property
+    def needed(self) -> int:
+        """The places without zeros at the end: 12.5000 needs one."""
+        if not self.units:
+            return 0
+        written = str(self.units)
+        return self.places - len(written) + len(written.rstrip("0"))
+
+    @property
+    def adjusted(self) -> int:
+        """The power of ten of the first digit."""
+        return len(str(abs(self.units))) - 1 - self.places
+
+    def in_units(self, places: int) -> int:
+        """Return it in units of 10**-places, of which it is whole."""
+        more = places - self.places
+        if not self.units:
+            return 0  # however many places it has
+        unit: int = 10 ** abs(more)
+        return self.units * unit if more >= 0 else self.units // unit
+
+
+_PLAIN: Final = re.compile(r"(-?[0-9]+)(?:\.([0-9]+))?")
+
+
+def _term(text: str) -> Term | None:
+    if len(text) > MOST_DIGITS:
+        return None
+    if plain := _PLAIN.fullmatch(text):  # nearly all are, and Decimal takes its time
+        whole, decimals = plain[1], plain[2] or ""
+        return Term(int(whole + decimals), len(decimals))
+    value = exact(text)
+    if value is None:
+        return None
+    sign, digits, exponent = value.as_tuple()
+    units = int("".join(map(str, digits)))
+    return Term(-units if sign else units, -int(exponent))
+
+
+def number(text: str) -> Decimal | None:
+    """Return what a text is as a number; None: it is none, or has more than `MOST_DIGITS` digits."""
+    return exact(text) if len(text) <= MOST_DIGITS else None
+
+
+def whole_operands(operands: Sequence[str]) -> tuple[int, int] | None:
+    """Return two operands in common units; None where they are not two numbers, or too long."""
+    if len(operands) == 2 and all(text.isdecimal() and len(text) <= MOST_DIGITS for text in operands):
+        return int(operands[0]), int(operands[1])
+    terms = list(map(_term, operands))
+    return _in_units(terms, max((term.places for term in terms if term is not None), default=0))
+
+
+def _places_of(terms: Sequence[Term | None], *, most: int) -> int:
+    """Return how many decimals the terms of a sum have, which may be more than its own: 1.25 + 1.75 = 3.0."""
+    found = [term.places for term in terms if term is not None and term.places <= most]
+    return max(found, default=most - _MORE_PLACES)
+
+
+def _in_units(terms: Sequence[Term | None], places: int) -> tuple[int, int] | None:
+    """Return two operands as whole numbers of 10**-places; None: there are not two, or not all are whole."""
+    if len(terms) != 2 or (left := terms[0]) is None or (right := terms[1]) is None:
+        return None
+    if max(left.places, right.places) > places:
+        return None
+    if max(left.adjusted, right.adjusted) + places > MOST_DIGITS:
+        return None
+    return left.in_units(places), right.in_units(places)
+
+
+def _digits(units: int, places: int) -> str:
+    return str(abs(units)).rjust(max(places, 0) + 1, "0")

@@ -1,0 +1,333 @@
+"""Which results folders are read together, and which of their trials count."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from asyncbench.analysis.contained import check_select, line_of
+from asyncbench.errors import ConfigError
+from asyncbench.store.bucket.fetching import told_as
+from asyncbench.store.frames import Paths, labels_of, paths_of
+from asyncbench.store.manifest import IMPORTED, RECORDED, Manifest
+from asyncbench.store.schema import SCHEMAS
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Results folders that are read as one, and the filters that their trials have to pass."""
+
+    paths: tuple[Path, ...]
+    suite: str | None = None
+    task: str | None = None
+    models: tuple[str, ...] = ()  # aliases
+    where: str | None = None  # SQL over the columns of `trials`
+    loaded: bool = False  # whether trials of a load count, too: how fast a server is asked may change answers
+
+    def __str__(self) -> str:
+        return ", ".join(map(told_as, self.paths))
+
+    @property
+    def several(self) -> bool:
+        return len(self.paths) > 1
+
+    @property
+    def filtered(self) -> bool:
+        return bool(self.options)
+
+    @property
+    def partly(self) -> bool:
+        """Whether only some trials of a model count: nobody knows how many of them were planned."""
+        return {self.suite, self.task, self.where} != {None}
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is one folder and all of it."""
+        return not (self.several or self.filtered)
+
+    @cached_property
+    def labels(self) -> Mapping[str, Path]:
+        """What to call each folder."""
+        return labels_of(self.paths)
+
+    @property
+    def options(self) -> Sequence[tuple[str, str]]:
+        """Each filter as it is typed."""
+        models = ",".join(self.models) or None
+        given = {"suite": self.suite, "task": self.task, "models": models, "where": self.where}
+        return [(f"--{name}", value) for name, value in given.items() if value is not None]
+
+    @property
+    def said(self) -> str:
+        """The filters in a sentence."""
+        return ", ".join(map(" ".join, self.options))
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a reader has to know: which folders these are, and what was left out."""
+        if self.several:
+            yield f"{len(self.paths)} folders: {', '.join(self.labels)}."
+        if self.filtered:
+            yield f"Filtered: {self.said}. Only these trials and their calls count."
+
+
+Folders = Paths | Chosen
+
+
+def chosen(
+    folder: Folders,
+    *,
+    suite: str | None = None,
+    task: str | None = None,
+    models: Sequence[str] | None = None,
+    where: str | None = None,
+    loaded: bool = False,
+) -> Chosen:
+    """Return which folders and which of their trials are meant; `loaded`: those of a load, too.
+
+    Raises:
+        ConfigError: no folder is named, or one twice.
+    """
+    if isinstance(folder, Chosen):
+        return folder
+    return Chosen(
+        paths=paths_of(folder), suite=suite, task=task, models=tuple(models or ()), where=where, loaded=loaded
+    )
+
+
+# ── the views of what is chosen ──────────────────────────────────────────────────────────────
+
+Names = Mapping[tuple[str, str], str]  # (label of a folder, alias or lane) → what to call it among all
+_MODELS: Final = ("trials", "attempts", "skipped", "steps")  # tables with the column `model`
+_OF_TRIALS: Final = "trial_id IN (SELECT trial_id FROM chosen_{n})"
+
+
+def raw(table: str, n: int) -> str:
+    """Return the name under which a connection has all of a table of the n-th folder."""
+    return f"raw_{table}_{n}"
+
+
+def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen, known: Names | None = None) -> Names:
+    """Make the views of chosen trials, given all tables of each folder; return what models are called.
+
+    In views of several folders the column `folder` comes first, and a trial_id begins with it: two folders
+    may hold the same trial. A model or lane that several have is named with its folder, or as is `known`.
+
+    Raises:
+        ConfigError: a filter is wrong, or leaves nothing.
+    """
+    naming = of.several and known is None
+    here = _named_in(connection, of, "model", _MODELS) if naming or of.models else {}
+    names = known or {}
+    if naming:
+        lanes = _named_in(connection, of, "lane", ("lanes",))
+        names = _told_apart({label: here[label] | lanes[label] for label in here})
+    models = set[str]().union(*here.values())
+    _check_names(connection, of, models)
+    wanted = _wanted(of, models)
+    _view(connection, of, names, "problems", wanted["problems"])
+    condition = _condition(connection, of)
+    with where_told(of.where):  # an aggregate, or a parameter, is only found out here
+        for n in range(len(of.paths)):
+            rows = connection.sql(_rows(of, "trials", n, wanted["trials"]))
+            (rows if condition is None else rows.filter(condition)).create_view(f"chosen_{n}")
+    for table in SCHEMAS:
+        _view(connection, of, names, table, wanted[table])
+    with where_told(of.where):
+        if of.filtered and not connection.sql("SELECT 1 FROM trials LIMIT 1").fetchall():
+            raise ConfigError(f"{of}: no trial matches {of.said}. Leave one of them out, or change it.")
+    return names
+
+
+def _wanted(of: Chosen, models: Collection[str]) -> dict[str, str]:
+    """Return which rows of each table are wanted, as SQL; that of `where` comes on top."""
+    given = {"suite": of.suite, "task": of.task}
+    alike = [f"{name} = {_quoted(value)}" for name, value in given.items() if value is not None]
+    kinds, listed = " AND ".join(alike) or "true", ", ".join(map(_quoted, of.models))
+    of_models = f"model IN ({listed})" if listed else "true"
+    others = f"lane NOT IN ({', '.join(map(_quoted, models))})" if models else "true"  # groups of models
+    return {
+        "problems": kinds,
+        "trials": f"{kinds} AND {of_models}",
+        "grades": f"{kinds} AND {of_models} AND {_OF_TRIALS if of.where else 'true'}",
+        "attempts": f"{of_models} AND {_OF_TRIALS if alike or of.where else 'true'}",
+        "skipped": f"{kinds} AND {of_models} AND {of.where is None}",  # it may be on what came of a trial
+        "steps": of_models,
+        "lanes": f"(lane IN ({listed}) OR {others})" if listed else "true",
+    }
+
+
+def _rows(of: Chosen, table: str, n: int, wanted: str) -> str:
+    """Return the query of the n-th folder's rows of a table."""
+    wanted = wanted.replace("{n}", str(n))
+    folder = f"{_quoted([*of.labels][n])} AS folder," if of.several else ""
+    return f"SELECT {folder} * FROM {raw(table, n)} WHERE {wanted.replace('{n}', str(n))}"  # noqa: S608  quoted
+
+
+def _view(connection: "duckdb.DuckDBPyConnection", of: Chosen, names: Names, table: str, wanted: str) -> None:
+    """Make one view of the rows that are wanted, those of each folder as `names` has its models."""
+    columns = SCHEMAS[table].names if table in SCHEMAS else ()
+    parts = [
+        f"SELECT * {_replaced(of, names, label, columns)} FROM "  # noqa: S608  our words, quoted names
+        + (f"chosen_{n}" if table == "trials" else f"({_rows(of, table, n, wanted)})")
+        for n, label in enumerate(of.labels)
+    ]
+    connection.execute(f"CREATE VIEW {table} AS {' UNION ALL '.join(parts)}")
+
+
+def _replaced(of: Chosen, names: Names, label: str, columns: Collection[str]) -> str:
+    """Return what becomes of columns whose values several folders may have."""
+    if not of.several:
+        return ""
+    told = {"trial_id": "folder || '/' || trial_id"} if "trial_id" in columns else {}
+    for column in {"model", "lane"} & {*columns}:
+        changed = {alias: name for (its, alias), name in names.items() if its == label and name != alias}
+        cases = "".join(f" WHEN {_quoted(alias)} THEN {_quoted(name)}" for alias, name in changed.items())
+        if cases:
+            told[column] = f"CASE {column}{cases} ELSE {column} END"
+    replaced = ", ".join(f"{value} AS {column}" for column, value in told.items())
+    return f"REPLACE ({replaced})" if told else ""
+
+
+def folder_column(names: Names) -> str:
+    """Return the folder of a row that has a `model`, as a column: each name is of one folder."""
+    cases = "".join(f" WHEN {_quoted(name)} THEN {_quoted(label)}" for (label, _), name in names.items())
+    return f"CASE model{cases} END AS folder"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _named_in(
+    connection: "duckdb.DuckDBPyConnection", of: Chosen, column: str, tables: Sequence[str]
+) -> dict[str, set[str]]:
+    """Return the values of a column by folder."""
+    found: dict[str, set[str]] = {label: set() for label in of.labels}
+    rows = " UNION ".join(
+        f"SELECT {_quoted(label)}, {column} FROM {raw(table, n)}"  # noqa: S608  our words, a quoted one
+        for n, label in enumerate(of.labels)
+        for table in tables
+    )
+    for label, value in connection.sql(rows).fetchall():
+        found[label].add(value)
+    return found
+
+
+def _told_apart(found: Mapping[str, Collection[str]]) -> Names:
+    """Return what to call each: with its folder where several folders have it."""
+    times = Counter(name for names in found.values() for name in names)
+    told: dict[tuple[str, str], str] = {}
+    for label, names in found.items():
+        for name in names:
+            called = name if times[name] == 1 else f"{name} in {label}"
+            while called != name and called in times:  # somebody is called just so
+                called += "'"
+            told[label, name] = called
+    return told
+
+
+# ── filters that are wrong ───────────────────────────────────────────────────────────────────
+
+
+def _check_names(connection: "duckdb.DuckDBPyConnection", of: Chosen, models: Collection[str]) -> None:
+    """Refuse a suite, task or model that no folder has."""
+    for option, values in (("suite", (of.suite,)), ("task", (of.task,)), ("models", of.models)):
+        wanted = {value for value in values if value is not None}
+        if not wanted:
+            continue
+        there = models
+        if option != "models":
+            there = set[str]().union(*_named_in(connection, of, option, ("trials",)).values())
+        if unknown := sorted(wanted - {*there}):
+            listed = ", ".join(sorted(there)) or "none"
+            raise ConfigError(f"--{option} {', '.join(unknown)}: {of} has no trial of it. It has: {listed}.")
+
+
+def _condition(connection: "duckdb.DuckDBPyConnection", of: Chosen) -> "duckdb.Expression | None":
+    """Return the condition of `--where`, which may read problems, too, but nothing else.
+
+    Raises:
+        ConfigError: it is no condition over the columns of `trials`.
+    """
+    if of.where is None:
+        return None
+    import duckdb
+
+    with where_told(of.where):
+        condition = duckdb.SQLExpression(of.where)  # one expression: nothing can follow it
+        check_select(connection, f"SELECT ({of.where}\n)", ("trials", "problems"), said="--where")
+        kind = connection.sql(_rows(of, "trials", 0, "true")).select(condition).types[0]
+    if kind != "BOOLEAN":
+        raise ConfigError(f'--where {of.where}: this is no condition. Write one, such as "length > 5".')
+    return condition
+
+
+@contextmanager
+def where_told(where: str | None) -> Iterator[None]:
+    """Turn DuckDB's errors about a condition into ours."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        if where is None or isinstance(error, duckdb.OutOfMemoryException | duckdb.InternalError):
+            raise
+        if isinstance(error, duckdb.PermissionException):
+            message = (
+                f"--where {where}: a condition opens no file. Use the columns of `trials` and `problems`."
+            )
+            raise ConfigError(message) from error
+        raise ConfigError(
+            f"--where {where}: {line_of(error)}. Write a condition over the columns of `trials`."
+        ) from error
+
+
+# ── what manifests say ───────────────────────────────────────────────────────────────────────
+
+
+def joined_manifests(found: Sequence[tuple[Manifest, Callable[[str], str]]], of: Chosen) -> Manifest:
+    """Return what the manifests of folders say together of what is chosen.
+
+    Args:
+        found: each with a function that returns what its models are called among all.
+        of: what is chosen; a condition leaves what was planned as it is.
+    """
+    runs: dict[str, dict[str, Any]] = {}
+    for manifest, called in found:
+        for run, said in manifest.get("runs", {}).items():
+            together = runs.setdefault(run, {"planned": {}, "left_out": 0})
+            together["left_out"] += said.get("left_out", 0)
+            for model, conditions in said["planned"].items():
+                if not of.models or model in of.models:
+                    together["planned"][called(model)] = {
+                        name: _planned(suites, of) for name, suites in conditions.items()
+                    }
+    manifests = [manifest for manifest, _ in found]
+    return {
+        "sweep": ", ".join(dict.fromkeys(manifest["sweep"] for manifest in manifests)),
+        "simulated": any(manifest.get("simulated") for manifest in manifests),
+        IMPORTED: all(manifest.get(IMPORTED) for manifest in manifests),
+        RECORDED: [
+            said | {"alias": called(said["alias"])}
+            for manifest, called in found
+            for said in manifest.get(RECORDED, [])
+            if said["alias"] in (of.models or (said["alias"],))
+        ],
+        "runs": runs,
+    }
+
+
+def _planned(suites: Mapping[str, Any], of: Chosen) -> dict[str, Any]:
+    return {
+        suite: {task: trials for task, trials in tasks.items() if of.task in (None, task)}
+        if isinstance(tasks, Mapping)
+        else tasks  # of an early version
+        for suite, tasks in suites.items()
+        if of.suite in (None, suite)
+    }

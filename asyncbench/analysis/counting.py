@@ -1,0 +1,283 @@
+"""Counting over a results folder: DuckDB over the views of one moment, within a bounded memory.
+
+def trials_by_model(folder: Path) -> list[dict[str, Any]]:
+    return counted(folder, lambda counting: counting.rows(
+        "SELECT model, count(*) AS trials, sum_usd(cost_usd) AS cost_usd FROM trials GROUP BY model"
+    ))
+"""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.analysis.choosing import (
+    Chosen,
+    Folders,
+    Names,
+    add_chosen,
+    chosen,
+    folder_column,
+    joined_manifests,
+    raw,
+    where_told,
+)
+from asyncbench.analysis.views import (
+    CODED,
+    ROWS_OF_TEXTS,
+    SUM_USD,
+    SUMS,
+    Sources,
+    add_sums,
+    add_tables,
+    at_rest,
+)
+from asyncbench.problems.copies import iter_problems
+from asyncbench.records import Sent
+from asyncbench.store.catalog import patiently
+from asyncbench.store.holdings import known_parts
+from asyncbench.store.looking import take_snapshot
+from asyncbench.store.manifest import Manifest, folders_of, read_manifest
+from asyncbench.store.snapshot import MANY_ROWS, Snapshot
+
+if TYPE_CHECKING:
+    import duckdb
+
+T = TypeVar("T")
+
+MEMORY: Final = 150  # MB of DuckDB's own, beside 100 bytes a trial: what needs more is put on the disk
+MEMORY_OF_UNKNOWN: Final = 1000  # MB, where no list tells how many trials there are
+_SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
+    "preserve_insertion_order": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",  # FROM name must not find a variable of the program
+}
+_THEN = """
+SET TimeZone = 'UTC';  -- as the tables have it, whatever the machine's is
+SET enable_progress_bar = false;  -- it would be drawn over what a program prints
+SET enable_external_access = false;
+SET lock_configuration = true;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderViews:
+    """The views of results folders at one moment, and DuckDB to count them."""
+
+    connection: "duckdb.DuckDBPyConnection"
+    sources: Sources
+    snapshots: tuple[Snapshot, ...]  # of each folder
+    chosen: Chosen
+    names: Names = field(default_factory=dict)  # of models, where there are several folders
+    made: dict[str, Any] = field(default_factory=dict)  # what `once` made, by its name
+    kept: set[str] = field(default_factory=set)  # the tables of `keep`
+
+    @property
+    def folders(self) -> Iterable[tuple[str, Path]]:
+        """The folders, each with what it is called in the column `folder`."""
+        return self.chosen.labels.items()
+
+    def called(self, label: str, model: str) -> str:
+        """Return what the views call a model of a folder."""
+        return self.names.get((label, model), model)
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the manifests of the folders say together, with models as the views call them."""
+        return self.manifest_of(*self.chosen.labels)
+
+    def manifest_of(self, *labels: str) -> Manifest:
+        """Return the same of some of the folders."""
+        if self.chosen.plain:
+            return read_manifest(self.chosen.paths[0])
+        paths = self.chosen.labels
+        return joined_manifests(
+            [(read_manifest(paths[label]), partial(self.called, label)) for label in labels], self.chosen
+        )
+
+    @property
+    def unended(self) -> tuple[Sent, ...]:
+        """The calls without an end: in flight, or lost when no run is going; no view has them."""
+        every = (sent for snapshot in self.snapshots for sent in snapshot.unfinished.sent.values())
+        if self.chosen.partly:
+            return ()  # nobody knows of which trials they are
+        return tuple(sent for sent in every if sent.model in (self.chosen.models or (sent.model,)))
+
+    def read(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """Return columns of a table; texts of which there are few may come as dictionaries."""
+        if self.chosen.plain:
+            return self.snapshots[0].read_coded(name, columns, self._counted(name), coded=CODED)
+        return self.table(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608  names of ours
+
+    def of_trials(
+        self, name: str, columns: Sequence[str], ids: Sequence[str], *, by: str = "trial_id"
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield columns of a table, of rows alone that have one of these ids in the column `by`."""
+        if self.chosen.plain:
+            wanted = pc.field(by).isin(pa.array(ids, pa.string()))
+            found, rows = self._counted(name, wanted), ROWS_OF_TEXTS if "reply_text" in columns else MANY_ROWS
+            yield from self.snapshots[0].batches(name, columns, found, rows=rows, coded=CODED)
+            return
+        self.put("wanted_ids", pa.table({by: pa.array(ids, pa.string())}))
+        query = f"SELECT {', '.join(columns)} FROM {name} SEMI JOIN wanted_ids USING ({by})"  # noqa: S608  our words
+        yield from self.batches(query, rows=ROWS_OF_TEXTS)
+
+    def _counted(self, name: str, wanted: pc.Expression | None = None) -> pc.Expression | None:
+        return wanted if self.chosen.loaded else at_rest(name, wanted)
+
+    def problems(
+        self, columns: Sequence[str], wanted: pc.Expression | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield columns of the problems of all folders, so that one in several comes several times.
+
+        Raises:
+            ProblemSetError: a copy of a problem set is damaged.
+        """
+        for path in self.chosen.paths:
+            yield from iter_problems(path, columns, wanted)
+
+    def add_sums(self, query: str = " ".join(SUMS)) -> None:
+        """Make the views that count, of those that a query names."""
+        add_sums(self.connection, query, folder_column(self.names) if self.chosen.several else "")
+
+    def _asked(self, query: str, values: Mapping[str, object] | None = None) -> "duckdb.DuckDBPyRelation":
+        self.add_sums(query)
+        return self.connection.sql(query, params=values)
+
+    def table(self, query: str, values: Mapping[str, object] | None = None) -> pa.Table:
+        """Return what a SELECT gives; `$name` in it stands for one of the values.
+
+        Raises:
+            StoreError: a part of the folder cannot be read.
+        """
+        with self.sources.telling():
+            found: pa.Table = self._asked(query, values).to_arrow_table()
+            return found
+
+    def rows(self, query: str, values: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
+        """Return the same as rows: column → value. Raises as `table` does."""
+        with self.sources.telling():
+            found = self._asked(query, values)
+            return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+
+    def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the same, so many rows at a time, where all would be too much; raises as `table` does."""
+        with self.sources.telling():
+            yield from self._asked(query).to_arrow_reader(rows)
+
+    def keep(self, name: str, query: str, values: Mapping[str, object] | None = None) -> None:
+        """Read rows once that several queries count: later queries have them as the table `name`."""
+        with self.sources.telling():
+            self.add_sums(query)
+            self.connection.unregister(name)
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}", values)
+            self.kept.add(name)
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """Return what is made of these views only once, however many ask for it."""
+        if name not in self.made:
+            self.made[name] = make()
+        found: T = self.made[name]
+        return found
+
+    def define(self, name: str, query: str) -> None:
+        """Name a query: each later query that names it reads its rows anew."""
+        self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+
+    def drop(self, *names: str) -> None:
+        """Let go of rows that were kept or put: they take memory, and no later query counts them."""
+        import duckdb
+
+        for name in names:
+            self.connection.unregister(name)
+            self.kept.discard(name)
+            for kind in ("TABLE", "VIEW"):
+                with suppress(duckdb.CatalogException):  # it is of the other kind
+                    self.connection.execute(f"DROP {kind} IF EXISTS temp.{name}")
+
+    def put(self, name: str, rows: pa.Table) -> None:
+        """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""
+        self.connection.unregister(name)
+        if name in self.kept:
+            self.connection.execute(f"DROP TABLE {name}")
+            self.kept.remove(name)
+        elif not self.chosen.plain:
+            self.connection.execute(f"DROP VIEW IF EXISTS {name}")
+        self.connection.register(name, rows)
+
+
+def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
+    """Return what `count` makes of views; it begins again where parts were replaced meanwhile.
+
+    Args:
+        folder: one results folder, several, or what is chosen of them.
+        count: what is asked of the views.
+
+    Raises:
+        ConfigError: one is not a results folder; a filter is wrong, or leaves nothing.
+        StoreError: one cannot be read.
+    """
+    of = chosen(folder)
+
+    def look() -> T:
+        with open_views(of, *map(take_snapshot, of.paths)) as views:
+            return count(views)
+
+    return patiently(look)
+
+
+@contextmanager
+def open_views(folder: Folders, *snapshots: Snapshot, known: Names | None = None) -> Iterator[FolderViews]:
+    """Open the views of folders as snapshots have them; from then on DuckDB gets no file and no setting.
+
+    `known`: what models are called, where the snapshots do not hold enough to tell.
+
+    Raises:
+        ConfigError: a filter is wrong, or leaves nothing; meanwhile, too.
+    """
+    import duckdb  # 0.2 s, which commands without figures need not wait for
+
+    of, names = chosen(folder), dict[tuple[str, str], str]()
+    with (
+        tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill,
+        duckdb.connect(
+            ":memory:", config={**_SETTINGS, **_room(of.paths), "temp_directory": spill}
+        ) as connection,
+    ):
+        sources = Sources()
+        for n, (path, snapshot) in enumerate(zip(of.paths, snapshots, strict=True)):
+            named = str if of.plain else partial(raw, n=n)
+            add_tables(connection, path, snapshot, sources, named=named, loaded=of.loaded)
+        connection.execute(SUM_USD)
+        connection.execute(_THEN)
+        if not of.plain:
+            with sources.telling():
+                names = {**add_chosen(connection, of, known)}
+        with where_told(of.where):  # it may fail on some rows
+            yield FolderViews(
+                connection=connection, sources=sources, snapshots=snapshots, chosen=of, names=names
+            )
+
+
+def _room(folders: Sequence[Path]) -> Mapping[str, str]:
+    """Return how much memory DuckDB may take: an exact quantile holds every value, and cannot spill."""
+    listed = [
+        [item for each in folders_of(folder) for item in known_parts(each).items()] for folder in folders
+    ]
+    entries = (item for parts in listed for item in parts)
+    trials = sum(entry["rows"] for key, entry in entries if entry and key.startswith("trials/"))
+    room = MEMORY + trials // 10_000 if all(listed) else MEMORY_OF_UNKNOWN
+    return {"memory_limit": f"{room}MB"}
+
+
+def manifest_of(folder: Folders) -> Manifest:
+    """Return what the manifests of folders say together; raises as `counted` does."""
+    of = chosen(folder)
+    return read_manifest(of.paths[0]) if of.plain else counted(of, lambda views: views.manifest)

@@ -1,0 +1,358 @@
+"""What every report says beside its figures: who graded, who really answered, what was lost or left out."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from asyncbench.analysis.choosing import Chosen, Folders, chosen
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.errors import ConfigError
+from asyncbench.providers.endpoints import is_simulated
+from asyncbench.providers.known_models import same_model
+from asyncbench.providers.wire import SIMULATOR
+from asyncbench.records import BATCH, Outcome
+from asyncbench.stats.proportions import Accuracy
+from asyncbench.store.manifest import Manifest, simulated_note
+from asyncbench.tables.report import Report
+from asyncbench.tables.screen import safe_notes
+
+MOST_LOST: Final = 5  # names, the worst; more are counted
+
+# Column of `trials` → how its values are spoken of.
+_SERVED: Final = {
+    "model_served": "models",
+    "fingerprint": "builds (system fingerprints)",
+    "upstream": "upstream providers",
+}
+
+Outcomes = Mapping[str, int]  # outcome → trials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graded:
+    """Who graded a suite."""
+
+    suite: str
+    grader: str
+    versions: tuple[int, ...]  # ascending
+
+
+def graders_of(grades: pa.Table) -> tuple[Graded, ...]:
+    """Return who graded, by suite; `grades` has the columns suite, grader and grader_version."""
+    used = grades.group_by(["suite", "grader", "grader_version"], use_threads=False).aggregate([])
+    versions = defaultdict[tuple[str, str], set[int]](set)
+    for row in used.to_pylist():
+        versions[row["suite"], row["grader"]].add(row["grader_version"])
+    return tuple(
+        Graded(suite=suite, grader=grader, versions=tuple(sorted(found)))
+        for (suite, grader), found in sorted(versions.items())
+    )
+
+
+def headline_graders(views: FolderViews) -> tuple[Graded, ...]:
+    """Return who gave the grades that count."""
+    grades = "headline_grades" if "headline_grades" in views.kept else "(FROM grades WHERE headline)"
+    return graders_of(views.table(f"SELECT DISTINCT suite, grader, grader_version FROM {grades}"))  # noqa: S608  ours
+
+
+def graded_by(graders: Iterable[Graded]) -> str:
+    """Return it as a sentence."""
+    said = (
+        f"{graded.suite} by {graded.grader} "
+        f"{' and '.join(f'v{n}' for n in graded.versions) or '(version unknown)'}"
+        for graded in graders
+    )
+    return f"Graders: {', '.join(said)}."
+
+
+# ── who answered ─────────────────────────────────────────────────────────────────────────────
+
+
+_WHO: Final = "SELECT DISTINCT provider, upstream FROM {table} ORDER BY ALL"
+
+
+def simulated_by(views: FolderViews, table: str = "trials") -> list[str] | None:
+    """Return the vendors in whose names a simulator answered: it was reached by their `base_url`.
+
+    None: it answered none of the trials of a table.
+    """
+    rows = views.rows(_WHO.format(table=table))
+    return _vendors(rows) if any(map(_is_simulated, rows)) else None
+
+
+def _is_simulated(row: Mapping[str, Any]) -> bool:
+    return is_simulated(row["provider"]) or row["upstream"] == SIMULATOR
+
+
+def _vendors(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    providers = (row["provider"] for row in rows if row["upstream"] == SIMULATOR)
+    return [provider for provider in providers if not is_simulated(provider)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderReport(Report):
+    """A report on a results folder, which says first if no model was asked now."""
+
+    folder: str
+    simulated_note: str  # empty: no results are simulated
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any of the results are simulated."""
+        return bool(self.simulated_note)
+
+    def _data(self) -> dict[str, Any]:  # Any: JSON
+        told = {"folder": self.folder, "simulated": self.simulated} | asdict(self)
+        del told["simulated_note"]
+        return told
+
+    def _simulated(self) -> list[str]:
+        return [self.simulated_note] * self.simulated
+
+
+def note_of_simulated(views: FolderViews, *, table: str = "trials", known: bool = False) -> str:
+    """Return what to say of the simulated results; empty: there are none.
+
+    Args:
+        views: of the folders; where they differ, the note names them.
+        table: whose trials are shown.
+        known: that some are simulated, whatever the table holds.
+    """
+    of = views.chosen
+    known = known and not of.filtered
+    vendors = simulated_by(views, table)
+    if vendors is None and not known:
+        return ""
+    if not of.several:
+        return simulated_note(views.manifest, vendors or ())
+    answered = views.rows("SELECT DISTINCT folder, provider, upstream FROM trials ORDER BY ALL")
+    notes = defaultdict[str, list[str]](list)
+    for label in of.labels:
+        own = [row for row in answered if row["folder"] == label]
+        if any(map(_is_simulated, own)) or (known and views.manifest_of(label).get("simulated")):
+            notes[simulated_note(views.manifest_of(label), _vendors(own))].append(label)
+    if [[*of.labels]] == [*notes.values()]:
+        return "".join(notes)
+    return " ".join(f"{', '.join(labels)}: {note}" for note, labels in notes.items())
+
+
+def simulated_note_of(folder: Folders, *, known: bool) -> str:
+    """Return `note_of_simulated` of folders whose views are not open."""
+    return counted(folder, lambda views: note_of_simulated(views, known=known))
+
+
+def mixtures(views: FolderViews) -> tuple[str, ...]:
+    """Return a warning for each alias that several or others answered, with how many trials each.
+
+    Of a simulated one it is no news that another answered for it; what is not told is NULL.
+    """
+    columns = ", ".join(("model", "provider", "model_id", *_SERVED))
+    rows = views.rows(f"SELECT {columns}, count(*) AS trials FROM trials GROUP BY ALL")  # noqa: S608  our words
+    said = []
+    for column, things in _SERVED.items():
+        by_model = defaultdict[str, Counter[str]](Counter)
+        for row in rows:
+            if row[column] is not None:
+                by_model[row["model"]][row[column]] += row["trials"]
+        said += [
+            f"Several {things} answered for {model}: {_most_first(counts)}."
+            for model, counts in sorted(by_model.items())
+            if len(counts) > 1
+        ]
+    others = defaultdict[tuple[str, str], Counter[str]](Counter)
+    for row in rows:
+        asked, by = row["model_id"], row["model_served"]
+        if None not in (asked, by) and not is_simulated(row["provider"]) and not same_model(asked, by):
+            others[row["model"], asked][by] += row["trials"]
+    said += [
+        f"{model} asked for {asked}, but another model answered: {_most_first(counts)}."
+        for (model, asked), counts in sorted(others.items())
+    ]
+    return tuple(said)
+
+
+def _most_first(counts: Counter[str]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{value} ({count:,})" for value, count in ordered)
+
+
+# ── in which mode ────────────────────────────────────────────────────────────────────────────
+
+OTHER_LATENCY: Final = "Latency is that of the calls in real time: a request of a batch has none."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchUse:
+    """How many of a model's requests were in batches of its provider."""
+
+    model: str
+    requests: int
+    calls: int  # all that were made, these requests with them
+
+
+def batch_uses(views: FolderViews) -> tuple[BatchUse, ...]:
+    """Return which models were asked in batches, by name."""
+    rows = views.rows(
+        f"SELECT model, count(*) FILTER (mode = '{BATCH}') AS requests, count(*) AS calls FROM attempts "  # noqa: S608  a word of ours
+        "GROUP BY model HAVING requests > 0 ORDER BY model"
+    )
+    return tuple(BatchUse(**row) for row in rows)
+
+
+def batch_notes(uses: Iterable[BatchUse], then: str) -> list[str]:
+    """Return who was asked in batches as a sentence, and what that means; none where nobody was.
+
+    Args:
+        uses: of the models of a folder.
+        then: what a report leaves out for it.
+    """
+    said = [
+        f"{use.model} ({'all ' * (use.requests == use.calls)}{use.requests:,}"
+        f"{f' of {use.calls:,}' * (use.requests < use.calls)} requests)"
+        for use in uses
+    ]
+    return [f"Asked in batches: {', '.join(said)}. {then}"] if said else []
+
+
+# ── what was lost, or left out ───────────────────────────────────────────────────────────────
+
+
+def lost_notes(found: Mapping[str, Outcomes]) -> list[str]:
+    """Return whose accuracy says less than it seems to, because trials were truncated or failed.
+
+    It is one sentence, or none where no more than 1 % of anybody's trials was lost.
+
+    Args:
+        found: name → its trials by outcome.
+    """
+    loud = lost_most(found)
+    if not loud:
+        return []
+    named = []
+    for name in loud[:MOST_LOST]:
+        accuracy = Accuracy.of(found[name])
+        bounds = f"{accuracy.lowest or 0:.1%}-{accuracy.highest or 0:.1%}"
+        named.append(f"{name} {bounds} ({lost_briefly(found[name])})")
+    more = f"; and {len(loud) - MOST_LOST} more" if len(loud) > MOST_LOST else ""
+    return [
+        f"LOST TRIALS: for {len(loud)} of {len(found)} models, over 1 % of the trials failed or were "
+        f"truncated. Accuracy if these were all wrong, or all right: {'; '.join(named)}{more}."
+    ]
+
+
+def lost_most(found: Mapping[str, Outcomes]) -> list[str]:
+    """Return the names of those who lost over 1 % of their trials, the worst first."""
+    lost = {name: Accuracy.of(outcomes) for name, outcomes in found.items()}
+    loud = [name for name, accuracy in lost.items() if accuracy.loud]
+    return sorted(loud, key=lambda name: -(lost[name].lost_share or 0.0))
+
+
+def lost_briefly(outcomes: Outcomes) -> str:
+    """Return which trials were lost: `2,100 truncated, 12 failed, 4.2%`."""
+    kinds = (Outcome.TRUNCATED, Outcome.FAILED)
+    said = ", ".join(f"{count:,} {kind}" for kind in kinds if (count := outcomes.get(kind, 0)))
+    return f"{said}, {Accuracy.of(outcomes).lost_share or 0:.1%}"
+
+
+def left_out_of(manifest: Manifest, *, runs: Collection[str]) -> dict[str, int]:
+    """Return how many entries of their files could not be used: run → entries, never 0.
+
+    A file that gave nothing is named with any runs: it has no trials that would tell its suites.
+    """
+    return {
+        run: entries
+        for run, said in manifest.get("runs", {}).items()
+        if (entries := said.get("left_out", 0)) and (run in runs or not said["planned"])
+    }
+
+
+def left_out_at_import(entries: Mapping[str, int]) -> list[str]:
+    """Return it as a sentence; none where nothing was left out."""
+    runs = ", ".join(f"{run} {count:,}" for run, count in entries.items())
+    return [f"Entries that the import could not use, by run: {runs}."] if runs else []
+
+
+# ── which trials these are ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOfChosen(Report):
+    """A report of several folders, or of some trials: it says so first, and tells each model's folder."""
+
+    whole: Report
+    of: Chosen
+
+    def _text(self, width: int | None, height: int | None) -> str:
+        said = "\n".join(safe_notes(self.of.notes(), width=width))
+        left = None if height is None else height - said.count("\n") - 1
+        return f"{said}\n{self.whole.as_text(width=width, height=left)}"
+
+    def _parts(self) -> Iterator[Any]:
+        yield from self.of.notes()
+        yield from self.whole._parts()
+
+    def _data(self) -> dict[str, object]:
+        names = counted(self.of, lambda views: views.names) if self.of.several else {}
+        folders = {name: label for (label, _), name in names.items()}
+        return {"chosen": [*self.of.notes()], **_with_folders(self.whole._data(), folders)}
+
+
+def of_chosen(whole: Report, folder: Folders) -> Report:
+    """Return a report that says of which folders and trials it is, where that is not one folder's all."""
+    of = chosen(folder)
+    return whole if of.plain else ReportOfChosen(whole=whole, of=of)
+
+
+def _with_folders(value: Any, folders: Mapping[str, str]) -> Any:
+    """Return what JSON has, with `folder` beside each model and lane that has one."""
+    if isinstance(value, list | tuple):
+        return [_with_folders(part, folders) for part in value]
+    if not isinstance(value, Mapping):
+        return value
+    found = {name: _with_folders(part, folders) for name, part in value.items()}
+    who = found.get("model", found.get("lane"))
+    return {"folder": folders[who], **found} if isinstance(who, str) and who in folders else found
+
+
+# ── where there is nothing ───────────────────────────────────────────────────────────────────
+
+
+def no_trials(folder: object) -> str:
+    """Return what to say of a folder without trials."""
+    return (
+        f"{folder} has no trials yet. Run its sweep first. `asyncbench status {folder}` shows how far it is."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing(Report):
+    """A report in which there is nothing: which folder, and what to do."""
+
+    folder: str
+    nothing: str
+
+    def _notes(self) -> Iterator[str]:
+        yield self.nothing
+
+
+class NothingToShowError(ConfigError):
+    """A folder has nothing that a style could show; `page` is the report that says so."""
+
+    def __init__(self, folder: object, said: str) -> None:
+        super().__init__(said)
+        self.page = Nothing(folder=str(folder), nothing=said)
+
+    @classmethod
+    def of_suites(cls, folder: object, suites: Collection[str], found: Sequence[str]) -> "NothingToShowError":
+        """Return the error for a folder without trials of some suites; it has those that were `found`."""
+        if not found:
+            return cls(folder, no_trials(folder))
+        wanted = " or ".join(suites)
+        said = (
+            f"{folder} has no trials of {wanted}, only of {', '.join(found)}. Leave out `--style`, or run a "
+            f"sweep with problems of {wanted}."
+        )
+        return cls(folder, said)

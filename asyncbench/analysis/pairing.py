@@ -1,0 +1,323 @@
+"""Who answered which problems right, as bits: what two models have in common is one AND of two integers.
+
+A bit stands for a problem. So twenty models on fifty thousand problems are some milliseconds a pair.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.analysis.asked import KindKey
+from asyncbench.analysis.choosing import Folders, chosen
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.names import Entrant
+from asyncbench.records import Outcome
+from asyncbench.stats.paired import bootstrap_difference
+from asyncbench.store.catalog import steady
+from asyncbench.store.schema import ENTRANT
+from asyncbench.store.snapshot import Snapshot
+
+SEED: Final = 8  # of the bootstrap
+ALL: Final = -1  # as bits: every problem
+
+Bits = int  # bit n: the problem at place n
+Ended = Mapping[str, Sequence[Bits]]  # outcome → the problems that ended so, by turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What one was asked and got right, by turn: a repeat, or a condition and repeat."""
+
+    asked: tuple[Bits, ...]
+    right: tuple[Bits, ...]
+
+    @property
+    def problems(self) -> Bits:
+        """The problems that were asked at least once."""
+        return _any(self.asked)
+
+    def within(self, problems: Bits) -> "Marks":
+        """Return the same of these problems alone."""
+        return Marks(
+            asked=tuple(bits & problems for bits in self.asked),
+            right=tuple(bits & problems for bits in self.right),
+        )
+
+    @property
+    def trials(self) -> int:
+        return sum(bits.bit_count() for bits in self.asked)
+
+    @property
+    def correct(self) -> int:
+        return sum(bits.bit_count() for bits in self.right)
+
+    def by_problem(self) -> dict[tuple[int, int], int]:
+        """Return how many problems there are by (times right, times asked)."""
+        found = Counter[tuple[int, int]]()
+        for times, problems in _split(_counted(self.asked), self.problems).items():
+            for right, those in _split(_counted(self.right), problems).items():
+                found[right, times] += those.bit_count()
+        return dict(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """The marks of everybody asked, over the same problems."""
+
+    marks: Mapping[Entrant, Marks]
+    ended: Mapping[Entrant, Ended]
+    tasks: Mapping[tuple[str, str], Bits]  # (suite, task) → its problems
+    problem_ids: Sequence[str]  # by place
+
+    def of(self, *, suite: str | None = None, task: str | None = None) -> Bits:
+        """Return the problems of a suite or task; None: of any."""
+        wanted = (
+            bits
+            for (its_suite, its_task), bits in self.tasks.items()
+            if suite in (None, its_suite) and task in (None, its_task)
+        )
+        return _any(wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPair:
+    """Two on the problems that both were asked, as often as both were."""
+
+    problems: int
+    trials: int
+    both: int  # trials that both got right
+    only_a: int
+    only_b: int
+    by_problem: Mapping[tuple[int, int], int]  # (times right of a less those of b, times asked) → problems
+
+    @property
+    def neither(self) -> int:
+        return self.trials - self.both - self.only_a - self.only_b
+
+    @property
+    def share_a(self) -> float:
+        return (self.both + self.only_a) / self.trials
+
+    @property
+    def share_b(self) -> float:
+        return (self.both + self.only_b) / self.trials
+
+    @property
+    def difference(self) -> float:
+        """The accuracy of a less that of b."""
+        return (self.only_a - self.only_b) / self.trials
+
+    @property
+    def differences(self) -> dict[int, int]:
+        """Times right of a less those of b → problems."""
+        found = Counter[int]()
+        for (difference, _), problems in self.by_problem.items():
+            found[difference] += problems
+        return dict(found)
+
+    @property
+    def discordant_share(self) -> float:
+        """The mean square of a problem's difference, over the squared mean of its trials.
+
+        Asked once: the share of problems that one alone got. It may be above 1 where repeats are
+        unequal: the difference in accuracy is over trials, so a few problems that were asked often decide it.
+        """
+        squares = sum(difference**2 * problems for (difference, _), problems in self.by_problem.items())
+        return squares * self.problems / self.trials**2
+
+
+def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> ModelPair:
+    """Return how two compare on the problems in common; `within` leaves others out."""
+    turns = range(min(len(a.asked), len(b.asked)))
+    common = [a.asked[n] & b.asked[n] & within for n in turns]
+    right_a = [a.right[n] & common[n] for n in turns]
+    right_b = [b.right[n] & common[n] for n in turns]
+    both = [right_a[n] & right_b[n] for n in turns]
+    counts = [_size(bits) for bits in (common, both, right_a, right_b)]
+    return ModelPair(
+        problems=_any(common).bit_count(),
+        trials=counts[0],
+        both=counts[1],
+        only_a=counts[2] - counts[1],
+        only_b=counts[3] - counts[1],
+        by_problem=_by_problem(right_a, right_b, common),
+    )
+
+
+def difference_interval(found: ModelPair) -> tuple[float, float]:
+    """Return the 95 % interval of a pair's difference in accuracy: a bootstrap over problems, seeded."""
+    return bootstrap_difference(found.by_problem, seed=SEED)
+
+
+def _size(turns: Iterable[Bits]) -> int:
+    return sum(bits.bit_count() for bits in turns)
+
+
+def _any(turns: Iterable[Bits]) -> Bits:
+    found = 0
+    for bits in turns:
+        found |= bits
+    return found
+
+
+def _by_problem(
+    right_a: Sequence[Bits], right_b: Sequence[Bits], common: Sequence[Bits]
+) -> dict[tuple[int, int], int]:
+    """Return how many problems there are by (times right of a) - (times right of b) and times asked."""
+    problems = _any(common)
+    # Times right of a, plus times not right of b: the difference, moved up by the number of turns.
+    planes = _counted([*right_a, *(problems & ~bits for bits in right_b)])
+    found = {
+        (value - len(right_b), times): bits.bit_count()
+        for times, those in _split(_counted(common), problems).items()
+        for value, bits in _split(planes, those).items()
+    }
+    return dict(sorted(found.items()))
+
+
+def _counted(turns: Iterable[Bits]) -> list[Bits]:
+    """Return in how many turns each bit is set: the ones, the twos, the fours … of all counts at once."""
+    planes: list[Bits] = []
+    for carry in turns:
+        for n, plane in enumerate(planes):
+            planes[n], carry = plane ^ carry, plane & carry  # as by hand: what is carried on
+        if carry:
+            planes.append(carry)
+    return planes
+
+
+def _split(planes: Sequence[Bits], problems: Bits) -> dict[int, Bits]:
+    """Return which of the problems have which count."""
+    found = {0: problems}
+    for n, plane in enumerate(planes):
+        halves = [
+            (count | (1 << n if yes else 0), bits & (plane if yes else ~plane))
+            for count, bits in found.items()
+            for yes in (False, True)
+        ]
+        found = {count: bits for count, bits in halves if bits}
+    return found if problems else {}
+
+
+def places(bits: Bits) -> list[int]:
+    """Return the places of the bits that are set, ascending."""
+    return [place for place, bit in enumerate(reversed(f"{bits:b}")) if bit == "1"]
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+
+def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | str | None = None) -> Marked:
+    """Return the marks of trials, which later queries find as the table `answers`.
+
+    Args:
+        views: of the folder.
+        more: columns of `answers` besides those that are counted here.
+        trials: the trials to mark, or the query that gives them; None: all of the folder.
+    """
+    if trials is None:
+        columns = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome", *more)
+        trials = views.read("trials", columns)
+    if isinstance(trials, str):
+        views.keep(ANSWERS, trials)
+    else:
+        views.put(ANSWERS, trials)  # DuckDB takes them as they are: no copy
+    views.keep(
+        "places",  # which problem has which bit; one of several tasks is there several times
+        """SELECT *, (dense_rank() OVER (ORDER BY problem_id) - 1)::INTEGER AS place
+        FROM (SELECT DISTINCT problem_id, suite, task FROM answers)""",
+    )
+    known = views.table("SELECT DISTINCT problem_id, place FROM places ORDER BY place")
+    problem_ids = cast("list[str]", known["problem_id"].to_pylist())
+    turns = [row["repeat"] for row in views.rows("SELECT DISTINCT repeat FROM answers ORDER BY repeat")]
+    ended: dict[Entrant, dict[str, list[Bits]]] = {}
+    by_outcome = _bits_by(views, (*ENTRANT, "repeat", "outcome"), _PLACED, len(problem_ids))
+    for run, model, condition, repeat, outcome, bits in by_outcome:
+        none = {outcome.value: [0] * len(turns) for outcome in Outcome}
+        ended.setdefault((run, model, condition), none)[outcome][turns.index(repeat)] = bits
+    by_task = _bits_by(views, ("suite", "task"), "places", len(problem_ids))
+    return Marked(
+        marks={
+            entrant: Marks(
+                asked=tuple(map(_any, zip(*found.values(), strict=True))), right=tuple(found[Outcome.CORRECT])
+            )
+            for entrant, found in ended.items()
+        },
+        ended=ended,
+        tasks={(suite, task): bits for suite, task, bits in by_task},
+        problem_ids=problem_ids,
+    )
+
+
+ANSWERS: Final = "answers"  # the table of `marked`
+RANKED: Final = (  # columns of the answers that rankings count, `cells_in` and `asked_in`
+    *("provider", "upstream", "variant", "representation", "length", "effort", "style", "cost_usd"),
+    *("latency_s", "input_tokens", "output_tokens", "reasoning_tokens"),
+)
+
+
+def marks_in(views: FolderViews) -> Marked:
+    """Return the marks of which rankings are made; later queries have the table `answers`."""
+    return views.once("marks", lambda: marked(views, RANKED))
+
+
+_PLACED: Final = "answers JOIN (SELECT DISTINCT problem_id, place FROM places) USING (problem_id)"
+
+
+def skipped_problems(views: FolderViews, found: Marked) -> dict[Entrant, Bits]:
+    """Return the problems that need not be asked of each, by the rows of `held_skips`, as `found` has them.
+
+    A problem that nobody was asked has no place there, and none here.
+    """
+    rows = _bits_by(views, ENTRANT, _PLACED.replace("answers", "held_skips"), len(found.problem_ids))
+    return {(run, model, condition): bits for run, model, condition, bits in rows}
+
+
+def bits_by_kind(views: FolderViews, found: Marked) -> dict[KindKey, dict[int | None, Bits]]:
+    """Return the problems of each kind by length, as `found` has them; its table needs these columns."""
+    kinds = defaultdict[KindKey, dict[int | None, Bits]](dict)
+    keys = ("suite", "task", "variant", "representation", "length")
+    for suite, task, variant, form, length, bits in _bits_by(views, keys, _PLACED, len(found.problem_ids)):
+        kinds[suite, task, variant or "", form or ""][length] = bits
+    return dict(kinds)
+
+
+def _bits_by(
+    views: FolderViews, keys: Sequence[str], source: str, problems: int
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of some columns, and the places of their problems as bits: the last bit is place 0."""
+    if not problems:
+        return
+    most = problems - 1 + -problems % 8
+    query = f"""SELECT {", ".join(keys)}, bitstring_agg({most} - place, 0, {most})::BLOB AS bits
+        FROM {source} GROUP BY ALL"""  # noqa: S608  made of our own words alone
+    for row in views.rows(query):
+        *values, bits = row.values()
+        yield *values, int.from_bytes(bits)
+
+
+def read_model(folder: Folders, model: str, columns: Sequence[str], filters: pc.Expression) -> pa.Table:
+    """Return columns of one model's `trials`; of one whole folder, the parts of others are not opened.
+
+    Raises:
+        ConfigError: the folder is not a results folder.
+        StoreError: it cannot be read.
+    """
+    of, wanted = chosen(folder), filters & (pc.field("model") == model) & pc.field("load").is_null()
+    if not of.plain:
+        every = ", ".join(dict.fromkeys((*columns, "model", "run", "condition", "problem_id", "load")))
+        query = f"SELECT {every} FROM trials WHERE model = $model"  # noqa: S608  names of ours
+        return counted(of, lambda views: views.table(query, {"model": model})).filter(wanted).select(columns)
+
+    def read(seen: Snapshot) -> pa.Table:
+        own = [
+            path for path in seen.files["trials"] if unquote(path.parent.name.removeprefix("model=")) == model
+        ]
+        return replace(seen, files={**seen.files, "trials": own}).read("trials", columns, wanted)
+
+    return steady(of.paths[0], read)

@@ -1,0 +1,273 @@
+"""SQL over a results folder: DuckDB with ready views, read-only, within a bounded memory."""
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, overload
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from asyncbench.analysis.choosing import Folders, chosen
+from asyncbench.analysis.contained import check_select, line_of
+from asyncbench.analysis.counting import open_views
+from asyncbench.analysis.views import VIEWS, Sources
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.files import replacing, writing
+from asyncbench.store.catalog import patiently
+from asyncbench.store.frames import Frame, framed
+from asyncbench.store.looking import take_snapshot
+from asyncbench.store.rows import encode_json
+from asyncbench.store.snapshot import LOOKS, MovedError
+from asyncbench.tables.screen import fitted, safe
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+ROWS = 8192  # of a batch of the result
+MOST_SHOWN = 200  # rows of a table on a screen
+_OF_STORAGE = ("IO Error", "Out of Memory Error", "[Errno ")  # how errors about files and memory begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A query on a folder as it was when it was looked at: batches of rows, which can be taken once."""
+
+    sources: Sources
+    batches: pa.RecordBatchReader
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        with _told_in_one_line(self.sources):
+            yield from self.batches
+
+
+class Answer:
+    """The result of a query: batches of rows.
+
+    Where parts of the folder are replaced meanwhile it is asked anew, as long as no row was taken; whatever
+    takes all rows before it shows one begins again.
+    """
+
+    def __init__(self, ask: Callable[[], Look]) -> None:
+        """Use `asking`; `ask` looks at the folder, and ends the look before."""
+        self._ask = ask
+        self._seen: Look | None = patiently(ask)  # None: its rows were taken, or are gone
+        self.schema = self._seen.batches.schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for looks_left in reversed(range(LOOKS)):
+            taken = False
+            try:
+                for batch in self._look():
+                    taken = True
+                    yield batch
+                return
+            except MovedError:
+                if taken or not looks_left:
+                    raise
+
+    def _look(self) -> Look:
+        seen, self._seen = self._seen, None
+        return patiently(self._ask) if seen is None else seen
+
+    def as_table(self) -> pa.Table:
+        """Return all of it."""
+        return patiently(lambda: pa.Table.from_batches(self, self.schema))
+
+    def as_text(self, *, width: int | None = None) -> str:
+        """Return the first rows as a table for a terminal, and say if there are more."""
+        rows = patiently(lambda: list(islice(self._rows(), MOST_SHOWN + 1)))
+        cells = [[_cell(value) for value in row] for row in rows[:MOST_SHOWN]]
+        shown = fitted(self.schema.names, cells, labels=self._labels(), width=width)
+        if len(rows) <= MOST_SHOWN:
+            return shown
+        more = f"Only the first {MOST_SHOWN} rows are shown. --csv, --json or --parquet FILE gives all."
+        return f"{shown}\n{more}"
+
+    def write_csv(self, out: IO[str]) -> None:
+        """Write all of it as CSV with a head; NULL is an empty field; a terminal gets no control characters.
+
+        Raises:
+            StoreError: parts of the folder were replaced when rows had been written already.
+        """
+        writer = csv.writer(out, lineterminator="\n")
+        shown = _visible if out.isatty() else str
+        writer.writerow(map(shown, self.schema.names))
+        for row in self._rows():
+            writer.writerow(shown(_field(value)) for value in row)
+        out.flush()  # what the disk refuses shows here, not when the interpreter ends
+
+    def write_json(self, out: IO[str]) -> None:
+        """Write all of it as an array of objects, one a line; raises as `write_csv` does.
+
+        For a terminal, control characters are escaped as JSON has it: it is the same JSON.
+        """
+        out.write("[")
+        shown = _escaped if out.isatty() else str
+        for n, row in enumerate(self._rows()):
+            values = dict(zip(self.schema.names, map(_plain, row), strict=True))
+            out.write(f"{',' if n else ''}\n{shown(encode_json(values).decode())}")
+        out.write("\n]\n")
+        out.flush()
+
+    def write_parquet(self, path: Path) -> int:
+        """Write all of it to a Parquet file, whole or not at all; return how many rows.
+
+        Raises:
+            ConfigError: no file can be there.
+            StoreError: the disk does not take it.
+        """
+        return patiently(lambda: self._write_parquet(path))
+
+    def _write_parquet(self, path: Path) -> int:
+        rows = 0
+        with (
+            writing(path),
+            replacing(path) as file,
+            pq.ParquetWriter(file, self.schema, compression="zstd") as writer,
+        ):
+            for batch in self:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+        return rows
+
+    def _rows(self) -> Iterator[tuple[object, ...]]:
+        for batch in self:
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def _labels(self) -> int:
+        """Return how many columns, from the left, are names and no figures."""
+        figures = (n for n, field in enumerate(self.schema) if _is_number(field.type))
+        return next(figures, len(self.schema))
+
+
+@contextmanager
+def asking(folder: Folders, query: str) -> Iterator[Answer]:
+    """Answer one SELECT over the views of a results folder, or of several, while the block lasts.
+
+    Nothing can be changed by it. What does not fit into memory is put into temporary files.
+
+    Raises:
+        ConfigError: it is not a results folder; the query is not a SELECT, or wrong.
+        StoreError: the folder cannot be read.
+    """
+    folders = replace(chosen(folder), loaded=True)
+    with ExitStack() as held:
+
+        def ask() -> Look:
+            held.close()
+            views = held.enter_context(open_views(folders, *map(take_snapshot, folders.paths)))
+            with _told_in_one_line(views.sources):
+                views.add_sums()
+                check_select(views.connection, query, VIEWS)
+                return Look(sources=views.sources, batches=views.connection.sql(query).to_arrow_reader(ROWS))
+
+        yield Answer(ask)
+
+
+@overload
+def sql(folder: Folders, query: str, *, as_: Literal["arrow"] = "arrow") -> pa.Table: ...
+@overload
+def sql(folder: Folders, query: str, *, as_: Literal["pandas"]) -> "pandas.DataFrame": ...
+@overload
+def sql(folder: Folders, query: str, *, as_: Literal["polars"]) -> "polars.DataFrame": ...
+def sql(folder: Folders, query: str, *, as_: Frame = "arrow") -> Any:
+    """Run one SELECT over a results folder, with DuckDB's SQL. Nothing can be changed.
+
+        table = ab.sql("results/night", "SELECT model, accuracy FROM accuracy ORDER BY accuracy DESC")
+
+    The views are trials, grades, attempts, problems, accuracy, cost and latency.
+
+    Args:
+        folder: the results folder, or a list of several: the column `folder` tells them apart.
+        query: the SELECT.
+        as_: `arrow`, `pandas` or `polars`. [arrow]
+
+    Returns:
+        A `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`.
+
+    Raises:
+        ConfigError: The folder is not a results folder, the query is wrong or is not a SELECT, or the
+            package that `as_` names is not installed.
+        StoreError: A file of the folder is missing or damaged.
+    """
+
+    def answered() -> pa.Table:
+        with asking(folder, query) as answer:
+            return answer.as_table()
+
+    return framed(answered, as_)
+
+
+@contextmanager
+def _told_in_one_line(sources: Sources) -> Iterator[None]:
+    """Turn DuckDB's errors into ours; what our readers refused is told in their own words."""
+    import duckdb
+
+    try:
+        with sources.telling():
+            yield
+    except (duckdb.Error, OSError, pa.ArrowException) as error:
+        # Arrow has only an OSError for what DuckDB says when rows are taken
+        if isinstance(error, duckdb.OperationalError) or str(error).startswith(_OF_STORAGE):
+            raise StoreError(f"sql: {line_of(error)}") from error
+        raise ConfigError(f"sql: {line_of(error)}. The views are {', '.join(VIEWS)}.") from error
+
+
+# ── how values are written ───────────────────────────────────────────────────────────────────
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON may hold it: sums of integers come as decimals."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
+
+
+def _cell(value: object) -> str:
+    """Return a value as a table shows it."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, float):
+        return _figure(value)
+    return _field(value).replace("\n", "⏎")
+
+
+def _figure(value: float) -> str:
+    """Return a number to six decimals or, where that would hide it, six digits."""
+    if not math.isfinite(value) or (value and not 1e-4 <= abs(value) < 1e15):
+        return f"{value:.6g}"
+    text = f"{value:.6f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def _visible(text: str) -> str:
+    return safe(text, most=len(text))
+
+
+def _escaped(text: str) -> str:
+    """Return JSON of one line without characters that could do something to a terminal."""
+    return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
+
+
+def _field(value: object) -> str:
+    """Return a value as CSV has it."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
+    if isinstance(value, list | dict | tuple):
+        return encode_json(value).decode()
+    return str(value)

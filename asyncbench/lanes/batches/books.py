@@ -1,0 +1,258 @@
+"""What earlier runs left open in batches: trials that are out, what is set aside for them, and doubts."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil, fsum, inf
+from pathlib import Path
+from typing import Final
+
+from asyncbench.engine.budget import Account, Cap, Hold, Ledger
+from asyncbench.engine.lane_model import LaneModel
+from asyncbench.engine.turn import Turn
+from asyncbench.errors import ConfigError
+from asyncbench.files import write_durably
+from asyncbench.lanes.batches.desk import BatchDesk
+from asyncbench.lanes.batches.harvest import hold_of
+from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
+from asyncbench.lanes.batches.packing import manifest_rows
+from asyncbench.store.sealing import without_rows
+
+USEFUL_PARTS: Final = 8  # of a model's trials, one after the other: smaller ones take too many days
+SMALL_PARTS: Final = 3  # of a run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOpen:
+    """What earlier runs left of one alias."""
+
+    out: frozenset[str]  # trials that are in an open part: not to be asked in any other way
+    abandoned: frozenset[str]  # trials that may have been asked, and are left by a person's word
+    done: Mapping[str, frozenset[str]]  # by open part: trials whose end an earlier run wrote down
+    rounds: Counter[str]  # parts that trials were in without an answer, but for cancelled and refused ones
+    holds: tuple[Hold, ...]  # for requests that are out
+    doubted: tuple[Hold, ...]  # for those that may have been, and of which nothing will be heard
+
+
+def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
+    """Return what earlier runs left of an alias in a folder that is held for writing."""
+    out, abandoned = set[str](), set[str]()
+    done, holds, doubted = dict[str, frozenset[str]](), list[Hold](), list[Hold]()
+    rounds = Counter[str]()
+    for part in ledger.of(alias):
+        given_up = part.step in (Step.GIVEN_UP, Step.ABANDONED)
+        if not (part.open or given_up or part.unanswered or part.twins):
+            continue
+        rows = list(manifest_rows(ledger.path(part, "manifest")))
+        each = [hold_of(row) for row in rows]
+        holds += part.open_twins * each
+        doubted += (part.paid_twins + given_up) * each
+        if part.step is Step.ABANDONED:
+            abandoned.update(row["trial_id"] for row in rows)
+        if not part.open:
+            if part.unanswered and part.cancelled_at is None and not part.faults:
+                rounds.update(row["trial_id"] for row in rows)
+            continue
+        calls = {(row["trial_id"], row["attempt"]) for row in rows}
+        waiting = without_rows(calls, folder)
+        ended = {trial_id for trial_id, _ in calls - waiting}
+        holds += [hold_of(row) for row in rows if row["trial_id"] not in ended]
+        out |= {trial_id for trial_id, _ in waiting}
+        done[part.key] = frozenset(ended)
+    return LeftOpen(
+        out=frozenset(out),
+        abandoned=frozenset(abandoned),
+        done=done,
+        rounds=rounds,
+        holds=tuple(holds),
+        doubted=tuple(doubted),
+    )
+
+
+def most_usd_of(ledger: BatchLedger, parts: Iterable[BatchPart]) -> float | None:
+    """Return what parts may cost at most, USD; None: that is not known of all their requests."""
+    rows = (row for part in parts for row in manifest_rows(ledger.path(part, "manifest")))
+    most = [row["most_usd"] for row in rows]
+    known = [usd for usd in most if usd is not None]
+    return fsum(known) if len(known) == len(most) else None
+
+
+def trials_out(folder: Path, *, abandoned: bool = False) -> frozenset[str]:
+    """Return the trials that are in open batches of a folder, which a run may be writing to.
+
+    `abandoned`: also those of parts that may be in a batch of which nothing will be heard.
+    """
+    ledger, left = BatchLedger(folder), {Step.ABANDONED} if abandoned else set[Step]()
+    parts = [part for part in ledger.parts.values() if part.open or part.step in left]
+    return frozenset(
+        row["trial_id"] for part in parts for row in manifest_rows(ledger.path(part, "manifest"))
+    )
+
+
+def copy_given_up(folders: Iterable[Path], out: Path) -> None:
+    """Note in a new folder what others will never know of: parts in doubt, and twins, that may have cost."""
+    merged = BatchLedger(out)
+    for folder in folders:
+        ledger = BatchLedger(folder)
+        for part in ledger.parts.values():
+            given_up, twins = part.step in (Step.GIVEN_UP, Step.ABANDONED), [*part.twins][: part.paid_twins]
+            if not (given_up or twins) or part.key in merged.parts:
+                continue
+            at, step, place = part.at, part.step, merged.path(part, "manifest")
+            manifest = ledger.path(part, "manifest").read_bytes()
+            merged.write(part, Step.PREPARED, at=at)
+            write_durably(place, manifest, temporary=place.with_suffix(".new"))
+            for batch_id in twins:
+                merged.write(part, Step.TWIN_ENDED, at=at, batch_id=batch_id, used=None)
+            merged.write(part, step if given_up else Step.CLEANED, at=at)
+    merged.sync()
+    merged.close()
+
+
+def hold_again(ledger: Ledger | None, found: Mapping[str, LeftOpen], asked: Collection[str]) -> None:
+    """Set aside again, under the caps of a run, what is out for each alias.
+
+    Of an alias that is not `asked` it counts as spent: in this run, waiting would not bring it back.
+    """
+    if ledger is None:
+        return
+    for alias, left in found.items():
+        account = ledger.account_of(alias)
+        for hold in (*left.holds, *left.doubted):
+            if account is not None:
+                account.hold_again(hold)
+            else:
+                _hold_for_all(ledger.caps, hold)
+        for hold in (*(() if alias in asked else left.holds), *left.doubted):
+            if account is not None:
+                account.settle(hold, None)
+
+
+class Reserves:
+    """What is set aside for a model's parts beside what their lines settle.
+
+    A second batch of a part costs as much again, until it has ended without doing anything. What may have
+    been spent, and nobody will know in this run, counts as spent: waiting would not bring it back.
+    """
+
+    def __init__(self, ledger: BatchLedger, alias: str, account: Account | None) -> None:
+        self._ledger, self._alias, self._account = ledger, alias, account
+        self._twins = {part.key: _counted(part) for part in ledger.of(alias)}  # `hold_again` has done so
+        self._doubted = set[str]()
+
+    def follow_twins(self) -> None:
+        """Set aside, or give back, what second batches have changed."""
+        for part in self._ledger.of(self._alias):
+            before, self._twins[part.key] = self._twins.get(part.key, (0, 0, 0)), _counted(part)
+            if self._account is None or before == _counted(part):
+                continue
+            begun, free, paid = (now - then for now, then in zip(_counted(part), before, strict=True))
+            for hold in self._holds(part):
+                for _ in range(begun):
+                    self._account.hold_again(hold)
+                for actual_usd in free * [0.0] + paid * [None]:
+                    self._account.settle(hold, actual_usd)
+
+    def doubt(self, parts: Iterable[BatchPart], done: Mapping[str, Collection[str]]) -> None:
+        """Count as spent what is set aside for parts that are left to later runs.
+
+        `done`: by part, its trials whose end is written down.
+        """
+        if self._account is None:
+            return
+        for part in parts:
+            if part.key in self._doubted:
+                continue
+            self._doubted.add(part.key)
+            for hold in self._holds(part, done.get(part.key, ())):
+                self._account.settle(hold, None)
+
+    def _holds(self, part: BatchPart, done: Collection[str] = ()) -> list[Hold]:
+        rows = manifest_rows(self._ledger.path(part, "manifest"))
+        return [hold_of(row) for row in rows if row["trial_id"] not in done]
+
+
+def _counted(part: BatchPart) -> tuple[int, int, int]:
+    """Count the further batches of a part; of them, those that ended free, and the other ones that ended."""
+    ended = len(part.twins) - part.open_twins
+    return len(part.twins), ended - part.paid_twins, part.paid_twins
+
+
+def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
+    """Count for a model that left the sweep, which may cost it; nothing settles it in this run.
+
+    Whose its provider's cap is is not known any more.
+    """
+    for cap in caps:
+        if cap.kind == "sweep":
+            cap.spent += hold.amount
+            cap.doubted += hold.amount
+            cap.doubted_calls += 1
+
+
+class Links:
+    """The parts of a model that a budget cuts short: many of them would be a chain, each up to a day long."""
+
+    def __init__(self, desk: BatchDesk, model: LaneModel) -> None:
+        self._desk, self._model = desk, model
+        most = min(desk.batching.max_requests, desk.api.most_requests)
+        self._useful = max(1, min(most, ceil(model.counters.open / USEFUL_PARTS)))
+        self._small = 0  # parts that were sent all the same
+
+    def wait(self, turn: Turn, requests: int) -> bool:
+        """Whether a part of so many requests, with no money for the next, waits for what others give back.
+
+        Where no other is open it is sent, a few times; then the model asks no more.
+        """
+        account, desk = self._model.asker.account, self._desk
+        if account is None or account.fits(turn.hold) or not 0 < requests < self._useful:
+            return False
+        if any(desk.due.get(part.key) != inf for part in desk.ledger.open_of(desk.alias)):
+            return True
+        self._small += 1
+        if self._small > SMALL_PARTS:
+            self._model.queue.stop_for_money()
+            account.stop_batches(turn.hold, self._useful)
+            desk.say(
+                f"{desk.alias}: all that a batch may cost is set aside, so the budget holds {requests:,} "
+                f"trials at once, and {self._model.counters.open:,} are open. That is a chain of small "
+                "batches, each up to a day long, so this run ends it. Raise the budget, lower `max_tokens`, "
+                "or ask the rest with --mode realtime."
+            )
+        return False
+
+
+# ── a person's word ──────────────────────────────────────────────────────────────────────────
+
+
+def abandon(ledger: BatchLedger, keys: Collection[str], *, at: float) -> list[BatchPart]:
+    """Leave the trials of parts in doubt unanswered; what was set aside for them stays so.
+
+    Raises:
+        ConfigError: a part is not there, or not in doubt. Nothing was done then.
+    """
+    parts = [_doubtful(ledger, key, "--abandon") for key in keys]
+    for part in parts:
+        ledger.write(part, Step.ABANDONED, at=at)
+    return parts
+
+
+def ask_abandoned(ledger: BatchLedger, keys: Collection[str], *, at: float) -> None:
+    """Open the trials of abandoned parts again; parts in doubt stay so until nothing is found of them.
+
+    Raises:
+        ConfigError: a part is not there, or neither in doubt nor abandoned. Nothing was done then.
+    """
+    for part in [_doubtful(ledger, key, "--resubmit") for key in keys]:
+        if part.step is Step.ABANDONED:
+            ledger.write(part, Step.GIVEN_UP, at=at)
+
+
+def _doubtful(ledger: BatchLedger, key: str, option: str) -> BatchPart:
+    allowed = [part for part in ledger.parts.values() if part.in_doubt or part.step is Step.ABANDONED]
+    if (part := ledger.parts.get(key)) in allowed and part is not None:
+        return part
+    known = f"In doubt: {', '.join(part.key for part in allowed)}" if allowed else "None is in doubt"
+    raise ConfigError(
+        f"{option} {key}: {'no such part' if part is None else 'this part is not in doubt'}. {known}."
+    )

@@ -1,0 +1,178 @@
+"""What the steps of a model's batches share: API, ledger, clock, and what the sweep says."""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from asyncbench.config.batching import Batching
+from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
+from asyncbench.lanes.batches.enqueued import EnqueuedPool
+from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
+from asyncbench.providers.batch_calls import BatchApi, RemoteBatch
+
+NO_PAGE: Final = (404, 405)  # of a list or of uploads: the provider has none
+FRESH_S: Final = 10.0  # so old may a list be that another model of the same key has seen
+KEY_REFUSED: Final = 401
+NOT_FOUND: Final = 404  # of a known batch says nothing: a young one is not found everywhere
+PATIENCE_S: Final = 3600.0  # for a batch that is not found
+DAY_S: Final = 86_400.0
+KEPT_S: Final = 30 * DAY_S  # results are, from the creation of the batch
+UNNAMED_KEPT_S: Final = 29 * DAY_S  # likewise, of a batch that was made without a file: at Anthropic
+FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 900.0  # after a call that failed
+OUT_OF_REACH: Final = (ErrorKind.UNREACHABLE, ErrorKind.TIMEOUT)
+_YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, look again after so long
+_OLD_S: Final = 300.0
+
+
+class BatchClock:
+    """UTC, and waits; for a simulator whose batches run k times faster, waits are k times shorter."""
+
+    def __init__(self, speed: float = 1.0) -> None:
+        self.real_s = 1 / speed  # of a second of a batch's own time
+
+    def now(self) -> float:
+        """Return UTC, seconds since 1970."""
+        return time.time()
+
+    def since(self, at: float) -> float:
+        """Return how long ago that was, as batches age."""
+        return (self.now() - at) / self.real_s
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds * self.real_s)
+
+
+@dataclass(slots=True)
+class BatchAccount:
+    """What the models of one key know together: they look at one list, and any finds out if there is none."""
+
+    absent: str | None = None  # how the provider said that it has no batches
+    listed: list[RemoteBatch] = field(default_factory=list)  # the batches that were created last
+    listed_at: float = -math.inf  # UTC
+    unlisted: bool = False  # the provider has no list
+    seen_by: str = ""  # a hash of whose batches the list holds
+    skew_s: float = 0.0  # by which the vendor's clock was ahead of ours then
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    pools: dict[str, EnqueuedPool] = field(default_factory=dict)  # by model; "": of all models together
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchDesk:
+    """Where the batches of one model are looked after."""
+
+    alias: str
+    api: BatchApi
+    ledger: BatchLedger
+    clock: BatchClock
+    batching: Batching
+    say: Callable[[str], None]  # to a person
+    suspend: Callable[[str], None]  # the model: nothing more is asked of it
+    shared: BatchAccount = field(default_factory=BatchAccount)
+    resubmit: Collection[str] = ()  # keys of parts that somebody wants sent again, if there is no trace
+    looked_at: float = -math.inf  # UTC of the list that this desk saw last
+    due: dict[str, float] = field(default_factory=dict)  # by part: UTC at which its next step is
+    unseen: dict[str, float] = field(default_factory=dict)  # by part: UTC since which it was not found
+    host: str = ""  # whom the calls are made to
+    unreached_at: float | None = None  # UTC since which no call came through; None: the latest did
+    blind: bool = False  # batches can no longer be looked at: the key was refused
+
+    async def note(self, part: BatchPart, step: Step, **said: object) -> None:
+        """Write a step down; when this returns, it is on the disk."""
+        await self.ledger.note(part, step, at=self.clock.now(), **said)
+
+    @property
+    def vendor_now(self) -> float:
+        """The time by the vendor's clock: ours may be set."""
+        return self.clock.now() + self.api.skew_s
+
+    async def latest(self) -> list[RemoteBatch]:
+        """Return the batches created last; a list that another model of the key has just seen will do.
+
+        Where there is no list, each batch has to be looked at alone.
+        """
+        shared = self.shared
+        async with shared.turn:
+            if self.clock.since(shared.listed_at) > FRESH_S or shared.listed_at <= self.looked_at:
+                try:
+                    shared.listed = await self.api.recent(None)
+                    shared.unlisted = False
+                except ProviderError as error:
+                    if error.http_status not in NO_PAGE:
+                        raise
+                    shared.listed, shared.unlisted = [], True
+                shared.listed_at = self.clock.now()
+                shared.seen_by, shared.skew_s = self.api.account, self.api.skew_s
+                self.unreached_at = None
+            elif not self.api.account:  # its own calls had no reply so far
+                self.api.account, self.api.skew_s = shared.seen_by, shared.skew_s
+        self.looked_at = shared.listed_at
+        return shared.listed
+
+    def is_due(self, part: BatchPart) -> bool:
+        return self.due.get(part.key, 0.0) <= self.clock.now()
+
+    def put_off(self, part: BatchPart, seconds: float) -> None:
+        """Let a part wait, in seconds of its own time; inf: until the next run."""
+        real_s = seconds if seconds == math.inf else seconds * self.clock.real_s
+        self.due[part.key] = self.clock.now() + real_s
+
+    def failed(self, error: ProviderError, *, again: int, looking: bool = False, one: bool = False) -> float:
+        """Return the seconds until a call is made again that failed; what no waiting helps suspends.
+
+        Args:
+            error: how it failed.
+            again: how often in a row it did before.
+            looking: it only looked at something.
+            one: it looked at one batch; a refusal of it says nothing of others, unless the key was refused.
+        """
+        if error.kind in OUT_OF_REACH and self.unreached_at is None:
+            self.unreached_at = self.clock.now()
+        unknown = looking and error.http_status == NOT_FOUND  # which says nothing of what exists
+        unknown = unknown or (one and error.http_status != KEY_REFUSED)
+        if error.kind in FINAL_FOR_LANE and not unknown:
+            self.blind |= looking
+            self.suspend(f"{error.kind.value}: {error.message}")
+        wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(again, 10))
+        return max(wait_s, error.retry_after_s or 0.0)
+
+    @property
+    def unreached(self) -> str:
+        """Since when the provider could not be reached, in words; empty: it could."""
+        if self.unreached_at is None:
+            return ""
+        since = datetime.fromtimestamp(self.unreached_at).astimezone()
+        return f"cannot reach {self.host} since {since:%H:%M}"
+
+    def lost_sight(self, part: BatchPart) -> bool:
+        """Note that a part's batch, or its results, were not found; return whether that lasts for too long.
+
+        A young batch may not be found for minutes, and nobody can tell what became of an old one.
+        """
+        since_at = self.unseen.setdefault(part.key, self.clock.now())
+        if self.clock.since(since_at) < PATIENCE_S or self.is_gone(part):
+            return False
+        if self.due.get(part.key) != math.inf:
+            self.put_off(part, math.inf)
+            self.say(
+                f"{self.alias}: the provider does not find batch {part.batch_id}. The next run looks again; "
+                "nothing of it is asked in another way before its results would be deleted."
+            )
+        return True
+
+    def is_gone(self, part: BatchPart) -> bool:
+        """Whether the vendor has deleted a part's results by now."""
+        return self.clock.since(part.created_at or part.at) > KEPT_S
+
+    def look_again_s(self, age_s: float) -> float:
+        """Return the seconds until a batch of this age is looked at again."""
+        usual_s = next((wait_s for upto_s, wait_s in _YOUNG if age_s < upto_s), _OLD_S)
+        return max(usual_s, self.api.poll_s)
+
+
+def kept_s(part: BatchPart) -> float:
+    """Return how long a part's results are kept, from the creation of its batch."""
+    return UNNAMED_KEPT_S if part.file_id is None else KEPT_S

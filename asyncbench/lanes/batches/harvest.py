@@ -1,0 +1,314 @@
+"""What came back of a part: each line becomes an attempt, and ends its trial or brings it back."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from asyncbench.engine.attempts import BatchOfCall
+from asyncbench.engine.budget import Hold
+from asyncbench.engine.lane_model import LaneModel
+from asyncbench.engine.turn import Turn
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.files import storing, sync_to_disk
+from asyncbench.lanes.batches.desk import BatchDesk
+from asyncbench.lanes.batches.ledger import GONE, BatchPart, Step
+from asyncbench.lanes.batches.packing import ManifestRow, manifest_rows, packed_rows, trial_of
+from asyncbench.pricing import picodollars
+from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, fault_error
+from asyncbench.records import BATCH, LEFT_SWEEP, Attempt, Ended, History, Reply, Trial
+
+LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
+PATIENCE: Final = 8  # downloads that lack lines, before these are taken for lost
+QUARANTINE: Final = "strange"  # the suffix of a part's file of those lines of results that are not ours
+_SAID: Final = {
+    NotRun.EXPIRED: "the batch expired before it ran",
+    NotRun.CANCELLED: "the batch was cancelled, or refused, before it ran",
+}
+Trials = Callable[[Collection[str]], Collection[Trial]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Harvest:
+    """Collects the parts of one model."""
+
+    desk: BatchDesk
+    model: LaneModel
+    trials: Trials  # of the sweep, those with these ids
+    finished: Container[str]  # ids of trials that earlier runs closed
+    saved: Callable[[], Awaitable[bool]]  # waits until all that was kept is on the disk
+    again: Callable[[Turn], None]  # takes what is to be asked again
+    done: dict[str, frozenset[str]] = field(default_factory=dict)  # by part: trials that an earlier run ended
+    _short: Counter[str] = field(default_factory=Counter)  # downloads with too few lines, by part
+    # of the part that is being read
+    _rows: dict[str, bytes] = field(
+        default_factory=dict
+    )  # of its manifest, by trial: as dicts, thrice the size
+    _answered: set[str] = field(default_factory=set)
+    _used: list[int] = field(default_factory=list)  # input and output tokens
+    _trials: dict[str, Trial] = field(default_factory=dict)
+
+    async def collect(self, part: BatchPart) -> bool:
+        """Take in all that came back of a part; return whether it is safe on the disk.
+
+        Raises:
+            ProviderError: the results could not be downloaded.
+        """
+        desk = self.desk
+        results = desk.ledger.path(part, "results")
+        if has_results(part, desk) and not await asyncio.to_thread(results.exists):
+            await self._download(part, results)
+        waiting, strange = await self._read(part, results)
+        await self._close_missing(part, waiting.keys() - self._done(part))
+        if not await self.saved():
+            return False
+        unanswered = len(self._rows.keys() - self._answered)
+        self._rows, self._trials = {}, {}
+        await desk.note(part, Step.COLLECTED, unanswered=unanswered, strange=strange)
+        if strange:
+            desk.say(
+                f"{desk.alias}: {strange:,} lines of batch {part.batch_id} are broken, twice there, or "
+                f"nobody's. They are kept in {results.with_suffix(f'.{QUARANTINE}')}."
+            )
+        return True
+
+    async def is_outdated(self, part: BatchPart) -> bool:
+        """Whether a trial of a part has left the sweep since it was packed."""
+        rows = manifest_rows(self.desk.ledger.path(part, "manifest"))
+        ids = {row["trial_id"] for row in rows}
+        return len(await self._trials_of(ids)) < len(ids)
+
+    async def reopen(self, part: BatchPart) -> None:
+        """Bring back the trials of a part that was never sent, or of which nobody knows whether it was."""
+        account = self.model.asker.account
+        rows = list(manifest_rows(self.desk.ledger.path(part, "manifest")))
+        trials = await self._trials_of(row["trial_id"] for row in rows)
+        for row in reversed(rows):  # each is put before those that wait
+            self.model.counters.in_batches -= 1
+            if part.step is Step.GIVEN_UP and account is not None:
+                account.hold_again(hold_of(row))
+                account.settle(hold_of(row), None)  # it may be spent
+            if (trial := trials.get(row["trial_id"])) is not None:
+                turn = self._turn(row, trial, sent_at=part.at)
+                self.model.attempts.unpack(turn)
+                self.again(turn)
+            elif account is not None:  # it has left the sweep
+                account.settle(hold_of(row), 0.0)
+        self.desk.ledger.path(part, "jsonl").unlink(missing_ok=True)
+
+    # ── the file ─────────────────────────────────────────────────────────────────────────────
+
+    async def _download(self, part: BatchPart, results: Path) -> None:
+        desk, draft = self.desk, results.with_suffix(".part")
+        await desk.note(part, Step.DOWNLOADING)
+        batch = await desk.api.retrieve(part.batch_id or "")
+        await desk.api.download(batch, draft)
+        with storing(results):
+            if lacks := await asyncio.to_thread(_lacking, draft, part, batch):
+                draft = _fullest(draft, results.with_suffix(".most"))
+                if self._short[part.key] < PATIENCE:
+                    self._short[part.key] += 1
+                    raise ProviderError(ErrorKind.BAD_REPLY, f"{lacks:,} of the results did not come")
+            await asyncio.to_thread(sync_to_disk, draft)
+            draft.replace(results)
+            await asyncio.to_thread(sync_to_disk, results.parent)
+
+    async def _read(self, part: BatchPart, results: Path) -> tuple[dict[str, bytes], int]:
+        """Take in every line; return the rows of those that are missing, and how many are none of ours."""
+        manifest = self.desk.ledger.path(part, "manifest")
+        self._rows = await asyncio.to_thread(packed_rows, manifest)
+        self._answered, self._used = set(self._done(part)), [0, 0]
+        self._trials = await self._trials_of(self._rows)
+        waiting, strange = self._rows.copy(), 0
+        out = len(waiting.keys() - self._done(part))
+        self.model.counters.in_batches -= out
+        self.model.counters.in_flight += out  # refusals look whether others may still be answered
+        if not has_results(part, self.desk):
+            return waiting, 0
+        with results.open("rb") as lines:
+            for number, line in enumerate(lines):
+                if not number % LINES_AT_ONCE:
+                    await asyncio.sleep(0)
+                try:
+                    found = self.desk.api.read(line)
+                    row = waiting.pop(trial_of(found.custom_id, part.key) or "")
+                except (ValueError, KeyError):
+                    _set_aside(line, results, anew=not strange)
+                    strange += 1
+                else:
+                    await self._take(part, orjson.loads(row), found)
+        return waiting, strange
+
+    async def _take(self, part: BatchPart, row: ManifestRow, line: BatchLine) -> None:
+        if isinstance(line.ended, Reply):
+            usage = line.ended.usage
+            self._used[0] += (usage and usage.input_tokens) or 0
+            self._used[1] += (usage and usage.output_tokens) or 0
+        if row["trial_id"] not in self._done(part):
+            await self._end(part, row, line.ended)
+
+    async def _close_missing(self, part: BatchPart, missing: Collection[str]) -> None:
+        """Close what has no line: not run where the batch says why, and bills its lines alone; else lost."""
+        faults = {fault.get("line"): fault_error(fault) for fault in part.faults}
+        numbered = enumerate(self._rows.items(), start=1)
+        wrong_first = sorted(
+            numbered, key=lambda row: row[0] not in faults
+        )  # while others may be answered yet
+        for number, (trial_id, packed) in wrong_first:
+            if trial_id not in missing:
+                continue
+            row: ManifestRow = orjson.loads(packed)
+            error = faults.get(number) or faults.get(None)
+            if error is not None:
+                error.may_have_been_billed = False
+                await self._end(part, row, error)
+            elif part.status in (GONE, "completed", "ended") or part.used not in (None, tuple(self._used)):
+                await self._end(part, row, None)
+            else:
+                await self._end(part, row, NotRun.EXPIRED if part.status == "expired" else NotRun.CANCELLED)
+
+    # ── one request ──────────────────────────────────────────────────────────────────────────
+
+    async def _end(
+        self, part: BatchPart, row: ManifestRow, ended: Reply | ProviderError | NotRun | None
+    ) -> None:
+        """Write down what came of a request; None: nobody knows."""
+        model, created_at = self.model, part.created_at or part.at
+        batch = BatchOfCall(id=part.batch_id or "", created_at=created_at, ended_at=part.ended_at)
+        model.counters.in_flight -= 1
+        if isinstance(ended, Reply):
+            ended = replace(ended, service_tier=BATCH)  # whatever the body says
+            self._answered.add(row["trial_id"])
+        if (trial := self._trials.get(row["trial_id"])) is None:
+            self._keep_orphan(row, ended, batch)
+            return
+        turn, attempts = self._turn(row, trial, sent_at=created_at), model.attempts
+        closed = trial.trial_id in self.finished  # by an answer that stays where this is none
+        if isinstance(ended, Reply):
+            await model.closing.close(turn, attempts.collect(turn, ended, batch), ended)
+        elif isinstance(ended, ProviderError):
+            attempts.collect(turn, ended, batch)
+            if not closed and model.closing.failed(turn, ended, paused=False) is not None:
+                self.again(turn)
+        else:
+            if ended is None:
+                cost = 0.0 if part.used == tuple(self._used) else None
+                attempts.collect(turn, None, batch, said="the batch did not return it", cost_usd=cost)
+            else:
+                turn.tries -= 1  # the provider never tried
+                # The batch was refused for other lines, or ended at our word.
+                turn.rounds -= bool(part.faults) or part.cancelled_at is not None
+                attempts.collect(turn, None, batch, status=ended.value, said=_SAID[ended], cost_usd=0.0)
+            if not closed:
+                self.again(turn)
+
+    def _turn(self, row: ManifestRow, trial: Trial, *, sent_at: float) -> Turn:
+        """Return a trial as it was when it went into its part."""
+        asker = self.model.asker
+        request = asker.request_for(trial)
+        return Turn(
+            request=request,
+            history=History(attempts=row["attempt"], cost_usd=row["cost_usd"]),
+            characters=asker.characters(request),
+            longest=row["max_tokens"],
+            taken_s=asker.now_s(),
+            tries=row["tries"],
+            attempts=row["attempt"],
+            rounds=row["rounds"],
+            cost_usd=row["cost_usd"],
+            since_s=asker.now_s(),
+            sent_s=sent_at - asker.epoch_s,
+            hold=hold_of(row),
+            reserved_usd=row["reserved_usd"],
+            most_usd=row["most_usd"],
+        )
+
+    def _keep_orphan(
+        self, row: ManifestRow, ended: Reply | ProviderError | NotRun | None, batch: BatchOfCall
+    ) -> None:
+        """Keep what came of a trial that has left the sweep: it was paid for, and nobody can grade it."""
+        asker, reply = self.model.asker, ended if isinstance(ended, Reply) else None
+        error = ended if isinstance(ended, ProviderError) else None
+        cost = None if ended is None else 0.0
+        if reply is not None:
+            cost = self.model.money.charged(reply, batch.created_at).usd
+        attempt = Attempt(
+            trial_id=row["trial_id"],
+            attempt=row["attempt"],
+            model=asker.model.alias,
+            provider=asker.model.provider,
+            started_at=batch.created_at,
+            status="ok" if reply else error.kind.value if error else ended.value if ended else "lost",  # type: ignore[union-attr]  # a NotRun
+            cost_usd=cost,
+            max_tokens=row["max_tokens"],
+            reserved_usd=row["reserved_usd"],
+            most_usd=row["most_usd"],
+            usage=reply.usage if reply else None,
+            raw_usage=reply.raw_usage if reply else None,
+            error=error.message if error else None,
+            note=LEFT_SWEEP,
+            mode=BATCH,
+            batch_id=batch.id,
+            batch_ended_at=batch.ended_at,
+        )
+        asker.keep(Ended(attempt=attempt, reply=reply))
+        asker.counters.count(attempt)
+        if asker.account is not None:
+            asker.account.settle(hold_of(row), cost)
+
+    async def _trials_of(self, ids: Iterable[str]) -> dict[str, Trial]:
+        found = await asyncio.to_thread(self.trials, frozenset(ids))
+        return {trial.trial_id: trial for trial in found}
+
+    def _done(self, part: BatchPart) -> frozenset[str]:
+        return self.done.get(part.key, frozenset())
+
+
+def hold_of(row: ManifestRow) -> Hold:
+    """Return what is set aside for a request; of a run without a budget, the most that it may cost."""
+    most = picodollars(row["most_usd"] or 0.0)
+    return Hold(most, most if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
+
+
+def has_results(part: BatchPart, desk: BatchDesk) -> bool:
+    """Whether there is something to download: of a batch that was refused as a whole there is nothing."""
+    return bool(part.files) if desk.api.uploads else part.status != GONE
+
+
+def _set_aside(line: bytes, results: Path, *, anew: bool) -> None:
+    """Keep a line that belongs to no request of a part; `anew`: it is the first of this reading."""
+    with storing(results), results.with_suffix(f".{QUARANTINE}").open("wb" if anew else "ab") as file:
+        file.write(line.rstrip(b"\n") + b"\n")
+
+
+def _fullest(draft: Path, best: Path) -> Path:
+    """Keep a download that lacks results if it is the longest so far; return that one."""
+    if not best.exists() or draft.stat().st_size >= best.stat().st_size:
+        draft.replace(best)
+    return best
+
+
+def _lacking(draft: Path, part: BatchPart, batch: RemoteBatch) -> int:
+    """Return how many results a file lacks of those that the vendor counts: a cut body tells nothing else.
+
+    Only lines of the part that can be read count, each once. Of those that were not run there need be none.
+    """
+    found, ran = set[str](), set[str]()
+    with draft.open("rb") as lines:
+        for line in lines:
+            try:
+                said = orjson.loads(line)
+                custom_id = said["custom_id"]
+            except (orjson.JSONDecodeError, TypeError, KeyError):
+                continue
+            if (trial_id := trial_of(str(custom_id), part.key)) is not None:
+                found.add(trial_id)
+                if said.get("response") or said.get("result"):
+                    ran.add(trial_id)
+    # Who counts nothing has a line for each request of what was completed.
+    wanted = part.requests if batch.done is None and batch.status == "completed" else batch.done or 0
+    return 0 if len(found) >= part.requests else max(0, wanted - len(ran))

@@ -1,0 +1,447 @@
+"""The lane of a model that is asked in batches: packs its trials, submits parts, polls, and collects.
+
+Nothing of it is in a hurry, so one loop does it all, step by step; what is open when a run ends goes on
+without it, and the next run takes it up.
+"""
+
+import asyncio
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.attempts import BatchOfCall
+from asyncbench.engine.lane import Lane
+from asyncbench.engine.lane_model import LaneModel
+from asyncbench.engine.turn import Turn
+from asyncbench.errors import NoRoomError, ProviderError, StoreError
+from asyncbench.lanes.batches.books import Links, Reserves
+from asyncbench.lanes.batches.cancelling import WAIT_S, Cancelling
+from asyncbench.lanes.batches.desk import DAY_S, NOT_FOUND, BatchDesk
+from asyncbench.lanes.batches.enqueued import EnqueuedPool
+from asyncbench.lanes.batches.harvest import Harvest, hold_of
+from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, NOTHING, BatchPart, Step
+from asyncbench.lanes.batches.packing import PartWriter, tokens_of
+from asyncbench.lanes.batches.polling import Polling
+from asyncbench.lanes.batches.standing import counts_of
+from asyncbench.lanes.batches.submitting import Submitting
+from asyncbench.lanes.batches.switching import Switch, Switching
+from asyncbench.records import REALTIME, History, Trial
+
+READ_AHEAD: Final = 512  # trials that wait to be packed
+KEPT_TURNS: Final = 8  # of those packed last, should the part have to be smaller
+RECENT_S: Final = 90_000.0  # no two unnamed parts of the same size within this time
+RETRY_S: Final = 60.0
+MOST_QUIET_S: Final = 900.0  # while batches are only sent: nothing has moved for so long
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchLane:
+    """The batches of one model."""
+
+    name: str
+    askers: list[Asker]  # one
+    desk: BatchDesk
+    harvest: Callable[[LaneModel, Callable[[Turn], None]], Harvest]
+    realtime: Callable[[Asker], Lane]  # asks what batches did not answer
+    fail: Callable[[StoreError], None]  # the run: the disk takes nothing more
+    rounds: Counter[str] = field(default_factory=Counter)  # parts that trials were in, by earlier runs
+    pool: EnqueuedPool  # perhaps of other models, too
+    turn: str | None = None
+    leaves: bool = False  # waits for no batch: it ends as soon as all are sent that can be
+    ends: bool = False  # cancels what is open, and asks nothing
+    switch: Switch | None = None  # before a deadline, to real time; None: batches have their time
+    steered: Lane | None = None  # asks what batches did not answer: they themselves have no such limits
+    _stopped: bool = False
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _left: list[Turn] = field(default_factory=list)  # for real time
+    _writer: PartWriter | None = None
+    _held: int = 0  # of the pool, by open parts
+    _no_room: bool = False  # for the next trial, in the pool that open parts hold
+    _latest: deque[Turn] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
+    _failed: Counter[str] = field(default_factory=Counter)  # collections in a row, by part
+    _failing: dict[str, float] = field(default_factory=dict)  # by part: UTC since which they failed
+    _model: LaneModel = field(init=False)
+    _submitting: Submitting = field(init=False)
+    _harvest: Harvest = field(init=False)
+    _polling: Polling = field(init=False)
+    _cancelling: Cancelling = field(init=False)
+    _switching: Switching = field(init=False)
+    _reserves: Reserves = field(init=False)
+    _links: Links = field(init=False)
+    _ends_at: float = math.inf  # UTC: for how long it is waited for what was cancelled
+
+    async def run(self) -> None:
+        """Return when nothing is open that waiting could end, or when stopped; batches go on without it."""
+        desk = self.desk
+        self._model = LaneModel(self.askers[0])
+        self.pool.remember(desk.ledger, desk.alias)
+        self._submitting = Submitting(desk, self.pool, paused=lambda: self._model.counters.paused)
+        self._cancelling = Cancelling(desk)
+        self._reserves = Reserves(desk.ledger, desk.alias, self.askers[0].account)
+        self._links = Links(desk, self._model)
+        self._polling = Polling(desk, self.pool, self._submitting, self._cancelling)
+        self._switching = Switching(
+            desk, self.switch, self._polling, self.askers[0], ends=self.ends, leaves=self.leaves
+        )
+        self._harvest = self.harvest(self._model, self._again)
+        for part in desk.ledger.open_of(desk.alias):
+            if part.restored and part.unsent and await self._harvest.is_outdated(part):
+                await self._give_back(part)
+        if self.ends:
+            self._ends_at = desk.clock.now() + WAIT_S * desk.clock.real_s
+        async with asyncio.TaskGroup() as beside:
+            await self._look_after_batches(beside)
+        if not self._stopped:
+            self._model.closing.accept()
+            await self._ask_the_rest()
+
+    async def _look_after_batches(self, beside: asyncio.TaskGroup) -> None:
+        """Go on round by round; what must not wait for batches any more is asked beside them."""
+        feeding = asyncio.create_task(self._model.queue.feed(lambda: READ_AHEAD, self._changed.set))
+        asking: asyncio.Task[None] | None = None
+        try:
+            while not self._stopped and (wait_s := await self._round(feeding)) is not None:
+                asks = self._left and self._switching.begins_none and self._model.exhausted
+                if asks and (asking is None or asking.done()):
+                    asking = beside.create_task(self._ask_the_rest())
+                await self._wait(wait_s)
+        except StoreError as error:
+            self._stopped = True
+            self.fail(error)  # stops all lanes; calls of others that are in flight may end
+        finally:
+            feeding.cancel()
+            with suppress(asyncio.CancelledError):
+                await feeding
+            self._empty_writer()
+
+    def stop(self) -> None:
+        """Begin nothing more; batches that were created go on."""
+        self._stopped = True
+        self._changed.set()
+        if self.steered is not None:
+            self.steered.stop()
+
+    def heed_pause(self) -> None:
+        """Take in that nothing new may be sent, or that it may again; batches that were created go on."""
+        self._changed.set()
+        if self.steered is not None:
+            self.steered.heed_pause()
+
+    # ── one round ────────────────────────────────────────────────────────────────────────────
+
+    async def _round(self, feeding: "asyncio.Task[None]") -> float | None:
+        """Take every step that is due; return the seconds until the next one is, None: there is none."""
+        if feeding.done():
+            feeding.result()  # raises what the reader did
+        desk = self.desk
+        if desk.clock.now() > self._ends_at:
+            return None
+        for part in self._switching.late():
+            await self._cancelling.begin(part)
+        for part in desk.ledger.of(desk.alias):
+            if not self._stopped and self._goes_on(part) and desk.is_due(part):
+                await self._advance(part)
+        polled_s = await self._polling.poll() if not self._stopped else math.inf
+        self._reserves.follow_twins()
+        paused = self._model.counters.paused
+        packed = not paused and await self._pack()
+        parts = desk.ledger.open_of(desk.alias)
+        self._reserves.doubt(
+            (part for part in parts if desk.due.get(part.key) == math.inf), self._harvest.done
+        )
+        going = [part for part in desk.ledger.of(desk.alias) if self._goes_on(part)]
+        if packed or self._polling.news or any(map(desk.is_due, going)):
+            return 0.0
+        if self.leaves and not (paused or self._switching.begins_none or self._may_send_more()):
+            self._stopped = True  # what is out is for the next run, and so is its money
+            self._reserves.doubt(parts, self._harvest.done)
+            return None
+        going = [part for part in going if part.open and desk.due[part.key] < math.inf]
+        waits = not (self._model.exhausted or self._no_room) or self._writer is not None
+        waits |= paused and any(part.open and not part.batch_id for part in desk.ledger.of(desk.alias))
+        if not going and polled_s == math.inf and not waits:
+            return None
+        return min([polled_s, RETRY_S, *(-desk.clock.since(desk.due[part.key]) for part in going)])
+
+    def _may_send_more(self) -> bool:
+        """Whether more is sent soon: it is being read, tried again, or a young batch makes room for it."""
+        queue, desk = self._model.queue, self.desk
+        if not (queue.dry or queue.turns or self._model.counters.over):
+            return True
+        parts = desk.ledger.open_of(desk.alias)
+        if all(desk.clock.since(part.at) > MOST_QUIET_S for part in parts):
+            return False
+        sending = any(part.unsent and not part.refusals for part in parts) and not self._model.counters.over
+        learning = self.pool.learns and any(part.submitted and not part.counted for part in parts)
+        return sending or bool(queue.turns and learning)
+
+    def _goes_on(self, part: BatchPart) -> bool:
+        """Whether a part has a step before it that is not waiting for its batch to end."""
+        if part.step in (Step.COLLECTED, Step.CLEANING) or (part.unsent and self._switching.begins_none):
+            return True
+        if not part.open or self.desk.blind:
+            return False
+        if part.submitted:
+            return self._cancelling.is_due(part)
+        counters = self._model.counters
+        return bool(part.batch_id) or (not counters.paused and (part.in_doubt or not counters.over))
+
+    async def _advance(self, part: BatchPart) -> None:
+        if part.step in (Step.COLLECTED, Step.CLEANING):
+            wait_s = await _clean(self.desk, part)
+        elif part.step in (Step.ENDED, Step.DOWNLOADING):
+            wait_s = await self._collect(part)
+        elif part.submitted:
+            wait_s = await self._cancelling.ask(part.batch_id or "")
+            self._polling.soon()
+        elif part.unsent and self._switching.begins_none:
+            wait_s = await self._give_back(part)
+        else:
+            wait_s = await self._submitting.advance(part)
+            if part.step in NOTHING:
+                await self._harvest.reopen(part)
+        self.desk.put_off(part, wait_s)
+
+    async def _give_back(self, part: BatchPart) -> float:
+        """Send a part no more; its trials are packed anew, but for those that have left the sweep."""
+        await self.desk.note(part, Step.NEVER_CREATED)
+        await self._harvest.reopen(part)
+        return await _clean(self.desk, part)
+
+    async def _collect(self, part: BatchPart) -> float:
+        desk = self.desk
+        try:
+            if not await self._harvest.collect(part):
+                self._stopped = True  # the disk has failed: the next run collects it
+        except NoRoomError as error:
+            desk.say(f"{desk.alias}: {error}")
+            return math.inf
+        except ProviderError as error:
+            if error.http_status == NOT_FOUND:
+                if desk.lost_sight(part):
+                    return math.inf
+                if desk.is_gone(part):
+                    await desk.note(part, Step.ENDED, **GONE_FOR_GOOD)
+                    return 0.0
+            self._failed[part.key] += 1
+            if desk.clock.since(self._failing.setdefault(part.key, desk.clock.now())) > DAY_S:
+                desk.say(
+                    f"{desk.alias}: the results of batch {part.batch_id} could not be downloaded for a day: "
+                    f"{error}. The next run tries again. Or download them from your provider's console, and "
+                    f"take them in: `asyncbench import batch FILE --out {desk.ledger.folder.parent}`."
+                )
+                return math.inf
+            if self._failed[part.key] == 1:
+                desk.say(f"{desk.alias}: results of batch {part.batch_id}: {error}. Trying again.")
+            return desk.failed(error, again=self._failed[part.key] - 1, looking=True, one=True)
+        return 0.0
+
+    async def _wait(self, seconds: float) -> None:
+        self._model.counters.batches = counts_of(self.desk, wait_s=seconds)
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        self._changed.clear()
+        if self._stopped:
+            return
+        queue = self._model.queue
+        reading = not (queue.dry or queue.turns or self._model.counters.over)
+        waiting = {
+            asyncio.create_task(asyncio.sleep(1.0) if reading else self.desk.clock.sleep(seconds)),
+            asyncio.create_task(self._changed.wait()),
+        }
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    # ── packing ──────────────────────────────────────────────────────────────────────────────
+
+    async def _pack(self) -> bool:
+        """Pack what waits; return whether a part was prepared. The last part may be small."""
+        queue, self._held = self._model.queue, self.pool.held(self.desk.ledger)
+        while queue.turns and not self._stopped:
+            turn = queue.turns.popleft()
+            if len(queue.turns) <= READ_AHEAD // 2:
+                queue.hungry.set()
+            answered = turn.history.ended  # by a run that did not live to grade it
+            if answered and answered.reply:
+                await self._model.closing.close(turn, answered.attempt, answered.reply)
+            elif queue.gives_up(turn):
+                queue.skip(turn)
+            elif self._has_had_its_rounds(turn) or self._switching.begins_none:
+                self._left.append(turn)
+            elif not self._put_in(turn):
+                queue.put_back(turn)
+                requests = 0 if self._writer is None else self._writer.requests
+                return not self._links.wait(turn, requests) and await self._finish()
+            elif self._writer is not None and self._writer.full:
+                return await self._finish()
+        begins_none = self._switching.begins_none or self._model.counters.over
+        return await self._finish() if begins_none or (queue.dry and not queue.turns) else False
+
+    def _has_had_its_rounds(self, turn: Turn) -> bool:
+        turn.rounds = max(turn.rounds, self.rounds.pop(turn.request.trial.trial_id, 0))
+        return turn.rounds >= self.desk.batching.rounds or self.desk.shared.absent is not None
+
+    def _put_in(self, turn: Turn) -> bool:
+        """Put a trial into the part that is being filled; return whether there is room and money."""
+        desk, model = self.desk, self._model
+        if self._writer is None:
+            self._writer = PartWriter(
+                desk.ledger.folder,
+                desk.api,
+                max_requests=desk.batching.max_requests,
+                max_bytes=desk.batching.max_bytes,
+            )
+            self._latest.clear()
+        writer = self._writer
+        size = self.pool.size(writer.tokens + tokens_of(turn), writer.requests + 1)
+        full = not self.pool.fits(size, held=self._held)
+        self._no_room = full and bool(self._held)
+        if full and (writer.requests or self._held):
+            return False
+        if not model.money.affords(turn):
+            if turn.hold.amount and model.asker.account is not None:
+                model.asker.account.ledger.wake_on_change(self._changed.set)
+            return False
+        try:
+            line = writer.line(turn)
+        except ProviderError as error:
+            self._refuse(turn, error)
+            return True
+        if writer.full or not writer.fits(line) or not model.money.reserve(turn):
+            return False
+        model.attempts.pack(turn)
+        writer.add(turn, line)
+        self._latest.append(turn)
+        model.counters.in_batches += 1
+        return True
+
+    def _refuse(self, turn: Turn, error: ProviderError) -> None:
+        """Fail a trial alone whose request no file can hold: it costs nothing, and no other."""
+        model = self._model
+        model.attempts.pack(turn)
+        nowhere = BatchOfCall(id=None, created_at=self.desk.clock.now(), ended_at=None)
+        model.attempts.collect(turn, error, nowhere)
+        if model.closing.failed(turn, error, paused=False) is not None:
+            self._left.append(turn)
+
+    async def _finish(self) -> bool:
+        """Make a part of what was packed, if anything was."""
+        if self._model.counters.over:  # it would not be sent, and hold money all the same
+            self._empty_writer()
+        desk, writer = self.desk, self._writer
+        if writer is None or not writer.requests:
+            self._writer = None
+            return False
+        async with desk.ledger.packing:
+            if not desk.api.uploads:
+                self._take_out(_surplus(writer.requests, _recent_sizes(desk), most=len(self._latest) - 1))
+            part = await asyncio.to_thread(writer.finish, desk.alias)
+            await desk.note(part, Step.PREPARED)
+        self._writer = None
+        return True
+
+    def _take_out(self, count: int) -> None:
+        """Take the trials that were packed last out of the part, as far as they are known."""
+        for _ in range(min(count, len(self._latest))):
+            turn = self._latest.pop()
+            if self._writer is not None:
+                self._writer.drop()
+            self._model.attempts.unpack(turn)
+            self._model.counters.in_batches -= 1
+            self._model.queue.put_back(turn)
+
+    def _empty_writer(self) -> None:
+        """Give up the part that is being filled: nothing of it was sent."""
+        if self._writer is not None:
+            for row in self._writer.rows():
+                if self._model.asker.account is not None:
+                    self._model.asker.account.settle(hold_of(row), 0.0)
+            self._model.counters.in_batches -= self._writer.requests
+            self._writer.abandon()
+            self._writer = None
+
+    def _again(self, turn: Turn) -> None:
+        """Ask a trial again that a batch did not answer: in another one, or in real time."""
+        absent = self.desk.shared.absent is not None
+        if turn.rounds >= self.desk.batching.rounds or absent or self._switching.begins_none:
+            self._left.append(turn)
+        else:
+            self._model.queue.put_back(turn)
+
+    # ── what batches did not answer ──────────────────────────────────────────────────────────
+
+    async def _ask_the_rest(self) -> None:
+        """Ask the rest in real time, if the sweep wants that: all their parts have ended."""
+        late = self._switching.begins_none
+        if not self._left or self.ends or self._stopped or self._model.counters.over:
+            return
+        if not late and self.desk.batching.fallback != REALTIME:
+            return
+        rounds = f"{len(self._left):,} trials were not answered in {self.desk.batching.rounds} batches each"
+        none = f"there is no time for batches of {len(self._left):,} trials"
+        if self._switching.collects:
+            none = f"{len(self._left):,} trials were left by batches"
+        why = none if late else rounds
+        if self.desk.shared.absent is None:
+            self.desk.say(f"{self.desk.alias}: {why}. Asking them in real time, at the full price.")
+        known = {
+            turn.request.trial.trial_id: History(attempts=turn.attempts, cost_usd=turn.cost_usd)
+            for turn in self._left
+        }
+        asker = replace(
+            self.askers[0],
+            trials=iter(_in_real_time([turn.request.trial for turn in self._left])),
+            history_of=lambda trial: known[trial.trial_id],
+        )
+        self._left.clear()
+        self.steered = self.realtime(asker)
+        await self.steered.run()
+        self.steered = None
+
+
+async def _clean(desk: BatchDesk, part: BatchPart) -> float:
+    """Delete what is no longer needed: the upload, and our copies of what was sent and came."""
+    if part.step is not Step.CLEANING:
+        await desk.note(part, Step.CLEANING)
+    if part.file_id is not None:
+        try:
+            await desk.api.delete_input(part.file_id)
+        except ProviderError:
+            return math.inf  # the next run tries again; the vendor deletes it in 30 days
+    for suffix in ("jsonl", "results", "part", "most", "handed"):
+        desk.ledger.path(part, suffix).unlink(missing_ok=True)
+    await desk.note(part, Step.CLEANED)
+    return math.inf
+
+
+def _in_real_time(trials: Sequence[Trial]) -> list[Trial]:
+    """Return trials as they are asked call by call: a budget sets aside the full price for them.
+
+    Those that shared a model share one again: what a run knows of a model, it knows of that object.
+    """
+    models = {id(trial.model): trial.model for trial in trials}
+    asked = {key: replace(model, mode=REALTIME) for key, model in models.items()}
+    return [replace(trial, model=asked[id(trial.model)]) for trial in trials]
+
+
+def _recent_sizes(desk: BatchDesk) -> set[int]:
+    """Return how many requests those parts have for which another one could be taken."""
+    parts = desk.ledger.parts.values()
+    return {part.requests for part in parts if desk.clock.since(part.at) < RECENT_S or part.open}
+
+
+def _surplus(requests: int, taken: Iterable[int], *, most: int) -> int:
+    """Return how many requests fewer give a part a number of them that no other has."""
+    sizes: Sequence[int] = range(requests, max(0, requests - most - 1), -1)
+    return next((requests - size for size in sizes if size not in set(taken)), 0)

@@ -1,0 +1,314 @@
+"""The ledger of a results folder's batches: each step is on the disk before it is taken, and how it ended.
+
+    batches/ledger/000001.wal    a segment for each run, in lines that prove themselves as the journal's do
+    batches/<key>.jsonl          the requests of a part, as they are sent
+    batches/<key>.manifest       which trial each of them is, and what was set aside for it
+    batches/<key>.results        what came back
+    batches/simulated/           what a simulator of the run's own keeps of its batches, while any is open
+
+A part is what one batch is made of. Its lines tell its way:
+
+    prepared → uploading → uploaded → submitting → submitted → ended → downloading → collected
+             → cleaning → cleaned
+
+`uploading`, `submitting`, `downloading`, `cancelling`, `fencing` and `cleaning` are intents: who finds one as
+the last line does not know whether the step was taken.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from asyncbench.errors import StoreError
+from asyncbench.files import make_folder, storing
+from asyncbench.store.segment import Damage, Segment, head_of, name_of, number_of, payloads, segments
+
+SLOW_S: Final = 3600.0  # that this computer's clock may be ahead, where the vendor's is not known
+FOLDER: Final = "batches"  # in a results folder
+GONE: Final = "gone"  # as the last word of a batch: its results were deleted, and nobody knows what it did
+# How the end of such a batch is written down.
+GONE_FOR_GOOD: Final[Mapping[str, Any]] = {
+    "status": GONE,
+    "ended_at": None,
+    "files": (),
+    "used": None,
+    "faults": (),
+}
+
+
+class Step(StrEnum):
+    """A line of the ledger: what is about to happen to a part, or did."""
+
+    PREPARED = "prepared"
+    UPLOADING = "uploading"
+    UPLOADED = "uploaded"
+    SUBMITTING = "submitting"
+    REFUSED = "refused"  # certainly not created
+    SUBMITTED = "submitted"
+    SEEN = "seen"  # it goes on, as the vendor told then; not on the disk at once
+    ENDED = "ended"
+    DOWNLOADING = "downloading"
+    COLLECTED = "collected"
+    CLEANING = "cleaning"
+    CLEANED = "cleaned"
+    FENCING = "fencing"  # the upload is deleted, so that a late create of it fails
+    FENCED = "fenced"
+    NEVER_CREATED = "never_created"
+    UNTRACED = "untraced"  # in doubt, and nothing shows whether there is a batch: a person has to decide
+    STRUCK = "struck"  # a batch that might have been ours is another's
+    TWIN = "twin"  # a second batch of the same part: it is cancelled
+    TWIN_ENDED = "twin_ended"
+    CANCELLING = "cancelling"
+    GIVEN_UP = "given_up"  # in doubt for good: somebody decided to ask again
+    ABANDONED = "abandoned"  # in doubt for good: somebody decided not to ask again
+
+
+CLOSED: Final = frozenset(
+    {
+        *(Step.COLLECTED, Step.CLEANING, Step.CLEANED, Step.NEVER_CREATED),
+        *(Step.GIVEN_UP, Step.ABANDONED),
+    }
+)  # nothing of the part is in flight any more
+_UNSENT: Final = frozenset({Step.PREPARED, Step.UPLOADING, Step.UPLOADED, Step.REFUSED})
+NOTHING: Final = frozenset({Step.NEVER_CREATED, Step.GIVEN_UP})  # is what became of a part, as far as we know
+_BESIDE: Final = frozenset(
+    {Step.SEEN, Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING, Step.UNTRACED}
+)  # change no place
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchPart:
+    """One part: what is known of it. Times are UTC, seconds since 1970."""
+
+    key: str  # 16 hexadecimal digits
+    alias: str
+    requests: int
+    size: int  # bytes
+    sha256: str
+    tokens: int  # that it takes of the vendor's pool, estimated
+    reserved_usd: float | None = None  # of a budget, for all its requests; None: there is none
+    account: str = ""  # a hash of whose batch it is: no other account can see it
+    step: Step = Step.PREPARED
+    at: float = 0.0  # of that step
+    prepared_at: float = 0.0
+    intended_at: float = 0.0  # when it was about to be submitted first, by the vendor's clock
+    file_id: str | None = None
+    batch_id: str | None = None
+    created_at: float | None = None
+    ended_at: float | None = None
+    status: str = ""  # the vendor's last word
+    seen_at: float = 0.0  # when what the vendor said of it was written down last
+    counted: bool = False  # the vendor has counted its requests: it was validated
+    done: int | None = None  # requests that were run, as the vendor told last
+    files: tuple[str, ...] = ()  # with the results
+    faults: tuple[dict[str, Any], ...] = ()  # why all of it was refused. Any: JSON of the vendor
+    used: tuple[int, int] | None = None  # input and output tokens, as the vendor sums them up
+    struck: set[str] = field(default_factory=set)  # batches that are not this one
+    twins: dict[str, bool] = field(default_factory=dict)  # further batches of this part → whether they ended
+    paid_twins: int = 0  # those that ended, and may have cost something
+    cancelled_at: float | None = None  # when it was about to be
+    unanswered: int = 0  # lines that were not answered, once it was collected
+    untraced: bool = False  # in doubt, and no later look is planned
+    refusals: int = 0  # of its create
+    why: str = ""  # of the last refusal
+    restored: bool = False  # an earlier run prepared it
+    unread: bool = False  # lines of it may be damaged: it may have been sent at any time since
+
+    @property
+    def file_name(self) -> str:
+        """The name of its upload."""
+        return f"asyncbench-{self.key}.jsonl"
+
+    @property
+    def open(self) -> bool:
+        """Whether its requests are, or may be, in flight, or are not collected yet."""
+        return self.step not in CLOSED
+
+    @property
+    def submitted(self) -> bool:
+        """Whether its batch is known, and has not ended as far as is known."""
+        return self.step is Step.SUBMITTED
+
+    @property
+    def unsent(self) -> bool:
+        """Whether there is certainly no batch of it, and one was to be."""
+        return self.batch_id is None and self.step in _UNSENT and not self.unread
+
+    @property
+    def open_twins(self) -> int:
+        """How many further batches of it have not ended."""
+        return sum(not ended for ended in self.twins.values())
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a batch of it may exist that is not known."""
+        asked = self.step in (Step.SUBMITTING, Step.FENCING, Step.FENCED)
+        return self.batch_id is None and (asked or (self.unread and self.open))
+
+    def follow(self, step: Step, at: float, said: dict[str, Any]) -> None:  # Any: JSON of our own
+        """Take in the next line."""
+        if step not in _BESIDE:
+            self.step, self.at = step, at
+        match step:
+            case Step.PREPARED:
+                self.prepared_at = at
+            case Step.UPLOADED:
+                self.file_id = said["file_id"]
+            case Step.SUBMITTING:
+                self.intended_at, self.account = said["server_at"], said["account"] or self.account
+            case Step.REFUSED:
+                self.refusals, self.batch_id, self.why = self.refusals + 1, None, said["why"]
+            case Step.SEEN:
+                self.status, self.counted, self.done = said["status"], said["counted"], said["done"]
+                self.seen_at = at
+            case Step.SUBMITTED:
+                self.status, self.counted, self.done = "", False, None
+                self.batch_id, self.created_at = said["batch_id"], said["created_at"]
+            case Step.ENDED:
+                self.status, self.ended_at = said["status"], said["ended_at"]
+                self.files = tuple(said["files"])
+                self.used = None if said["used"] is None else tuple(said["used"])
+                self.faults = tuple(said["faults"])
+            case Step.COLLECTED:
+                self.unanswered = said["unanswered"]
+            case Step.STRUCK:
+                self.struck.add(said["batch_id"])
+            case Step.TWIN | Step.TWIN_ENDED:
+                self.twins[said["batch_id"]] = step is Step.TWIN_ENDED
+                self.paid_twins += step is Step.TWIN_ENDED and any(said["used"] or (1,))
+            case Step.CANCELLING:
+                self.cancelled_at = at
+            case Step.UNTRACED:
+                self.untraced = True
+
+
+class BatchLedger:
+    """All parts of a results folder. The folder is held for writing by who writes here."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read what earlier runs wrote; nothing is written before the first `note`."""
+        self.folder = folder / FOLDER
+        self.parts: dict[str, BatchPart] = {}
+        self.damaged: list[Damage] = []  # a last line that was cut short is none: its step was not taken
+        self.written_at = 0.0  # UTC, of the latest line; 0: there is none
+        self.packing = asyncio.Lock()  # held while a part takes its number of requests
+        self._lines = self.folder / "ledger"
+        self._segment: Segment | None = None
+        for segment in segments(self._lines):
+            found = list[Damage]()
+            for payload in payloads(segment, found):
+                self._follow(orjson.loads(payload))
+            if damaged := [line for line in found if not _cut_short(line)]:
+                self.damaged += damaged
+                for part in self.parts.values():
+                    part.unread, part.intended_at = True, part.intended_at or part.prepared_at - SLOW_S
+        for part in self.parts.values():
+            part.restored = True
+
+    def path(self, part: BatchPart, suffix: str) -> Path:
+        """Return where a file of a part is."""
+        return self.folder / f"{part.key}.{suffix}"
+
+    def of(self, alias: str) -> list[BatchPart]:
+        """Return the parts of a model, oldest first."""
+        return [part for part in self.parts.values() if part.alias == alias]
+
+    def open_of(self, alias: str) -> list[BatchPart]:
+        return [part for part in self.of(alias) if part.open]
+
+    @property
+    def any_open(self) -> bool:
+        """Whether a part of any model is open."""
+        return any(part.open for part in self.parts.values())
+
+    def knows(self, batch_id: str) -> bool:
+        """Whether a batch belongs to one of the parts."""
+        return any(part.batch_id == batch_id or batch_id in part.twins for part in self.parts.values())
+
+    async def note(self, part: BatchPart, step: Step, *, at: float, **said: object) -> None:
+        """Write a step down; when this returns, it is on the disk."""
+        self.write(part, step, at=at, **said)
+        await asyncio.to_thread(self.sync)
+
+    def write(self, part: BatchPart, step: Step, *, at: float, **said: object) -> None:
+        """Write a step down; it is on the disk after `sync`."""
+        if self._segment is None:
+            with storing(self._lines):
+                make_folder(self._lines)
+            number = 1 + max(map(number_of, segments(self._lines)), default=0)
+            self._segment = Segment(self._lines / name_of(number))
+            self._segment.append(head_of(number))
+        if step is Step.PREPARED:
+            said |= {name: getattr(part, name) for name in _PREPARED}
+        line = {"part": part.key, "step": step, "at": at, **said}
+        self._segment.append(orjson.dumps(line))
+        self._follow(orjson.loads(orjson.dumps(line)), part)
+
+    def sync(self) -> None:
+        if self._segment is not None:
+            self._segment.sync()
+
+    def close(self) -> None:
+        if self._segment is not None:
+            self._segment.close()
+
+    @property
+    def damage(self) -> str | None:
+        """What a person should hear of damaged lines; None: there are none."""
+        if not self.damaged:
+            return None
+        first = self.damaged[0]
+        return (
+            f"{len(self.damaged):,} lines of the ledger of batches are damaged, the first at "
+            f"{first.segment}, line {first.line}. Parts that look unsent may have been sent: asyncbench "
+            "looks for their batches first, and sends nothing twice."
+        )
+
+    def remove_strays(self) -> None:
+        """Remove what nobody reads: of parts that were never prepared all, of those that became nothing the
+        requests.
+
+        Raises:
+            StoreError: a part is not known because its lines are damaged; it may have been sent.
+        """
+        for path in self.folder.glob("*.*"):
+            part = self.parts.get(path.name.partition(".")[0])
+            if part is None and self.damaged and path.suffix == ".manifest":
+                raise StoreError(
+                    f"{path}: the ledger's lines of this part are damaged, so it may have been sent. Look "
+                    f"into your provider's console for a batch whose custom ids end with {path.stem}. If "
+                    f"there is none, move the files {path.stem}.* out of the folder, and run again."
+                )
+            needless = part is None or (part.step in NOTHING and path.suffix == ".jsonl")
+            if path.is_file() and needless:
+                path.unlink()
+
+    def _follow(self, line: dict[str, Any], part: BatchPart | None = None) -> None:  # Any: JSON of our own
+        key, step, at = line.pop("part"), Step(line.pop("step")), line.pop("at")
+        self.written_at = max(self.written_at, at)
+        if step is Step.PREPARED:
+            part = part or BatchPart(key=key, **line)
+            self.parts[key] = part
+        elif key not in self.parts:
+            raise StoreError(
+                f"{self._lines}: a line tells of part {key}, but the line that began it is damaged. "
+                f"Look for batch_key {key} in your provider's console before you ask again."
+            )
+        self.parts[key].follow(step, at, line)
+
+
+def _cut_short(line: Damage) -> bool:
+    """Whether a line lacks its end, as the last one does when a process dies."""
+    if not line.size:  # it is whole, or gone
+        return False
+    with line.segment.open("rb") as segment:
+        segment.seek(line.offset + line.size - 1)
+        return segment.read(1) != b"\n"
+
+
+_PREPARED: Final = ("alias", "requests", "size", "sha256", "tokens", "reserved_usd")

@@ -1,0 +1,250 @@
+"""Where each breaks: accuracy against length as points, lines and the length at which half is right.
+
+Each curve is of one entrant and one kind. It has at most `MOST_POINTS` points and `MOST_STEPS` steps of its
+line, however many lengths and trials it is made from.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil
+from typing import Final
+
+from asyncbench.analysis.cells import repeats_of
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.curve import Curve, Length, fit
+from asyncbench.page.charts.heat import Sums, placed_cells
+from asyncbench.page.charts.styling import Row
+from asyncbench.stats.proportions import wilson
+
+LEAST_TRIALS: Final = 8  # of a point: fewer say too little to be drawn
+MOST_POINTS: Final = 20  # of a curve
+_EVEN_STEPS: Final = 12
+_SHARES: Final = (0.99, 0.97, 0.93, 0.85, 0.75, 0.6, 0.5, 0.4, 0.25, 0.15, 0.07, 0.03, 0.01)
+MOST_STEPS: Final = _EVEN_STEPS + 1 + len(_SHARES)  # of a line: even ones, and more where it is steep
+HALF: Final = 0.5
+NO_REPLY: Final = "no reply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindCurve:
+    """The curve of one entrant and one kind; places are those of `Asked`."""
+
+    kind: int
+    asked: int
+    curve: Curve | None  # None: no call had a reply
+    repeats: float  # times that each problem was asked: in intervals of points it counts once
+
+    shortest: float  # length that was asked
+    longest: float
+
+    @property
+    def half(self) -> Length:
+        """Up to which length half of the answers are right."""
+        return self.length_at(HALF)
+
+    def length_at(self, share: float) -> Length:
+        """Return up to which length a share of the answers is right."""
+        if self.curve is None:
+            return Length(shortest=self.shortest, longest=self.longest, why=NO_REPLY)
+        return self.curve.length_at(share)
+
+    @property
+    def bins(self) -> list[tuple[float, float, float]]:
+        """The points of the curve: shortest and longest length, share right."""
+        points = _bins(self.curve.points) if self.curve else []
+        return [
+            (those[0][0], those[-1][0], sum(right for _, right, _ in those) / _trials(those))
+            for those in points
+        ]
+
+    @property
+    def trials(self) -> int:
+        """Trials with a reply."""
+        return _trials(self.curve.points) if self.curve else 0
+
+
+def kind_curves(views: FolderViews) -> tuple[KindCurve, ...]:
+    """Return a curve for each entrant and kind of which a length is known, by kind and then by entrant."""
+    return views.once("kind_curves", lambda: _kind_curves(placed_cells(views)))
+
+
+def _kind_curves(cells: Iterable[Sums]) -> tuple[KindCurve, ...]:
+    groups = defaultdict[tuple[int, int], list[Sums]](list)
+    for cell in cells:
+        if cell["length"] is not None:
+            groups[cell["kind"], cell["asked"]].append(cell)
+    return tuple(
+        KindCurve(
+            kind=kind,
+            asked=place,
+            curve=fit((cell["length"], cell["correct"], cell["trials"] - cell["failed"]) for cell in those),
+            repeats=repeats_of(those),
+            shortest=min(cell["length"] for cell in those),
+            longest=max(cell["length"] for cell in those),
+        )
+        for (kind, place), those in sorted(groups.items())
+    )
+
+
+# ── points and lines ─────────────────────────────────────────────────────────────────────────
+
+
+def break_rows(curves: Iterable[KindCurve]) -> list[Row]:
+    """Return the points, line and crossing of each curve."""
+    return [
+        row
+        for each in curves
+        if each.curve
+        for row in (*_points(each, each.curve), *_line(each, each.curve), *_crossing(each))
+    ]
+
+
+def _points(each: KindCurve, curve: Curve) -> Iterator[Row]:
+    for bin_ in _bins(curve.points):
+        right, trials = sum(right for _, right, _ in bin_), sum(n for _, _, n in bin_)
+        low, high = wilson(right / trials, trials / each.repeats)
+        length = sum(length * n for length, _, n in bin_) / trials
+        yield _row(
+            each, "point", length, (right / trials, low, high), trials=trials, span=(bin_[0][0], bin_[-1][0])
+        )
+
+
+def _bins(points: Sequence[tuple[float, int, int]]) -> list[list[tuple[float, int, int]]]:
+    """Return lengths in bins of `LEAST_TRIALS` or more, `MOST_POINTS` bins at most.
+
+    A last bin with fewer joins its neighbour; a curve that has fewer in all is no bin at all.
+    """
+    size = ceil(len(points) / MOST_POINTS)
+    bins: list[list[tuple[float, int, int]]] = [[]]
+    for point in points:
+        if len(bins[-1]) >= size and _trials(bins[-1]) >= LEAST_TRIALS:
+            bins.append([])
+        bins[-1].append(point)
+    if len(bins) > 1 and _trials(bins[-1]) < LEAST_TRIALS:
+        bins[-2:] = [bins[-2] + bins[-1]]
+    return [bin_ for bin_ in bins if _trials(bin_) >= LEAST_TRIALS]
+
+
+def _trials(points: Iterable[tuple[float, int, int]]) -> int:
+    return sum(trials for _, _, trials in points)
+
+
+def _line(each: KindCurve, curve: Curve) -> Iterator[Row]:
+    """Yield the fitted line; where there is none, what is known of the step: all right, then all wrong."""
+    if curve.shortest == curve.longest or each.trials < LEAST_TRIALS:
+        return
+    if curve.line is not None:
+        line = curve.line._replace(  # as sure as one repeat of its problems is
+            variance_of_intercept=curve.line.variance_of_intercept * each.repeats,
+            covariance=curve.line.covariance * each.repeats,
+            variance_of_slope=curve.line.variance_of_slope * each.repeats,
+        )
+        curve = replace(curve, line=line)
+    for length in _steps(curve):
+        share, low, high = curve.at(length)
+        if share is not None:
+            yield _row(each, "line", length, (share, low, high))
+
+
+def _steps(curve: Curve) -> list[float]:
+    """Return the lengths at which a line is drawn: where it is steep they are close."""
+    if curve.line is None:
+        return _at_the_step(curve)
+    width = (curve.longest - curve.shortest) / _EVEN_STEPS
+    even = [curve.shortest + n * width for n in range(_EVEN_STEPS)]
+    steep = [found for share in _SHARES if (found := curve.crossing(share)) is not None]
+    return sorted({*even, curve.longest, *steep})
+
+
+def _at_the_step(curve: Curve) -> list[float]:
+    """Return the ends of what was asked, and the lengths between which the share right changes."""
+    shares = [(length, right / trials) for length, right, trials in curve.points]
+    changes = (pair for pair in pairwise(shares) if pair[0][1] != pair[1][1])
+    return sorted({curve.shortest, curve.longest, *(length for pair in changes for length, _ in pair)})
+
+
+def _crossing(each: KindCurve) -> Iterator[Row]:
+    half = each.half
+    if half.value is not None:
+        yield _row(each, "half", half.value, (HALF, None, None), label=f"{half.value:.1f}")
+
+
+def _row(
+    each: KindCurve,
+    sort: str,
+    length: float,
+    share: tuple[float | None, float | None, float | None],
+    *,
+    trials: int = 0,
+    label: str = "",
+    span: tuple[float, float] | tuple[None, None] = (None, None),
+) -> Row:
+    value, low, high = (None if figure is None else round(figure, 5) for figure in share)
+    return {
+        "kind": each.kind,
+        "asked": each.asked,
+        "sort": sort,
+        "length": round(length, 4),
+        "value": value,
+        "low": low,
+        "high": high,
+        "trials": trials,
+        "label": label,
+        "from": span[0],
+        "to": span[1],
+    }
+
+
+# ── the length at which half is right ────────────────────────────────────────────────────────
+
+
+def half_rows(curves: Iterable[KindCurve]) -> list[Row]:
+    """Return for each curve up to which length half is right; the longest first, by kind.
+
+    Nobody is left out: beyond the lengths that were asked it is a bound, and where nothing can be told `at`
+    is None and the label says why.
+    """
+    rows = [_half(each) for each in curves]
+    return sorted(rows, key=lambda row: (row["kind"], row["at"] is None, -(row["at"] or 0), -_rank(row)))
+
+
+_BOUNDS: Final = {"above": 1, "below": -1}
+
+
+def _rank(row: Row) -> int:
+    return _BOUNDS.get(row["bound"], 0)
+
+
+# Why there is no length, in the room beside a dot.
+_BRIEFLY: Final = {"only one length was asked": "one length", "accuracy rises with length": "rises"}
+
+
+def _half(each: KindCurve) -> Row:
+    half = each.half
+    return {
+        "kind": each.kind,
+        "asked": each.asked,
+        "at": _at(half),
+        "low": half.low,
+        "high": half.high,
+        "bound": _bound(half),
+        "shortest": half.shortest,
+        "longest": half.longest,
+        "label": _BRIEFLY.get(half.why, half.why) if half.why else str(half).partition(" (")[0],
+        "trials": each.trials,
+    }
+
+
+def _at(half: Length) -> float | None:
+    """Return where a length stands on an axis: a bound at its end of what was asked, a step in its middle."""
+    if half.between is not None:
+        return sum(half.between) / 2
+    return {"above": half.longest, "below": half.shortest}.get(half.bound or "", half.value)
+
+
+def _bound(half: Length) -> str | None:
+    if half.why is not None:
+        return None
+    return half.bound or ("between" if half.between else "within")

@@ -1,0 +1,246 @@
+"""Accuracy against what it takes: what was spent, the rows of a frontier, and which names have room."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import log, sqrt
+from typing import Any, Final, NamedTuple
+
+from asyncbench.analysis.asked import Asked
+from asyncbench.analysis.cells import METRICS, summed
+from asyncbench.page.charts.styling import Row
+from asyncbench.reports.cost.spent import EntrantSpending
+from asyncbench.stats.rankings import undominated
+
+UNLIKE: Final = "No kind of question was asked of all models, so they are not compared"
+MOST_KINDS: Final = 3  # that a note names
+MOST_LEFT_OUT: Final = 4  # models that a note names
+FREE: Final = 1 / 3  # of the least cost: where what costs nothing stands on a scale of logs
+
+# pixels of the drawing for which names are placed: a page or two columns of a paper, a phone or one column
+WIDTHS: Final = {"name_at": 620.0, "name_at_narrow": 300.0}
+NARROW: Final = 480.0  # pixels: a narrower drawing names as the narrower of these does
+HEIGHT: Final = 340.0
+POINT: Final = 5.0  # from the middle of a point to its edge
+LETTER: Final = 5.5  # of a name in the mean
+LINE: Final = 11.0  # height of a name
+ASIDE: Final = 8.0  # from a point to its name
+BELOW: Final = 11.0  # the middle of a name on the right; on the left it stands above by as much
+PADDING: Final = {"log": 60.0, "sqrt": 0.0}  # at both ends of the axis below, by its scale
+MARGIN: Final = 14.0  # above and below
+
+_SCALES: Final[Mapping[str, Callable[[float], float]]] = {"log": log, "sqrt": sqrt}
+Sums = Mapping[str, Any]  # Any: a row of the view `cells`, with the places of its entrant and kind
+Cells = Sequence[Sums]
+By = Mapping[int, Sequence[Sums]]  # cells by the place of who was asked
+
+
+def frontier_cost(cells: Cells, asked: Asked) -> list[Row]:
+    """Return accuracy against USD per 1,000 trials, of the entrants whose cost is known.
+
+    All are compared over the kinds of questions that all of them were asked; without any there are no rows.
+    Who was asked less than half of what others were asked is left out, where that leaves most.
+    `frontier_note` tells both.
+    """
+    rows = _frontier(cells, "cost")
+    positive = [row["x"] for row in rows if row["x"] > 0]
+    least = min(positive, default=1.0) * FREE
+    return _with_names([{**row, "cost": row["x"], "x": row["x"] or least} for row in rows], asked, "log")
+
+
+def frontier_reasoning(cells: Cells, asked: Asked) -> list[Row]:
+    """Return accuracy against mean reasoning tokens a trial, of the entrants that tell them; likewise.
+
+    None where nobody reasoned.
+    """
+    rows = _frontier(cells, "reasoning_tokens")
+    return _with_names(rows, asked, "sqrt") if any(row["x"] for row in rows) else []
+
+
+def _with_names(rows: Sequence[Row], asked: Asked, scale: str) -> list[Row]:
+    names = [asked.entrants[row["asked"]].short for row in rows]
+    sides = {column: named_at(rows, names, scale=scale, width=width) for column, width in WIDTHS.items()}
+    return [{**row, **{column: found[n] for column, found in sides.items()}} for n, row in enumerate(rows)]
+
+
+def frontier_note(cells: Cells, asked: Asked, against: str) -> str | None:
+    """Return over what the entrants of a frontier are compared; None: over all that any was asked.
+
+    Args:
+        cells, asked: as for the frontier.
+        against: its metric, `cost` or `reasoning_tokens`.
+    """
+    every = _placed(_cells_by(cells), against)
+    placed = _asked_much(every)
+    common, kinds = _asked_by_all(placed), _kinds_of(every)
+    if not common:
+        return UNLIKE if placed else None
+    left_out = [asked.entrants[place].short for place in every if place not in placed]
+    if len(common) == len(kinds) and not left_out:
+        return None
+    return _compared(asked, common, kinds) + _without(left_out)
+
+
+def _compared(asked: Asked, common: Collection[int], kinds: Collection[int]) -> str:
+    if len(common) == len(kinds):
+        return f"On all {len(kinds):,} kinds of questions"
+    suites = ", ".join(sorted({asked.kinds[kind].suite for kind in common}))
+    called = sorted(asked.kinds[kind].called for kind in common)
+    few = f": {', '.join(called)}" if len(called) <= MOST_KINDS else ""
+    return f"On the {len(common):,} of {len(kinds):,} kinds of questions that all were asked ({suites}{few})"
+
+
+def _without(left_out: Sequence[str]) -> str:
+    if not left_out:
+        return ""
+    more = f" and {len(left_out) - MOST_LEFT_OUT:,} more" if len(left_out) > MOST_LEFT_OUT else ""
+    return f"; without {', '.join(left_out[:MOST_LEFT_OUT])}{more}, asked less than half of them"
+
+
+def _frontier(cells: Cells, against: str) -> list[Row]:
+    rows: list[Row] = []
+    by_entrant = _in_common(_asked_much(_placed(_cells_by(cells), against)))
+    for place, own in by_entrant.items():
+        ((_, sums),) = summed(own, ()).items()
+        x, seen = METRICS[against].of(sums).value, METRICS["accuracy"].of(sums)
+        if x is not None:
+            shown = {"value": seen.value, "low": seen.low, "high": seen.high, "trials": seen.trials}
+            rows.append({"asked": place, "x": x, **shown})
+    ahead = undominated([(row["x"], row["value"]) for row in rows])
+    return [{**row, "front": front} for row, front in zip(rows, ahead, strict=True)]
+
+
+def _cells_by(cells: Cells) -> By:
+    """Return the cells of each entrant."""
+    found = defaultdict[int, list[Sums]](list)
+    for cell in sorted(cells, key=lambda cell: cell["asked"]):
+        found[cell["asked"]].append(cell)
+    return found
+
+
+def _placed(cells: By, against: str) -> By:
+    """Return the cells of those that have a place on a frontier: they replied, at a known price."""
+    found = {}
+    for place, own in cells.items():
+        for sums in summed(own, ()).values():
+            if sums["trials"] > sums["failed"] and METRICS[against].of(sums).value is not None:
+                found[place] = own
+    return found
+
+
+def _asked_much(cells: By) -> By:
+    """Return the cells of those that were asked half of all kinds or more, where most were."""
+    kinds = _kinds_of(cells)
+    kept = {place: own for place, own in cells.items() if 2 * len(_kinds_of({place: own})) >= len(kinds)}
+    return kept if 2 * len(kept) > len(cells) else cells
+
+
+def _in_common(cells: By) -> By:
+    """Return the cells of the kinds that all were asked."""
+    common = _asked_by_all(cells)
+    shared = {place: [cell for cell in own if cell["kind"] in common] for place, own in cells.items()}
+    return shared if common else {}
+
+
+def _asked_by_all(cells: By) -> set[int]:
+    kinds = [_kinds_of({place: own}) for place, own in cells.items()]
+    return set.intersection(*kinds) if kinds else set()
+
+
+def _kinds_of(cells: By) -> set[int]:
+    return {cell["kind"] for own in cells.values() for cell in own}
+
+
+# ── what was spent ───────────────────────────────────────────────────────────────────────────
+
+_SPENT: Final = (
+    *("calls", "unknown", "cost_usd", "input_tokens", "cached_input_tokens", "output_tokens"),
+    *("reasoning_tokens", "trials", "correct"),
+)
+
+
+def spent_rows(spent: Iterable[EntrantSpending], asked: Asked) -> list[Row]:
+    """Return what was spent on each entrant, as planned."""
+    places = asked.entrant_places
+    rows = [
+        {
+            "asked": places[of_it.entrant],
+            **{name: getattr(of_it, name) for name in _SPENT},
+            "per_1000": of_it.per_1000_usd,
+            "per_correct": of_it.per_correct_usd,
+            "cached_share": of_it.cached_share,
+        }
+        for of_it in spent
+        if of_it.entrant in places
+    ]
+    return sorted(rows, key=lambda row: row["asked"])
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Box(NamedTuple):
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    def meets(self, other: "_Box") -> bool:
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+
+def named_at(
+    rows: Sequence[Row], names: Sequence[str], *, scale: str, width: float = WIDTHS["name_at"]
+) -> list[str]:
+    """Return for each row `right`, `left`, or nothing where its name would cover something.
+
+    Whom nobody beats are named first, then the most accurate ones.
+
+    Args:
+        rows: with x, value, low, high and front, as a frontier has them.
+        names: of each.
+        scale: of x: `log` or `sqrt`.
+        width: pixels of the drawing.
+    """
+    spots = _spots(rows, scale, width)
+    points = [_Box(x - POINT, x + POINT, y - POINT, y + POINT) for x, y in spots]
+    found, taken = [""] * len(rows), list[_Box]()
+    for n in sorted(range(len(rows)), key=lambda n: (not rows[n]["front"], -rows[n]["value"], n)):
+        others = [*taken, *(point for m, point in enumerate(points) if m != n)]
+        for side, box in _sides(spots[n], LETTER * len(names[n]), above=rows[n]["front"]):
+            if box.left >= 0 and box.right <= width and not any(map(box.meets, others)):
+                found[n] = side
+                taken.append(box)
+                break
+    return found
+
+
+def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, float]]:
+    """Return where the points are, in pixels from the left and from the top."""
+    along = [_SCALES[scale](row["x"]) for row in rows]
+    least, most = min(along, default=0.0) if scale == "log" else 0.0, max(along, default=0.0)
+    low, high = _ends(row["low"] for row in rows)[0], _ends(row["high"] for row in rows)[1]
+    room, padding = width - 2 * PADDING[scale], PADDING[scale]
+    return [
+        (
+            padding + room * ((at - least) / (most - least) if most > least else 0.5),
+            MARGIN + (HEIGHT - 2 * MARGIN) * ((high - row["value"]) / (high - low) if high > low else 0.5),
+        )
+        for at, row in zip(along, rows, strict=True)
+    ]
+
+
+def _ends(values: Iterable[float]) -> tuple[float, float]:
+    found = list(values)
+    return min(found, default=0.0), max(found, default=1.0)
+
+
+def _sides(spot: tuple[float, float], width: float, *, above: bool) -> list[tuple[str, _Box]]:
+    """Return the places of a name, the better first: above left nothing can be that beats a point."""
+    x, y = spot
+    right, left = y + BELOW, y - BELOW
+    sides = [
+        ("right", _Box(x + ASIDE, x + ASIDE + width, right - LINE / 2, right + LINE / 2)),
+        ("left", _Box(x - ASIDE - width, x - ASIDE, left - LINE / 2, left + LINE / 2)),
+    ]
+    return sides[::-1] if above else sides

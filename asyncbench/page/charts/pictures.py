@@ -1,0 +1,213 @@
+"""The charts of a results folder for a paper: those of the page, from the same rows."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, Final
+
+from asyncbench.analysis.anatomy.counts import examined_in
+from asyncbench.analysis.asked import Asked, asked_in
+from asyncbench.analysis.cells import METRICS
+from asyncbench.analysis.choosing import Folders, chosen
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.notes import lost_notes, note_of_simulated
+from asyncbench.page.charts.breaks import break_rows, half_rows, kind_curves
+from asyncbench.page.charts.catalogue import CHARTS
+from asyncbench.page.charts.error_rows import error_kind_rows, examined_note, outcome_rows, place_rows
+from asyncbench.page.charts.frontier import frontier_cost, frontier_note, frontier_reasoning
+from asyncbench.page.charts.heat import heat_rows, length_rows, placed_cells
+from asyncbench.page.charts.load_rows import rows_of_loads, uncounted_note
+from asyncbench.page.charts.standing_rows import dot_rows, pair_rows
+from asyncbench.page.charts.styling import MOST_LIT, Row, dressed
+from asyncbench.page.charts.time_rows import failure_rows, limit_rows, minute_rows, times_rows
+from asyncbench.reports.load.accuracy import answers_by_step
+from asyncbench.reports.load.steps import steps_in
+from asyncbench.reports.standings.report import Standings, outcomes_of, over, standings_of
+
+LONGEST_NAME: Final = 60  # characters of a file's name
+FRONT: Final = "The line joins the models that no other model beats"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A chart with what it shows."""
+
+    name: str  # of its files
+    chart: str
+    rows: Sequence[Mapping[str, Any]]  # Any: as the chart's columns are
+    metric: str = "accuracy"
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Material:
+    """What several pictures are made from; of one moment."""
+
+    views: FolderViews
+    asked: Asked
+    standings: Standings
+    lost: Sequence[str]  # the loud line, where more than 1 % of somebody's trials were lost
+
+    def dressed(self, rows: Sequence[Mapping[str, Any]]) -> list[Row]:  # Any: of a block
+        """Return rows with names and colours; of many lines the best ones keep theirs."""
+        return dressed(rows, self.asked, lit=self._lit)
+
+    @property
+    def _lit(self) -> set[int] | None:
+        if len(self.asked.entrants) <= MOST_LIT:
+            return None
+        places = self.asked.entrant_places
+        lines = [line for ranking in self.standings.rankings for line in ranking.lines]
+        best = dict.fromkeys(places[line.run, line.model, line.condition] for line in lines)
+        return set([*best][:MOST_LIT])
+
+
+def pictures_of(views: FolderViews) -> Iterator[Picture]:
+    """Yield every chart of a folder's trials that has something to show."""
+    standings = standings_of(views)
+    found = _Material(
+        views=views,
+        asked=asked_in(views),
+        standings=standings,
+        lost=lost_notes(outcomes_of(standings.rankings)),
+    )
+    for made in (_rankings, _maps, _breaks, _frontiers, _errors, _over_time):
+        for picture in made(found):
+            if any(row.get("value", 0) is not None for row in picture.rows):
+                yield picture
+
+
+def _rankings(found: _Material) -> Iterator[Picture]:
+    """Yield each ranking as dots, of several suites together first, and the lead of its best."""
+    taken, places = Counter[str](), found.asked.entrant_places
+    for ranking in found.standings.rankings:
+        if ranking.alone:
+            continue
+        slug = slug_of(ranking.suite or "all")
+        taken[slug] += 1
+        name = f"{slug}-{taken[slug]}" if taken[slug] > 1 else slug
+        rows = found.dressed(dot_rows(ranking, places))
+        notes = [f"{over(ranking)}. 95 % CI; models with the same rank are statistically tied", *found.lost]
+        yield Picture(name=f"dots-{name}", chart="dots", rows=rows, notes=notes)
+        leader = found.asked.entrants[rows[0]["asked"]].short
+        note = (
+            f"{leader} is ahead; each line compares it with another model. {ranking.problems:,} problems "
+            "that all models were asked; 95 % CI; tied: no significant difference"
+        )
+        rows = found.dressed(pair_rows(ranking, places))
+        notes = [f"{ranking.suite or 'All suites'}. {note}"]
+        yield Picture(name=f"pairs-{name}", chart="pairs", rows=rows, notes=notes)
+
+
+def _maps(found: _Material) -> Iterator[Picture]:
+    """Yield what each can do: a map for each metric, and accuracy by length."""
+    heat = heat_rows(found.views)
+    for name, metric in METRICS.items():
+        rows = _best_first(
+            {**row, **dict(zip(("value", "low", "high", "trials"), row["values"][name], strict=True))}
+            for row in heat
+            if name in row["values"]
+        )
+        slug = "task-map" if name == "accuracy" else f"task-map-{slug_of(name)}"
+        notes = [metric.title, *found.lost]
+        yield Picture(name=slug, chart="task_map", rows=found.dressed(rows), metric=name, notes=notes)
+    yield Picture(name="length-map", chart="length_map", rows=found.dressed(length_rows(found.views)))
+
+
+def _best_first(rows: Iterable[Row]) -> list[Row]:
+    """Return rows by their entrants: first who has the highest values in the mean."""
+    values = defaultdict[int, list[float]](list)
+    found = list(rows)
+    for row in found:
+        values[row["asked"]].append(row["value"])
+    return sorted(found, key=lambda row: (-fmean(values[row["asked"]]), row["asked"], row["kind"]))
+
+
+def _breaks(found: _Material) -> Iterator[Picture]:
+    curves, many = kind_curves(found.views), len(found.asked.entrants)
+    notes = ["Trials with a reply, 8 or more a point. Lines: logistic fits; dashed: 50 %"]
+    if many > MOST_LIT:
+        notes.append(f"The {MOST_LIT} best of {many:,} models have colours; others are grey")
+    yield Picture(name="curves", chart="curves", rows=found.dressed(break_rows(curves)), notes=notes)
+    notes = ["Trials with a reply; 95 % CI. A triangle points beyond the lengths that were asked"]
+    yield Picture(name="halves", chart="halves", rows=found.dressed(half_rows(curves)), notes=notes)
+
+
+def _frontiers(found: _Material) -> Iterator[Picture]:
+    cells, asked = placed_cells(found.views), found.asked
+    for chart, rows, against, more in (
+        ("frontier_cost", frontier_cost(cells, asked), "cost", "; free models are at the left"),
+        ("frontier_reasoning", frontier_reasoning(cells, asked), "reasoning_tokens", ""),
+    ):
+        note = frontier_note(cells, asked, against)
+        notes = [f"With 95 % CI. {FRONT}{more}", *([note] if note else []), *found.lost]
+        yield Picture(name=slug_of(chart), chart=chart, rows=found.dressed(rows), notes=notes)
+
+
+def _errors(found: _Material) -> Iterator[Picture]:
+    groups = [group for group in examined_in(found.views).values() if group.wrong or group.unread]
+    note, said = examined_note(groups), {name: chart.purpose for name, chart in CHARTS.items()}
+    by_entrant, _ = error_kind_rows(groups, found.asked)
+    yield Picture(
+        name="outcomes",
+        chart="outcomes",
+        rows=found.dressed(outcome_rows(found.views)),
+        notes=found.lost,
+    )
+    yield Picture(name="kinds", chart="kinds", rows=found.dressed(by_entrant), notes=[said["kinds"], note])
+    places = found.dressed(place_rows(groups, found.asked))
+    yield Picture(name="digit-errors", chart="digit_errors", rows=places, notes=[said["digit_errors"], note])
+
+
+def _over_time(found: _Material) -> Iterator[Picture]:
+    views, asked = found.views, found.asked
+    minutes = minute_rows(views, asked)
+    charts = {
+        "times": times_rows(views, asked),
+        "latency": [row for row in minutes if row["p50_s"] is not None],
+        "throughput": minutes,
+        "tokens": [row for row in minutes if row["tokens_per_minute"] is not None],
+        "failures": failure_rows(views, asked),
+        "quota": limit_rows(views, asked),
+    }
+    for chart, rows in charts.items():
+        rows = found.dressed(rows)
+        yield Picture(name=slug_of(chart), chart=chart, rows=rows, notes=[CHARTS[chart].purpose])
+
+
+# ── of loads ─────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCharts:
+    """The charts of the loads of a folder."""
+
+    pictures: Sequence[Picture]
+    simulated_note: str
+
+
+def load_charts(folder: Folders) -> LoadCharts:
+    """Return the charts of a folder's loads that have anything to show."""
+    of = replace(chosen(folder), loaded=True)
+
+    def look(views: FolderViews) -> LoadCharts:
+        if of.partly or not (steps := steps_in(views)):  # of some calls alone no rate is known
+            return LoadCharts(pictures=(), simulated_note="")
+        rows = rows_of_loads(steps, answers_by_step(views))
+        notes = [note] if (note := uncounted_note(steps)) else []
+        pictures = [
+            Picture(name=slug_of(name), chart=name, rows=those, notes=notes) for name, those in rows.items()
+        ]
+        return LoadCharts(
+            pictures=[picture for picture in pictures if picture.rows],
+            simulated_note=note_of_simulated(views),
+        )
+
+    return counted(of, look)
+
+
+def slug_of(text: str) -> str:
+    """Return a text as part of a file's name; suites of a custom set may be called anything."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:LONGEST_NAME] or "other"

@@ -1,0 +1,263 @@
+"""What the page asks of trials: the words of an address, and which held trials they mean."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.analysis.anatomy.counts import ExaminedAnswer
+from asyncbench.errors import ConfigError
+from asyncbench.page.live.index import HeldRows, Registers
+from asyncbench.records import Outcome
+from asyncbench.store.id_set import Numbers
+
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
+
+A_PAGE: Final = 50  # trials
+_BITS: Final = {
+    "entrant": 10,
+    "kind": 10,
+    "length": 16,
+    "row": 28,
+}  # of the number by which trials are sorted
+ENDS: Final = ("first", "last")
+
+
+Key = tuple[str, ...]
+
+
+class Words(Protocol):
+    """The words of an address by their names, of which each may come several times."""
+
+    def getall(self, name: str, default: list[str]) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialQuery:
+    """Which trials are asked for; what is empty or None leaves none out."""
+
+    asked: tuple[int, ...] = ()  # places among the entrants of the page
+    kind: tuple[int, ...] = ()  # likewise
+    outcome: tuple[str, ...] = ()
+    lengths: tuple[int | None, int | None] = (None, None)  # from, to
+    finished: tuple[int | None, int | None] = (None, None)  # milliseconds since 1970, UTC: since, until
+    error: str = ""  # the kind of error
+    end: str = "first"  # of the true value, from which `position` counts
+    position: int | None = None  # of a wrong digit, from 1
+    question: str = ""  # the id of a problem
+    text: str = ""
+    disagree: bool = False  # whether graders differ
+    page: int = 1
+
+    @property
+    def of_errors(self) -> bool:
+        """Whether only answers that were examined can be told."""
+        return bool(self.error) or self.position is not None
+
+
+def parsed(words: Words) -> TrialQuery:
+    """Return what an address asks for.
+
+    Raises:
+        ConfigError: a word is not of its kind.
+    """
+
+    def numbers(name: str) -> tuple[int, ...]:
+        try:
+            return tuple(int(float(word)) for word in words.getall(name, []) if word)
+        except (ValueError, OverflowError) as error:
+            raise ConfigError(f"{name} must be a number") from error
+
+    def number(name: str) -> int | None:
+        return next(iter(numbers(name)), None)
+
+    def text(name: str) -> str:
+        return next(iter(words.getall(name, [])), "")
+
+    if unknown := {*words.getall("outcome", [])} - {*map(str, Outcome)}:
+        raise ConfigError(f"outcome {', '.join(sorted(unknown))}: there is none of that name")
+    return TrialQuery(
+        asked=numbers("asked"),
+        kind=numbers("kind"),
+        outcome=tuple(words.getall("outcome", [])),
+        lengths=(number("from"), number("to")),
+        finished=(number("since"), number("until")),
+        error=text("error"),
+        end=ENDS[text("end") == "last"],
+        position=number("position"),
+        question=text("question"),
+        text=text("text"),
+        disagree=text("disagree") not in ("", "0", "false"),
+        page=max(1, number("page") or 1),
+    )
+
+
+class HeldPart(NamedTuple):
+    """The rows of a part, or of a journal."""
+
+    label: str  # of the folder
+    path: Path | None  # None: the journal
+    rows: HeldRows
+    counting: Numbers | None  # which of them count; None: all
+
+
+class HeldPlace(NamedTuple):
+    """Where a trial stands."""
+
+    part: int
+    row: int
+
+
+@dataclass(slots=True, kw_only=True)
+class TrialIndex:
+    """All trials of one look at the folders."""
+
+    parts: Sequence[HeldPart]
+    registers: Registers
+    entrants: Mapping[Key, int]  # folder, run, model and condition → place on the page
+    kinds: Mapping[Key, int]  # likewise
+    disagreeing: Callable[[], Sequence[Numbers]]  # by part: whether graders differ on its trials
+    examined: Callable[[], Sequence[ExaminedAnswer]]
+    several: bool  # whether ids begin with the folder
+
+    @property
+    def trials(self) -> int:
+        return sum(_size(part) for part in self.parts)
+
+    def found(self, query: TrialQuery) -> tuple[int, list[HeldPlace]]:
+        """Return how many trials a query asks for, and those of its page.
+
+        They are sorted by entrant, kind and length. Beyond the last page comes the last one.
+        """
+        by_part = list(self._rows(query))
+        keys = [self._keys(part, rows) for part, rows in zip(self.parts, by_part, strict=True)]
+        starts = np.cumsum([0, *map(len, by_part)])
+        found, key = int(starts[-1]), np.concatenate(keys) if keys else np.zeros(0, np.uint64)
+        key += np.arange(found, dtype=np.uint64)
+        if not found:
+            return found, []
+        page = min(query.page, pages_of(found))
+        first, last = (page - 1) * A_PAGE, min(found, page * A_PAGE)
+        bounds = sorted({first, last - 1})
+        places = np.argpartition(key, bounds)[first:last]
+        places = places[np.argsort(key[places])]
+        of = np.searchsorted(starts, places, "right") - 1
+        pairs = zip(of.tolist(), (places - starts[of]).tolist(), strict=True)
+        return found, [HeldPlace(part, int(by_part[part][row])) for part, row in pairs]
+
+    def with_id(self, trial_id: str) -> list[HeldPlace]:
+        """Return where a trial stands; empty: nowhere."""
+        for number, part in enumerate(self.parts):
+            rows = np.flatnonzero(_and(part.counting, pc.equal(self.named(part), trial_id).to_numpy()))
+            if len(rows):
+                return [HeldPlace(number, int(rows[0]))]
+        return []
+
+    def of_question(self, problem_id: str, most: int) -> tuple[int, list[HeldPlace]]:
+        """Return how many answers to a problem there are, and at most so many: as many of each entrant."""
+        by_part = list(self._rows(TrialQuery(question=problem_id)))
+        places = [HeldPlace(number, int(row)) for number, rows in enumerate(by_part) for row in rows]
+        if len(places) <= most:
+            return len(places), places
+        met = Counter[int]()  # answers of each entrant
+        turns = []
+        for part, row in places:
+            entrant = int(self.parts[part].rows.entrant[row])
+            turns.append((met[entrant], part, row))
+            met[entrant] += 1
+        return len(places), [HeldPlace(part, row) for _, part, row in sorted(turns)[:most]]
+
+    def named(self, part: HeldPart) -> Any:
+        """Return the ids of a part's trials as views have them."""
+        ids = part.rows.texts["trial_id"]
+        return pc.binary_join_element_wise(part.label, ids, "/") if self.several else ids
+
+    def _keys(self, part: HeldPart, rows: Numbers) -> Numbers:
+        """Return numbers by which rows are sorted; the last bits are left free for their places."""
+        key, held = np.zeros(len(rows), np.uint64), part.rows
+        for values, bits in (
+            (self.registers.entrants.among(self.entrants)[held.entrant[rows]], _BITS["entrant"]),
+            (self.registers.kinds.among(self.kinds)[held.kind[rows]], _BITS["kind"]),
+            (held.length[rows] + 1, _BITS["length"]),
+        ):
+            key <<= np.uint64(bits)
+            key |= np.minimum(values, 2**bits - 1).astype(np.uint64)
+        return key << np.uint64(_BITS["row"])
+
+    def _rows(self, query: TrialQuery) -> Iterator[Numbers]:
+        """Yield which rows of each part a query asks for."""
+        known = filter(partial(_is_so, query), self.examined() if query.of_errors else ())
+        erring = pa.array([answer.trial_id for answer in known], pa.string())
+        differing = self.disagreeing() if query.disagree else ()
+        for number, part in enumerate(self.parts):
+            wanted = part.counting
+            for condition in self._conditions(part.rows, query):
+                wanted = _and(wanted, condition)
+            if query.disagree:
+                wanted = _and(wanted, differing[number])
+            if query.of_errors:
+                wanted = _and(wanted, pc.is_in(self.named(part), value_set=erring).to_numpy())
+            rows = np.arange(len(part.rows)) if wanted is None else np.flatnonzero(wanted)
+            if query.text and len(rows):
+                texts = part.rows.texts
+                texts = texts if len(rows) == len(texts) else texts.take(rows)
+                label = f"{part.label}/" if self.several else ""
+                rows = rows[_holding(texts, query.text, label)]
+            yield rows
+
+    def _conditions(self, rows: HeldRows, query: TrialQuery) -> Iterator[Numbers]:
+        registers = self.registers
+        for places, register, known, held in (
+            (query.asked, registers.entrants, self.entrants, rows.entrant),
+            (query.kind, registers.kinds, self.kinds, rows.kind),
+        ):
+            if places:
+                yield np.isin(register.among(known), places)[held]
+        if query.outcome:
+            numbers = [registers.outcomes.get((name,)) for name in query.outcome]
+            yield np.isin(rows.outcome, numbers)
+        for (low, high), values in ((query.lengths, rows.length), (query.finished, rows.at)):
+            if low is not None or (high is not None and values is rows.length):
+                yield values >= max(0, low or 0)  # where there is a limit, unknown lengths are beyond it
+            if high is not None:
+                yield values <= high
+        if query.question:
+            yield rows.problem == registers.problems.get(query.question)
+
+
+def pages_of(found: int) -> int:
+    """Return how many pages so many trials fill."""
+    return max(1, -(-found // A_PAGE))
+
+
+def _is_so(query: TrialQuery, answer: ExaminedAnswer) -> bool:
+    at = query.position
+    wrong = answer.wrong_from_left if query.end == "first" else answer.wrong_from_right
+    return query.error in ("", answer.kind) and (at is None or at in wrong)
+
+
+def _size(part: HeldPart) -> int:
+    return len(part.rows) if part.counting is None else int(part.counting.sum())
+
+
+def _and(a: Numbers | None, b: Numbers) -> Numbers:
+    return b if a is None else a & b
+
+
+def _holding(texts: pa.Table, text: str, label: str) -> Numbers:
+    """Return whether a row's id begins with a text, or another of its texts holds it in any case.
+
+    `label`: what ids begin with on the page, and not here.
+    """
+    found: Numbers = pc.starts_with(texts["trial_id"], text.removeprefix(label)).to_numpy()
+    lowered = text.lower()
+    for name in ("expected", "answer"):
+        held = texts[name] if lowered == text.upper() else pc.utf8_lower(texts[name])
+        found = found | pc.fill_null(pc.match_substring(held, lowered), False).to_numpy()
+    return found

@@ -1,0 +1,273 @@
+"""The server of `asyncbench view`: files of the page, blocks, trials, and how far a run is."""
+
+import asyncio
+import logging
+import signal
+import socket
+import webbrowser
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Final, TypeVar
+
+from aiohttp import web
+
+from asyncbench.analysis.choosing import Chosen, Folders, chosen
+from asyncbench.errors import AsyncbenchError, ConfigError
+from asyncbench.page.blocks import BLOCKS
+from asyncbench.page.contents import specs_block
+from asyncbench.page.live.counting import EVERY_S, LESS_OFTEN, CountedBlock, LiveCounts
+from asyncbench.page.live.guarding import Guard, guarded
+from asyncbench.page.live.looks import NotCountedError
+from asyncbench.page.live.queries import parsed
+from asyncbench.page.shell import served_files
+from asyncbench.store.rows import encode_json
+from asyncbench.store.snapshot import MovedError
+from asyncbench.tables.screen import safe
+
+HOST: Final = "127.0.0.1"
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+WAITED_S: Final = 1.0  # for a block, before a page is told that it is being counted
+ASKED_FOR: Final = "private, no-cache"  # a browser keeps it, and asks each time whether it still holds
+GRACE_S: Final = 0.1  # for answers on their way out when the server ends
+
+T = TypeVar("T")
+
+
+class LivePage:
+    """The answers of a server."""
+
+    def __init__(self, counting: LiveCounts) -> None:
+        self._counting = counting
+        self._counted_in = ThreadPoolExecutor(1, "asking")  # one after the other: each takes all cores
+        self._waiting = ThreadPoolExecutor(8, "waiting")
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return which address has which answer."""
+        found = [web.get(path, partial(self._file, path), allow_head=False) for path in served_files()]
+        return [
+            *found,
+            web.get("/blocks/{name}", self._block, allow_head=False),
+            web.get("/trials", self._trials, allow_head=False),
+            web.get("/trial/{id:.+}", self._trial, allow_head=False),
+            web.get("/question/{key:.+}", self._question, allow_head=False),
+            web.get("/now", self._now, allow_head=False),
+        ]
+
+    def close(self) -> None:
+        """End its threads."""
+        for threads in (self._counted_in, self._waiting):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _file(self, path: str, _: web.Request) -> web.Response:
+        content_type, content = served_files()[path]
+        return web.Response(body=content, content_type=content_type, charset="utf-8")
+
+    async def _block(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name == "specs":  # the same for all folders
+            return _json(specs_block())
+        if name not in BLOCKS:
+            return _refused(404, f"There is no block {name}.")
+        found = await self._in_thread(self._waiting, partial(self._counting.block, name, WAITED_S))
+        if isinstance(found, float):
+            return _json({"counting": found}, status=202)
+        if isinstance(found, AsyncbenchError):
+            return _refused(500, str(found))
+        return _sent(found, request)
+
+    async def _trials(self, request: web.Request) -> web.Response:
+        query = parsed(request.query)
+        counting = self._counting
+        try:
+            return _json(await self._asked(lambda: counting.ready().trials(query)))
+        except NotCountedError as error:
+            if counting.trouble:  # nobody counts it soon
+                raise AsyncbenchError(counting.trouble) from error
+            return _json({"counting": min(counting.shares().values(), default=1.0)}, status=202)
+
+    async def _trial(self, request: web.Request) -> web.Response:
+        trial_id = request.match_info["id"]
+        found = await self._asked(lambda: self._counting.ready().trial(trial_id))
+        return _json(found) if found is not None else _refused(404, "There is no trial of this id.")
+
+    async def _question(self, request: web.Request) -> web.Response:
+        key = request.match_info["key"]
+        return _json(await self._asked(lambda: self._counting.ready().question(key)))
+
+    async def _now(self, _: web.Request) -> web.Response:
+        counting = self._counting
+        now = counting.now.as_values()
+        told = {"version": str(counting.version), "counting": counting.shares(), "trouble": counting.trouble}
+        return _json(now | told)
+
+    async def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return await self._in_thread(self._counted_in, ask)
+        except MovedError:
+            self._counting.look_again()
+            raise
+
+    async def _in_thread(self, threads: ThreadPoolExecutor, ask: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(threads, ask)
+
+
+@web.middleware
+async def told(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Answer what went wrong in words."""
+    try:
+        return await handler(request)
+    except ConfigError as error:
+        return _refused(400, str(error))
+    except MovedError:
+        return _refused(503, "The folder was being rewritten. Ask again.")
+    except AsyncbenchError as error:
+        return _refused(500, str(error))
+
+
+def _json(value: Any, *, status: int = 200) -> web.Response:
+    return web.Response(body=encode_json(value), status=status, content_type="application/json")
+
+
+def _refused(status: int, words: str) -> web.Response:
+    return web.Response(status=status, text=f"{safe(words, most=len(words))}\n")
+
+
+def _sent(block: CountedBlock, request: web.Request) -> web.Response:
+    tag = f'"{block.tag}"'
+    if request.headers.get("If-None-Match") == tag:
+        return web.Response(status=304, headers={"ETag": tag, "Cache-Control": ASKED_FOR})
+    headers = {"ETag": tag, "Cache-Control": ASKED_FOR, "Content-Encoding": "gzip"}
+    return web.Response(body=block.content, headers=headers, content_type="application/json")
+
+
+# ── from start to end ────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def live_page(
+    of: Chosen, *, port: int = 0, every_s: float = EVERY_S, less_often: float = LESS_OFTEN
+) -> AsyncIterator[str]:
+    """Serve the page of results folders for as long as the block lasts; yields its first address.
+
+    Args:
+        of: the folders, and which trials count.
+        port: 0: a free one.
+        every_s: between two glances at the folders.
+        less_often: they are counted again after this many times as long as counting them took.
+
+    Raises:
+        ConfigError: a folder is not a results folder, a filter leaves nothing, or the port is taken.
+        StoreError: a folder cannot be read.
+    """
+    counting = LiveCounts(of, every_s, less_often)
+    with counting.going_on():
+        page = LivePage(counting)
+        try:
+            async with _listening(page, port) as address:
+                yield address
+        finally:
+            page.close()
+
+
+@asynccontextmanager
+async def _listening(page: LivePage, port: int) -> AsyncIterator[str]:
+    try:
+        listener = socket.create_server((HOST, port))
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"cannot listen on port {port}: {why}. Choose another --port, or none") from error
+    guard = Guard(listener.getsockname()[1])
+    app = web.Application(middlewares=[guarded(guard), told])
+    app.add_routes(page.routes())
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, logger=_no_log(), shutdown_timeout=GRACE_S
+    )
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        yield guard.address
+    finally:
+        await runner.cleanup()
+        listener.close()
+
+
+def _no_log() -> logging.Logger:
+    """Return a log that nobody reads: what strangers send is refused, and no traceback in a terminal."""
+    log = logging.getLogger("asyncbench.view")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
+    return log
+
+
+async def serve_view(
+    folder: Folders,
+    *,
+    port: int = 0,
+    open_browser: bool = True,
+    suite: str | None = None,
+    task: str | None = None,
+    models: Sequence[str] | None = None,
+    where: str | None = None,
+) -> None:
+    """Serve the page of a results folder to a browser on this machine, until Ctrl-C or until it is cancelled.
+
+        asyncio.run(ab.serve_view("results/overnight"))
+
+    A running sweep refreshes by itself. Nothing is written.
+
+    Args:
+        folder: the results folder, or a list of several.
+        port: the port to listen on. [a free one]
+        open_browser: open the page in your browser. Its address is printed in any case.
+        suite, task, models, where: which trials count, as for `report`. [all]
+
+    Returns:
+        Nothing, once the server has ended.
+
+    Raises:
+        ConfigError: The folder is not a results folder, a filter leaves nothing, or the port is taken.
+        StoreError: The folder cannot be read.
+    """
+    of = chosen(folder, suite=suite, task=task, models=models, where=where)
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    with ExitStack() as until_ended:
+        async with live_page(of, port=port) as address:
+            print(f"{of}: {address}\nCtrl-C ends the server.", flush=True)  # noqa: T201  what it is for
+            until_ended.enter_context(_signals(stop.set))
+            if open_browser:
+                redirect = until_ended.enter_context(_redirect_to(address))
+                await loop.run_in_executor(None, webbrowser.open, redirect)
+            await stop.wait()
+
+
+@contextmanager
+def _redirect_to(address: str) -> Iterator[str]:
+    """Yield the address of a file that leads to another, and that this user alone can read.
+
+    Everybody on the machine sees the words with which a browser is started.
+    """
+    with NamedTemporaryFile("w", prefix="asyncbench-", suffix=".html") as file:  # mode 0600
+        file.write(f'<meta http-equiv="refresh" content="0; url={address}">\n')
+        file.flush()
+        yield Path(file.name).as_uri()
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Let signals end the server, and nothing after it."""
+    loop, before = asyncio.get_running_loop(), {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        with suppress(ValueError, RuntimeError):  # in a thread that gets no signals
+            for number in SIGNALS:
+                loop.add_signal_handler(number, stop)
+        yield
+    finally:
+        for number, handler in before.items():
+            if loop.remove_signal_handler(number):
+                signal.signal(number, handler or signal.SIG_DFL)

@@ -1,0 +1,263 @@
+"""Whether a sweep and a results folder belong together.
+
+A folder holds one sweep, which another may extend. One that was moved or copied stands for itself.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.config.sources import ProblemSource
+from asyncbench.config.sweep import Sweep, all_sources, as_mapping, load_sweep, set_names_in, sweep_from
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.files import input_path
+from asyncbench.problems.copies import copies
+from asyncbench.problems.hub import remote_address
+from asyncbench.problems.making import generate
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.schema import ROWS_AT_ONCE
+from asyncbench.records import Condition
+from asyncbench.store.bucket.address import BucketAddress, s3_address
+from asyncbench.store.bucket.claiming import current_folder
+from asyncbench.store.bucket.manifests import newest_manifest
+from asyncbench.store.bucket.objects import BucketObjects
+from asyncbench.store.manifest import folder_of_sweep_file, is_results_folder, kept_sweep_file, read_manifest
+from asyncbench.suites.requests import asked_as
+from asyncbench.suites.sources import is_in_file
+from asyncbench.suites.table import SUITES
+
+
+def cautions_on_copy(sweep: Sweep, in_batches: int) -> Iterator[str]:
+    """Yield what to know of a folder that is a copy, or no longer the one that a bucket gets.
+
+    Args:
+        sweep: read from the folder's own sweep file.
+        in_batches: how many of its trials are in open batches.
+    """
+    here, before = sweep.out, sweep.moved_from
+    if before is None:
+        return
+    if (address := s3_address(before)) is not None:
+        yield f"{here} was copied from {address}, and stands alone: {address} gets nothing of this run"
+        return
+    if not _is_copy(here, Path(before)):
+        return
+    yield (
+        f"{here} is a copy of {before}, which is still there. Each asks, and pays, what it lacks itself. Go "
+        "on in one of the two"
+    )
+    if in_batches:
+        yield (
+            f"{in_batches:,} trials are in open batches that {before} waits for, too. Collect or cancel them "
+            "in one of the two, and delete the other: it may find them gone, and ask them again"
+        )
+
+
+def _is_copy(folder: Path, other: Path) -> bool:
+    """Return whether two folders began as one."""
+    if not is_results_folder(other) or folder.samefile(other):
+        return False
+    return _birth(read_manifest(folder)) == _birth(read_manifest(other))
+
+
+def _birth(manifest: Mapping[str, object]) -> tuple[object, object]:
+    return manifest["sweep"], manifest.get("created_at")
+
+
+def copy_of_lost(source: ProblemSource, sweep: Sweep) -> ProblemSet | None:
+    """Return the copy of a set in the folder that a sweep was read from, where its file is not at hand.
+
+    None: it is, or the copy does not suffice: recorded answers and graders of somebody's own are files, too.
+
+    Raises:
+        ProblemSetError: the copy is damaged.
+        StoreError: the folder's manifest cannot be read.
+    """
+    folder = None if sweep.file is None else folder_of_sweep_file(sweep.file)
+    if folder is None or source.path is None or remote_address(source.path) is not None:
+        return None
+    if source.run is not None or is_in_file(source.grader or ""):
+        return None
+    if input_path(source.path, sweep.file).exists():
+        return None
+    used = read_manifest(folder).get("problem_sets", {})
+    name = source.path.stem
+    alike = [copy.path for copy in copies(folder) if copy.problem_set == name and copy.path.name in used]
+    return open_set(alike[0], name=name) if len(alike) == 1 else None
+
+
+# ── one folder, one sweep ────────────────────────────────────────────────────────────────────
+
+
+def check_one_sweep(sweep: Sweep, sets: Iterable[ProblemSet]) -> None:
+    """Refuse a sweep that does not ask all problems of its folder's sweep: it is another one.
+
+    Somebody's own file may be corrected: it keeps its name, and some of its problems. A file that is not
+    opened, since its models are not asked this time, counts by its name. A damaged folder is left to the
+    run, which says what is to be done.
+
+    Args:
+        sweep: the sweep.
+        sets: those of its problem sets that were opened.
+
+    Raises:
+        ConfigError: names the sets that it lacks, and the ways out.
+    """
+    if not is_results_folder(sweep.out):
+        return
+    with suppress(StoreError):
+        if (file := kept_sweep_file(sweep.out)) is not None and (lacking := _lacking(sweep, [*sets], file)):
+            raise ConfigError(
+                f"{sweep.out} holds answers to problems of {', '.join(lacking)} that this sweep does not "
+                "ask. A folder is for one sweep: name another with `out` (--out); --reuse takes over what "
+                "both ask. Or add --extend (in Python `extend=True`): then the folder's sweep asks both."
+            )
+
+
+def _lacking(sweep: Sweep, sets: Sequence[ProblemSet], file: Path) -> list[str]:
+    """Return the sets of a folder's sweep file that were asked, and that a sweep does not ask any more."""
+    sources = all_sources(sweep)
+    files = {source.path.stem for source in sources if source.path is not None}
+    suites = [source for source in sources if source.path is None]
+    unopened = files - {problems.name for problems in sets}
+    same = {generated_name(source) for source in suites}
+    before = [
+        copy
+        for copy in copies(sweep.out)
+        if copy.problem_set in set_names_in(file) - unopened
+        and copy.path.name not in same
+        and not copy.replaces
+    ]
+    if not before:
+        return []
+    with TemporaryDirectory(prefix="asyncbench-made-") as made:
+        asked = [*sets, *(generated_set(source, Path(made)) for source in suites)]
+        return sorted(
+            copy.problem_set
+            for copy in before
+            if not _is_asked(open_set(copy.path), asked, some=copy.problem_set in files)
+        )
+
+
+def generated_name(source: ProblemSource) -> str:
+    """Return the name of the file that `generated_set` makes: it tells all that the problems depend on."""
+    suite = SUITES[str(source.suite)]
+    parameters = suite.parsed(source.parameters, place=source.place)
+    made_with = orjson.dumps([suite.generator_version, source.seed, parameters], option=orjson.OPT_SORT_KEYS)
+    return f"{suite.name}-{blake2b(made_with, digest_size=6).hexdigest()}.parquet"
+
+
+def generated_set(source: ProblemSource, folder: Path) -> ProblemSet:
+    """Return the problems of a suite, made in a folder unless they are there."""
+    name, out = str(source.suite), folder / generated_name(source)
+    if out.exists():
+        return open_set(out, name=name)
+    return replace(generate(name, out, seed=source.seed, workers=1, **source.parameters), name=name)
+
+
+def _is_asked(before: ProblemSet, sets: Sequence[ProblemSet], *, some: bool) -> bool:
+    """Return whether all problems of a set, or some, are in others."""
+    if before.digest in {problems.digest for problems in sets}:
+        return True
+    asked = pc.is_in(_ids_of([before]), value_set=_ids_of(sets))
+    return bool((pc.any if some else pc.all)(asked).as_py())
+
+
+def _ids_of(sets: Iterable[ProblemSet]) -> "pa.ChunkedArray[pa.StringScalar]":
+    columns = ("problem_id",)
+    batches = (batch for problems in sets for batch in problems.batches(ROWS_AT_ONCE, columns=columns))
+    return pa.chunked_array([batch.column(0) for batch in batches], pa.string())
+
+
+def folder_begun(sweep: Sweep) -> Path:
+    """Return where on this machine the results are that a sweep has by now; those in a bucket are fetched."""
+    address = sweep.copied_to
+    if address is None:
+        return sweep.out
+    newest = newest_manifest(BucketObjects(BucketAddress.of(address)))
+    if newest is None or not newest.files:  # whoever claimed it has uploaded nothing
+        return sweep.out
+    return current_folder(address, sweep.out)
+
+
+def extended(sweep: Sweep) -> Sweep:
+    """Return the sweep that asks all that its folder's sweep asks, and all that it asks itself.
+
+    Each model is asked what either asks of it. Where both set a limit, a price or a budget, that of `sweep`
+    holds; what it leaves out stays.
+
+    Raises:
+        ConfigError: both cannot stand in one sweep file.
+        StoreError: the folder cannot be read.
+    """
+    folder = folder_begun(sweep)
+    file = kept_sweep_file(folder) if is_results_folder(folder) else None
+    if file is None:
+        return sweep
+    kept = load_sweep(file)
+    before, after = as_mapping(kept), as_mapping(sweep)
+    _refuse_unlike(kept, before, sweep, after)
+    united = sweep_from(_united(before, after), place=f"{file}, extended by {sweep.file or sweep.name}")
+    return replace(
+        united,
+        out=sweep.out,
+        copied_to=sweep.copied_to,
+        file=sweep.file,
+        notify=sweep.notify,
+        workers=sweep.workers,
+        max_tokens_demanded=kept.max_tokens_demanded | sweep.max_tokens_demanded,
+    )
+
+
+def _refuse_unlike(kept: Sweep, before: Mapping[str, Any], sweep: Sweep, after: Mapping[str, Any]) -> None:
+    """Refuse two sweeps that one file cannot hold, each also as a mapping."""
+    apart = "Both cannot stand in one sweep file: name another folder with `out` (--out)."
+    for key in ("conditions", "repeats"):
+        if before[key] != after[key]:
+            raise ConfigError(f"{sweep.out}: its sweep has other `{key}` than this one. {apart}")
+    models = {model.alias: model for model in kept.models}
+    for model in sweep.models:
+        same = models.get(model.alias, model)
+        if asked_as(same, Condition()) != asked_as(model, Condition()):
+            raise ConfigError(
+                f"{sweep.out}: its sweep asks {model.alias} otherwise. {apart} "
+                "Or give this one another `alias`."
+            )
+
+
+def _united(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:  # Any: of sweep files
+    """Return the mapping of a sweep that asks what two ask."""
+    entries = {entry["alias"]: entry for one in (before, after) for entry in one["models"]}
+    everything = _unlike(before["problems"], after["problems"])
+    models = []
+    for alias, entry in entries.items():
+        own = _unlike(*(_problems_of(alias, one) for one in (before, after)))
+        models.append({**entry, "problems": own} if own != everything else {**entry, "problems": None})
+    limits = {**before.get("limits", {}), **after.get("limits", {})}
+    return {
+        **before,
+        **after,
+        "name": before["name"],
+        "models": models,
+        "problems": everything,
+        "limits": limits,
+    }
+
+
+def _problems_of(alias: str, sweep: Mapping[str, Any]) -> list[Any]:
+    """Return what a sweep asks a model; nothing, where it does not know it."""
+    asked = (entry.get("problems", sweep["problems"]) for entry in sweep["models"] if entry["alias"] == alias)
+    return next(asked, [])
+
+
+def _unlike(first: list[Any], second: list[Any]) -> list[Any]:
+    return [*first, *(entry for entry in second if entry not in first)]

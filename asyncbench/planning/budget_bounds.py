@@ -1,0 +1,398 @@
+"""The budget of a sweep: whom it can hold, what a call may cost at most, and what was spent before."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import ROUND_FLOOR, Decimal
+from functools import lru_cache, partial
+from pathlib import Path
+from time import time
+
+from asyncbench.config.sweep import Sweep
+from asyncbench.engine.asker import MostUsd
+from asyncbench.engine.budget import Cap, CostBound, Ledger
+from asyncbench.errors import ConfigError
+from asyncbench.pricing import PERIOD_S, Rates, dollars_of, most_usd, picodollars, rates_given
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.params import billed_besides, bills_besides, longest_reply_of
+from asyncbench.providers.prices import (
+    dearest,
+    is_router,
+    no_dearer,
+    rates_of,
+    tier_asked,
+    tiers_set_elsewhere,
+)
+from asyncbench.records import BATCH, REALTIME, Condition, Model, Request, Trial
+from asyncbench.store.budget_state import Books, spending_of
+from asyncbench.store.manifest import Manifest, is_results_folder, read_manifest
+from asyncbench.store.spending import Spending, UnknownCost
+from asyncbench.suites.requests import most_input_tokens
+
+LENGTHS = 4096  # of prompts, tokens, whose price is remembered
+NEVER = picodollars(Decimal(10**15))  # what no budget has room for
+
+
+def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
+    """Refuse models that no budget can hold, before anything is spent.
+
+    Raises:
+        ConfigError: a price, or the longest reply, is unknown; names the models and what to set.
+    """
+    held = [model for model in models if sweep.budgeted(model)]
+    for model in held:
+        name = "budget_usd" if sweep.budget_usd is None else sweep.budget_name
+        if fault := next(_faults(sweep, model), None):
+            raise ConfigError(f"{model.alias}: {name} needs a maximum cost for every call, but {fault}")
+        if not (sweep.allow_unpriced or priced(sweep, model)):
+            raise ConfigError(_without_price(name, sweep, held))
+
+
+def _without_price(name: str, sweep: Sweep, held: Sequence[Model]) -> str:
+    """Return which models have no price, and the way out."""
+    others = [other for other in held if not priced(sweep, other)]
+    without = ", ".join(other.alias for other in others)
+    if all(other.mode == BATCH and _known_in(REALTIME, sweep, other) for other in others):
+        part = known_endpoints()[others[0].provider].batch.part or 0.5
+        return (
+            f"{name} needs a price for every batch, and no batch price is known for {without}. Add "
+            f"`price: {{batch: {part}}}` (the part of the usual price that a batch costs) to the model's "
+            "entry. Or set `mode: realtime`."
+        )
+    return (
+        f"{name} needs a price for every model, and no price is known for {without}. Add "
+        "`price: {input: …, output: …}` (USD per million tokens) to the model's entry. Or set "
+        "`allow_unpriced: true`: models without a price then run outside the budget."
+    )
+
+
+def _faults(sweep: Sweep, model: Model) -> Iterator[str]:
+    """Yield why the cost of a call has no maximum, and the way out."""
+    known = priced(sweep, model)
+    if (known or not sweep.allow_unpriced) and (found := bills_besides(model)):
+        yield f"{found}. Choose another model, or run this one in a sweep without a budget."
+    conditions = sweep.conditions_of(model.alias)
+    for condition in conditions if known else ():
+        if found := billed_besides(model, condition):
+            yield (
+                f"{found}. Remove it, or run this model in a sweep without a budget. Tools of type "
+                "`function` may stay."
+            )
+        if is_router(model) and dearest(model, condition) is None:
+            yield (
+                "its `params: provider` send the router no usable `max_price`. Write it as "
+                "{prompt: …, completion: …} in USD per million tokens, without a price per request. Or "
+                "remove it: asyncbench then sends the known price."
+            )
+        brackets = (bracket for rates in _rates(model, condition, time()) for bracket in rates.brackets)
+        if longest_reply_of(model, condition) is None and any(bracket.output for bracket in brackets):
+            where = "" if len(conditions) == 1 else f" under condition {condition.name!r}"
+            yield f"the length of its replies has no limit{where}. Set `max_tokens`."
+
+
+def held_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
+    """Return models as a budget lets them be asked: a router is told that nobody dearer may serve a call.
+
+    A dearer price that a condition lets it take is said by that condition's `params`, and by no other's.
+    `check_budget` has let them pass.
+    """
+    return tuple(
+        _held(model, sweep) if is_router(model) and sweep.budgeted(model) and priced(sweep, model) else model
+        for model in models
+    )
+
+
+def _held(model: Model, sweep: Sweep) -> Model:
+    listed = [_listed(model, condition, time()) for condition in sweep.conditions_of(model.alias)]
+    return no_dearer(model, [rates for some in listed for rates in some])
+
+
+def priced(sweep: Sweep, model: Model) -> bool:
+    """Whether a price is known for every way in which a model is asked.
+
+    What batches do not answer may be asked in real time, at another price.
+    """
+    modes = {model.mode, REALTIME} if sweep.batch.fallback == REALTIME else {model.mode}
+    return all(_known_in(mode, sweep, model) for mode in modes)
+
+
+def _known_in(mode: str, sweep: Sweep, model: Model) -> bool:
+    asked = replace(model, mode=mode)
+    return all(_rates(asked, condition, time()) for condition in sweep.conditions_of(model.alias))
+
+
+def unpriced(sweep: Sweep) -> tuple[str, ...]:
+    """Return the models that are asked outside of the budgets that would hold them, by alias."""
+    return tuple(model.alias for model in sweep.models if sweep.budgeted(model) and not priced(sweep, model))
+
+
+def _rates(model: Model, condition: Condition, at: float) -> list[Rates]:
+    """Return all by which a call may be charged; none where one of them is unknown.
+
+    Whom a router chooses may cost what it is told.
+    """
+    listed = _listed(model, condition, at)
+    told = dearest(model, condition) if listed and is_router(model) else None
+    return listed if told is None else list(dict.fromkeys([*listed, rates_given(told)]))
+
+
+def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
+    """Return the known prices by which a call may be charged; none where one of them is unknown.
+
+    Prices may change while a call is under way. Of tiers that only an account's settings may choose those
+    count that the table prices.
+    """
+    looked_up, times = rates_of(model), (at, at + PERIOD_S)
+    asked_for = tier_asked(model, condition)
+    tiers = {asked_for} if model.mode == BATCH else {None, asked_for}
+    asked = [looked_up(tier, when) for tier in tiers for when in times]
+    if None in asked:
+        return []
+    others = [looked_up(tier, when) for tier in tiers_set_elsewhere(model, condition) for when in times]
+    return [rates for rates in dict.fromkeys([*asked, *others]) if rates is not None]
+
+
+# ── what one call may cost ───────────────────────────────────────────────────────────────────
+
+
+def most_of(model: Model) -> CostBound:
+    """Return what a call of a model may cost at most, picodollars, as a function of its request and time."""
+    known: dict[tuple[str, int | None, str, int], Callable[[int], int]] = {}
+
+    def terms(trial: Trial, at: float) -> Callable[[int], int]:
+        """Return what a prompt of so many tokens may cost with its reply; for a quarter of an hour."""
+        key = trial.condition.name, trial.model.max_tokens, trial.model.mode, int(at // PERIOD_S)
+        if key not in known:
+            told = replace(model, budget_params=trial.model.budget_params, mode=trial.model.mode)  # as sent
+            output = longest_reply_of(trial.model, trial.condition) or 0  # 0: replies are free
+            rates = _rates(told, trial.condition, at)
+            known[key] = lru_cache(LENGTHS)(partial(_most, output_tokens=output, rates=rates))
+        return known[key]
+
+    def most(request: Request, at: float) -> int:
+        return terms(request.trial, at)(most_input_tokens(request))
+
+    return most
+
+
+def most_usd_of(sweep: Sweep, model: Model) -> MostUsd:
+    """Return what a call of a model that no budget holds may cost, USD; None where nothing bounds it.
+
+    It is a function of the request and of when it is sent: what a budget would have set aside.
+    """
+    most = most_of(model)
+    bounded = {
+        condition.name
+        for condition in sweep.conditions_of(model.alias)
+        if not is_router(model) and _can_be_held(sweep, model, condition)
+    }
+
+    def most_usd(request: Request, at: float) -> float | None:
+        if request.trial.condition.name not in bounded:
+            return None
+        found = most(request, at)
+        return None if found >= NEVER else dollars_of(found)
+
+    return most_usd
+
+
+def most_for(sweep: Sweep, model: Model, condition: Condition, at: float) -> Callable[[int], float | None]:
+    """Return what a call may cost under a budget, USD, as a function of the most tokens of its prompt.
+
+    None where nobody can say. It is what the ledger sets aside, for those who have no request to show it.
+    """
+    if not _can_be_held(sweep, model, condition):
+        return lambda _: None
+    held = _held(model, sweep) if is_router(model) else model
+    rates = _rates(held, condition, at)
+    output = longest_reply_of(model, condition) or 0  # 0: replies are free
+    return lambda input_tokens: dollars_of(_most(input_tokens, output, rates))
+
+
+def _can_be_held(sweep: Sweep, model: Model, condition: Condition) -> bool:
+    """Whether a budget can hold what is asked under a condition."""
+    held = replace(sweep, conditions=(condition,), budget_usd=1.0, allow_unpriced=False)
+    return next(_faults(held, model), None) is None
+
+
+def _most(input_tokens: int, output_tokens: int, rates: Sequence[Rates]) -> int:
+    if not rates:
+        return NEVER  # its price is no longer known: there was one when the run began
+    return picodollars(max(most_usd(input_tokens, output_tokens, some) for some in rates))
+
+
+# ── the ledger, as earlier runs left it ──────────────────────────────────────────────────────
+
+
+def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
+    """Return the ledger of a sweep and what its folder's calls cost so far; None where it has no budget.
+
+    A call of unknown cost counts with what was set aside for it or, where no budget held it, with the most
+    that it could cost when it was made. Calls of models that left the sweep count, too, and so does what
+    cannot be read any more; those of models without a price count as far as their cost is known. No run is
+    going in the folder, which need not be there yet.
+
+    Raises:
+        ConfigError: there are calls of which nobody can say what they cost at most.
+        StoreError: the folder cannot be read.
+    """
+    held = [model for model in sweep.models if sweep.budgeted(model) and priced(sweep, model)]
+    if not held:
+        return None
+    begun = is_results_folder(folder)
+    found = spending_of(folder) if begun else Books(by_alias={})
+    asked: Named = read_manifest(folder).get(ASKED, {}) if begun else {}
+    caps = tuple(_caps(sweep, held, found, asked))
+    _charge_unknown(caps, sweep, folder, found)
+    for cap in caps:
+        counted = found.charges(cap.kind, cap.of, cap.also)
+        cap.spent = counted.charged + counted.reserved + cap.unknown
+        cap.doubted = counted.doubted + counted.reserved + cap.unknown
+        cap.doubted_calls = counted.doubted_calls + counted.unended_calls + cap.unknown_calls
+    ledger = Ledger(caps)
+    for model in held:
+        before = found.by_alias.get(model.alias, Spending())
+        counted = before.charges()
+        learnt = [use for alias, use in found.by_alias.items() if _may_name(alias, model, asked, found)]
+        ledger.open(
+            model.alias,
+            [cap for cap in caps if _counts_for(cap, model.alias, model.provider)],
+            most_of(model),
+            spent=counted.charged + counted.reserved,
+            ratio=max((use.overrun for use in learnt), default=before.overrun),
+            least=max((use.least for use in learnt), default=before.least),
+        )
+    return ledger
+
+
+def _caps(sweep: Sweep, held: Sequence[Model], found: Books, asked: "Named") -> Iterator[Cap]:
+    if sweep.budget_usd is not None:
+        yield _cap("sweep", sweep.name, sweep.budget_usd)
+    for provider in dict.fromkeys(model.provider for model in held):
+        if provider in sweep.provider_budgets:
+            yield _cap("provider", provider, sweep.provider_budgets[provider])
+    left = found.by_alias.keys() - {model.alias for model in sweep.models}
+    for model in held:
+        if model.budget_usd is not None:
+            also = sorted(alias for alias in left if _may_name(alias, model, asked, found))
+            yield replace(_cap("model", model.alias, model.budget_usd), also=also)
+
+
+def _cap(kind: str, of: str, usd: float) -> Cap:
+    return Cap(kind=kind, of=of, limit=picodollars(usd, ROUND_FLOOR))
+
+
+def _counts_for(cap: Cap, alias: str, provider: str) -> bool:
+    return alias in cap.also or cap.of == {"provider": provider, "model": alias}.get(cap.kind, cap.of)
+
+
+def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, found: Books) -> None:
+    """Charge calls for which no price was known with the most that they can have cost.
+
+    Raises:
+        ConfigError: nobody can say that.
+    """
+    models = {model.alias: model for model in sweep.models}
+    outside = unpriced(sweep) if sweep.allow_unpriced else ()
+    nobody_knows = Counter[str]()
+    for alias, before in found.by_alias.items():
+        rates = _today(models.get(alias), sweep) if before.unknown else ()
+        for call, count in before.unknown.items() if alias not in outside else ():
+            if over := [cap for cap in caps if _counts_for(cap, alias, call.provider)]:
+                bound = _bound(call, rates)
+                nobody_knows[alias] += count * (bound is None)
+                for cap in over:
+                    cap.unknown += count * (bound or 0)
+                    cap.unknown_calls += count
+    if nobody_knows.total():
+        told = ", ".join(
+            f"{count:,} of {alias}{', no longer in the sweep' * (alias not in models)}"
+            for alias, count in nobody_knows.items()
+            if count
+        )
+        raise _untold(
+            folder,
+            f"the cost of {nobody_knows.total():,} calls is unknown ({told}), because no budget held when "
+            "they were made",
+        )
+    if found.damaged and found.dearest is None:
+        raise _untold(
+            folder,
+            f"{found.damaged:,} damaged lines of the journal may have been calls, and no other call shows "
+            "what one may cost",
+        )
+    if found.unknown_loss:
+        raise _untold(folder, "calls were lost, and no record of their cost is left")
+
+
+def _untold(folder: Path, why: str) -> ConfigError:
+    return ConfigError(
+        f"{folder}: asyncbench cannot tell how much of the budget is left: {why}. Set another folder with "
+        f"`out:`, and take over the answers of this one with --reuse {folder}."
+    )
+
+
+def _today(model: Model | None, sweep: Sweep) -> Sequence[Rates]:
+    """Return all by which a call of a model would be charged now; none where one of them is unknown."""
+    if model is None or not priced(sweep, model):
+        return ()
+    return [
+        rates for condition in sweep.conditions_of(model.alias) for rates in _rates(model, condition, time())
+    ]
+
+
+def _bound(call: UnknownCost, rates: Sequence[Rates]) -> int | None:
+    """Return the most that a call can have cost for which no price was known; None: nobody can say.
+
+    Where its tokens were told, they are priced as they would be now: nothing else was ever said of its price.
+    """
+    if call.input_tokens is None or call.output_tokens is None or not rates:
+        return None
+    return _most(call.input_tokens, call.output_tokens, rates)
+
+
+# ── which model an alias named ───────────────────────────────────────────────────────────────
+
+ASKED = "asked"  # the key of the manifest: what each alias has named, in all runs of the folder
+ANY = "*"  # among the names of an alias: it may have named another model as well, nobody wrote down which
+Named = Mapping[str, Sequence[str]]  # by alias
+
+
+def named_before(folder: Path, manifest: Manifest) -> Named:
+    """Return what the aliases of a folder named in its runs so far.
+
+    Earlier versions did not write it down. Of their folders every alias with a call may have named anything,
+    and whoever writes that into the manifest keeps it known when the same alias names something else.
+
+    Raises:
+        StoreError: the folder cannot be read.
+    """
+    if ASKED in manifest:
+        asked: Named = manifest[ASKED]
+        return asked
+    return {alias: [ANY] for alias in spending_of(folder).by_alias}
+
+
+def named(before: Named, models: Sequence[Model]) -> dict[str, list[str]]:
+    """Return what aliases named before and name now, as the manifest of a folder holds it."""
+    found = {alias: list(names) for alias, names in before.items()}
+    for model in models:
+        names = found.setdefault(model.alias, [])
+        if _name_of(model) not in names:
+            names.append(_name_of(model))
+    return found
+
+
+def _name_of(model: Model) -> str:
+    """Return provider, model id and, where it was given, address: a simulator's is a free port."""
+    at = "" if model.simulated or model.base_url is None else f" at {model.base_url}"
+    return f"{model.provider}/{model.model_id}{at}"
+
+
+def _may_name(alias: str, model: Model, asked: Named, found: Books) -> bool:
+    """Whether an alias named this model in some run; of earlier versions' runs, whether it may have."""
+    names = asked.get(alias, [ANY])
+    if alias == model.alias or _name_of(model) in names:
+        return True
+    before = found.by_alias[alias]
+    return ANY in names and model.provider in {*before.charged_at, *before.reserved_at}

@@ -1,0 +1,421 @@
+"""Before anything is spent: keys, problem sets, limits and open files, each with a clear complaint."""
+
+import resource
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from asyncbench.config.conditions import condition_complaint
+from asyncbench.config.sources import ProblemSource
+from asyncbench.config.sweep import Sweep
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.errors import ConfigError, ProblemSetError, StoreError
+from asyncbench.files import found_input, input_path, text_of
+from asyncbench.planning.belonging import copy_of_lost, generated_set
+from asyncbench.planning.grading import graded
+from asyncbench.planning.trial_columns import AskedSet
+from asyncbench.planning.trials import asked_by_model, conditions_of
+from asyncbench.problems.hub import remote_address
+from asyncbench.problems.making import copy_into
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.recorded import run_called, runs_said
+from asyncbench.providers.params import ignored
+from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
+from asyncbench.store.checksums import check, stamp
+from asyncbench.store.manifest import is_results_folder, planned, read_manifest
+from asyncbench.suites.digits import rewritten
+from asyncbench.suites.requests import said_before
+from asyncbench.suites.table import SUITES
+from asyncbench.suites.wording import most_characters
+
+# The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
+# of them.
+SIMULATED_KEY = "asyncbench-needs-no-key"
+LEAST_IN_FLIGHT = 8  # calls of a lane that sets no `concurrency`, however few files there may be
+HUB = "hub"  # in a manifest: address of a file on the Hub → the same with its commit and file
+SPARE_FILES = 200  # open files beside the connections: parts, journals, the interpreter's own
+
+
+def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, ...]:
+    """Return the sweep's models, or those with these aliases.
+
+    Raises:
+        ConfigError: an alias that no model of the sweep bears, or `params` that nobody would do or keep.
+    """
+    known = {model.alias: model for model in sweep.models}
+    named = tuple(dict.fromkeys(aliases or ()))  # each once: two lanes would ask and pay twice
+    for alias in named:
+        if alias not in known:
+            raise ConfigError(f"sweep {sweep.name!r} has no model {alias!r}. Its models: {', '.join(known)}.")
+    asked = tuple(known[alias] for alias in named) or sweep.models
+    # Refused here, not when a sweep is read: the folder of an older one may hold them.
+    params = {model.alias: model.params for model in asked}
+    params |= {f"condition {condition.name!r}": condition.params for condition in sweep.conditions}
+    for name, given in params.items():
+        if fault := ignored(given):
+            raise ConfigError(f"{sweep.file or sweep.name}: {name}: {fault}.")
+    return asked
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Return the variables of a file of NAME=value lines; blank lines and `#` lines are skipped.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line is something else. No value is repeated.
+    """
+    text = text_of(path, place=f"{path}: cannot be read", way_out="Name a file of NAME=value lines")
+    variables: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        said = line.strip().removeprefix("export ")
+        if not said or said.startswith("#"):
+            continue
+        name, equals, value = said.partition("=")
+        if not equals or not name.strip().isidentifier():
+            raise ConfigError(f"{path}, line {number}: this is no NAME=value line. Correct or remove it.")
+        variables[name.strip()] = value.strip().strip("\"'")
+    return variables
+
+
+def secret_variables(sweep: Sweep) -> set[str | None]:
+    """Return the variables in which a sweep has its secrets, also of models that are not asked this time."""
+    webhook = None if sweep.notify is None else sweep.notify.webhook_env
+    return {webhook, *(model.key_env for model in sweep.models)}
+
+
+def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
+    """Return each model's API key, by alias; empty where the server asks for none.
+
+    Raises:
+        ConfigError: variables are not set; names each once, with its models.
+    """
+    keys, missing = dict[str, str](), dict[str, list[str]]()
+    for model in models:
+        if model.key_env is None:
+            keys[model.alias] = SIMULATED_KEY if model.simulated else ""
+        elif not (key := env.get(model.key_env, "").strip()):
+            missing.setdefault(model.key_env, []).append(model.alias)
+        else:
+            keys[model.alias] = key
+    if missing:
+        unset = "; ".join(f"{name} is not set (API key of {', '.join(of)})" for name, of in missing.items())
+        raise ConfigError(
+            f"the environment variable {unset}. Export it, put it into a file for `--env-file`, or name "
+            "another variable with `key_env`."
+        )
+    return keys
+
+
+def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]:
+    """Check every problem file that these models are asked; return them by their place in the sweep.
+
+    A file of the Hub is asked at the commit at which the sweep's results folder asked it before.
+
+    Raises:
+        ProblemSetError: a file is missing or not what it should be.
+    """
+    opened = {}
+    for source in sources_of(sweep, models):
+        if source.path is None:
+            continue
+        if (copy := copy_of_lost(source, sweep)) is not None:
+            opened[source.place] = copy
+            continue
+        address = remote_address(source.path)
+        opened[source.place] = open_set(
+            address
+            or found_input(
+                source.path,
+                sweep.file,
+                place=source.place,
+                way_out="Correct the path, or make the file with `asyncbench generate`",
+                refuse=ProblemSetError,
+            ),
+            suite=source.suite,
+            columns=source.columns or None,
+            grader=source.grader,
+            pattern=source.pattern,
+            run=source.run,
+            near=sweep.file,
+            pinned=_asked_before(address, sweep.out) if address else None,
+        )
+    return opened
+
+
+def _asked_before(address: str, folder: Path) -> str | None:
+    """Return the commit and file of an address on the Hub that a results folder has asked, if it has."""
+    pins: dict[str, str] = read_manifest(folder).get(HUB, {}) if is_results_folder(folder) else {}
+    return pins.get(address)
+
+
+def cautions_on(sets: Iterable[ProblemSet]) -> Iterator[str]:
+    """Yield what to know of files before they are asked: guessed columns, datasets that have changed."""
+    for problems in sets:
+        if guessed := problems.guessed_columns:
+            said = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
+            yield f"{problems.place}: {said}. To choose others, set `columns`."
+        if problems.hub is not None and problems.hub.now is not None:
+            yield (
+                f"{problems.place} has changed: it is at {problems.hub.now[:12]} now. This folder keeps "
+                f"asking {problems.hub.pinned}. For the new one, set another folder with `out`."
+            )
+
+
+def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ...]:
+    """Return where these models' problems come from, each once, in order."""
+    return tuple({source.place: source for model in models for source in sweep.problems_of(model)}.values())
+
+
+def sets_in_folder(
+    sweep: Sweep, models: Sequence[Model], opened: Mapping[str, ProblemSet], folder: Path
+) -> dict[str, tuple[AskedSet, ...]]:
+    """Copy or generate every problem set into a results folder; return what each model is asked, by alias.
+
+    With these copies the folder stands alone. `opened` are the sets that are files, by place in the sweep.
+    """
+    out = folder / "problems"
+    placed = {
+        source.place: copy_into(opened[source.place], out, seal=stamp, is_sound=_is_sound)
+        if source.place in opened
+        else generated_set(source, out)
+        for source in sources_of(sweep, models)
+    }
+    return asked_by_model(sweep, models, placed)
+
+
+def _is_sound(copy: Path) -> bool:
+    try:
+        return check(copy)
+    except (FileNotFoundError, StoreError):
+        return False
+
+
+def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str, ProblemSet]) -> None:
+    """Refuse conditions under which a problem of the sweep cannot be asked, or that ask none.
+
+    `opened` are the problem sets that are files, by their place in the sweep.
+
+    Raises:
+        ConfigError: names the condition, the suite and the way out.
+    """
+    models = tuple(models)
+    for condition in sweep.conditions:
+        meant = [model for model in models if condition.asks(model.alias)]
+        if not meant:
+            continue
+        suites = _suites_of(sources_of(sweep, meant), opened)
+        asked = {suite for suite in suites if condition.is_for(suite)}
+        if not asked:
+            raise ConfigError(
+                f"condition {condition.name!r} is for {', '.join(sorted(condition.suites or ()))}, but the "
+                f"problem sets hold only {', '.join(sorted(suites))}. Remove it, or change its `suites`."
+            )
+        for fault in filter(None, (condition_complaint(condition, suite) for suite in sorted(asked))):
+            raise ConfigError(
+                f"condition {condition.name!r}: {fault}. Change the condition, or limit it to other suites: "
+                "`suites: […]`."
+            )
+    for model in models:
+        _check_pairs(sweep, model, _suites_of(sweep.problems_of(model), opened))
+
+
+def _check_pairs(sweep: Sweep, model: Model, suites: Iterable[str]) -> None:
+    """Refuse problems that no condition is for, and a request with two system prompts."""
+    for suite in sorted(suites):
+        conditions = conditions_of(sweep, model.alias, suite)
+        if not conditions:
+            raise ConfigError(
+                f"{model.alias} has problems of {suite}, but no condition is for them. Add one, such as "
+                f"{{name: plain, suites: [{suite}]}}, or remove the problems."
+            )
+        for condition in conditions:
+            if model.system is not None and condition.system is not None:
+                raise ConfigError(
+                    f"{model.alias} and condition {condition.name!r} both set `system`, and a request has "
+                    "room for one. Remove one of them, or write a condition for each wording."
+                )
+
+
+def _suites_of(sources: Iterable[ProblemSource], opened: Mapping[str, ProblemSet]) -> set[str]:
+    return {
+        suite
+        for source in sources
+        for suite in (opened[source.place].suites if source.place in opened else (str(source.suite),))
+    }
+
+
+def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
+    """Refuse a model that is to repeat what its results folder or file of recorded answers does not hold.
+
+    Raises:
+        ConfigError: it is not a results folder, or holds no run or model of that name, or several.
+        ProblemSetError: it is a file, but not of recorded answers.
+        StoreError: its manifest cannot be read.
+    """
+    for model in models:
+        if model.replay is None:
+            continue
+        place = f"{model.alias}, replay"
+        recording = found_input(model.replay, sweep.file, place=place, way_out="Correct the path")
+        if recording.suffix == ".parquet":
+            if run_called(recording, model.model_id) is None:
+                raise ConfigError(
+                    f"{model.alias}: {recording} holds no run and no single model called {model.model_id!r}. "
+                    f"{runs_said(recording)}"
+                )
+            continue
+        recorded = {key[:2] for key in planned(read_manifest(recording))}
+        # `mistral:name` plays what `name` recorded as another provider would
+        named = {model.model_id, model.model_id.partition(":")[2]}
+        runs, of_model = {run for run, _ in recorded}, sum(alias in named for _, alias in recorded)
+        if not named & runs and of_model != 1:
+            found = "several runs have a model" if of_model else "no run and no model is"
+            raise ConfigError(
+                f"{place}: {found} called {model.model_id!r} in {recording}. Name one of its runs: "
+                f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}."
+            )
+
+
+def recorded_by(sweep: Sweep, models: Iterable[Model]) -> list[dict[str, str]]:
+    """Return whose answers models replay from files of recorded answers, and of which days.
+
+    Raises:
+        ProblemSetError: a file can no longer be read.
+    """
+    found = []
+    for model in models:
+        file = None if model.replay is None else input_path(model.replay, sweep.file)
+        if file is not None and file.suffix == ".parquet" and (run := run_called(file, model.model_id)):
+            days = {"first": run.first.isoformat(), "last": run.last.isoformat()}
+            found.append({"alias": model.alias, "model": run.model, **days})
+    return found
+
+
+def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[AskedSet]]) -> None:
+    """Refuse problems that cannot be asked, and models whose tokens a minute do not suffice for them.
+
+    Each model has the longest reply that it may give; `sets` are what it is asked, by alias.
+
+    Raises:
+        ConfigError: names the condition or model, and the way out.
+        ProblemSetError: a set can no longer be read.
+    """
+    _check_kinds(sweep, models, sets)
+    for condition in sweep.conditions:
+        if condition.digits:
+            asked_so = (sets[model.alias] for model in models if condition.asks(model.alias))
+            every = {asked.problems.path: asked.problems for some in asked_so for asked in some}
+            _check_answers(condition, every.values())
+    for model in models:
+        _check_tokens(model, sweep.conditions_of(model.alias), sets[model.alias])
+
+
+def _check_kinds(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[AskedSet]]) -> None:
+    """Refuse problems that their suite has no words for under a condition: a task may have no rule."""
+    worded = {
+        asked.problems.path: asked.problems
+        for model in models
+        for asked in sets[model.alias]
+        if any(SUITES[suite].asking is not None for suite in asked.tasks)
+    }
+    kinds_in = {path: problems.kinds() for path, problems in worded.items()}
+    for condition in sweep.conditions:
+        kinds = {
+            pair
+            for model in models
+            if condition.asks(model.alias)
+            for asked in sets[model.alias]
+            for pair in kinds_in.get(asked.problems.path, ())
+        }
+        found = {
+            asking.complaint(kind, condition.style, condition.digits)
+            for suite, kind in kinds
+            if condition.is_for(suite) and (asking := SUITES[suite].asking)
+        }
+        if faults := sorted(filter(None, found)):
+            more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
+            raise ConfigError(
+                f"condition {condition.name!r}: {'; '.join(faults[:3])}{more}. Remove these problems, or use "
+                "a sweep of its own for those that work with this condition."
+            )
+
+
+def _check_answers(condition: Condition, sets: Iterable[ProblemSet]) -> None:
+    """Refuse an answer that would be graded wrong after its numbers were brought back to plain digits."""
+    for problem in (problem for problems in sets for problem in problems.read()):
+        if not condition.is_for(problem.suite):
+            continue
+        reply = Reply(text=rewritten(problem.expected, condition.digits))
+        if graded(problem, reply, condition)[0].exact_match:
+            continue
+        if graded(problem, Reply(text=problem.expected), Condition(style=condition.style))[0].exact_match:
+            raise ConfigError(
+                f"condition {condition.name!r}: the answer {problem.expected!r:.60} of problem "
+                f"{problem.problem_id} ({problem.suite}, {problem.task}) does not survive `digits: "
+                f"{', '.join(condition.digits)}`. Use another form, or ask these problems in another sweep."
+            )
+
+
+def _check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[AskedSet]) -> None:
+    """Refuse a model whose largest request would never be admitted as its limits say."""
+    limits, given = model.limits, model.max_tokens or 0
+    if (limits.tpm, limits.input_tpm) == (None, None):
+        return
+    characters = (
+        said_before(model, condition) + most_characters(condition, suite, asked.problems.longest_question)
+        for asked in sets
+        for suite in asked.tasks
+        for condition in conditions
+        if condition.is_for(suite)
+    )
+    sent = max(characters, default=0) // CHARACTERS_PER_TOKEN
+    together = max(sent, given) if limits.counts == "demanded" else sent + given
+    # Of output tokens alone a call may leave a debt: Anthropic's injected max_tokens is never used up.
+    for key, per_minute, worst in (("tpm", limits.tpm, together), ("input_tpm", limits.input_tpm, sent)):
+        if per_minute is not None and worst > per_minute * limits.fraction:
+            way_out = "use shorter questions" if key == "input_tpm" else "lower `max_tokens`"
+            raise ConfigError(
+                f"{model.alias}: one request may need {worst:,} tokens, but its `{key}` is "
+                f"{per_minute * limits.fraction:,.0f} tokens per minute. Raise `{key}`, or {way_out}."
+            )
+
+
+def raise_file_limit(models: Sequence[Model], *, most: int = MOST_IN_FLIGHT) -> tuple[Model, ...]:
+    """Let this process open a connection for every call that may be in flight.
+
+    Return the models; those that set no `concurrency` share what the system allows beside the others, each no
+    more than `most`.
+
+    Raises:
+        ConfigError: the system does not allow that many.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY:
+        said = dict[str, int | None]()
+        for model in models:
+            lane = model.turn or model.limits.group or model.alias
+            said[lane] = max(filter(None, (said.get(lane), model.limits.concurrency)), default=None)
+        unset = sum(concurrency is None for concurrency in said.values())
+        left = hard - SPARE_FILES - sum(filter(None, said.values()))
+        most = max(LEAST_IN_FLIGHT, min(most, left // max(1, unset)))
+        models = [replace(model, limits=replace(model.limits, most=most)) for model in models]
+    lanes = Counter[str]()
+    for model in models:
+        lane = model.turn or model.limits.group or model.alias
+        lanes[lane] = max(lanes[lane], model.limits.most_in_flight)
+    open_files_for(sum(lanes.values()))
+    return tuple(models)
+
+
+def open_files_for(calls: int) -> None:
+    """Let this process open a connection for each of so many calls; raises ConfigError."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = calls + SPARE_FILES
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise ConfigError(
+            f"this sweep may need {needed:,} open files and connections, but the system allows {hard:,}. "
+            "Lower `concurrency`, or raise the hard limit (`ulimit -Hn`)."
+        )
+    if needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

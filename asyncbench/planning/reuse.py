@@ -1,0 +1,229 @@
+"""Answers of another results folder, taken over where the same was asked: nothing is paid twice."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.config.sweep import Sweep
+from asyncbench.errors import ConfigError
+from asyncbench.planning.grading import graded
+from asyncbench.planning.retry_room import Lengths, max_tokens_of
+from asyncbench.planning.trial_columns import AskedSet
+from asyncbench.planning.trials import trials_of
+from asyncbench.providers.params import longest_stored
+from asyncbench.records import CUT_SHORT, History, Model, Outcome, Reply, Result, Trial, Usage
+from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.catalog import read_attempts, read_trials, texts
+from asyncbench.store.folder import Store
+from asyncbench.store.manifest import read_manifest
+from asyncbench.store.salvage import Salvage
+from asyncbench.suites.requests import TrialIds
+from asyncbench.suites.table import SUITES
+
+REUSED = "reused"  # the price_source of an answer that cost nothing here
+IGNORABLE = ("max_tokens",)
+BATCH = 4096  # answers in memory at a time
+
+_USAGE = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
+_REPLY = ("finish_reason", "model_served", "request_id", "fingerprint", "upstream", "service_tier")
+_TIMES = ("queued_s", "ttft_s", "latency_s")
+_COLUMNS = (
+    *("trial_id", "sweep", "reused_from", "params", "condition_params"),
+    *("reply_text", "reasoning_text", "http_status"),
+    *(*_REPLY, *_USAGE, *_TIMES, "finished_at"),
+)
+_FRESH = History()
+
+# a reply that is whole, as far as its provider says
+_COMPLETE = (pc.field("outcome") != Outcome.FAILED.value) & (
+    pc.field("finish_reason").is_null() | ~pc.field("finish_reason").isin(sorted(CUT_SHORT))
+)
+
+
+def check_reuse(folders: Sequence[Path], ignore: Collection[str], *, out: Path) -> None:
+    """Refuse folders that have no answers to give.
+
+    Raises:
+        ConfigError: one is no results folder, or the sweep's own; something else than max_tokens is ignored.
+        StoreError: its manifest cannot be read.
+    """
+    if odd := sorted(set(ignore) - set(IGNORABLE)):
+        raise ConfigError(f"--ignore {odd[0]}: only {', '.join(IGNORABLE)} can be ignored. Remove the rest.")
+    if ignore and not folders:
+        raise ConfigError("--ignore needs --reuse: name the folder whose answers you want to take over.")
+    for folder in map(at_hand, folders):
+        read_manifest(folder)
+        if folder.resolve() == out.resolve():
+            raise ConfigError(
+                f"--reuse {folder} is the sweep's own folder. Name another one, or remove the option."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The complete answers of a results folder."""
+
+    folder: Path
+    ids: frozenset[str]  # their trials
+    lengths: tuple[int | None, ...]  # the max_tokens that were planned with there; empty: ignore none
+
+    @classmethod
+    def of(cls, folder: Path, *, ignore: Collection[str] = ()) -> Self:
+        """Look through a folder, which a run may be writing to.
+
+        Raises:
+            ConfigError: it is not a results folder.
+            StoreError: it cannot be read.
+        """
+        folder = at_hand(folder)
+        ids = read_trials(folder, ["trial_id"], _COMPLETE)["trial_id"]
+        return cls(
+            folder=folder,
+            ids=frozenset(trial_id for chunk in ids.chunks for trial_id in texts(chunk)),
+            lengths=_lengths(folder) if "max_tokens" in ignore else (),
+        )
+
+
+async def take_over(
+    answers: Answers,
+    sweep: Sweep,
+    models: Iterable[Model],
+    sets: Mapping[str, tuple[AskedSet, ...]],
+    *,
+    limit: int | None,
+    store: Store,
+    salvage: Salvage,
+    out: Collection[str] = (),
+) -> int:
+    """Close every trial that has no answer here and one there; return how many. They count as finished.
+
+    `out` are trials that are in batches: their answers come.
+
+    Raises:
+        StoreError: the other folder cannot be read, or ours cannot be written.
+    """
+    closed: set[str] = set()
+    async with salvage.tended():
+        for model in models:
+            taken = _taken(answers, sweep, model, sets[model.alias], limit=limit, store=store, out=out)
+            while results := await asyncio.to_thread(next, taken, ()):  # made off the event loop
+                for result in results:
+                    salvage.keep(result)
+                if salvage.error is not None:
+                    raise salvage.error
+                closed.update(result.trial.trial_id for result in results)
+    store.finished |= closed
+    return len(closed)
+
+
+def _taken(
+    answers: Answers,
+    sweep: Sweep,
+    model: Model,
+    sets: tuple[AskedSet, ...],
+    *,
+    limit: int | None,
+    store: Store,
+    out: Collection[str],
+) -> Iterator[list[Result]]:
+    """Yield the results of one model's trials that are answered there, many at a time."""
+    named = _Named(model, answers)
+
+    def skip(trial_id: str) -> bool:
+        called = store.histories.get(trial_id)
+        answered = trial_id in store.finished or trial_id in out
+        answered = answered or (called is not None and called.ended is not None)
+        return answered or not (answers.lengths or trial_id in answers.ids)
+
+    trials = trials_of(sweep, model, sets, limit=limit, skip=skip)
+    found = ((trial, answer) for trial in trials if (answer := named.answer_to(trial)) is not None)
+    while batch := list(islice(found, BATCH)):
+        rows = _rows(answers.folder, model, [answer for _, answer in batch])
+        results = [
+            _result(named.as_sent(trial, row), row, store.histories.get(trial.trial_id, _FRESH))
+            for trial, answer in batch
+            if (row := rows.get(answer)) and (answer == trial.trial_id or _fits(row, model.max_tokens))
+        ]
+        if results:
+            yield results
+
+
+def _rows(folder: Path, model: Model, ids: list[str]) -> dict[str, Mapping[str, Any]]:  # Any: a row's values
+    its = (pc.field("provider") == model.provider) & (pc.field("model_id") == model.model_id)
+    wanted = its & _COMPLETE & pc.field("trial_id").isin(pa.array(ids, pa.string()))
+    rows = read_trials(folder, _COLUMNS, wanted).to_pylist()
+    return {row["trial_id"]: row for row in rows if not _reply(row).cut_short}
+
+
+class _Named:
+    """Finds the answer to a trial by what its id is here, or would be with another max_tokens."""
+
+    def __init__(self, model: Model, answers: Answers) -> None:
+        self._answers = answers
+        self._lengths = Lengths()
+        self._alike = [self._lengths.of(model, length) for length in answers.lengths]
+        self._ids: dict[str, list[TrialIds]] = {}  # by condition
+
+    def answer_to(self, trial: Trial) -> str | None:
+        return next((name for name in self._names(trial) if name in self._answers.ids), None)
+
+    def as_sent(self, trial: Trial, row: Mapping[str, Any]) -> Trial:
+        """Return a trial with the max_tokens that its answer was given."""
+        return replace(trial, model=self._lengths.of(trial.model, max_tokens_of(row["params"])))
+
+    def _names(self, trial: Trial) -> Iterator[str]:
+        yield trial.trial_id
+        name, problem = trial.condition.name, trial.problem
+        if name not in self._ids:
+            self._ids[name] = [TrialIds(model, trial.condition) for model in self._alike]
+        version = SUITES[problem.suite].prompt_version
+        for ids in self._ids[name]:
+            yield ids.of(problem.problem_id, prompt_version=version, repeat=trial.repeat)
+
+
+def _lengths(folder: Path) -> tuple[int | None, ...]:
+    """Return every max_tokens that a trial of a folder was planned with."""
+    said = map(max_tokens_of, texts(pc.unique(read_trials(folder, ["params"])["params"].combine_chunks())))
+    # the first call of a trial that was given more room later
+    sent = read_attempts(folder, ["max_tokens"])["max_tokens"].unique().to_pylist()
+    return tuple(sorted({None, *said, *sent}, key=lambda length: (length is None, length or 0)))
+
+
+def _fits(row: Mapping[str, Any], max_tokens: int | None) -> bool:
+    """Whether an answer would not have been cut: one of unknown length might have been."""
+    return max_tokens is None or (row["output_tokens"] is not None and row["output_tokens"] <= max_tokens)
+
+
+def _result(trial: Trial, row: Mapping[str, Any], history: History) -> Result:
+    """Return a trial closed with another sweep's answer, graded anew; it cost what was spent here before."""
+    reply = _reply(row)
+    return Result(
+        trial=trial,
+        reply=reply,
+        error=None,
+        grades=graded(trial.problem, reply, trial.condition),
+        attempts=history.attempts,
+        cost_usd=history.cost_usd,
+        price_source=REUSED,
+        **{name: row[name] for name in _TIMES},
+        finished_at=row["finished_at"].timestamp(),
+        reused_from=row["reused_from"] or row["sweep"],
+    )
+
+
+def _reply(row: Mapping[str, Any]) -> Reply:
+    counted = {name: row[name] for name in _USAGE}
+    return Reply(
+        text=row["reply_text"],
+        reasoning=row["reasoning_text"],
+        usage=Usage(**counted) if any(count is not None for count in counted.values()) else None,
+        http_status=row["http_status"],
+        max_tokens=longest_stored(row["params"], row["condition_params"]),
+        **{name: row[name] for name in _REPLY},
+    )

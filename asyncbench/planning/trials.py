@@ -1,0 +1,258 @@
+"""Sweep × problem sets → trials, with their ids, in order."""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, cast
+
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.config.sweep import Sweep
+from asyncbench.planning.asking_order import Rows, balanced_rows
+from asyncbench.planning.trial_columns import ROWS, AskedSet, Closed, Slot
+from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.schema import ProblemRows
+from asyncbench.records import Condition, Model, Problem, Trial
+from asyncbench.store.id_set import IdSet
+from asyncbench.suites.requests import TrialIds
+from asyncbench.suites.table import SUITES
+
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
+
+ROWS_AT_ONCE = 1024  # whose columns are Python lists
+
+
+class Cell(NamedTuple):
+    """Problems of one kind and length."""
+
+    suite: str
+    task: str
+    variant: str
+    representation: str
+    length: int | None
+
+
+CELL = Cell._fields  # columns of a problem set, and of `trials_of`
+
+
+def cell_of(problem: Problem) -> Cell:
+    """Return the cell of a problem."""
+    return Cell(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
+
+
+def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
+    """Return the sets so that a problem found in two of them belongs to the first.
+
+    Only sets that share a suite can share a problem; their ids are held in memory while comparing.
+    """
+    asked: list[AskedSet] = []
+    for later in sets:
+        earlier = [before.problems for before in asked if set(before.problems.suites) & set(later.suites)]
+        twice = _problems_in(later, earlier) if earlier else {}
+        skipped = Counter(twice.values())
+        tasks = {
+            suite: {task: rows - skipped[suite, task] for task, rows in counts.items()}
+            for suite, counts in later.tasks.items()
+        }
+        asked.append(AskedSet(problems=later, tasks=tasks, order=_without(twice, later)))
+    return tuple(asked)
+
+
+def _without(twice: Collection[str], problems: ProblemSet) -> Rows:
+    """Return the rows of a set as they are asked, but for some problems."""
+    order = balanced_rows(problems)
+    if not twice:
+        return order
+    batches = problems.batches(ROWS, columns=["problem_id"])
+    ids = pa.chunked_array([batch["problem_id"] for batch in batches], pa.string())
+    asked = ~pc.is_in(ids, value_set=pa.array(twice, pa.string())).to_numpy()
+    kept: Rows = order[asked[order]]
+    return kept
+
+
+def _problems_in(later: ProblemSet, earlier: Sequence[ProblemSet]) -> dict[str, tuple[str, str]]:
+    """Return the problems of a set that earlier ones hold as well: id → suite and task."""
+    columns = ["problem_id", "suite", "task"]
+    batches = (batch for problems in earlier for batch in problems.batches(ROWS, columns=columns))
+    known = IdSet(pa.chunked_array([batch["problem_id"] for batch in batches], pa.string()))
+    rows = pa.Table.from_batches(later.batches(ROWS, columns=columns))
+    twice = rows.filter(known.among(rows["problem_id"])).to_pylist()
+    return {row["problem_id"]: (row["suite"], row["task"]) for row in twice}
+
+
+def asked_by_model(
+    sweep: Sweep, models: Sequence[Model], placed: Mapping[str, ProblemSet]
+) -> dict[str, tuple[AskedSet, ...]]:
+    """Return what each model is asked, by alias, of problem sets by their place in the sweep.
+
+    Models with the same problems share one answer.
+    """
+    asked: dict[tuple[str, ...], tuple[AskedSet, ...]] = {}
+    for places in (places_of(sweep, model) for model in models):
+        if places not in asked:
+            asked[places] = asked_once([placed[place] for place in places])
+    return {model.alias: asked[places_of(sweep, model)] for model in models}
+
+
+def places_of(sweep: Sweep, model: Model) -> tuple[str, ...]:
+    """Return where a model's problems come from, by their place in the sweep, in order."""
+    return tuple(source.place for source in sweep.problems_of(model))
+
+
+def conditions_of(sweep: Sweep, alias: str, suite: str) -> tuple[Condition, ...]:
+    """Return how a model is asked the problems of a suite."""
+    return tuple(condition for condition in sweep.conditions_of(alias) if condition.is_for(suite))
+
+
+def planned_tasks(sweep: Sweep, alias: str, sets: Sequence[AskedSet]) -> dict[str, dict[str, dict[str, int]]]:
+    """Return how many trials a model has in this sweep: condition → suite → task → trials."""
+    trials: dict[str, dict[str, dict[str, int]]] = {}
+    for suite, counts in (tasks for asked in sets for tasks in asked.tasks.items()):
+        for condition in conditions_of(sweep, alias, suite):
+            sums = trials.setdefault(condition.name, {}).setdefault(suite, {})
+            for task, rows in counts.items():
+                sums[task] = sums.get(task, 0) + rows * sweep.repeats
+    return trials
+
+
+def planned(
+    sweep: Sweep, alias: str, sets: Sequence[AskedSet], *, limit: int | None, per_cell: int | None = None
+) -> int:
+    """Return how many trials a model has in this sweep, or in its first problems: see `trials_of`."""
+    if limit is None and per_cell is None:
+        plan = planned_tasks(sweep, alias, sets)
+        return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
+    repeats = sweep.repeats if per_cell is None else 1
+    first = Counter(place.batch.suites[place.row] for place in _chosen(sets, limit, per_cell, None, 0))
+    return repeats * sum(len(conditions_of(sweep, alias, suite)) * count for suite, count in first.items())
+
+
+def trials_of(
+    sweep: Sweep,
+    model: Model,
+    sets: Sequence[AskedSet],
+    *,
+    limit: int | None,
+    per_cell: int | None = None,
+    closed: Closed | None = None,
+    skip: Callable[[str], bool] = lambda _: False,
+    left_out: Callable[[str, Cell, str], None] | None = None,
+    model_of: Callable[[Model, str], Model] = lambda model, _: model,
+    load: str | None = None,
+) -> Iterator[Trial]:
+    """Yield one model's trials, every prefix of them balanced over sets and cells.
+
+    Args:
+        sweep, model, sets: conditions and repeats; who is asked; what is asked.
+        limit: at most this many problems.
+        per_cell: of each cell at most this many of them, each once whatever `repeats` says; None: all.
+        closed: which trials need no call, as far as that is known: they are not even looked at.
+        skip: is told the id of each other trial, in order; where it says yes, that is not even made.
+        left_out: is told of each of those, but further repeats: its condition, cell and id. None: nobody is.
+        model_of: returns the model as a trial is asked it, of its condition's model and the trial's id.
+        load: the step that asks them, which makes them trials of their own; None: no load does.
+    """
+    ids = {
+        suite: [
+            (
+                condition,
+                model.under(condition),
+                TrialIds(model, condition, load=load),
+                SUITES[suite].prompt_version,
+            )
+            for condition in conditions_of(sweep, model.alias, suite)
+        ]
+        for suite in {suite for asked in sets for suite in asked.tasks}
+    }
+    for repeat in range(sweep.repeats if per_cell is None else 1):
+        for _, number, i, row, batch in _chosen(sets, limit, per_cell, closed, repeat):
+            problem_id = batch.ids[row]
+            for condition, asked, trial_ids, version in ids[batch.suites[row]]:
+                if closed is not None and closed.rows[Slot(repeat, number, condition.name)][i]:
+                    continue
+                trial_id = trial_ids.of(problem_id, prompt_version=version, repeat=repeat)
+                if skip(trial_id):
+                    if left_out is not None and not repeat:
+                        left_out(condition.name, batch.cell(row), trial_id)
+                    continue
+                yield Trial(
+                    trial_id=trial_id,
+                    run=sweep.name,
+                    sweep=sweep.name,
+                    problem_set=batch.problem_set,
+                    problem=batch.problem(row),
+                    model=model_of(asked, trial_id),
+                    condition=condition,
+                    repeat=repeat,
+                    load=load,
+                )
+
+
+class _BatchRows(ProblemRows):
+    """Rows of a problem set, with the cell of each."""
+
+    __slots__ = ("_cells", "ids", "problem_set", "suites")
+
+    def __init__(self, batch: pa.RecordBatch, problem_set: str) -> None:
+        super().__init__(batch)
+        self.problem_set = problem_set
+        self.ids, self.suites = (
+            cast("list[str]", batch[column].to_pylist()) for column in ("problem_id", "suite")
+        )
+        self._cells: list[Cell] = []
+
+    def cell(self, row: int) -> Cell:
+        if not self._cells:
+            columns = (self._batch[name].to_pylist() for name in CELL)
+            self._cells = list(map(Cell._make, zip(*columns, strict=True)))
+        return self._cells[row]
+
+
+class _AskedPlace(NamedTuple):
+    """Where a problem stands among all that are asked; of what `skip` leaves out nothing else is made."""
+
+    at: float  # in [0, 1)
+    set_number: int  # equal places keep the sets' order
+    number: int  # among those asked of its set
+    row: int  # of its batch
+    batch: _BatchRows
+
+
+def _chosen(
+    sets: Sequence[AskedSet], limit: int | None, per_cell: int | None, closed: Closed | None, repeat: int
+) -> Iterator[_AskedPlace]:
+    """Yield the problems that are asked, in order: each set is spread evenly over the whole."""
+    placed = (
+        _placed(asked, number, None if closed is None else closed.whole_rows(repeat, number))
+        for number, asked in enumerate(sets)
+    )
+    places = islice(heapq.merge(*placed), limit if closed is None else None)
+    return places if per_cell is None else _first_of_cells(places, per_cell)
+
+
+def _first_of_cells(places: Iterator[_AskedPlace], count: int) -> Iterator[_AskedPlace]:
+    taken = Counter[Cell]()
+    for place in places:
+        cell = place.batch.cell(place.row)
+        if taken[cell] < count:
+            taken[cell] += 1
+            yield place
+
+
+def _placed(asked: AskedSet, set_number: int, closed: bytes | None) -> Iterator[_AskedPlace]:
+    """Yield the places of an asked set's problems, in its order; `closed`: only of those where it is 0."""
+    count = asked.rows
+    start = 0 if closed is None else closed.find(0)
+    last = count if closed is None else closed.rfind(0) + 1
+    if start < 0:
+        return
+    i = start
+    for rows in asked.batches(rows=last, start=start):
+        for first in range(0, rows.num_rows, ROWS_AT_ONCE):
+            batch = _BatchRows(rows.slice(first, ROWS_AT_ONCE), asked.problems.name)
+            for row in range(len(batch.ids)):
+                if closed is None or not closed[i]:
+                    yield _AskedPlace((i + 0.5) / count, set_number, i, row, batch)
+                i += 1

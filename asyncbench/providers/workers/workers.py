@@ -1,0 +1,158 @@
+"""The workers of a run, as the run sees them: which of them makes a call, and who makes the next."""
+
+import asyncio
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, Self
+
+from asyncbench.providers.provider import Provider
+from asyncbench.providers.workers.process import Told, WorkerCounts, WorkerProcess
+from asyncbench.records import REALTIME, Condition, Model, Reply, Request
+
+LOOK_EVERY_S: Final = 1.0
+SILENT_S: Final = 60.0  # without a word: the calls of such a worker would never end
+LATE_S: Final = 0.02  # on average: a worker so late has more calls than it can make
+LOOKS: Final = 3  # in a row at which it is: an SDK that is imported holds it up as long
+
+
+class Workers:
+    """Processes that make the calls of a run.
+
+    With as many models as workers, or more, each model begins with one worker; with fewer, each has several.
+    If they stay late, one that is not helps. A worker gets the keys of the models that it asks, and no other.
+
+    Args:
+        count: how many workers.
+        models: that may be asked.
+        environment: of the workers; see `without_keys`.
+        say: is told what a person should hear.
+    """
+
+    def __init__(
+        self, count: int, models: Sequence[Model], environment: Mapping[str, str], *, say: Told
+    ) -> None:
+        self.give_up: Told = say  # is told why, when workers die again and again: their calls are lost
+        told = {"say": say, "give_up": lambda why: self.give_up(why)}
+        self._all = [WorkerProcess(str(n), environment, **told) for n in range(1, count + 1)]
+        self._say = say
+        self._homes: dict[str, list[WorkerProcess]] = {}  # by alias
+        for group in _by_mode(models):
+            for n, model in enumerate(group):
+                self._homes[model.alias] = self._all[n % count :: len(group)]
+        self._late_looks = Counter[str]()  # in a row, by alias
+        self._numbers = itertools.count()
+        self._ways: dict[tuple[int, int], tuple[int, Model, Condition]] = {}  # by identity, which they keep
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Self]:
+        """Run them for as long as the block lasts, which begins when all are there.
+
+        Raises:
+            ConfigError: one does not start.
+        """
+        try:
+            begun = await asyncio.gather(*(worker.begin() for worker in self._all), return_exceptions=True)
+            for failed in filter(None, begun):
+                raise failed
+            watching = asyncio.create_task(self._watch(), name="workers")
+            try:
+                yield self
+            finally:
+                watching.cancel()
+        finally:
+            await asyncio.gather(*(worker.end() for worker in self._all))
+
+    def provider(self, model: Model, *, key: str, simulator_url: str | None) -> Provider:
+        """Return what has workers make the calls of a model; the arguments are those of `open_provider`."""
+        opening = ("open", self.number(), model, key, simulator_url)
+        for worker in self._homes[model.alias]:
+            worker.tell_once(opening[1], opening)
+        return AskedByWorkers(self, model.alias, opening)
+
+    async def ready(self) -> None:
+        """Wait until workers have opened the providers that they begin with.
+
+        Raises:
+            ConfigError: something is wrong with a key or an address.
+        """
+        await asyncio.gather(*(worker.opened() for worker in self._all))
+
+    def lateness(self) -> list[float]:
+        """Return how late the event loop of each worker is on average, seconds."""
+        return [worker.late_s for worker in self._all]
+
+    def counts(self) -> tuple[WorkerCounts, ...]:
+        """Return how each worker stands."""
+        return tuple(worker.counts() for worker in self._all)
+
+    def chosen(self, alias: str) -> WorkerProcess:
+        """Return the worker that makes the next call to a model: of its own the one with the fewest."""
+        return min(self._homes[alias], key=WorkerProcess.burden)
+
+    def number(self) -> int:
+        """Return a number that no provider, and no way to ask, has."""
+        return next(self._numbers)
+
+    def way(self, request: Request) -> tuple[int, Model, Condition]:
+        """Return how a request is asked, with a number: many are asked alike."""
+        trial = request.trial
+        key = (id(trial.model), id(trial.condition))
+        if (known := self._ways.get(key)) is None:
+            known = self._ways[key] = (self.number(), trial.model, trial.condition)
+        return known
+
+    async def _watch(self) -> None:
+        """Kill workers that say nothing, and give models another worker while theirs are late."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            for worker in self._all:
+                if worker.silent_s > SILENT_S:
+                    self._say(f"worker {worker.name} says nothing for {SILENT_S:.0f} s: it is killed")
+                    worker.kill()
+            for alias, own in self._homes.items():
+                self._help(alias, own)
+
+    def _help(self, alias: str, own: list[WorkerProcess]) -> None:
+        """Add a worker to those of a model, if all of them are late at several looks and another is not."""
+        late = any(worker.calls for worker in own) and min(worker.late_s for worker in own) > LATE_S
+        self._late_looks[alias] = self._late_looks[alias] + 1 if late else 0
+        idle = [worker for worker in self._all if worker not in own and worker.late_s < LATE_S]
+        if self._late_looks[alias] >= LOOKS and idle:
+            own.append(min(idle, key=WorkerProcess.burden))
+            self._late_looks[alias] = 0
+
+
+class AskedByWorkers:
+    """The `Provider` of one model whose calls are made by workers."""
+
+    def __init__(self, workers: Workers, alias: str, opening: tuple[Any, ...]) -> None:
+        self._workers, self._alias, self._opening = workers, alias, opening
+
+    async def ask(self, request: Request) -> Reply:
+        """Have a worker make a call; see `Provider.ask`.
+
+        Raises:
+            ProviderError: as the call ended.
+            LostCallError: its worker died: nobody knows how the call ended.
+        """
+        way = self._workers.way(request)
+        said = [(message.role, message.content) for message in request.messages]
+        worker = self._workers.chosen(self._alias)
+        await worker.up()
+        number = self._opening[1]
+        worker.tell_once(number, self._opening)
+        worker.tell_once(way[0], ("learn", *way))
+        return await worker.call(number, way[0], request.system, said)
+
+    async def aclose(self) -> None:
+        """Do nothing: a worker closes its connections when it ends."""
+
+
+def _by_mode(models: Sequence[Model]) -> Collection[list[Model]]:
+    """Return models that are asked call by call, and others: those have few calls, if any."""
+    groups = defaultdict[bool, list[Model]](list)
+    for model in models:
+        groups[model.mode == REALTIME].append(model)
+    return groups.values()

@@ -1,0 +1,231 @@
+"""The result files of the "Integer addition" benchmark: one JSON object a run, with three tasks.
+
+    {"add_two_ints": {"test_type": "Add two intigers", "tries": 100, "results": [
+        {"int1": 4, "int2": 17, "duration_seconds": 0.8, "response": "21", "model": "x", "status": "success"}
+    ]}}
+
+The texts stand as `string`; `reasoning` is there where the server showed it. A call that failed has no place
+in the results, only in `tries`. The `status` in a file is not believed: replies are graded anew.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from reprlib import repr as shown
+from typing import NamedTuple
+
+from asyncbench.errors import ConfigError
+from asyncbench.published.exported import ExportedPart, Row, unsaid
+from asyncbench.published.places import run_of
+from asyncbench.published.recorded import (
+    Fields,
+    Planned,
+    Recorded,
+    RecordedRun,
+    content,
+    flag,
+    inner,
+    is_whole,
+    mapping,
+    model_of,
+    number,
+    parsed,
+    sifted,
+    text,
+    told,
+    whole,
+    within,
+)
+from asyncbench.records import Condition, Draft, Reply
+from asyncbench.suites.integer_addition import draft_addition
+from asyncbench.suites.strings import draft_string
+
+ENDING = ".json"
+DATE = "%Y-%m-%d_%H-%M-%S"
+ASKED = Condition().name  # of all trials: a file does not say how they were asked
+
+
+class Section(NamedTuple):
+    """One task of a file: our suite, and what the file calls it."""
+
+    key: str
+    suite: str
+    test_type: str
+
+
+SECTIONS = (
+    Section("string_reversal", "string_reversal", "String Reversal"),
+    Section("add_two_ints", "integer_addition", "Add two intigers"),  # so it is spelt there
+    Section("string_rehearsal", "string_rehearsal", "String Rehearsal"),
+)
+SUITES = tuple(section.suite for section in SECTIONS)
+TASK_NAMES = SUITES  # each has one, of its own name
+SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {}
+
+
+# ── in ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def reader(given: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
+    """Return what reads files.
+
+    Raises:
+        ConfigError: a plan was given; these files say themselves what was planned.
+    """
+    if given:
+        raise ConfigError(
+            f"import integer-addition: leave out {', '.join(given)}. The files hold their own plan."
+        )
+    return read
+
+
+def read(path: Path) -> RecordedRun:
+    """Read a file. Entries that cannot be used are left out, each with the reason.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    run = run_of(path, ENDING)
+    try:
+        fields = _checked(parsed(content(path)))
+    except ValueError as error:
+        return RecordedRun(run=run, path=path, trials=(), left_out=(f"{path}: {error}",), planned={})
+    simulated = flag(fields, "simulated")
+    at = _time(path, run)
+    trials, left_out = sifted(_entries(path, fields), partial(_recorded, at=at, simulated=simulated))
+    return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials, fields))
+
+
+def _checked(value: object) -> Fields:
+    """Return what a file holds, all but its entries checked."""
+    fields = mapping(value, "a result file")
+    found = [section.key for section in SECTIONS if section.key in fields]
+    if not found:
+        raise ValueError(f"holds none of {', '.join(section.key for section in SECTIONS)}")
+    for key in found:
+        section = inner(fields, key)
+        with within(key):
+            whole(section, "tries")
+            if not isinstance(results := told(section, "results"), list):
+                raise ValueError(f"'results' is {shown(results)}, not a list")
+    flag(fields, "simulated")
+    return fields
+
+
+def _entries(path: Path, fields: Fields) -> Iterator[tuple[str, tuple[str, object]]]:
+    for key, suite, _ in SECTIONS:
+        for i, entry in enumerate(fields[key]["results"] if key in fields else ()):
+            yield f"{path}, {key}[{i}]", (suite, entry)
+
+
+def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recorded:
+    suite, entry = given
+    fields = mapping(entry, "a result")
+    named = model_of(fields, simulated=simulated)
+    return Recorded(
+        draft=_draft(fields, suite),
+        model=named,
+        reply=Reply(
+            text=text(fields, "response"),
+            reasoning=None if fields.get("reasoning") is None else text(fields, "reasoning"),
+            model_served=named.model_id,
+            http_status=None,
+        ),
+        latency_s=None if told(fields, "duration_seconds") is None else number(fields, "duration_seconds"),
+        at=at,
+        timed=False,
+    )
+
+
+def _draft(fields: Fields, suite: str) -> Draft:
+    if suite == "integer_addition":
+        left, right = (_operand(fields, key) for key in ("int1", "int2"))
+        return draft_addition(left, right, length=len(str(max(left, right))))
+    string = text(fields, "string")
+    if not (string.isascii() and string.isalnum()):
+        raise ValueError(f"'string' is {shown(string)}, not letters A-Z, a-z and digits alone")
+    return draft_string(suite, string)
+
+
+def _operand(fields: Fields, key: str) -> int:
+    value = told(fields, key)
+    if not is_whole(value) or value < 0:
+        raise ValueError(f"{key!r} is {shown(value)}, not a whole number from 0 on")
+    return int(value)
+
+
+def _time(path: Path, run: str) -> float:
+    """Return when a file was begun, by its name, as UTC; else when it was last changed."""
+    named = re.search(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)$", run)
+    with suppress(ValueError):  # a day that no month has
+        if named:
+            return datetime.strptime(named[1], DATE).replace(tzinfo=UTC).timestamp()
+    return path.stat().st_mtime
+
+
+def _planned(trials: Sequence[Recorded], fields: Fields) -> Planned:
+    """Return the tries of each task: each model's own results, and what is left for the commonest model."""
+    results = Counter((trial.draft.suite, trial.model.alias) for trial in trials)
+    models = [name for name, _ in Counter(trial.model.alias for trial in trials).most_common()]
+    planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {name: {ASKED: {}} for name in models}
+    for key, suite, _ in SECTIONS:
+        if key in fields:
+            left = max(0, fields[key]["tries"] - sum(results[suite, name] for name in models))
+            for name in models:
+                if count := results[suite, name] + (left if name == models[0] else 0):
+                    planned[name][ASKED][suite] = {suite: count}
+    return planned
+
+
+# ── out ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def file_name(part: ExportedPart) -> str:
+    """Return the name of a file of trials of a sweep."""
+    return f"result_{part.model.replace('/', '')}{part.suffix}_{part.last:{DATE}}{ENDING}"
+
+
+def texts(rows: list[Row], planned: Mapping[str, int]) -> Iterator[str]:
+    """Yield the text of a file; `planned`: suite → trials."""
+    fields: dict[str, object] = {
+        key: {
+            "test_type": test_type,
+            "tries": planned.get(suite, 0),
+            "results": [_result(row) for row in rows if row["suite"] == suite and not row["failed"]],
+        }
+        for key, suite, test_type in SECTIONS
+    }
+    if any(row["simulated"] for row in rows):
+        fields["simulated"] = True
+    yield json.dumps(fields, indent=2) + "\n"
+
+
+def notes(rows: list[Row]) -> list[str]:
+    """Return what this format cannot say as it is."""
+    failed = sum(row["failed"] for row in rows)
+    untimed = sum(row["latency_s"] is None and not row["failed"] for row in rows)
+    said = {
+        f"{failed:,} trials without a reply are left out, for want of a place; they count in `tries`": failed,
+        f"{untimed:,} trials have null as their duration: a request of a batch has none": untimed,
+    }
+    return [note for note, count in said.items() if count] + unsaid(rows, lambda _: set())
+
+
+def _result(row: Row) -> Row:
+    operands = row["operands"]
+    asked = {"string": operands[0]}
+    if row["suite"] == "integer_addition":
+        asked = {"int1": int(operands[0]), "int2": int(operands[1])}
+    result = {
+        **asked,
+        "duration_seconds": row["latency_s"],
+        "response": row["reply_text"],
+        "model": row["model"],
+        "status": row["classification"],
+    }
+    return result if row["reasoning_text"] is None else result | {"reasoning": row["reasoning_text"]}

@@ -1,0 +1,310 @@
+"""NUPA's own files: its test set, and the replies that its programs record.
+
+The test set is one JSON object, task → length → problems, each a question with its answer behind its `=`:
+
+    {"add_Integer_Integer_Integer": {"3": ["Directly return … Add two numbers: 744 + 543 = 1287"]}}
+
+Replies are JSON Lines, a file a model, a problem a line; the metrics in other files are not read:
+
+    {"task": "add_Integer_Integer_Integer", "digit": 3, "generated_text": ["1287"], "groundtruth": "1287"}
+
+A line of ours also has `question`, `style` and, for made-up replies, `simulated`. Without a question the
+problem is only known by its answer.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import accumulate, chain, groupby, zip_longest
+from operator import itemgetter
+from os import PathLike
+from pathlib import Path
+from reprlib import repr as shown
+from typing import Final
+from urllib.parse import quote
+
+from asyncbench.errors import ConfigError
+from asyncbench.files import writing
+from asyncbench.problems.identity import identified
+from asyncbench.problems.making import write_problems
+from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.published.exported import ExportedPart, Row, unsaid
+from asyncbench.published.places import check_file, run_of
+from asyncbench.published.recorded import (
+    Fields,
+    Planned,
+    Recorded,
+    RecordedRun,
+    content,
+    flag,
+    lines,
+    mapping,
+    model_of,
+    parsed,
+    sifted,
+    text,
+    told,
+)
+from asyncbench.records import Condition, Draft, Reply
+from asyncbench.suites.numbers import parts
+from asyncbench.suites.nupa.generation import draft_nupa
+from asyncbench.suites.nupa.suite import STYLES
+from asyncbench.suites.nupa.tasks import BASE_TASKS, FORMAT, TASKS, NupaTask, template
+
+NAME = "nupa"
+ENDING = ".jsonl"
+SUITES: tuple[str, ...] = (NAME,)
+TASK_NAMES = BASE_TASKS
+SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {}
+PROFILE = "reference"  # of what the published code made
+OURS = ("question", "style", "simulated")  # keys of a line that only ours have
+NO_QUESTION = "(its question is not recorded) ="
+
+_NAMES: Final = {(task.task, task.variant, task.representation): task.name for task in TASKS.values()}
+
+
+# ── the test set ─────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedProblems:
+    """What became of a test set."""
+
+    problems: ProblemSet
+    left_out: tuple[str, ...]  # entries that cannot be used: where, what, found, rule
+
+
+def import_problems(file: PathLike[str] | str, out: PathLike[str] | str) -> ImportedProblems:
+    """Make a problem set from the published test set of NUPA, with tasks and lengths in turns.
+
+    Args:
+        file: the published test set (JSON).
+        out: the problem set to write (Parquet).
+
+    Returns:
+        An `ImportedProblems`, with the number of problems.
+
+    Raises:
+        ConfigError: The file cannot be read or holds nothing usable, or `out` cannot be a file.
+        StoreError: `out` cannot be written.
+    """
+    file, out = Path(file), Path(out)
+    check_file(file)
+    left_out: list[str] = []
+    try:
+        tasks = mapping(parsed(content(file)), "a test set: task → length → problems")
+        drafts = list(_drafts(file, tasks, left_out))
+    except ValueError as error:
+        raise ConfigError(f"{file}: {error}") from None
+    if not drafts:
+        raise ConfigError(f"Nothing can be imported: {next(iter(left_out), f'{file} has no problems')}")
+    problems = write_problems(identified(drafts), out, told=writing)
+    return ImportedProblems(problems=problems, left_out=tuple(left_out))
+
+
+def _drafts(file: Path, tasks: Fields, left_out: list[str]) -> Iterator[Draft]:
+    """Yield what can be used in balanced order; note the rest."""
+    cells = list[list[tuple[str, str, str, object]]]()
+    for name, lengths in tasks.items():
+        for length, entries in mapping(lengths, f"what {shown(name)} holds, length → problems").items():
+            if not isinstance(entries, list):
+                raise ValueError(f"{shown(entries)} is not a list of problems")
+            place = f"{file}, {name}, {length}"
+            cells.append([(f"{place}[{i}]", name, length, entry) for i, entry in enumerate(entries)])
+    for place, name, length, entry in filter(None, chain.from_iterable(zip_longest(*cells))):
+        try:
+            if not isinstance(entry, str) or "=" not in entry:
+                raise ValueError(f"{shown(entry)} is not a question with an answer behind its =")
+            asked, _, answer = entry.partition("=")
+            yield _draft(_task(name), _length(length), f"{asked}=", answer.strip())
+        except ValueError as error:
+            left_out.append(f"{place}: {error}")
+
+
+def _task(name: str) -> NupaTask:
+    if name not in TASKS:
+        raise ValueError(f"{shown(name)} is no task of NUPA, such as {next(iter(TASKS))}")
+    return TASKS[name]
+
+
+def _length(written: object) -> int:
+    if re.fullmatch(r"[1-9]\d{0,3}", str(written), re.ASCII) is None or isinstance(written, bool):
+        raise ValueError(f"{shown(written)} is not a length in digits, 1 to 9999")
+    return int(str(written))
+
+
+def _draft(task: NupaTask, length: int, question: str, answer: str) -> Draft:
+    """Return a problem as it was published, its operands where the question shows them as usual."""
+    try:
+        parts(answer, task.answer_type)
+    except ValueError:
+        raise ValueError(f"the answer {shown(answer)} is not written as {task.answer_type}") from None
+    made = Draft(
+        suite=NAME,
+        task=task.task,
+        variant=task.variant,
+        representation=task.representation,
+        length=None,
+        question=NO_QUESTION,
+        expected="",
+        answer_type=task.answer_type,
+        extra=json.dumps({"profile": PROFILE, "task_name": task.name, "length_class": task.length_class}),
+    )
+    found = next(filter(None, (form.fullmatch(question) for form in _forms(task))), None)
+    # operands of which the task makes nothing are let go: it is the answer that counts
+    with suppress(ValueError, ArithmeticError, IndexError):
+        made = draft_nupa(task, found.groups(), profile=PROFILE, expected=answer) if found else made
+    return replace(made, length=length, question=question, expected=answer)
+
+
+def asked_problem(question: str) -> Draft:
+    """Return the problem that a question asks, answered by its task as it was published.
+
+    Some tasks ask alike (`add` and `add_easy`): then it is the plain one, or else the hard one.
+
+    Raises:
+        ValueError: no task asks so.
+    """
+    for task in _PLAIN_FIRST:
+        for form in _forms(task):
+            if found := form.fullmatch(question):
+                with suppress(ValueError, ArithmeticError, IndexError):  # the numbers of another task
+                    return draft_nupa(task, found.groups(), profile=PROFILE)
+    raise ValueError(f"{shown(question)} is no question of NUPA")
+
+
+_PLAIN_FIRST: Final = sorted(TASKS.values(), key=lambda task: ("", "hard", "easy").index(task.variant))
+
+
+@cache
+def _forms(task: NupaTask) -> tuple[re.Pattern[str], ...]:
+    """Return how a task asks in each profile, with its format prompt or without."""
+    operands = ("\0",) * (1 if task.second is None else 2)
+    asked = (re.escape(template(task, profile) % operands) for profile in (PROFILE, "fixed"))
+    before = re.escape(f"{FORMAT[task.answer_type]} ")
+    return tuple(
+        re.compile(f"(?:{before})?{form.removeprefix(before)}".replace("\0", r"(\S+)"))
+        for form in dict.fromkeys(asked)
+    )
+
+
+# ── replies, in ──────────────────────────────────────────────────────────────────────────────
+
+
+def reader(given: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
+    """Return what reads files of replies to questions asked in a style: `chat` unless told otherwise.
+
+    Raises:
+        ConfigError: there is no such style, or something else was given.
+    """
+    style = given.get("style", STYLES[0])
+    if other := sorted(given.keys() - {"style"}):
+        raise ConfigError(f"import nupa: leave out {', '.join(other)}. The files hold their own plan.")
+    if style not in STYLES:
+        raise ConfigError(f"import nupa: style {style!r} is unknown. Choose one of: {', '.join(STYLES)}")
+    return partial(read, style=str(style))
+
+
+def read(path: Path, *, style: str = STYLES[0]) -> RecordedRun:
+    """Read a file. Lines that cannot be used are left out, each with the reason.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    run, at = run_of(path, ENDING), path.stat().st_mtime
+    trials, left_out = sifted(_entries(path), partial(_recorded, run=run, style=style, at=at))
+    return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials))
+
+
+def _entries(path: Path) -> Iterator[tuple[str, tuple[object, int, int]]]:
+    """Yield each reply: its line, or the complaint that it is no JSON; and which of how many it holds."""
+    for place, line in lines(path):
+        value: object
+        try:
+            value = parsed(line)
+        except ValueError as error:
+            value = error
+        replies = value.get("generated_text") if isinstance(value, dict) else None
+        samples = max(1, len(replies)) if isinstance(replies, list) else 1
+        for sample in range(samples):
+            yield place, (value, sample, samples)
+
+
+def _recorded(entry: tuple[object, int, int], *, run: str, style: str, at: float) -> Recorded:
+    line, sample, samples = entry
+    if isinstance(line, ValueError):
+        raise line
+    fields = mapping(line, "a reply")
+    task = _task(text(fields, "task"))
+    question = text(fields, "question") if "question" in fields else NO_QUESTION
+    asked = text(fields, "style") if "style" in fields else style
+    if asked not in STYLES:
+        raise ValueError(f"'style' is {shown(asked)}, none of {', '.join(STYLES)}")
+    truth = text(fields, "groundtruth").strip()
+    given = told(fields, "generated_text")
+    reply = given[sample] if isinstance(given, list) and given else given
+    if not isinstance(reply, str):
+        raise ValueError(f"'generated_text' is {shown(given)}, not a list of texts")
+    ours = [key for key in OURS if key in fields]
+    return Recorded(
+        draft=_draft(task, _length(told(fields, "digit")), question, truth),
+        model=model_of({"model": run}, simulated=flag(fields, "simulated")),
+        condition=Condition(name=asked, style=asked),
+        reply=Reply(text=reply, http_status=None),
+        accounting={"sample": sample, "samples": samples, "ours": ours},
+        at=at,
+        timed=False,
+    )
+
+
+def _planned(trials: Iterable[Recorded]) -> Planned:
+    """Return what a file holds: it says nothing of what it was to hold."""
+    planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+    for trial in trials:
+        conditions = planned.setdefault(trial.model.alias, {})
+        tasks = conditions.setdefault(trial.condition.name, {}).setdefault(NAME, {})
+        tasks[trial.draft.task] = tasks.get(trial.draft.task, 0) + 1
+    return planned
+
+
+# ── replies, out ─────────────────────────────────────────────────────────────────────────────
+
+
+def file_name(part: ExportedPart) -> str:
+    """Return the name of a file of trials of a sweep."""
+    return f"{quote(part.model, safe='')}{part.suffix}{ENDING}"
+
+
+def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
+    """Yield the lines of a file; replies that were read from one line are one again."""
+    replied = [row for row in rows if not row["failed"]]
+    # Each of our own replies begins a line, and so does the first sample of a recorded one.
+    numbers = accumulate(not (row["accounting"] and row["accounting"]["sample"]) for row in replied)
+    for _, of_a_line in groupby(zip(numbers, replied, strict=True), key=itemgetter(0)):
+        yield json.dumps(_line([row for _, row in of_a_line])) + "\n"
+
+
+def notes(rows: list[Row]) -> list[str]:
+    """Return what this format cannot say as it is."""
+    failed = sum(row["failed"] for row in rows)
+    said = f"{failed:,} trials without a reply are left out, for want of a place"
+    return ([said] if failed else []) + unsaid(rows, lambda _: {"style"})
+
+
+def _line(rows: list[Row]) -> Row:
+    first = rows[0]
+    said = {
+        "task": _NAMES[first["task"], first["variant"], first["representation"]],
+        "digit": first["length"],
+        "generated_text": [row["reply_text"] for row in rows],
+        "groundtruth": first["expected"],
+        "question": first["question"],
+        "style": first["style"],
+        "simulated": True,
+    }
+    recorded = first["accounting"]
+    ours = set(recorded["ours"] if recorded else OURS if first["simulated"] else OURS[:-1])
+    return {key: value for key, value in said.items() if key not in OURS or key in ours}

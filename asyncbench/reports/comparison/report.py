@@ -1,0 +1,344 @@
+"""`compare A B FOLDER`: two models on the same questions, as tables and examples."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.cells import cell_len, chop_cells
+from rich.text import Text
+
+from asyncbench.analysis.choosing import Folders, chosen
+from asyncbench.analysis.notes import lost_notes
+from asyncbench.errors import ConfigError
+from asyncbench.records import Outcome
+from asyncbench.reports.comparison.comparison import Compared, ComparisonRow, Question, compared
+from asyncbench.reports.comparison.sides import ComparedSide, sides_of
+from asyncbench.reports.standings.report import pair_mapping
+from asyncbench.tables.numbers import number_of, p_sentence, p_text, points
+from asyncbench.tables.report import Report, Sheet
+from asyncbench.tables.screen import as_lines, middle_cut, safe, safe_notes, shown_width
+
+ALPHA: Final = 0.05
+EXAMPLES: Final = 5  # shown each way
+LONGEST_QUESTION, LONGEST_NAME, LEAST_PIECE = 400, 24, 10  # characters
+
+HEAD: Final = (
+    *("suite/task", "problems", "A accuracy", "B accuracy"),
+    *("both right", "only A right", "only B right", "neither right", "A − B (95 % CI)", "p", "p (Holm)"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Report):
+    """Two models, as they are shown."""
+
+    found: Compared
+    examples: int  # problems shown each way in text; JSON has all that were found
+    unpaired: bool  # show the unpaired test, too
+    said: tuple[str, ...] = ()  # of which of several folders and of which trials it is
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two are called: with their folders where they have one name."""
+        a, b = self.found.a, self.found.b
+        return (
+            (f"{a.name} in {a.folder}", f"{b.name} in {b.folder}") if a.name == b.name else (a.name, b.name)
+        )
+
+    def _data(self) -> dict[str, object]:
+        found = self.found
+        return ({"chosen": self.said} if self.said else {}) | {
+            "a": _side_mapping(found.a),
+            "b": _side_mapping(found.b),
+            "simulated": bool(found.simulated_notes),
+            "rows": list(map(_row_mapping, found.rows)),
+            "problems_needed": found.needed,
+            "outcomes_a": found.outcomes_a,
+            "outcomes_b": found.outcomes_b,
+            "asked_a_alone": found.asked_a_alone,
+            "asked_b_alone": found.asked_b_alone,
+            "only_a": list(map(asdict, found.only_a)),
+            "only_b": list(map(asdict, found.only_b)),
+        }
+
+    def _notes(self) -> Iterator[str]:
+        found = self.found
+        yield from self.said
+        yield from found.simulated_notes
+        yield f"A: {self.names[0]}. B: {self.names[1]}."
+        if found.whole.found.trials:
+            yield _verdict(found.whole, *self.names)
+            yield _power(found)
+        else:
+            yield "They have no problem in common."
+        if found.asked_a_alone or found.asked_b_alone:
+            yield (
+                f"Left out are the problems that only one of them was asked: A {found.asked_a_alone:,}, "
+                f"B {found.asked_b_alone:,}."
+            )
+        if self.unpaired:
+            yield UNPAIRED
+        if len(found.rows) > 1 and found.whole.found.trials:
+            yield HOLM.format(len(found.rows) - 1)
+        yield from lost_notes(dict(zip(self.names, (found.outcomes_a, found.outcomes_b), strict=True)))
+
+    def _sheets(self) -> Iterator[Sheet]:
+        labelled = list(zip(_labels(self.found.rows), self.found.rows, strict=True))
+        if self.found.whole.found.trials:
+            head = [*HEAD, *(["p (unpaired)"] if self.unpaired else [])]
+            cells = [[label, *_cells(row, unpaired=self.unpaired)] for label, row in labelled]
+            yield Sheet(title="Problems that both were asked", head=head, rows=cells)
+        if self.unpaired:
+            cells = [[label, *_unpaired_cells(row)] for label, row in labelled]
+            yield Sheet(title="All problems that each was asked", head=UNPAIRED_HEAD, rows=cells)
+        for title, questions in self._ways():
+            yield self._questions(title, questions)
+
+    def _ways(self) -> Iterator[tuple[str, Sequence[Question]]]:
+        """Yield both directions: a title, and what is shown of it: of each problem the first trial."""
+        found, (a, b) = self.found, self.names
+        for name, trials, problems, all_of_it in (
+            (a, found.whole.found.only_a, found.problems_only_a, found.only_a),
+            (b, found.whole.found.only_b, found.problems_only_b, found.only_b),
+        ):
+            of_each: dict[str, Question] = {}
+            for one in all_of_it:
+                of_each.setdefault(one.problem_id, one)
+            shown = list(of_each.values())[: self.examples]
+            if shown:
+                of_all = _of_all(len(shown), problems, trials)
+                yield f"Only {safe(name, most=80)} is right: {of_all}, shortest questions first", shown
+
+    def _questions(self, title: str, those: Sequence[Question]) -> Sheet:
+        """Return questions as a table and, in text, with the answers below each other."""
+
+        def drawn(width: int | None) -> str:
+            blocks = (_as_block(self._place(one), one, self.names, width) for one in those)
+            return "\n\n".join([*safe_notes([title], width=width), *blocks])
+
+        rows = [(self._place(one), _asked(one), one.expected, *_answers(one)) for one in those]
+        head = ("task", "question", "expected", *self.names)
+        return Sheet(title=title, head=head, rows=rows, labels=5, drawn=drawn)
+
+    def _place(self, one: Question) -> str:
+        """Return where a question is from, with its condition and repeat where there are several."""
+        named = one.suite if one.task == one.suite else f"{one.suite}/{one.task}"
+        parts = [
+            named,
+            *([] if one.length is None else [str(one.length)]),
+            *([one.condition] if self.found.conditions > 1 else []),
+            *([f"repeat {one.repeat}"] if self.found.repeats > 1 else []),
+        ]
+        return ", ".join(parts)
+
+
+UNPAIRED: Final = (
+    "Unpaired: a pooled z test over all trials of each, as if they were asked different questions. It "
+    "detects less than the paired test."
+)
+HOLM: Final = "A − B: in percentage points. p (Holm): corrected for looking at {} rows below the first."
+UNPAIRED_HEAD: Final = (
+    *("suite/task", "A trials", "A accuracy", "B trials", "B accuracy", "A − B", "p (unpaired)"),
+)
+
+
+def compare_on(
+    a: str,
+    b: str,
+    folder: Folders,
+    folder_of_b: Path | str | None = None,
+    *,
+    suite: str | None = None,
+    task: str | None = None,
+    where: str | None = None,
+    unpaired: bool = False,
+    examples: int = EXAMPLES,
+    every: bool = False,
+) -> Comparison:
+    """Compare two models on the problems that both answered, with a paired test.
+
+        print(ab.compare("gpt-5-mini", "claude-haiku", "results/night").as_text())
+
+    Args:
+        a, b: two models: an alias, a run, or a name as reports show it, `alias (condition)`.
+        folder: the results folder, or a list. Of two, `a` is in the first and `b` in the second; of more,
+            names are those of a report on all.
+        folder_of_b: the results folder of `b`, if it is another one.
+        suite, task: compare only its problems. [all]
+        where: only trials for which this SQL condition over the columns of `trials` is true. [all]
+        unpaired: also show the unpaired test, which needs no problems in common.
+        examples: how many questions to show on which only one of them is right.
+        every: put every such question into the JSON.
+
+    Returns:
+        A `Comparison`: accuracies and their difference, with intervals, and p values.
+
+    Raises:
+        ConfigError: The folder is not a results folder, a name is unknown or ambiguous, both are the same,
+            or they have no problem in common.
+        StoreError, ProblemSetError: A folder cannot be read.
+    """
+    if folder_of_b is not None:
+        folder = list(dict.fromkeys([*chosen(folder).paths, Path(folder_of_b)]))
+    of = chosen(folder, where=where)
+    sides = sides_of(a, b, of)
+    found = compared(sides, suite=suite, task=task, examples=None if every else examples)
+    if not (found.whole.found.trials or unpaired):
+        raise ConfigError(
+            f"{a} and {b} have no problem in common. --unpaired compares all that each was asked, but "
+            "detects only large differences."
+        )
+    said = tuple(of.notes()) if of.filtered or len(of.paths) > 2 else ()
+    return Comparison(found=found, examples=examples, unpaired=unpaired, said=said)
+
+
+# ── in words ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _verdict(row: ComparisonRow, a: str, b: str) -> str:
+    found, p = row.found, row.p if row.p is not None else 1.0
+    better, worse = (a, b) if found.difference >= 0 else (b, a)
+    low, high = row.interval or (-1.0, 1.0)
+    if found.difference < 0:
+        low, high = -high, -low
+    trials = "" if found.trials == found.problems else f" ({found.trials:,} trials)"
+    test = "exact McNemar" if found.trials == found.problems else "exact sign-flip test by problem"
+    problems = number_of(found.problems, "problem")
+    seen = f"A {found.share_a:.1%}, B {found.share_b:.1%} on {problems}{trials} in common"
+    if p > ALPHA:
+        difference = points(found.difference)
+        return f"{seen}: statistically tied (difference {difference} points, {test}, {p_sentence(p)})."
+    return (
+        f"{seen}: {better} is better than {worse} by {100 * abs(found.difference):.1f} points "
+        f"(95 % CI {100 * low:.1f} to {100 * high:.1f}), {test}, {p_sentence(p)}."
+    )
+
+
+def _power(found: Compared) -> str:
+    whole = found.whole
+    if whole.detectable is None:
+        said = f"Too few problems ({whole.found.problems:,}) to detect any difference with 80 % power."
+    else:
+        gap = f"{100 * whole.detectable:.1f}-point gap"
+        said = f"{whole.found.problems:,} problems are enough to detect a {gap} with 80 % power."
+    unsure = whole.p is not None and whole.p > ALPHA
+    more = f" To detect the gap seen here, you need {found.needed:,}." if unsure and found.needed else ""
+    return f"{said}{more}"
+
+
+# ── as tables ────────────────────────────────────────────────────────────────────────────────
+
+
+def _labels(rows: Sequence[ComparisonRow]) -> list[str]:
+    """Return what to call each row: a task alone where there is one suite."""
+    several = len({row.suite for row in rows if row.suite}) > 1
+    return [
+        "/".join(filter(None, (row.suite if several or not row.task else None, row.task))) or "all"
+        for row in rows
+    ]
+
+
+def _cells(row: ComparisonRow, *, unpaired: bool) -> list[str]:
+    found = row.found
+    own = [p_text(row.unpaired.p)] if unpaired else []
+    if not found.trials:
+        return [*("0" if name == "problems" else "-" for name in HEAD[1:]), *own]
+    return [
+        f"{found.problems:,}",
+        f"{found.share_a:.1%}",
+        f"{found.share_b:.1%}",
+        *(f"{count:,}" for count in (found.both, found.only_a, found.only_b, found.neither)),
+        points(found.difference, row.interval),
+        p_text(row.p),
+        p_text(row.p_holm),
+        *own,
+    ]
+
+
+def _unpaired_cells(row: ComparisonRow) -> list[str]:
+    one = row.unpaired
+    return [
+        f"{one.trials_a:,}",
+        f"{one.correct_a / one.trials_a:.1%}" if one.trials_a else "-",
+        f"{one.trials_b:,}",
+        f"{one.correct_b / one.trials_b:.1%}" if one.trials_b else "-",
+        "-" if one.difference is None else points(one.difference),
+        p_text(one.p),
+    ]
+
+
+def _side_mapping(side: ComparedSide) -> dict[str, object]:
+    names = ("name", "folder", "run", "model", "conditions")
+    return {name: getattr(side, name) for name in names}
+
+
+def _row_mapping(row: ComparisonRow) -> dict[str, object]:
+    one = row.unpaired
+    return {
+        "suite": row.suite,
+        "task": row.task,
+        **({"problems": 0, "trials": 0} if not row.found.trials else pair_mapping(row.found)),
+        "interval": row.interval,
+        "p": row.p,
+        "p_holm": row.p_holm,
+        "smallest_detectable": row.detectable,
+        "unpaired": asdict(one) | {"difference": one.difference, "p": one.p},
+    }
+
+
+# ── the questions ────────────────────────────────────────────────────────────────────────────
+
+
+def _of_all(shown: int, problems: int, trials: int) -> str:
+    """Return how many are shown of how many: trials as well, where some are of one problem."""
+    if trials == problems:
+        return f"{shown:,} of {problems:,}" if shown < problems else f"{problems:,}"
+    of_them = f", {shown:,} of these" if shown < problems else ", the first trial of each"
+    return f"{trials:,} trials, {problems:,} problem{'' if problems == 1 else 's'}{of_them}"
+
+
+def _as_block(place: str, one: Question, names: Sequence[str], width: int | None) -> str:
+    """Return a question with the answers right below each other: digits can be compared by eye."""
+    asked = as_lines(Text(safe(f"{place}: {_asked(one)}", most=LONGEST_QUESTION)), width=width)
+    most = min(LONGEST_NAME, (width or shown_width()) // 3)
+    labels = ["expected", *(middle_cut(safe(name), most) for name in names)]
+    answers = [safe(one.expected), *map(safe, _answers(one))]
+    return "\n".join([asked, *_under_each_other(labels, answers, width)])
+
+
+def _under_each_other(labels: Sequence[str], texts: Sequence[str], width: int | None) -> Iterator[str]:
+    """Yield texts in equal pieces, each below the same of the others; all but the last end in `…`."""
+    longest = max(map(cell_len, labels))
+    room = max((width or shown_width()) - longest - 5, LEAST_PIECE)
+    pieces = [chop_cells(text, room) for text in texts]
+    for n in range(most := max(map(len, pieces))):
+        for label, own in zip(labels, pieces, strict=True):
+            if n < len(own):
+                name = (label if n == 0 else "").ljust(longest + len(label) - cell_len(label))
+                yield f"  {name}  {own[n]}{'…' if n + 1 < len(own) else ''}"
+        if n + 1 < most:
+            yield ""
+
+
+def _asked(one: Question) -> str:
+    return NO_QUESTION if one.question is None else " ".join(one.question.split())
+
+
+NO_QUESTION: Final = "(the folder's problems/ lacks this question)"
+
+
+def _answers(one: Question) -> tuple[str, str]:
+    a, b = (
+        answer
+        if answer is not None and outcome in (Outcome.CORRECT, Outcome.WRONG)
+        else _without(answer, outcome)
+        for answer, outcome in ((one.answer_a, one.outcome_a), (one.answer_b, one.outcome_b))
+    )
+    return a, b
+
+
+def _without(answer: str | None, outcome: str) -> str:
+    """Return what stands in for an answer that is none: what became of the trial."""
+    name = outcome.replace("_", " ")
+    return f"({name})" if answer is None else f"{answer} ({name})"

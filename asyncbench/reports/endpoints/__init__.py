@@ -1,0 +1,1 @@
+"""Endpoints: speed, errors and limits of the same models at several providers."""

@@ -1,0 +1,387 @@
+"""What each model of a folder delivers, as if each were a provider of the same one: a row for each.
+
+Calls of sweeps and of loads count alike; those that warm up a step, were lost here, or went out in a batch
+do not. Times of a load count from when a call was due, and are those of one rate that all were asked at.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.errors import ErrorKind
+from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, base_in
+from asyncbench.records import BATCH, Outcome
+from asyncbench.reports.load.steps import CallTimes, StepFigures
+from asyncbench.store.manifest import kept_sweep_file
+from asyncbench.store.schema import LIMITS, LOST
+
+# `seen_s`, `first_s`: as a user sees them, from when the call was due. `pace`: tokens a second from the first
+# one on; thinking that nobody saw is no part of them.
+_CALLS: Final = f"""
+SELECT attempts.model, attempts.provider, coalesce(attempts.load, '') AS load, started_at,
+    status = 'ok' AS answered,
+    status <> 'ok' AND (status IN ('{ErrorKind.RATE_LIMITED}', '{ErrorKind.OVERLOADED}')
+        OR coalesce(http_status IN (429, 503, 529), false)) AS refused,
+    retry_after_s, connect_s, started_at + to_microseconds((1e6 * latency_s)::BIGINT) AS ended_at,
+    coalesce(late_s, 0) + latency_s AS seen_s, coalesce(late_s, 0) + ttft_s AS first_s,
+    CASE WHEN output_tokens - coalesce(hidden, 0) > 1 AND latency_s > ttft_s
+        THEN (output_tokens - coalesce(hidden, 0) - 1) / (latency_s - ttft_s) END AS pace
+FROM attempts LEFT JOIN (
+    SELECT trial_id, reasoning_tokens AS hidden FROM trials
+    WHERE reasoning_tokens > 0 AND reasoning_text IS NULL
+) USING (trial_id)
+WHERE mode IS DISTINCT FROM '{BATCH}' AND status <> '{LOST}' AND phase IS DISTINCT FROM 'warmup'
+"""  # noqa: S608  made of our own words alone
+
+_COUNTS: Final = """
+SELECT model, any_value(provider) AS provider, count(*) AS calls, count(*) FILTER (answered) AS answered,
+    count(*) FILTER (refused) AS refused, count(connect_s) AS connections,
+    quantile_disc(connect_s, 0.5) AS connect_p50_s, min(started_at) AS first_at, max(started_at) AS last_at
+FROM provider_calls GROUP BY model
+"""
+
+# Of each refusal that names a time to wait: the first call after it, of the same step if it is of a load.
+_OBEYED: Final = """
+WITH told AS (
+    SELECT model, load, retry_after_s, ended_at + to_microseconds((1e6 * retry_after_s)::BIGINT) AS until
+    FROM provider_calls WHERE refused AND retry_after_s IS NOT NULL AND ended_at IS NOT NULL
+)
+SELECT told.model, count(*) AS told, quantile_disc(told.retry_after_s, 0.5) AS median_s,
+    count(after.started_at) AS obeyed, count(*) FILTER (NOT after.refused) AS admitted
+FROM told ASOF LEFT JOIN provider_calls AS after
+    ON told.model = after.model AND told.load = after.load AND told.until <= after.started_at
+GROUP BY told.model
+"""
+
+_TIMED: Final = "provider_calls SEMI JOIN timed_steps USING (model, load)"
+_TIMES: Final = f"""
+SELECT model, list(first_s ORDER BY first_s) FILTER (first_s IS NOT NULL) AS ttft,
+    list(seen_s ORDER BY seen_s) FILTER (seen_s IS NOT NULL) AS latency,
+    quantile_disc(pace, 0.5) AS pace
+FROM {_TIMED} WHERE answered GROUP BY model
+"""  # noqa: S608  made of our own words alone
+_HOURS: Final = f"""
+SELECT model, date_trunc('hour', started_at) AS hour, count(*) AS calls,
+    count(*) FILTER (answered) AS answered,
+    list(seen_s ORDER BY seen_s) FILTER (answered AND seen_s IS NOT NULL) AS latency
+FROM {_TIMED} GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+# The most answers that came of the calls of one minute, and of one in which some were refused, too.
+_MINUTES: Final = """
+SELECT model, max(answered) AS most, max(answered) FILTER (refused > 0) AS found FROM (
+    SELECT model, count(*) FILTER (answered) AS answered, count(*) FILTER (refused) AS refused
+    FROM provider_calls WHERE load = '' GROUP BY model, date_trunc('minute', started_at)
+) GROUP BY model
+"""
+
+_TOLD: Final = f"""
+SELECT lane, {", ".join(f"arg_max({name}_limit, started_at) AS {name}" for name in LIMITS)}
+FROM lanes GROUP BY lane
+"""  # noqa: S608  made of our own words alone
+
+_TRIALS: Final = f"""
+SELECT model, list(DISTINCT model_id ORDER BY model_id) AS model_ids, count(*) AS replies,
+    count(*) FILTER (outcome = '{Outcome.TRUNCATED}') AS truncated,
+    count(*) FILTER (outcome = '{Outcome.REFUSED}') AS declined
+FROM provider_trials WHERE outcome <> '{Outcome.FAILED}' GROUP BY model
+"""  # noqa: S608  made of our own words alone
+_COSTS: Final = f"""
+SELECT model, sum_usd(cost_usd) AS cost_usd, count(*) FILTER (cost_usd IS NULL) AS unpriced,
+    count(*) FILTER (cost_usd IS NOT NULL AND outcome <> '{Outcome.FAILED}') AS priced_replies,
+    count(*) FILTER (cost_usd IS NOT NULL AND outcome = '{Outcome.CORRECT}') AS priced_correct
+FROM provider_trials GROUP BY model
+"""  # noqa: S608  made of our own words alone
+
+SERVED_BY: Final = ("model_served", "fingerprint", "upstream")
+_SERVED: Final = """
+SELECT model, value, count(*) AS replies, min(finished_at) AS first_at, max(finished_at) AS last_at,
+    count(*) FILTER (value <> before) AS changes
+FROM (
+    SELECT model, {0} AS value, finished_at,
+        lag({0}) OVER (PARTITION BY model ORDER BY finished_at, trial_id) AS before
+    FROM provider_trials WHERE {0} IS NOT NULL
+) GROUP BY model, value ORDER BY model, replies DESC, value
+"""
+_WARMED: Final = "SELECT trial_id FROM attempts WHERE phase = 'warmup'"
+_KEPT_TRIALS: Final = """
+SELECT trial_id, run, model, model_id, condition, load, repeat, suite, task, problem_id, outcome, cost_usd,
+    model_served, fingerprint, upstream, finished_at, params, effort
+FROM trials ANTI JOIN warmed USING (trial_id)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourFigures:
+    """The timed calls that began within an hour."""
+
+    hour: datetime
+    calls: int
+    answered: int
+    latency: CallTimes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimits:
+    """What a provider lets through a minute: as was promised, told and seen."""
+
+    promised: Mapping[str, float]  # by the sweep, of each of `LIMITS` that has one
+    told: Mapping[
+        str, float
+    ]  # in force in the end: by the sweep or the provider's headers, whichever is less
+    found: float | None  # most answers of a minute (a load: of a step, a minute) in which some were refused
+    most: float | None  # the same of any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryAfter:
+    """What a provider asked of those that it refused."""
+
+    told: int  # refusals that named a time to wait
+    median_s: float | None
+    obeyed: int  # of them: after which a call waited so long
+    admitted: int  # of these calls: not refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedValue:
+    """Who answered, by one of `SERVED_BY`."""
+
+    value: str
+    replies: int
+    first_at: datetime
+    last_at: datetime
+    changes: int  # times that it answered right after another one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointFigures:
+    """What one model of a folder delivered."""
+
+    model: str
+    provider: str
+    model_ids: Sequence[str]
+    asked_by: str  # `load` or `sweep`
+    calls: int
+    answered: int
+    refused: int
+    connections: int  # calls that made one
+    connect_p50_s: float | None
+    first_at: datetime
+    last_at: datetime
+    replies: int  # trials with one
+    truncated: int
+    declined: int
+    cost_usd: float | None  # of trials whose cost is known
+    unpriced: int
+    priced_replies: int
+    priced_correct: int
+    step: StepFigures | None  # whose calls are timed; None: all calls are
+    ttft: CallTimes
+    latency: CallTimes
+    tokens_per_s: float | None  # median of calls, from the first token on
+    limits: RateLimits
+    retry_after: RetryAfter
+    served: Mapping[str, Sequence[ServedValue]]  # by `SERVED_BY`, the most frequent first
+    hours: Sequence[HourFigures]
+    steps: Sequence[StepFigures]  # of its load, by rate
+
+
+def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[EndpointFigures, ...]:
+    """Return a line for each model that was called in real time, by name.
+
+    Args:
+        views: of the folders, with the answers to a load (`chosen(…, loaded=True)`).
+        steps: of its loads, as `steps_in` has them.
+    """
+    views.keep("provider_calls", _CALLS)
+    views.keep("warmed", _WARMED)
+    if views.rows("SELECT 1 FROM warmed LIMIT 1"):
+        views.keep("provider_trials", _KEPT_TRIALS)
+    else:  # a million of them would fill the memory, or the disk
+        views.define("provider_trials", "FROM trials")
+    by_model = defaultdict[str, list[StepFigures]](list)
+    for step in steps:
+        by_model[step.model].append(step)
+    timed = timed_steps(by_model)
+    _put_timed(views, timed, by_model)
+    counts = _by_model(_rows(views, _COUNTS))
+    found = {name: _by_model(_rows(views, query)) for name, query in _QUERIES.items()}
+    limits = _limits_of(views, counts, by_model)
+    served = {name: _grouped(_rows(views, _SERVED.format(name))) for name in SERVED_BY}
+    hours = _grouped(_rows(views, _HOURS))
+    return tuple(
+        EndpointFigures(
+            **row,
+            model_ids=found["trials"].get(model, {}).get("model_ids") or [],
+            asked_by="load" if model in by_model else "sweep",
+            **{
+                name: found["trials"].get(model, {}).get(name, 0)
+                for name in ("replies", "truncated", "declined")
+            },
+            **_cost_of(found["costs"].get(model)),
+            step=timed.get(model),
+            **_times_of(timed.get(model), found["times"].get(model, {})),
+            limits=limits[model],
+            retry_after=_retry_after(found["obeyed"].get(model)),
+            served={
+                name: [ServedValue(**value) for value in served[name].get(model, [])] for name in SERVED_BY
+            },
+            hours=[_hour(hour, endless=model in timed) for hour in hours.get(model, [])],
+            steps=by_model.get(model, []),
+        )
+        for model, row in sorted(counts.items())
+    )
+
+
+_QUERIES: Final = {"trials": _TRIALS, "costs": _COSTS, "times": _TIMES, "obeyed": _OBEYED}
+
+
+def timed_steps(by_model: Mapping[str, Sequence[StepFigures]]) -> dict[str, StepFigures]:
+    """Return the rate whose calls are timed, of each model with a load: the same of all, if that can be.
+
+    It is the highest one that all were asked at and at which all kept their SLO; else the lowest one that
+    all were asked at; else the lowest of each.
+    """
+    usable = {
+        model: {step.step: step for step in steps if step.verdict not in (INCOMPLETE, CLIENT_BOUND)}
+        for model, steps in by_model.items()
+    }
+    usable = {model: steps for model, steps in usable.items() if steps}
+    common = set.intersection(*(set(steps) for steps in usable.values())) if usable else set()
+    kept = [name for name in common if all(steps[name].verdict == MET for steps in usable.values())]
+    if kept or common:
+        rate_of = next(iter(usable.values()))
+        best = max(kept, key=lambda name: rate_of[name].rate) if kept else None
+        name = best or min(common, key=lambda name: rate_of[name].rate)
+        return {model: steps[name] for model, steps in usable.items()}
+    return {model: min(steps.values(), key=lambda step: step.rate) for model, steps in usable.items()}
+
+
+def _put_timed(views: FolderViews, timed: Mapping[str, StepFigures], by_model: Mapping[str, object]) -> None:
+    """Put the table of the steps whose calls are timed; of models without a load, all calls are."""
+    rows = _rows(views, "SELECT model, load, verdict FROM steps")
+    of_loads = [
+        {"model": row["model"], "load": row["load"]}
+        for row in rows
+        if row["model"] in timed
+        and base_in(row["load"]) == timed[row["model"]].step
+        and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
+    ]
+    models = (row["model"] for row in _rows(views, "SELECT DISTINCT model FROM provider_calls"))
+    of_sweeps = [{"model": model, "load": ""} for model in models if model not in by_model]
+    views.put("timed_steps", pa.Table.from_pylist([*of_loads, *of_sweeps], _TIMED_STEPS))
+
+
+def _rows(views: FolderViews, query: str) -> list[dict[str, Any]]:  # Any: of the query
+    """Return rows with times, for which DuckDB's own would need a library more.
+
+    A list of seconds, of which there may be a million, is an array of numbers instead of a list of objects.
+    """
+    found = views.table(query)
+    seconds = [field.name for field in found.schema if field.type == _SECONDS]
+    rows: list[dict[str, Any]] = found.drop_columns(seconds).to_pylist()
+    for name in seconds:
+        for row, held in zip(rows, found[name], strict=True):
+            row[name] = array("d", held.values.to_numpy().tobytes() if held.is_valid else b"")
+    return rows
+
+
+_SECONDS: Final = pa.list_(pa.float64())
+
+
+_TIMED_STEPS: Final = pa.schema([("model", pa.string()), ("load", pa.string())])
+
+
+def _by_model(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:  # Any: of a query
+    return {row["model"]: row for row in rows}
+
+
+def _grouped(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:  # Any: of a query
+    found = defaultdict[str, list[dict[str, Any]]](list)
+    for row in rows:
+        found[row.pop("model")].append(row)
+    return found
+
+
+def _cost_of(row: Mapping[str, Any] | None) -> Mapping[str, Any]:  # Any: sums
+    if row is None:
+        return {"cost_usd": None, "unpriced": 0, "priced_replies": 0, "priced_correct": 0}
+    return {name: row[name] for name in ("cost_usd", "unpriced", "priced_replies", "priced_correct")}
+
+
+def _times_of(step: StepFigures | None, row: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: lists of seconds
+    times = {
+        kind: CallTimes(kind=kind, told_s=row.get(kind) or [], endless=0) for kind in ("ttft", "latency")
+    }
+    if step is not None:
+        times = {kind: step.times[kind] for kind in times}
+    return times | {"tokens_per_s": row.get("pace")}
+
+
+def _retry_after(row: Mapping[str, Any] | None) -> RetryAfter:
+    if row is None:
+        return RetryAfter(told=0, median_s=None, obeyed=0, admitted=0)
+    return RetryAfter(**{name: row[name] for name in ("told", "median_s", "obeyed", "admitted")})
+
+
+def _hour(row: Mapping[str, Any], *, endless: bool) -> HourFigures:
+    answered = row["answered"]
+    return HourFigures(
+        hour=row["hour"],
+        calls=row["calls"],
+        answered=answered,
+        latency=CallTimes(
+            kind="latency", told_s=row["latency"] or [], endless=row["calls"] - answered if endless else 0
+        ),
+    )
+
+
+# ── limits ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _limits_of(
+    views: FolderViews, models: Iterable[str], by_model: Mapping[str, Sequence[StepFigures]]
+) -> dict[str, RateLimits]:
+    minutes, told = _by_model(_rows(views, _MINUTES)), {row.pop("lane"): row for row in _rows(views, _TOLD)}
+    promised = dict(_promised(views))
+    return {
+        model: RateLimits(
+            promised=promised.get(model, {}),
+            told=_known(told.get(model, {})),
+            **_seen(minutes.get(model, {}), by_model.get(model, ())),
+        )
+        for model in models
+    }
+
+
+def _promised(views: FolderViews) -> Iterable[tuple[str, Mapping[str, float]]]:
+    """Yield what the sweeps say of each model's limits."""
+    for label, path in views.folders:
+        if (sweep_file := kept_sweep_file(path)) is not None:
+            from asyncbench.config.sweep import (
+                priced_models,  # 0.2 s, which a report without it need not wait for
+            )
+
+            for model in priced_models(sweep_file):
+                yield views.called(label, model.alias), _known(model.limits.per_minute)
+
+
+def _known(limits: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def _seen(minutes: Mapping[str, Any], steps: Sequence[StepFigures]) -> dict[str, float | None]:
+    """Return the most answers of a minute, and of one in which some were refused."""
+    most = [minutes.get("most"), *(60 * step.answered_per_s for step in steps)]
+    found = [minutes.get("found"), *(60 * step.answered_per_s for step in steps if step.refused)]
+    return {
+        name: max((value for value in values if value), default=None)
+        for name, values in (("most", most), ("found", found))
+    }

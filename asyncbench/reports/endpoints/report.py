@@ -1,0 +1,391 @@
+"""`report --style providers`: models side by side as providers of one: answers, price, times, limits."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from math import isinf
+from typing import Final
+
+from asyncbench.analysis.choosing import Folders, chosen
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.notes import FolderReport, NothingToShowError, mixtures, note_of_simulated
+from asyncbench.analysis.pairing import Marks, ModelPair, difference_interval, marked, pair
+from asyncbench.config.loading import CLOSED
+from asyncbench.errors import ConfigError
+from asyncbench.reports.endpoints.counts import EndpointFigures, HourFigures, endpoints_in
+from asyncbench.reports.endpoints.fairness import Fairness, fairness_of
+from asyncbench.reports.load.highest_rate import HighestRate, highest_rates
+from asyncbench.reports.load.report import spent_models
+from asyncbench.reports.load.sheets import ENDLESS
+from asyncbench.reports.load.steps import CallTimes, steps_in
+from asyncbench.reports.standings.rankings import share_of
+from asyncbench.reports.standings.report import pair_mapping
+from asyncbench.stats.paired import sign_flip
+from asyncbench.stats.proportions import Proportion
+from asyncbench.stats.rankings import holm
+from asyncbench.store.schema import LIMITS
+from asyncbench.tables.headings import PER_CORRECT
+from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent, points
+from asyncbench.tables.report import Sheet, filled
+
+TIMES: Final = ("p50", "p95", "p99")
+LIMIT_UNITS: Final = {
+    "requests": "RPM",
+    "tokens": "TPM",
+    "input_tokens": "input TPM",
+    "output_tokens": "output TPM",
+}
+MEANING: Final = (
+    "Accuracy is of the calls that were answered; `beside the best` is on the problems that both answered. "
+    "Times are seconds; where a load was run they count from when a call was due."
+)
+
+# What leaves it open whether a rate keeps its SLO, in words.
+_UNKNOWN: Final = {
+    "client": "this computer was the bottleneck",
+    "budget": "budget",
+    "stopped": "stopped early",
+    "too_few_calls": "too few calls",
+}
+
+# Each answer as a repeat of its problem: those of two models under one condition, step and repeat are paired.
+_ANSWERS: Final = """
+WITH answered AS (FROM provider_trials WHERE outcome <> 'failed'), turns AS (
+    SELECT *, (dense_rank() OVER (ORDER BY condition, load, repeat, nth) - 1)::INTEGER AS turn FROM (
+        SELECT *, dense_rank() OVER (PARTITION BY model ORDER BY run) AS nth
+        FROM (SELECT DISTINCT model, run, condition, load, repeat FROM answered)
+    )
+)
+SELECT '' AS run, model, '' AS condition, suite, task, problem_id, outcome, turn AS repeat
+FROM answered JOIN turns USING (model, run, condition, repeat)
+WHERE answered.load IS NOT DISTINCT FROM turns.load
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BesideBest:
+    """A model and the most accurate one, on the problems that both answered."""
+
+    best: str
+    found: ModelPair  # of this one less the best
+    interval: tuple[float, float]
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderLine:
+    """One model of a folder."""
+
+    figures: EndpointFigures
+    accuracy: float | None  # of answers
+    interval: tuple[float, float] | None
+    answers: int
+    beside: BesideBest | None  # None: it is the best, or they share no problem
+    highest: HighestRate | None  # None: no load with an SLO
+
+    @property
+    def usd_per_1000(self) -> float | None:
+        """Dollars for a thousand answers, those for calls without one added."""
+        cost, answers = self.figures.cost_usd, self.figures.priced_replies
+        return 1000 * cost / answers if cost is not None and answers else None
+
+    @property
+    def usd_per_correct(self) -> float | None:
+        return per_correct(self.figures.cost_usd, self.figures.priced_correct)
+
+    @property
+    def available(self) -> Proportion:
+        """Answers of all calls."""
+        return Proportion(successes=self.figures.answered, trials=self.figures.calls)
+
+    @property
+    def hours(self) -> tuple[HourFigures, HourFigures] | None:
+        """The fastest and the slowest hour by their median; None: there are no two with one."""
+        known = [hour for hour in self.figures.hours if hour.latency.at("p50") is not None]
+        medians = {id(hour): hour.latency.at("p50") or () for hour in known}
+        ordered = sorted(known, key=lambda hour: medians[id(hour)])
+        return (ordered[0], ordered[-1]) if len(ordered) > 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Providers(FolderReport):
+    """The models of a folder, the most accurate first."""
+
+    lines: tuple[ProviderLine, ...]
+    fairness: Fairness
+    mixtures: tuple[str, ...]
+    absent: tuple[str, ...]  # models without a call that counts
+
+    def _data(self) -> dict[str, object]:
+        return {
+            "folder": self.folder,
+            "simulated": self.simulated,
+            "fairness": asdict(self.fairness) | {"notes": list(self.fairness.notes())},
+            "mixtures": list(self.mixtures),
+            "absent": list(self.absent),
+            "providers": list(map(_as_mapping, self.lines)),
+        }
+
+    def _notes(self) -> Iterator[str]:
+        yield from self._simulated()
+        yield MEANING
+        yield from self.fairness.notes()
+        yield from self.mixtures
+        if self.absent:
+            yield f"Without a line, for no call of theirs counts: {', '.join(self.absent)}."
+        for line in self.lines:
+            if line.figures.asked_by == "load" and line.figures.step is None:
+                yield (
+                    f"{line.figures.model} has no times: in each of its steps this computer was the "
+                    "bottleneck, or it was stopped early."
+                )
+
+    def _sheets(self) -> Iterator[Sheet]:
+        for title, columns in _SHEETS.items():
+            rows = [[line.figures.model, *(of(line) for of in columns.values())] for line in self.lines]
+            sheet = filled(Sheet(title=title, head=("model", *columns), rows=rows))
+            if len(sheet.head) > 1:
+                yield sheet
+
+
+def providers_on(folder: Folders) -> Providers:
+    """Return what each model of results folders delivers, side by side.
+
+    Raises:
+        ConfigError: it is not a results folder.
+        StoreError: it cannot be read.
+    """
+    return counted(replace(chosen(folder), loaded=True), providers_of)
+
+
+def providers_of(views: FolderViews) -> Providers:
+    """Return the same of views with the answers to a load.
+
+    Raises:
+        ConfigError: a filter takes parts of steps.
+        NothingToShowError: there are no calls in real time.
+    """
+    if (steps := steps_in(views)) and views.chosen.partly:
+        raise ConfigError("--style providers measures whole steps of a load. Filter by --models alone.")
+    figures = endpoints_in(views, steps)
+    if not figures:
+        said = (
+            f"{views.chosen} has no calls in real time. Run a sweep or a load first, or name another folder."
+        )
+        raise NothingToShowError(views.chosen, said)
+    views.keep("provider_calls", "SELECT model, started_at FROM provider_calls")  # all that is still asked
+    marks = {model: own for (_, model, _), own in marked(views, trials=_ANSWERS).marks.items()}
+    views.drop("answers")  # what is counted next needs the room
+    best_first = sorted(figures, key=lambda one: (-_share(marks.get(one.model)), one.model))
+    highest = {found.model: found for found in reversed(highest_rates(steps, spent=spent_models(views)))}
+    beside = _beside(best_first[0].model, [one.model for one in best_first[1:]], marks)
+    found = Providers(
+        folder=str(views.chosen),
+        simulated_note=note_of_simulated(views),
+        lines=tuple(
+            _line(one, marks.get(one.model), beside.get(one.model), highest.get(one.model))
+            for one in best_first
+        ),
+        fairness=fairness_of(views, best_first),
+        mixtures=mixtures(views),
+        absent=tuple(sorted({step.model for step in steps} - {one.model for one in figures})),
+    )
+    views.drop("provider_calls", "provider_trials", "timed_steps", "warmed")
+    return found
+
+
+def _share(marks: Marks | None) -> float:
+    return marks.correct / marks.trials if marks else -1.0
+
+
+def _beside(best: str, others: Sequence[str], marks: Mapping[str, Marks]) -> dict[str, BesideBest]:
+    if best not in marks:
+        return {}
+    pairs = {model: pair(marks[model], marks[best]) for model in others if model in marks}
+    pairs = {model: found for model, found in pairs.items() if found.trials}
+    chances = [sign_flip(found.differences) for found in pairs.values()]
+    return {
+        model: BesideBest(best=best, found=found, interval=difference_interval(found), p=p, p_holm=p_holm)
+        for (model, found), p, p_holm in zip(pairs.items(), chances, holm(chances), strict=True)
+    }
+
+
+def _line(
+    figures: EndpointFigures, marks: Marks | None, beside: BesideBest | None, highest: HighestRate | None
+) -> ProviderLine:
+    accuracy, interval = (None, None) if marks is None else share_of(marks)
+    return ProviderLine(
+        figures=figures,
+        accuracy=accuracy,
+        interval=interval,
+        answers=0 if marks is None else marks.trials,
+        beside=beside,
+        highest=highest,
+    )
+
+
+# ── as tables ────────────────────────────────────────────────────────────────────────────────
+
+
+def _seconds_of(line: ProviderLine, *, kind: str, name: str) -> str:
+    """Return a percentile in seconds, or that it has no end: it falls on a call without an answer."""
+    times: CallTimes = getattr(line.figures, kind)
+    found = times.at(name)
+    if found is None:
+        return "-"
+    return ENDLESS if isinf(found.value) else _figure(found.value)
+
+
+def _figure(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.3f}"
+
+
+def _difference(line: ProviderLine) -> str:
+    return "-" if line.beside is None else points(line.beside.found.difference, line.beside.interval)
+
+
+def _highest(line: ProviderLine) -> str:
+    if line.highest is None:
+        return "-"
+    kept = line.highest.kept
+    if kept is None:  # nobody knows, unless a rate surely missed it
+        return "unknown" if line.highest.stopped_by in _UNKNOWN else "none"
+    return f"{kept:g} callers" if line.highest.arrivals == CLOSED else _a_minute(60 * kept)
+
+
+def _stopped_by(line: ProviderLine) -> str:
+    by = (line.highest and line.highest.stopped_by) or MISSING
+    return _UNKNOWN.get(by, by.replace("slo", "SLO"))
+
+
+def _a_minute(calls: float | None) -> str:
+    return "-" if calls is None else f"{calls:,.0f} RPM"
+
+
+def _served(line: ProviderLine, *, column: str) -> str:
+    values = line.figures.served[column]
+    if len(values) < 2:
+        return values[0].value if values else "-"
+    return f"{len(values):,} ({sum(value.changes for value in values):,} changes)"
+
+
+def _limits(limits: Mapping[str, float]) -> str:
+    return ", ".join(f"{limits[name]:,.0f} {LIMIT_UNITS[name]}" for name in LIMITS if name in limits) or "-"
+
+
+def _retry_after(line: ProviderLine) -> str:
+    found = line.figures.retry_after
+    return f"{found.median_s:.3g} s" if found.median_s is not None else "-"
+
+
+def _obeyed(line: ProviderLine) -> str:
+    found = line.figures.retry_after
+    return f"{found.admitted:,} of {found.obeyed:,}" if found.obeyed else "-"
+
+
+def _hour(line: ProviderLine, *, which: int) -> str:
+    if line.hours is None:
+        return "-"
+    hour = line.hours[which]
+    median = hour.latency.at("p50")
+    if median is None or isinf(median.value):
+        return f"{ENDLESS} ({hour.hour:%d %b %H}h)"
+    high = ENDLESS if isinf(median.high) else f"{median.high:.2f}"
+    return f"{median.value:.2f} ({median.low:.2f}-{high}), {hour.hour:%d %b %H}h"
+
+
+Columns = Mapping[str, Callable[[ProviderLine], str]]
+_PRICES: Final[Columns] = {
+    "accuracy of answers (95 % CI)": lambda line: percent(line.accuracy, line.interval),
+    "beside the best (95 % CI)": _difference,
+    "cost per 1,000 answers": lambda line: dollars(line.usd_per_1000),
+    PER_CORRECT: lambda line: per_correct_text(line.figures.cost_usd, line.usd_per_correct),
+    "truncated": lambda line: count(line.figures.truncated),
+    "declined": lambda line: count(line.figures.declined),
+}
+_TIMES: Final[Columns] = {
+    **{f"TTFT {name}": partial(_seconds_of, kind="ttft", name=name) for name in TIMES},
+    **{f"latency {name}": partial(_seconds_of, kind="latency", name=name) for name in TIMES},
+    "tokens/s of a call": lambda line: (
+        "-" if line.figures.tokens_per_s is None else f"{line.figures.tokens_per_s:,.1f}"
+    ),
+    "connecting": lambda line: _figure(line.figures.connect_p50_s),
+}
+_CAPACITY: Final[Columns] = {
+    "calls": lambda line: count(line.figures.calls),
+    "availability (95 % CI)": lambda line: percent(line.available.share, line.available.interval),
+    "refused": lambda line: percent(line.figures.refused / line.figures.calls),
+    "Retry-After": _retry_after,
+    "went through after it": _obeyed,
+    "highest rate": _highest,
+    "stopped by": _stopped_by,
+    "limit promised": lambda line: _limits(line.figures.limits.promised),
+    "limit in force": lambda line: _limits(line.figures.limits.told),
+    "limit found": lambda line: _a_minute(line.figures.limits.found),
+    "most answered": lambda line: _a_minute(line.figures.limits.most),
+}
+_WHO: Final[Columns] = {
+    "served model": partial(_served, column="model_served"),
+    "fingerprint": partial(_served, column="fingerprint"),
+    "upstream": partial(_served, column="upstream"),
+    "fastest hour (95 % CI)": partial(_hour, which=0),
+    "slowest hour (95 % CI)": partial(_hour, which=1),
+}
+_SHEETS: Final[Mapping[str, Columns]] = {
+    "Answers and price": _PRICES,
+    "Times, in seconds": _TIMES,
+    "Limits and refusals": _CAPACITY,
+    "Who answered, and when": _WHO,
+}
+
+
+# ── as JSON ──────────────────────────────────────────────────────────────────────────────────
+
+
+_PLAIN: Final = (
+    *("model", "provider", "model_ids", "asked_by", "calls", "answered", "refused", "replies", "truncated"),
+    *("declined", "cost_usd", "unpriced", "connections", "connect_p50_s", "tokens_per_s"),
+    *("first_at", "last_at"),
+)
+
+
+def _as_mapping(line: ProviderLine) -> dict[str, object]:
+    figures = line.figures
+    return {
+        **{name: getattr(figures, name) for name in _PLAIN},
+        "accuracy": line.accuracy,
+        "accuracy_interval": line.interval,
+        "answers": line.answers,
+        "beside_best": None if line.beside is None else _beside_mapping(line.beside),
+        "usd_per_1000_answers": line.usd_per_1000,
+        "usd_per_correct": line.usd_per_correct,
+        "availability": line.available.share,
+        "availability_interval": line.available.interval,
+        "highest_rate": None if line.highest is None else asdict(line.highest) | {"text": line.highest.text},
+        "timed_step": None if figures.step is None else figures.step.step,
+        "ttft": figures.ttft.as_mapping(),
+        "latency": figures.latency.as_mapping(),
+        "limits": asdict(figures.limits),
+        "retry_after": asdict(figures.retry_after),
+        "served": {name: list(map(asdict, values)) for name, values in figures.served.items()},
+        "hours": [_hour_mapping(hour) for hour in figures.hours],
+        "steps": [step.as_mapping() for step in figures.steps],
+    }
+
+
+def _beside_mapping(beside: BesideBest) -> dict[str, object]:
+    told = {name: getattr(beside, name) for name in ("best", "interval", "p", "p_holm")}
+    return told | pair_mapping(beside.found)
+
+
+def _hour_mapping(hour: HourFigures) -> dict[str, object]:
+    share = Proportion(successes=hour.answered, trials=hour.calls)
+    return {
+        "hour": hour.hour,
+        "calls": hour.calls,
+        "answered": hour.answered,
+        "availability": share.share,
+        "availability_interval": share.interval,
+        "latency": hour.latency.as_mapping(),
+    }

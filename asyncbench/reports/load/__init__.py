@@ -1,0 +1,1 @@
+"""Load: latency, throughput and accuracy of each step, and the highest rate that held."""

@@ -1,0 +1,263 @@
+"""`report --style load`: what each rate of a load came to, and the highest that kept the SLO."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from typing import Any, Final
+
+from asyncbench.analysis.choosing import Chosen, Folders, chosen
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.notes import FolderReport, NothingToShowError, note_of_simulated
+from asyncbench.config.loading import CLOSED
+from asyncbench.errors import ConfigError
+from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, few_problems
+from asyncbench.reports.cost.report import budgets_in
+from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step, notes_under_load
+from asyncbench.reports.load.highest_rate import HighestRate, highest_rates
+from asyncbench.reports.load.sheets import load_sheets, what_is_lacking
+from asyncbench.reports.load.steps import StepFigures, steps_in
+from asyncbench.store.catalog import read_steps
+from asyncbench.tables.numbers import percent
+from asyncbench.tables.report import Sheet
+
+LATE: Final = 0.01  # of the latency: where this computer was later than that, it is said
+BEHIND: Final = 0.98  # of the calls that were due: fewer answers came within a step, and it is said
+MOST_NAMED: Final = 8  # steps in a note
+# Each with the words of headings under one of which it is shown.
+FORMULAS: Final = (
+    (
+        "Times are seconds from when a call was due. Late: to its written request, without connecting. TTFT: "
+        "to the first token, thinking included; TTFO: to the first token of the answer. Latency: to its end; "
+        "its mean stands where every call was answered.",
+        {"late", "TTFT", "latency"},
+    ),
+    (
+        "TPOT: (latency − TTFT) / (output tokens − 1), without tokens of thinking that is not shown.",
+        {"TPOT"},
+    ),
+    (
+        "ITL: between two pieces of a streamed answer, over all gaps of all answers, to within 1.1 %.",
+        {"ITL"},
+    ),
+    (
+        "p95: the least time that 95 % of the calls did not exceed; calls without an answer exceed all.",
+        {"TTFT", "TPOT", "latency"},
+    ),
+    (
+        "In brackets: 95 % intervals. Those of times (order statistics) are too narrow where calls wait in "
+        "one queue: repeat steps. That of `kept the SLO` decides the verdict, and holds whenever you look.",
+        {"latency", "kept"},
+    ),
+    (
+        "Per second: answers that came within the step, over its seconds; those of its `drain` do not count. "
+        "Goodput: those that kept the SLO.",
+        {"due"},
+    ),
+    (
+        "Sent again: the server had closed the kept connection before any of the request reached it, so the "
+        "call was made again at once, and its time goes on. Connection lost: it may have read the request.",
+        {"again", "connection"},
+    ),
+    ("Cost per 1,000 answers: dollars of all these calls, over their answers.", {"cost"}),
+)
+CLOSED_LOOP: Final = (
+    "Callers waited for their answers (`closed`). A slow server slows them, so these latencies look better "
+    "than for users who do not wait."
+)
+_PROMISES: Final = {"ttft": "TTFT", "ttfo": "first token of the answer", "tpot": "TPOT", "latency": "latency"}
+_DEAREST: Final = """
+SELECT model, any_value(provider) AS provider, max(coalesce(reserved_usd, most_usd)) AS usd
+FROM attempts GROUP BY model
+"""
+_PROBLEMS: Final = """
+SELECT count(DISTINCT problem_id) AS problems, count(*) AS graded FROM loaded WHERE outcome <> 'failed'
+"""
+_CUT: Final = """
+SELECT DISTINCT model, load FROM attempts ANTI JOIN steps USING (model, load) WHERE load IS NOT NULL
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadReport(FolderReport):
+    """The steps of a folder's load."""
+
+    steps: tuple[StepFigures, ...]
+    answers: tuple[StepAnswers, ...]
+    highest: tuple[HighestRate, ...]
+    problems: int  # that were answered
+    graded: int  # answers to them
+    cut: int  # steps that a killed run began: the next run measures them again
+
+    def _data(self) -> dict[str, Any]:  # Any: JSON
+        return {
+            "folder": self.folder,
+            "simulated": self.simulated,
+            "steps": [step.as_mapping() for step in self.steps],
+            "highest": [asdict(one) | {"text": one.text} for one in self.highest],
+            "answers": [_answers(step) for step in self.answers],
+            "notes": [*self._warnings()],
+            "formulas": [text for text, _ in FORMULAS],
+        }
+
+    def _parts(self) -> Iterator[str | Sheet]:
+        yield from self._simulated()
+        yield from (one.text for one in self.highest)
+        yield from notes_under_load(self.answers)
+        yield from self._asked()
+        yield from self._warnings()
+        sheets = list(load_sheets(self.steps, self.answers))
+        yield from sheets
+        yield from what_is_lacking(self.steps)
+        heads = {word for sheet in sheets for column in sheet.head for word in column.split()}
+        yield from (text for text, words in FORMULAS if words & heads)
+
+    def _asked(self) -> Iterator[str]:
+        """Yield how calls came, and what was promised."""
+        arrivals = ", ".join(dict.fromkeys(step.step.partition(" ")[0] for step in self.steps))
+        slos = defaultdict[str, dict[str, None]](dict)
+        for step in self.steps:
+            if step.slo is not None:
+                slos[_promised(step.slo)][step.model] = None
+        whose = (f" of {', '.join(models)}" if len(slos) > 1 else "" for models in slos.values())
+        told = (f"SLO{of}: {slo}." for of, slo in zip(whose, slos, strict=True))
+        yield " ".join([f"Arrivals: {arrivals}.", *told])
+        if any(step.arrivals == CLOSED for step in self.steps):
+            yield CLOSED_LOOP
+
+    def _warnings(self) -> Iterator[str]:
+        """Yield what makes figures less than they seem."""
+        bound = [step for step in self.steps if step.verdict == CLIENT_BOUND]
+        if bound:
+            yield (
+                f"This computer was the bottleneck at {_named(bound)}: the figures are its own, and there is "
+                "no verdict. The next run measures these steps again, and pays for them."
+            )
+        if stopped := [step for step in self.steps if step.verdict == INCOMPLETE]:
+            yield (
+                f"Stopped before the end: {_named(stopped)}. The next run measures these steps again, and "
+                "pays for them."
+            )
+        if self.cut:
+            steps = "1 step" if self.cut == 1 else f"{self.cut:,} steps"
+            yield f"Cut off by a crash, and left out: {steps}. The next run writes what is known of it."
+        if late := [step for step in self.steps if (step.late_share or 0.0) > LATE and step not in bound]:
+            least, most = (pick(step.late_share or 0.0 for step in late) for pick in (min, max))
+            shares = (
+                percent(most) if percent(least) == percent(most) else f"{percent(least)} to {percent(most)}"
+            )
+            yield f"This computer was late by more than 1 % of the latency at {_named(late)}: by {shares}."
+        for step in self.steps:
+            yield from _shortfall(step)
+        if said := few_problems(self.problems, calls=self.graded):
+            yield said
+
+
+def _shortfall(step: StepFigures) -> Iterator[str]:
+    """Yield why fewer answers came than were asked for."""
+    where = f"{step.model} at {step.asked}"
+    if step.refused:
+        by = f" ({', '.join(map(str, step.refused_with))})" if step.refused_with else ""
+        yield (
+            f"{where}: {percent(step.refused / step.offered)} of the calls were refused{by}; "
+            f"{step.answered_per_s:.3g} answers a second came through."
+        )
+    if step.dropped:
+        yield f"{where}: {percent(step.dropped / step.offered)} of the calls were not sent (`max_in_flight`)."
+    if step.saturated and step.arrivals != CLOSED and step.ended < BEHIND * step.answered:
+        yield (
+            f"{where}: calls in flight kept growing. Only {step.answered_per_s:.3g} answers a second came "
+            "before the step ended."
+        )
+
+
+def _promised(slo: Mapping[str, float]) -> str:
+    times = ", ".join(f"{words} up to {slo[name]:g} s" for name, words in _PROMISES.items() if name in slo)
+    return f"{times} for {100 * slo['share']:.4g} % of the calls"
+
+
+def _named(steps: Sequence[StepFigures]) -> str:
+    """Return steps by model and rate."""
+    by_model = groupby(steps[:MOST_NAMED], key=lambda step: step.model)
+    named = "; ".join(f"{model} {', '.join(map(_place, own))}" for model, own in by_model)
+    return f"{named} and {len(steps) - MOST_NAMED} more" if len(steps) > MOST_NAMED else named
+
+
+def _place(step: StepFigures) -> str:
+    why = step.bound_by if step.verdict == CLIENT_BOUND else None
+    return step.asked if why is None else f"{step.asked} ({why})"
+
+
+def _answers(step: StepAnswers) -> dict[str, object]:
+    """Return what a step answered, for JSON."""
+    beside = step.beside
+    own = {name: getattr(step, name) for name in ("run", "model", "load", "rate", "round", "outcomes")}
+    found = {
+        "accuracy": step.accuracy.share,
+        "accuracy_interval": step.accuracy.interval,
+        "answers": step.accuracy.trials,
+        "beside": None
+        if beside is None
+        else {
+            "lightest": beside.lightest,
+            "problems": beside.found.problems,
+            "difference": beside.found.difference,
+            "interval": beside.interval,
+            "p": beside.p,
+            "p_holm": beside.p_holm,
+        },
+    }
+    more = ("compared", "changed", "output_tokens", "reasoning_tokens", "cached_share", "served")
+    return own | found | {name: getattr(step, name) for name in more}
+
+
+def only_loaded(folder: Chosen) -> bool:
+    """Whether answers to a load are all that folders hold: other styles leave them out."""
+    if not any(read_steps(path, ["model"]).num_rows for path in folder.paths):
+        return False
+    query = "SELECT 1 FROM trials WHERE load IS NULL LIMIT 1"
+    return not counted(replace(folder, loaded=True), lambda views: views.rows(query))
+
+
+def load_report_on(folder: Folders) -> LoadReport:
+    """Return what the load of a results folder came to.
+
+    Raises:
+        ConfigError: it is no results folder; a filter takes parts of steps.
+        StoreError: it cannot be read.
+        NothingToShowError: it holds no steps.
+    """
+    of = chosen(folder, loaded=True)
+    if of.partly:
+        raise ConfigError("--style load measures whole steps. Filter by --models alone.")
+    return counted(of, load_report_of)
+
+
+def load_report_of(views: FolderViews) -> LoadReport:
+    """Return the same of views with the answers to a load; raises NothingToShowError likewise."""
+    steps, of = steps_in(views), views.chosen
+    if not steps:
+        raise NothingToShowError(of, f"{of} has no steps of a load. `asyncbench load` measures them.")
+    known = bool(views.manifest.get("simulated"))
+    answers = tuple(one for one in answers_by_step(views) if one.load)
+    (counts,) = views.rows(_PROBLEMS)
+    return LoadReport(
+        folder=str(of),
+        simulated_note=note_of_simulated(views, known=known),
+        steps=steps,
+        answers=answers,
+        **counts,
+        highest=highest_rates(steps, spent=spent_models(views)),
+        cut=len(views.rows(_CUT)),
+    )
+
+
+def spent_models(views: FolderViews) -> set[str]:
+    """Return the models of which a budget holds no other call."""
+    left = {(cap.kind, cap.of): cap.limit_usd - cap.spent_usd - cap.reserved_usd for cap in budgets_in(views)}
+    return {
+        row["model"]
+        for row in views.rows(_DEAREST)
+        for (kind, of), usd in left.items()
+        if of == row.get(kind, of) and row["usd"] is not None and usd < row["usd"]
+    }

@@ -1,0 +1,407 @@
+"""What the steps of a load came to, by model and rate: the figures that reports and charts show of them.
+
+Steps of one rate are pooled, call by call: percentiles are never averaged. A call belongs to the step in
+which it was due; one without an answer took infinitely long. Times count from when a call was due.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import fsum, inf, isinf
+from typing import Any, Final
+
+import orjson
+
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.config.loading import CLOSED
+from asyncbench.lanes.load.measuring import MEASURED, why_client_bound
+from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, base_in
+from asyncbench.stats.always_valid import Interval, always_valid_interval
+from asyncbench.stats.log_histogram import added_histograms, histogram_percentile
+from asyncbench.stats.order_statistics import Percentile, fewest_for, percentile, rank_of
+
+PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+TIME_KINDS: Final = ("ttft", "ttfo", "tpot", "latency")  # of times
+COUNTS: Final = ("offered", "dropped", "sent", "answered", "refused", "failed", "unfinished")
+_SUMMED: Final = (
+    *(
+        "seconds",
+        "ended",
+        "ended_tokens",
+        "good",
+        "output_tokens",
+        "output_chars",
+        "cost_usd",
+        "unpriced",
+        "priced_answers",
+        "met",
+        "resent",
+        "lost",
+    ),
+    *COUNTS,
+)
+NO_TIMES: Final = {
+    "ttft": "no reply was streamed",
+    "ttfo": "no reply was streamed",
+    "tpot": "no reply tells two output tokens",
+    "latency": "no call was answered",
+}
+
+# Of each step: seconds of its calls, the least first, those with an answer alone.
+_CALLS: Final = f"""
+WITH calls AS (
+    SELECT attempts.*, status = 'ok' AS answered,
+        late_s + latency_s AS due_latency_s, late_s - coalesce(connect_s, 0) AS own_late_s,
+        output_tokens - if(ttfo_s = ttft_s, coalesce(reasoning_tokens, 0), 0) AS shown_tokens  -- see TPOT
+    FROM attempts WHERE phase = '{MEASURED}'
+)
+SELECT model, load,
+    list(late_s + ttft_s ORDER BY late_s + ttft_s) FILTER (answered AND ttft_s IS NOT NULL) AS ttft,
+    list(late_s + ttfo_s ORDER BY late_s + ttfo_s) FILTER (answered AND ttfo_s IS NOT NULL) AS ttfo,
+    list((latency_s - ttft_s) / (shown_tokens - 1) ORDER BY (latency_s - ttft_s) / (shown_tokens - 1))
+        FILTER (answered AND ttft_s IS NOT NULL AND shown_tokens > 1) AS tpot,
+    list(due_latency_s ORDER BY due_latency_s) FILTER (answered AND due_latency_s IS NOT NULL) AS latency,
+    list(own_late_s ORDER BY own_late_s) FILTER (own_late_s IS NOT NULL) AS late,
+    coalesce(fsum(own_late_s) FILTER (answered), 0) AS late_s,
+    list(gap_counts) FILTER (answered AND gap_counts IS NOT NULL) AS gap_counts,
+    list(DISTINCT http_status ORDER BY http_status) FILTER (http_status IN (429, 503, 529)) AS refused_with,
+    coalesce(sum(output_tokens) FILTER (answered), 0)::BIGINT AS output_tokens,
+    count(output_tokens) FILTER (answered) AS told_tokens,
+    coalesce(sum(output_chars) FILTER (answered), 0)::BIGINT AS output_chars,
+    coalesce(sum_usd(cost_usd), 0) AS cost_usd, count(cost_usd) AS priced,
+    count(cost_usd) FILTER (answered) AS priced_answers,
+    count(*) FILTER (kept_connection = 'resent') AS resent, count(*) FILTER (kept_connection = 'lost') AS lost
+FROM calls GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+
+# Answers that came while its calls were due, also those to calls of the warm-up: what a server did in a time.
+# `good`: those that kept the SLO, as `keeps` has it.
+_KEPT: Final = " AND ".join(
+    f"(slo->>'{kind}' IS NULL OR coalesce({kind} <= (slo->>'{kind}')::DOUBLE, false))" for kind in TIME_KINDS
+)
+_ENDED: Final = f"""
+WITH answers AS (
+    SELECT model, load, output_tokens, slo,
+        late_s + ttft_s AS ttft, late_s + ttfo_s AS ttfo, late_s + latency_s AS latency,
+        output_tokens - if(ttfo_s = ttft_s, coalesce(reasoning_tokens, 0), 0) AS shown_tokens,
+        if(shown_tokens > 1, (latency_s - ttft_s) / (shown_tokens - 1), 0 * shown_tokens * ttft_s) AS tpot,
+        epoch_us(due_at) / 1e6 + late_s + latency_s - (epoch_us(began_at) / 1e6 + warmup_s) AS end_s
+    FROM attempts JOIN steps USING (model, load)
+    WHERE status = 'ok' AND end_s >= 0 AND end_s < seconds
+)
+SELECT model, load, count(*) AS ended,
+    if(count(output_tokens) = count(*), sum(output_tokens), NULL)::BIGINT AS ended_tokens,
+    count(*) FILTER ({_KEPT}) AS good
+FROM answers GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+_NONE_ENDED: Final = {"ended": 0, "ended_tokens": 0, "good": 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTimes:
+    """Seconds of one kind, of the calls of a step."""
+
+    kind: str
+    told_s: Sequence[float]  # ascending
+    endless: int  # calls that have no end: they are above all of these
+    short: int = 0  # calls with too short an answer for such a time
+
+    def at(self, name: str) -> Percentile | None:
+        """Return a percentile, `p50`, `p95` or `p99`; None: `why` says so."""
+        return percentile(self.told_s, PERCENTILES[name], endless=self.endless) if self.told_s else None
+
+    @property
+    def calls(self) -> int:
+        return len(self.told_s) + self.endless
+
+    def too_few(self, name: str) -> bool:
+        """Whether so few calls do not bound such a percentile."""
+        return bool(self.told_s) and self.calls < fewest_for(PERCENTILES[name])
+
+    def why(self, name: str) -> str:
+        """Return why there is no such percentile; empty: there is one."""
+        if not self.told_s:
+            return NO_TIMES[self.kind]
+        if self.too_few(name):
+            return f"{self.calls:,} calls, and {name} takes {fewest_for(PERCENTILES[name])}"
+        found = self.at(name)
+        if found is not None and isinf(found.value):
+            which = "calls, those answered with one token left out," if self.short else "calls"
+            return f"{100 * self.endless / self.calls:.1f} % of {which} have no answer"
+        return ""
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return all percentiles; NULL where there is none, or no end."""
+        return {name: _as_mapping(self.at(name), self.why(name)) for name in PERCENTILES}
+
+
+def _as_mapping(found: Percentile | None, why: str) -> dict[str, object]:
+    ends = (inf, inf, inf) if found is None else found
+    told = (None if isinf(end) else end for end in ends)
+    return dict(zip(("s", "low_s", "high_s"), told, strict=True)) | {"why": why or None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFigures:
+    """One rate of one model: a step, or several that repeat it."""
+
+    model: str
+    step: str  # such as `poisson 8/s`
+    arrivals: str
+    rate: float  # calls a second that were asked for; closed: callers
+    slo: Mapping[str, float] | None
+    seconds: float  # in which calls were due
+    offered: int
+    dropped: int
+    sent: int
+    answered: int
+    refused: int
+    failed: int
+    unfinished: int
+    ended: int  # answers that came within these seconds, whenever they were due
+    ended_tokens: int | None  # output tokens of these; None: of some they are not told
+    good: int | None  # of these, answers that kept the SLO
+    in_flight_mean: float | None
+    in_flight_max: int
+    times: Mapping[str, CallTimes]  # by kind: ttft, ttfo, tpot, latency
+    late_s: Sequence[float]  # ascending, of calls that were sent: this computer's own
+    late_share: float | None  # of the latency: how much of it this computer was late
+    output_tokens: int | None  # of answers; None: of some they are not told
+    output_chars: int
+    cost_usd: float | None  # of calls whose cost is known; None: of none it is
+    unpriced: int  # calls whose cost is not known
+    priced_answers: int
+    resent: int  # calls made again at once: the server had closed their kept connection, and read nothing
+    lost: int  # failed calls on such a connection, which the server may have read
+    met: int | None  # calls that kept the SLO
+    gaps: Counter[int]  # between the pieces of all answers, in bins: see `histogram_text`
+    saturated: bool | None  # whether calls in flight grew to the end
+    verdict: str | None
+    refused_with: tuple[int, ...] = ()  # HTTP statuses of refused calls
+    bound_by: str | None = None  # what says that this computer was the bottleneck; None: nothing
+    repeats: tuple["StepFigures", ...] = ()  # each step by itself, where there are several
+    left_out: tuple[str, ...] = ()  # verdicts of others of this rate, which do not count
+
+    @property
+    def asked(self) -> str:
+        """The rate that was asked for, as people say it."""
+        if self.arrivals == CLOSED:
+            return f"{self.rate:g} caller{'s' * (self.rate != 1)}"
+        return f"{self.rate:g}/s"
+
+    @property
+    def offered_per_s(self) -> float:
+        """Calls a second that were due."""
+        return self.offered / self.seconds if self.seconds else 0.0
+
+    @property
+    def answered_per_s(self) -> float:
+        """Answers that came within the step, a second of it: never more than the server can do."""
+        return self.ended / self.seconds if self.seconds else 0.0
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Output tokens of these answers, a second of the step."""
+        return None if self.ended_tokens is None or not self.seconds else self.ended_tokens / self.seconds
+
+    @property
+    def goodput_per_s(self) -> float | None:
+        """These answers that kept the SLO, a second of the step."""
+        return None if self.good is None or not self.seconds else self.good / self.seconds
+
+    @property
+    def kept_share(self) -> float | None:
+        """The part of all calls that kept the SLO."""
+        return None if self.met is None or not self.offered else self.met / self.offered
+
+    @property
+    def kept_interval(self) -> Interval | None:
+        """Its 95 % interval, which decides the verdict; it holds however often it is looked at."""
+        return None if self.met is None else always_valid_interval(self.met, self.offered)
+
+    @property
+    def late_p99_s(self) -> float | None:
+        """How late 99 % of the calls were sent at most, however few they are: it is no figure of a server."""
+        return self.late_s[rank_of(len(self.late_s), 0.99) - 1] if self.late_s else None
+
+    @property
+    def latency_mean_s(self) -> float | None:
+        """The mean latency; None: some calls have no answer, and so no end."""
+        times = self.times["latency"]
+        return fsum(times.told_s) / len(times.told_s) if times.told_s and not times.endless else None
+
+    def itl_s(self, name: str) -> float | None:
+        """Return a percentile of all gaps between the pieces of its answers; None: too few are known."""
+        return histogram_percentile(self.gaps, PERCENTILES[name])
+
+    @property
+    def usd_per_1000(self) -> float | None:
+        """Dollars for a thousand answers, all calls of known cost counted."""
+        if self.cost_usd is None or not self.priced_answers:
+            return None
+        return 1000 * self.cost_usd / self.priced_answers
+
+    @property
+    def unanswered(self) -> int:
+        return self.offered - self.answered
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return every figure, those of each repeat, too; NULL: not known."""
+        plain = (
+            *(*COUNTS, "resent", "lost", "ended", "in_flight_mean", "in_flight_max"),
+            *("late_share", "output_chars"),
+        )
+        rates = ("offered_per_s", "answered_per_s", "tokens_per_s", "goodput_per_s")
+        counted = {name: getattr(self, name) for name in ("model", "step", "arrivals", "rate", "seconds")}
+        counted |= {name: getattr(self, name) for name in (*plain, *rates)}
+        times = {name: one.as_mapping() for name, one in self.times.items()}
+        interval = self.kept_interval
+        last = {
+            "latency_mean_s": self.latency_mean_s,
+            "itl": {name: self.itl_s(name) for name in PERCENTILES} | {"gaps": self.gaps.total()},
+            "ended_per_s": self.answered_per_s,
+            "late_p99_s": self.late_p99_s,
+            "output_tokens": self.output_tokens,
+            "slo": self.slo,
+            "met": self.met,
+            "kept_share": self.kept_share,
+            "kept_interval": None if interval is None else list(interval),
+            "saturated": self.saturated,
+            "cost_usd": self.cost_usd,
+            "unpriced": self.unpriced,
+            "usd_per_1000_answers": self.usd_per_1000,
+            "verdict": self.verdict,
+            "left_out": list(self.left_out),
+            "repeats": [one.as_mapping() for one in self.repeats],
+        }
+        return counted | times | last
+
+
+def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
+    """Return what the steps of a load came to, by model, pattern and rate.
+
+    The views hold all calls of a model: with some trials alone, no rate is known.
+    """
+    calls, ended = (
+        {(row["model"], row["load"]): row for row in views.rows(query)} for query in (_CALLS, _ENDED)
+    )
+    found = []
+    for row in views.table("FROM steps ORDER BY began_at").to_pylist():
+        key = (row["model"], row["load"])
+        found.append(_figures(row, calls.get(key, {}), ended.get(key, _NONE_ENDED)))
+    # Of a killed step no SLO is known. Nothing is left to say of it once its rate was measured.
+    whole = {(one.model, one.step) for one in found if one.verdict != INCOMPLETE}
+    found.sort(key=_alike)
+    pooled = (_pooled([*steps]) for _, steps in groupby(found, key=_alike))
+    return tuple(one for one in pooled if one.verdict != INCOMPLETE or (one.model, one.step) not in whole)
+
+
+def _alike(one: StepFigures) -> tuple[str, str, float, str]:
+    """Return what steps share that are pooled, in the order in which they are shown."""
+    return one.model, one.arrivals, one.rate, f"{one.step} {sorted((one.slo or {}).items())}"
+
+
+def _figures(
+    step: Mapping[str, Any], calls: Mapping[str, Any], ended: Mapping[str, Any]
+) -> StepFigures:  # Any: of the views
+    """Return the figures of one step."""
+    told = {kind: calls.get(kind) or [] for kind in TIME_KINDS}
+    answered = step["answered"]
+    # Who got a reply without a first token waited for it in vain; after a single token nobody waits.
+    lacking = {
+        kind: step["offered"] - (answered if kind == "tpot" else len(told[kind])) for kind in TIME_KINDS
+    }
+    # Without any answer, that is why there are no times.
+    said = {kind: kind if answered else "latency" for kind in TIME_KINDS}
+    latency_s = fsum(told["latency"])
+    return StepFigures(
+        **{name: step[name] for name in ("model", "arrivals", "rate", "seconds", *COUNTS)},
+        **{name: step[name] for name in ("in_flight_mean", "in_flight_max", "met", "saturated", "verdict")},
+        step=base_in(step["load"]),
+        slo=None if step["slo"] is None else orjson.loads(step["slo"]),
+        times={
+            kind: CallTimes(
+                kind=said[kind],
+                told_s=told[kind],
+                endless=lacking[kind],
+                short=step["offered"] - lacking[kind] - len(told[kind]),
+            )
+            for kind in TIME_KINDS
+        },
+        late_s=calls.get("late") or (),
+        refused_with=tuple(calls.get("refused_with") or ()),
+        bound_by=why_client_bound(
+            None if step["arrivals"] == CLOSED else step["rate"],
+            late_p99_s=step["late_p99_s"],
+            lag_p99_s=step["loop_lag_p99_s"],
+        ),
+        late_share=calls["late_s"] / latency_s if latency_s else None,
+        ended=ended["ended"],
+        ended_tokens=ended["ended_tokens"],
+        good=None if step["met"] is None else ended["good"],
+        output_tokens=calls["output_tokens"] if calls.get("told_tokens", -1) == answered else None,
+        output_chars=calls.get("output_chars", 0),
+        cost_usd=calls["cost_usd"] if calls.get("priced") else None,
+        unpriced=step["sent"] - calls.get("priced", 0),
+        priced_answers=calls.get("priced_answers", 0),
+        resent=calls.get("resent", 0),
+        lost=calls.get("lost", 0),
+        gaps=added_histograms(calls.get("gap_counts") or ()),
+    )
+
+
+def _pooled(steps: Sequence[StepFigures]) -> StepFigures:
+    """Return the figures of all steps of a rate that count, each of them among its `repeats`.
+
+    Steps in which this computer was the bottleneck, or that were stopped, count where there are no others.
+    """
+    for verdicts in ((CLIENT_BOUND, INCOMPLETE), (INCOMPLETE,), ()):
+        counting = [one for one in steps if one.verdict not in verdicts]
+        if counting:
+            break
+    left_out = tuple(one.verdict for one in steps if one not in counting and one.verdict)
+    if len(counting) == 1:
+        return replace(counting[0], left_out=left_out)
+    return replace(
+        counting[0],
+        **{name: _sum(counting, name) for name in _SUMMED},
+        times={kind: _times(kind, [one.times[kind] for one in counting]) for kind in TIME_KINDS},
+        late_s=sorted(late_s for one in counting for late_s in one.late_s),
+        gaps=sum((one.gaps for one in counting), Counter()),
+        late_share=_mean(counting, "late_share", "answered"),
+        in_flight_mean=_mean(counting, "in_flight_mean", "seconds"),
+        in_flight_max=max(one.in_flight_max for one in counting),
+        saturated=max((one.saturated for one in counting if one.saturated is not None), default=None),
+        verdict=_verdict(counting),
+        refused_with=tuple(sorted({status for one in counting for status in one.refused_with})),
+        repeats=tuple(counting),
+        left_out=left_out,
+    )
+
+
+def _sum(steps: Sequence[StepFigures], name: str) -> Any:  # Any: as of the field
+    values = [getattr(one, name) for one in steps]
+    return None if None in values else sum(values)
+
+
+def _mean(steps: Sequence[StepFigures], name: str, weight: str) -> float | None:
+    """Return a mean of what is known, each weighed by another figure."""
+    known = [(getattr(one, name), getattr(one, weight)) for one in steps if getattr(one, name) is not None]
+    weights = fsum(weight for _, weight in known)
+    return fsum(value * weight for value, weight in known) / weights if weights else None
+
+
+def _times(kind: str, parts: Sequence[CallTimes]) -> CallTimes:
+    told_s = sorted(value for part in parts for value in part.told_s)
+    endless, short = sum(part.endless for part in parts), sum(part.short for part in parts)
+    return CallTimes(kind=kind, told_s=told_s, endless=endless, short=short)
+
+
+def _verdict(steps: Sequence[StepFigures]) -> str | None:
+    """Return the verdict on several steps: that of all their calls, as a search for a rate has it."""
+    slo = steps[0].slo
+    if slo is None or steps[0].verdict in (CLIENT_BOUND, INCOMPLETE):
+        return steps[0].verdict
+    low, high = always_valid_interval(sum(one.met or 0 for one in steps), sum(one.offered for one in steps))
+    return MET if low >= slo["share"] else MISSED if high < slo["share"] else UNRESOLVED

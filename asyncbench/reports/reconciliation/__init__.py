@@ -1,0 +1,1 @@
+"""A provider's bill beside the recorded cost."""

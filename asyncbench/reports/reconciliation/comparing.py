@@ -1,0 +1,316 @@
+"""`reconcile`: a results folder beside a provider's usage export, the gaps, and what may be behind them."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from asyncbench.errors import ConfigError
+from asyncbench.reports.cost.report import fine
+from asyncbench.reports.reconciliation.causes import Cause, likely_causes, listed
+from asyncbench.reports.reconciliation.gaps import (
+    MEASURES,
+    BillPair,
+    BillSide,
+    added,
+    by_model,
+    share_of,
+    together,
+)
+from asyncbench.reports.reconciliation.matching import MatchedNames, matched
+from asyncbench.reports.reconciliation.our_costs import FolderUse, Ours, use_of
+from asyncbench.reports.reconciliation.reading import Export, read_export
+from asyncbench.store.bucket.fetching import at_hand, told_as
+from asyncbench.tables.report import Report, Sheet
+
+TOLERANCE: Final = 0.01  # of the larger side
+NO_MODEL: Final = "(no model named)"
+NEVER_ASKED: Final = "never asked here"
+NOT_THEIRS: Final = "asked here, but the file has no model of its provider"
+OTHER_DAYS: Final = "no call of this folder within a day of it"
+Key = tuple[str, Any]  # of a model in the comparison: its day, or why it is left out
+NOT_CERTAIN: Final = "Possible reasons for the gap, the likeliest first (none is certain)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What is not compared: lines of the export, or calls of the folder."""
+
+    model: str
+    why: str
+    told: BillSide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled(Report):
+    """A results folder compared with a provider's bill."""
+
+    folder: str
+    file: str
+    simulated_note: str  # empty: no results are simulated
+    export: Export
+    utc_offset_h: float  # whose days they are
+    tolerance: float
+    days: tuple[BillPair, ...]  # by model and day
+    left_out: tuple[LeftOut, ...]
+    causes: tuple[Cause, ...]
+
+    @property
+    def models(self) -> list[BillPair]:
+        """Each model over all days."""
+        return by_model(self.days)
+
+    @property
+    def whole(self) -> BillPair:
+        """All models over all days."""
+        return together(self.days, model="all")
+
+    def gap_share(self, measure: str) -> float | None:
+        """The gap in dollars or tokens as a part of the larger side; None where the bill does not say.
+
+        The largest of the whole's and each model's, all as parts of the whole: gaps of two models do not
+        cancel out, and days do, for a call near midnight may be billed on either.
+        """
+        whole = self.whole
+        theirs = getattr(whole.theirs, measure)
+        if theirs is None:
+            return None
+        gaps = [pair.gap(measure) or 0.0 for pair in (whole, *self.models)]
+        return max(share_of(gap, theirs, getattr(whole.ours, measure)) for gap in gaps)
+
+    @property
+    def close(self) -> bool:
+        """Whether no gap is above the tolerance."""
+        shares = [self.gap_share(measure) for measure in MEASURES]
+        return all(share is None or share <= self.tolerance for share in shares)
+
+    def _data(self) -> dict[str, object]:
+        return {
+            "folder": self.folder,
+            "file": self.file,
+            "simulated": bool(self.simulated_note),
+            "format": self.export.format,
+            "verified": self.export.verified,
+            "columns": self.export.columns,
+            "unread": self.export.unread,
+            "utc_offset_h": self.utc_offset_h,
+            "tolerance": self.tolerance,
+            "close": self.close,
+            "gap_shares": {measure: self.gap_share(measure) for measure in MEASURES},
+            "whole": _pair_data(self.whole),
+            "models": [*map(_pair_data, self.models)],
+            "days": [*map(_pair_data, self.days)],
+            "left_out": [
+                {"model": part.model, "why": part.why, **_side_data(part.told)} for part in self.left_out
+            ],
+            "causes": [
+                {"name": cause.name, "says": cause.says, "share": cause.share, "explains": cause.explains}
+                for cause in self.causes
+            ],
+        }
+
+    def _notes(self) -> Iterator[str]:
+        if self.simulated_note:
+            yield self.simulated_note
+        export = self.export
+        if export.verified:
+            yield f"The file is read as: {export.format} ({export.verified})."
+        else:  # no provider is known to write such a file: column by column
+            read = ", ".join(f"{kind} from {' + '.join(names)}" for kind, names in export.columns.items())
+            yield (f"The file is read as: {export.format}: {read}. Check that: no provider documents this.")
+            if export.unread:
+                yield f"Columns not read: {listed(export.unread)}. Name those that count with --columns."
+        zone = f"UTC{self.utc_offset_h:+g} h" if self.utc_offset_h else "UTC"
+        yield f"A day is a day of {zone}, and a call counts when it began. Gap: the file minus the folder."
+        if batched := self.whole.ours.batched:
+            yield (
+                f"{batched:,} requests were in batches: each counts when its batch was created, and may be "
+                "billed on the day after."
+            )
+        shares = {name: self.gap_share(measure) for measure, name in MEASURES.items()}
+        told = ", ".join(f"{name} {share:.2%}" for name, share in shares.items() if share is not None)
+        left = sum(part.told.usd or 0.0 for part in self.left_out if part.why != NOT_THEIRS)  # of the bill
+        yield (
+            f"Gap: {told}. This is {'within' if self.close else 'ABOVE'} the tolerance of "
+            f"{self.tolerance:.2%}."
+            + (f" {_shown('usd', left)} of the file is not compared." if left else "")
+        )
+
+    def _sheets(self) -> Iterator[Sheet]:
+        several = [self.whole] if len(self.models) > 1 else []
+        yield _pairs("By model", [*self.models, *several], by_day=False)
+        if any(pair.day for pair in self.days):
+            yield _pairs("By day", self.days, by_day=True)
+        if self.causes:
+            rows = [
+                [cause.name, cause.says, f"{cause.share:.0%}", *_amounts(cause.explains)]
+                for cause in self.causes
+            ]
+            head = ["reason", "evidence", "explains up to", *MEASURES.values()]
+            yield Sheet(title=NOT_CERTAIN, head=head, rows=rows, labels=2)
+        if self.left_out:
+            rows = [
+                [part.model, part.why, f"{part.told.lines:,}", *_amounts(_side_data(part.told))]
+                for part in self.left_out
+            ]
+            head = ["model", "why", "lines", *MEASURES.values()]
+            yield Sheet(title="Not compared", head=head, rows=rows, labels=2)
+
+
+def reconcile(
+    file: PathLike[str] | str,
+    folder: PathLike[str] | str,
+    *,
+    columns: str | None = None,
+    models: Collection[str] = (),
+    provider: str | None = None,
+    utc_offset_h: float = 0.0,
+    tolerance: float = TOLERANCE,
+    now: datetime | None = None,
+) -> Reconciled:
+    """Compare the recorded tokens and cost with a provider's bill. Nothing is changed.
+
+        bill = ab.reconcile("usage.csv", "results/night")
+        print(bill.close, bill.as_text())
+
+    Args:
+        file: the provider's usage export, CSV or JSON. Models and days never asked here are left out.
+        folder: the results folder.
+        columns: which column holds what, for other formats: `day=date,model=model_id,cost=amount_usd`.
+        models: names in the bill, as `NAME=ALIAS`, where they match no model.
+        provider: compare only the calls of this provider. [all providers in the bill]
+        utc_offset_h: the time zone of the bill's days, in hours east of UTC.
+        tolerance: the relative gap up to which both agree; 0.01 is 1 %.
+        now: the time whose prices count as today's. [now]
+
+    Returns:
+        A `Reconciled`: both sums for each model, the gap, and likely reasons for it.
+
+    Raises:
+        ConfigError: The file cannot be read or compared. The message names line and column.
+        StoreError: The folder cannot be read.
+    """
+    file, folder = Path(file), at_hand(folder)
+    export = read_export(file, columns=columns, shift_h=utc_offset_h)
+    use = use_of(folder, provider, now=now or datetime.now(UTC), shift_h=utc_offset_h)
+    if not use.by_day:
+        raise ConfigError(f"{folder} has no calls to compare {file} with. Name another folder.")
+    told = {line.model for line in export.lines if line.model}
+    names = matched(use.providers, told, models, place=str(file))
+    days, left_out = _compared(export, use, names)
+    if all(pair.gap(measure) is None for pair in days for measure in MEASURES):
+        raise ConfigError(
+            f"{file}: nothing in it can be compared. It covers {_period(line.day for line in export.lines)}, "
+            f"and the calls of {folder} are of {_period(day for _, day in use.by_day)}. Export those days "
+            "with dollars or tokens, or map names with --model and --columns."
+        )
+    halves = use.half_hours(names.ours)
+    return Reconciled(
+        folder=told_as(folder),
+        file=str(file),
+        simulated_note=use.simulated_note,
+        export=export,
+        utc_offset_h=utc_offset_h,
+        tolerance=tolerance,
+        days=days,
+        left_out=left_out,
+        causes=likely_causes(days, halves, decimals=export.decimals, shift_h=utc_offset_h),
+    )
+
+
+def _period(days: Iterable[date | None]) -> str:
+    known = sorted({day for day in days if day is not None})
+    return f"{known[0]} to {known[-1]}" if known else "no day"
+
+
+# ── which of theirs is which of ours ─────────────────────────────────────────────────────────
+
+
+def _compared(
+    export: Export, use: FolderUse, names: MatchedNames
+) -> tuple[tuple[BillPair, ...], tuple[LeftOut, ...]]:
+    """Return theirs and ours by model and day, and what is left out.
+
+    What either side does not have on a day is 0 there, if the export tells it of any day.
+    """
+    near = {day + timedelta(days=by) for _, day in use.by_day for by in (-1, 0, 1)}
+    sides, others = defaultdict[Key, list[BillSide]](list), defaultdict[Key, list[BillSide]](list)
+    for line in export.lines:
+        model = names.theirs.get(line.model)
+        if model is None:
+            others[line.model or NO_MODEL, NEVER_ASKED].append(line.told)
+        elif line.day is not None and line.day not in near:
+            others[model, OTHER_DAYS].append(line.told)
+        else:
+            sides[model, line.day].append(line.told)
+    ours, elsewhere = defaultdict[Key, Ours](Ours), defaultdict[str, Ours](Ours)
+    for (asked, day), used in use.by_day.items():
+        if asked in names.ours:
+            ours[names.ours[asked], day if "day" in export.columns else None].add(used)
+        else:
+            elsewhere[asked.alias].add(used)
+    whole = added(side for told in sides.values() for side in told)
+    nothing = BillSide(**{name: 0 for name in BillSide.__slots__ if getattr(whole, name) is not None})
+    days = tuple(
+        BillPair(model=key[0], day=key[1], theirs=added([nothing, *sides[key]]), ours=ours[key])
+        for key in sorted({*ours, *sides}, key=lambda key: (key[1] or date.min, key[0]))
+    )
+    left_out = [
+        LeftOut(model=model, why=why, told=added(told)) for (model, why), told in sorted(others.items())
+    ]
+    for alias, used in sorted(elsewhere.items()):
+        told = BillSide(usd=used.usd, input_tokens=used.input_tokens, output=used.output)
+        left_out.append(LeftOut(model=alias, why=NOT_THEIRS, told=told))
+    return days, tuple(left_out)
+
+
+# ── how it is shown ──────────────────────────────────────────────────────────────────────────
+
+
+def _side_data(side: BillSide) -> dict[str, float | None]:
+    return {name: getattr(side, name) for name in (*MEASURES, "cached_input", "requests", "lines")}
+
+
+def _pair_data(pair: BillPair) -> dict[str, object]:
+    ours = pair.ours
+    unknown = {"lost": ours.lost_calls, "cut": ours.cut_calls, "priceless": ours.priceless}
+    told = {name: getattr(ours, name) for name in (*MEASURES, "cached_input", "reasoning", "calls")}
+    return {
+        "model": pair.model,
+        "day": pair.day.isoformat() if pair.day else None,
+        "theirs": _side_data(pair.theirs),
+        "ours": told | {"unknown_calls": unknown},
+        "gap": {measure: pair.gap(measure) for measure in MEASURES},
+    }
+
+
+def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
+    told = [measure for measure in MEASURES if any(pair.gap(measure) is not None for pair in pairs)]
+    head = [*(["day"] if by_day else []), "model", "calls"]
+    for measure in told:
+        name = MEASURES[measure]
+        head += [f"{name} (bill)", f"{name} (here)", "gap", "share"]
+    rows = []
+    for pair in pairs:
+        cells = [*([str(pair.day or "-")] if by_day else []), pair.model, f"{pair.ours.calls:,}"]
+        for measure in told:
+            theirs, ours, gap = getattr(pair.theirs, measure), getattr(pair.ours, measure), pair.gap(measure)
+            amounts = (_shown(measure, amount) for amount in (theirs, ours, gap))
+            cells += [*amounts, f"{share_of(gap or 0.0, theirs or 0, ours):.2%}"]
+        rows.append(cells)
+    return Sheet(title=title, head=head, rows=rows, labels=1 + by_day)
+
+
+def _amounts(found: Mapping[str, float | None]) -> list[str]:
+    return [_shown(measure, found.get(measure)) for measure in MEASURES]
+
+
+def _shown(measure: str, amount: float | None) -> str:
+    if amount is None:
+        return "-"
+    if measure != "usd":
+        return f"{amount:,.0f}"
+    return f"-{fine(-amount)}" if amount < 0 else fine(amount)

@@ -1,0 +1,250 @@
+"""A provider's usage export, CSV or JSON, as lines of day × model; what is amiss is named and refused."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import partial, reduce
+from operator import add
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+import orjson
+
+from asyncbench.errors import ConfigError
+from asyncbench.reports.reconciliation.formats import Columns, columns_of
+from asyncbench.reports.reconciliation.gaps import BillSide
+from asyncbench.reports.reconciliation.values import count_of, day_of, decimals_of, usd_of
+
+T = TypeVar("T")
+
+MOST_BYTES: Final = 200_000_000  # an export of days and models has far fewer
+DEEPEST: Final = 4  # keys within keys; what lies deeper is no figure
+SEPARATORS: Final = ",;\t"
+_COUNTS: Final = ("cached_input", "cache_write", "output", "reasoning", "requests")
+_Line = tuple[str, Mapping[str, object]]  # where it stands, and its cells by column
+
+
+class BillLine(NamedTuple):
+    """What one line of an export tells."""
+
+    day: date | None  # None: it does not say
+    model: str | None
+    usd: Decimal | None  # as it was written
+    told: BillSide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A usage export, read."""
+
+    format: str
+    verified: str | None  # where its columns are described; None: nowhere that was looked at
+    lines: tuple[BillLine, ...]
+    columns: Columns  # what was read, by what it is taken to hold
+    unread: tuple[str, ...]  # the other columns
+    decimals: int  # the most that any of its costs is written with
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What it has columns for, as FIELDS names them."""
+        return frozenset(self.columns)
+
+
+def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0) -> Export:
+    """Return what a file says was used.
+
+    Args:
+        path: CSV with a head (`,`, `;` or tab between cells), or JSON: objects in a list or a line each, or
+            pages of `data`, whose buckets may hold `results`.
+        columns: which column holds what (`day=date,cost=usd`); None: known exports tell by theirs.
+        shift_h: whose days are meant, in hours east of UTC, where lines tell moments.
+
+    Raises:
+        ConfigError: it cannot be read; names line, column, value, and what would do.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ConfigError(
+                f"{path}: the file has more than {MOST_BYTES:,} bytes. Export it by day and model."
+            )
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}. Name a file that can be read.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start:,} is not UTF-8. Save the file as UTF-8.") from None
+    lines = list(_json(path, text) if text.lstrip()[:1] in ("{", "[") else _csv(path, text))
+    head = list(dict.fromkeys(name for _, cells in lines for name in cells))
+    if not lines:
+        raise ConfigError(f"{path}: the file has no lines of usage. Export a period with some.")
+    name, verified, known = columns_of(head, columns, place=str(path))
+    read_lines = (_told(_Cells(place, cells, known), shift_h) for place, cells in lines)
+    told = [line for line in read_lines if line is not None]
+    read = {name for names in known.values() for name in names}
+    return Export(
+        format=name,
+        verified=verified,
+        lines=tuple(told),
+        columns=known,
+        unread=tuple(name for name in head if name not in read),
+        decimals=max((decimals_of(line.usd) for line in told if line.usd is not None), default=0),
+    )
+
+
+# ── CSV ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _csv(path: Path, text: str) -> Iterator[_Line]:
+    first = text.split("\n", 1)[0]
+    separator = max(SEPARATORS, key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        head = [name.strip() for name in next(reader, [])]
+        if twice := [name for name, times in Counter(head).items() if times > 1]:
+            raise ConfigError(f"{path}, line 1: column {twice[0]!r} is there twice. Rename one.")
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            place = f"{path}, line {reader.line_num:,}"
+            if len(cells) != len(head):
+                raise ConfigError(
+                    f"{place}: {len(cells)} cells, but the head has {len(head)}. Quote cells that hold "
+                    f"{separator!r}, or remove the line."
+                )
+            yield place, dict(zip(head, cells, strict=True))
+    except csv.Error as error:
+        raise ConfigError(f"{path}, line {reader.line_num:,}: {error}. Save it as CSV again.") from None
+
+
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _json(path: Path, text: str) -> Iterator[_Line]:
+    whole = _one_or_lines(path, text)
+    if isinstance(whole, list) and all(isinstance(page, dict) and "data" in page for page in whole):
+        pages = [(f"{path}: [{n}]", page) for n, page in enumerate(whole)]
+    else:
+        items = [whole] if isinstance(whole, dict) else whole  # one object alone is the only line
+        pages = [(f"{path}: ", whole if isinstance(whole, dict) and "data" in whole else {"data": items})]
+    if pages and pages[-1][1].get("has_more"):
+        raise ConfigError(
+            f"{path}: has_more is true, so pages are missing. Fetch them, and put all in a list: [{{…}}, …]."
+        )
+    for place, page in pages:
+        for where, item in _objects(page.get("data"), f"{place}data"):
+            if "results" not in item:
+                yield where, _flat(item)
+                continue
+            # a bucket: what it says of itself is said of all its results
+            shared = {name: value for name, value in item.items() if name != "results"}
+            for nested, result in _objects(item["results"], f"{where}.results"):
+                yield nested, _flat(shared | result)
+
+
+def _one_or_lines(path: Path, text: str) -> object:
+    """Return what a file of JSON holds; JSON lines, whose first line is whole by itself, as a list."""
+    first, _, others = text.strip().partition("\n")
+    try:
+        if others and isinstance(orjson.loads(first), dict):
+            return [_parsed(path, line, n) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    except orjson.JSONDecodeError:
+        pass  # it goes on in the next line
+    return _parsed(path, text, 1)
+
+
+def _parsed(path: Path, text: str, line: int) -> object:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        place = f"{path}, line {line + error.lineno - 1:,}"
+        raise ConfigError(f"{place}: {error.msg}. Give JSON, JSON lines or CSV.") from None
+
+
+def _objects(items: object, place: str) -> Iterator[tuple[str, dict[str, object]]]:
+    if not isinstance(items, list):
+        raise ConfigError(f"{place} is not a list. Give a list of objects, or pages of `data`.")
+    for n, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise ConfigError(f"{place}[{n}] is {item!r:.60}, not an object. Give a list of objects.")
+        yield f"{place}[{n}]", item
+
+
+def _flat(item: Mapping[str, object], before: str = "") -> dict[str, object]:
+    """Return an object's values by their keys, a key within a key behind a point; null is no value."""
+    flat: dict[str, object] = {}
+    for name, value in item.items():
+        if isinstance(value, dict) and before.count(".") < DEEPEST:
+            flat |= _flat(value, f"{before}{name}.")
+        else:
+            flat[before + name] = "" if value is None else value
+    return flat
+
+
+# ── what a line tells ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The cells of a line, and what each column holds."""
+
+    place: str
+    cells: Mapping[str, object]
+    columns: Columns
+
+    def values(self, kind: str, read: Callable[[object], T]) -> list[T]:
+        """Return what stands in the columns of a kind; empty cells are left out."""
+        found = []
+        for name in self.columns.get(kind, ()):
+            told = self.cells.get(name, "")
+            value = told.strip() if isinstance(told, str) else told
+            try:
+                if value != "":
+                    found.append(read(value))
+            except ValueError as error:
+                raise ConfigError(f"{self.place}, column {name!r}: {told!r:.80}: {error}") from None
+        return found
+
+    def whole(self, kind: str, read: Callable[[object], T]) -> T | None:
+        """Return their sum; None where all are empty."""
+        return reduce(add, found) if (found := self.values(kind, read)) else None
+
+
+def _told(line: _Cells, shift_h: float) -> BillLine | None:
+    """Return what a line tells; None where it counts nothing, as the buckets of idle days do."""
+    for currency in line.values("currency", str):
+        if currency.lower() != "usd":
+            raise ConfigError(
+                f"{line.place}, column {line.columns['currency'][0]!r}: {currency!r:.20} is not USD. Only US "
+                "dollars can be compared."
+            )
+    counts = {kind: line.whole(kind, count_of) for kind in _COUNTS}
+    plain, input_tokens = line.whole("uncached_input", count_of), line.whole("input", count_of)
+    if plain is not None:
+        input_tokens = plain + (counts["cached_input"] or 0) + (counts["cache_write"] or 0)
+    usd, cents = line.whole("cost", usd_of), line.whole("cost_cents", usd_of)
+    if cents is not None:
+        usd = cents.scaleb(-2)
+    if usd is None and input_tokens is None and all(count is None for count in counts.values()):
+        return None
+    days = line.values("day", partial(day_of, shift_h=shift_h))
+    if not days and "day" in line.columns:
+        raise ConfigError(
+            f"{line.place}, column {line.columns['day'][0]!r}: the cell is empty. Every line needs its day."
+        )
+    items = line.values("line_item", lambda item: str(item).partition(",")[0].strip())
+    return BillLine(
+        day=days[0] if days else None,
+        model=next(iter([*line.values("model", str), *items]), None),
+        usd=usd,
+        told=BillSide(
+            usd=None if usd is None else float(usd),
+            input_tokens=input_tokens,
+            output=counts["output"],
+            cached_input=counts["cached_input"],
+            requests=counts["requests"],
+            lines=1,
+        ),
+    )

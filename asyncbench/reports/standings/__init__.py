@@ -1,0 +1,1 @@
+"""Standings: models ranked with ties, over all tasks and kind by kind."""

@@ -1,0 +1,430 @@
+"""Who is better, by how much, and is that real: rankings over problems in common, with ties.
+
+Models that share hardly a problem (1 % at most) are ranked where each was asked as many problems of every
+kind, as often.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import combinations
+from operator import and_, or_
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.analysis.cells import cells_in, summed
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.digits import GROUP, DigitsCurve, Hardest, digits_at, hardest_at, tasks_named
+from asyncbench.analysis.names import Entrant, in_order, names_of
+from asyncbench.analysis.pairing import (
+    Bits,
+    Marked,
+    Marks,
+    ModelPair,
+    difference_interval,
+    marks_in,
+    pair,
+    skipped_problems,
+)
+from asyncbench.analysis.votes import keep_votes, votes_on
+from asyncbench.records import Outcome
+from asyncbench.stats.paired import sign_flip, stratified
+from asyncbench.stats.proportions import Accuracy, Proportion
+from asyncbench.stats.rankings import holm, tied
+from asyncbench.stats.repeats import AtK, at_each_k, clustered, pass_at_k, pass_hat_k
+from asyncbench.store.manifest import Manifest
+from asyncbench.store.schema import ENTRANT
+from asyncbench.tables.numbers import per_correct
+
+MOST_SHARED: Final = 0.01  # of two models' problems: so few by chance change no unpaired test
+Problems = Mapping[tuple[int, int], int]  # (times right, times asked) → problems
+Key = tuple[str | None, ...]  # run, model, condition and suite; None: all suites
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One line of a ranking: a model under a condition."""
+
+    name: str
+    run: str
+    model: str
+    condition: str
+    place: int  # shared by those that are statistically tied; 1 is the best
+    share: float  # accuracy over all, on the ranking's problems
+    interval: tuple[float, float]  # 95 %; clustered by problem where these were repeated
+    repeats: int  # times that each of the ranking's problems was asked; 1 also where that differs
+    any_right: float | None  # pass@k with k = repeats: of a problem's answers at least one is; None: k is 1
+    all_right: float | None  # pass^k
+    at_k: tuple[AtK, ...]  # for each k up to the most repeats of a problem; none where each was asked once
+    trials: int  # its own, on whatever problems
+    outcomes: dict[str, int]  # of its own trials
+    shared: dict[str, int]  # the same of those on the ranking's problems
+    at_90: Hardest | None  # up to which length 90 % are right in its hardest task; None: of several suites
+    at_50: Hardest | None
+    cost_usd: float | None  # of the priced trials; None when none is
+    priced: int
+    cost_per_correct: float | None  # USD, of the priced trials
+    format_ok: int  # of those whose format the headline grader judged
+    format_known: int
+    latency_p50_s: float | None
+    output_tokens: int | None  # of the trials whose tokens are known; None when none are
+    reasoning_tokens: int | None
+    known_tokens: int  # trials with a known count
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """On the ranking's problems, as `share` is: over all, over answered, and the bounds."""
+        return Accuracy.of(self.shared)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairLine:
+    """Two of a ranking on the problems in common."""
+
+    a: str  # placed before b
+    b: str
+    found: ModelPair
+    p: float  # exact and two-sided, of the two being equally good
+    p_holm: float  # adjusted for all pairs of the ranking
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the difference in accuracy: a paired bootstrap, made when asked for."""
+        return difference_interval(self.found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """A list that may be read from top to bottom: all are compared on the same problems, or kinds of them."""
+
+    suite: str | None  # None: several suites together
+    suites: tuple[str, ...]
+    problems: int  # that all in it were asked; not `paired`: that each was asked
+    lines: tuple[Standing, ...]  # the best first
+    ties: tuple[tuple[str, ...], ...]  # names by place; the first is better than, or as good as, the others
+    pairs: tuple[PairLine, ...]  # none unless `paired`
+    paired: bool = True  # False: each was asked problems of its own, as many of every kind as all others
+
+    @property
+    def alone(self) -> bool:
+        """Whether this is one that shares too few problems with any other."""
+        return len(self.lines) == 1
+
+
+def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tuple[tuple[Ranking, ...], int]:
+    """Return the rankings of a folder, those of several suites together first, and how many were asked.
+
+    Args:
+        views: of the folder, with the table `held_skips`.
+        manifest: of the folder.
+        formats: read the grades, too, for `format_ok`.
+    """
+    found = marks_in(views)
+    if any(len(marks.asked) > 1 for marks in found.marks.values()):
+        keep_votes(views)
+    suites = sorted({suite for suite, _ in found.tasks})
+    entrants = in_order(found.marks, manifest)
+    counts = _Counts(names_of(entrants), views, formats=formats)
+    skipped = skipped_problems(views, found)
+    done = {entrant: found.marks[entrant].problems | skipped.get(entrant, 0) for entrant in entrants}
+    rankings = tuple(
+        _ranking(suite, groups, found, counts)
+        for suite in [*([None] if len(suites) > 1 else []), *suites]
+        for groups in _by_kinds(list(_groups(entrants, found, done, suite)), found, done, counts, suite)
+    )
+    return rankings, len(entrants)
+
+
+# ── who can be compared with whom ────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """Some that can be ranked, and the problems in common, by turn."""
+
+    members: tuple[Entrant, ...]
+    common: tuple[Bits, ...]
+
+    def within(self, turns: Sequence[Bits]) -> tuple[Bits, ...]:
+        return tuple(bits & common for bits, common in zip(turns, self.common, strict=True))
+
+
+def _groups(
+    entrants: Sequence[Entrant], found: Marked, done: Mapping[Entrant, Bits], suite: str | None
+) -> Iterator[_Group]:
+    """Yield groups so that each keeps at least half of the problems, of each of its suites, of its first.
+
+    Of several suites, those that somebody was not asked are left out, as long as two stay: it is ranked over
+    everything in common. `done`: problems that were asked, or are skipped by a rule: nothing is missing
+    there. But of each suite one problem at least has to be asked of all.
+    """
+    universe = found.of(suite=suite)
+    by_suite = [found.of(suite=its) for its in {its for its, _ in found.tasks if suite in (None, its)}]
+    own = {entrant: found.marks[entrant].within(universe) for entrant in entrants}
+    sizes = {
+        entrant: marks.trials + (done[entrant] & universe & ~marks.problems).bit_count()
+        for entrant, marks in own.items()
+    }
+    left = sorted((entrant for entrant in entrants if own[entrant].trials), key=lambda who: -sizes[who])
+    while left:
+        first, *others = left
+        members, common, kept = [first], own[first].asked, done[first] & universe
+        least = [bits & kept for bits in by_suite if bits & kept]
+        for entrant in others:
+            both = tuple(a & b for a, b in zip(common, own[entrant].asked, strict=True))
+            problems, keeps = Marks(asked=both, right=both).problems, kept & done[entrant]
+            shared = [
+                bits
+                for bits in least
+                if problems & bits and 2 * (keeps & bits).bit_count() >= bits.bit_count()
+            ]
+            if len(shared) >= min(2, len(least)):
+                members.append(entrant)
+                within, least = reduce(or_, shared), shared
+                common, kept = tuple(bits & within for bits in both), keeps & within
+        yield _Group(members=tuple(members), common=common)
+        left = [entrant for entrant in left if entrant not in members]
+
+
+def _by_kinds(
+    groups: Sequence[_Group],
+    found: Marked,
+    done: Mapping[Entrant, Bits],
+    counts: "_Counts",
+    suite: str | None,
+) -> Iterator[tuple[_Group, ...]]:
+    """Yield groups, those of one together if they share hardly a problem and have as many of every kind."""
+    alike = defaultdict[object, list[_Group]](list)
+    alone = sum(len(group.members) == 1 for group in groups)
+    for group in groups:
+        if len(group.members) == 1 < alone:
+            kinds = counts.kinds(group.members[0], suite)
+            alike[frozenset((kind, _sizes(problems)) for kind, problems in kinds.items())].append(group)
+        else:
+            alike[group].append(group)
+    universe = found.of(suite=suite)
+    for together in alike.values():
+        own = [done[group.members[0]] & universe for group in together]
+        shared = [(a & b).bit_count() / min(a.bit_count(), b.bit_count()) for a, b in combinations(own, 2)]
+        apart = max(shared, default=0.0) <= MOST_SHARED
+        yield from [tuple(together)] if apart else [(group,) for group in together]
+
+
+def _sizes(problems: Problems) -> tuple[tuple[int, int], ...]:
+    """Return how many problems were asked how often."""
+    sizes = Counter[int]()
+    for (_, asked), count in problems.items():
+        sizes[asked] += count
+    return tuple(sorted(sizes.items()))
+
+
+def _ranking(suite: str | None, groups: Sequence[_Group], found: Marked, counts: "_Counts") -> Ranking:
+    """Return the ranking of a group, or of several of which each has problems of its own."""
+    group_of = {entrant: group for group in groups for entrant in group.members}
+    names = {name: entrant for entrant, name in counts.names.items() if entrant in group_of}
+    marks = {
+        name: Marks(asked=group_of[who].common, right=group_of[who].within(found.marks[who].right))
+        for name, who in names.items()
+    }
+    best_first = sorted(names, key=lambda name: -marks[name].correct)
+    paired = len(groups) == 1
+    pairs = paired_lines(best_first, marks) if paired else ()
+    chances = {(line.a, line.b): line.p_holm for line in pairs}
+    p_of = chances if paired else _unpaired(best_first, names, counts, suite)
+    ties = tied(best_first, lambda a, b: p_of[a, b])
+    places = {name: place for place, names in enumerate(ties, 1) for name in names}
+    problems = marks[best_first[0]].problems
+    at_k = {who: at for group in groups for who, at in counts.at_k(group).items()}
+    lines = []
+    for name in best_first:
+        ended, group = found.ended[names[name]], group_of[names[name]]
+        shared = {outcome: sum(map(int.bit_count, group.within(turns))) for outcome, turns in ended.items()}
+        who, place = names[name], places[name]
+        lines.append(
+            counts.standing(who, suite, marks[name], place=place, shared=shared, at_k=at_k.get(who, ()))
+        )
+    return Ranking(
+        suite=suite,
+        suites=tuple(sorted({its for (its, _), bits in found.tasks.items() if bits & problems})),
+        problems=problems.bit_count(),
+        lines=tuple(lines),
+        ties=ties,
+        pairs=pairs,
+        paired=paired,
+    )
+
+
+def _unpaired(
+    best_first: Sequence[str], names: Mapping[str, Entrant], counts: "_Counts", suite: str | None
+) -> dict[tuple[str, str], float]:
+    """Return the adjusted p of each two that share no problem, but the kinds of their problems."""
+    kinds = {name: counts.kinds(names[name], suite) for name in best_first}
+    both = list(combinations(best_first, 2))
+    chances = [stratified((kinds[a][kind], kinds[b][kind]) for kind in kinds[a]) for a, b in both]
+    return dict(zip(both, holm(chances), strict=True))
+
+
+def paired_lines(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairLine, ...]:
+    """Return each two of a ranking on the problems in common."""
+    found = {(a, b): pair(marks[a], marks[b]) for a, b in combinations(best_first, 2)}
+    chances = [sign_flip(both.differences) for both in found.values()]
+    return tuple(
+        PairLine(a=a, b=b, found=both, p=p, p_holm=p_holm)
+        for ((a, b), both), p, p_holm in zip(found.items(), chances, holm(chances), strict=True)
+    )
+
+
+# ── one line ─────────────────────────────────────────────────────────────────────────────────
+
+_SUMS: Final = f"""
+SELECT run, model, condition, suite, count(*) AS trials,
+    {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
+    sum_usd(cost_usd) AS cost_usd, count(cost_usd) AS priced,
+    count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
+    quantile_cont(latency_s, 0.5) AS latency_p50_s,
+    sum(output_tokens)::BIGINT AS output_tokens, sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
+    count(output_tokens) AS known_tokens
+FROM answers GROUP BY GROUPING SETS ((run, model, condition), (run, model, condition, suite))
+"""  # noqa: S608  made of our own words alone
+_FORMATS: Final = """
+SELECT run, model, condition, suite, count(*) FILTER (format_ok) AS format_ok,
+    count(format_ok) AS format_known
+FROM grades JOIN {} WHERE headline
+GROUP BY GROUPING SETS ((run, model, condition), (run, model, condition, suite))
+"""
+_BY_MODEL: Final = "(SELECT DISTINCT run, model, condition FROM answers) USING (run, model)"
+_BY_TRIAL: Final = "(SELECT trial_id, condition FROM trials) USING (trial_id)"
+_CELLS: Final = f"""
+SELECT {", ".join(GROUP)}, length, count(*) AS trials,
+    count(*) FILTER (outcome = 'correct') AS correct, count(*) FILTER (outcome = 'failed') AS failed
+FROM answers GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+_KINDS: Final = f"""
+SELECT * EXCLUDE (problem_id), count(*) AS problems
+FROM (SELECT {", ".join(GROUP)}, length, problem_id, count(*) AS asked,
+    count(*) FILTER (outcome = 'correct') AS correct FROM answers GROUP BY ALL)
+GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+class _Counts:
+    """Sums over everybody's own trials, of each suite and of all; accuracy is of those in common."""
+
+    def __init__(self, names: Mapping[Entrant, str], views: FolderViews, *, formats: bool) -> None:
+        self.names = names
+        self._views = views
+        self._sums, self._formats = (
+            {tuple(row.pop(name) for name in (*ENTRANT, "suite")): row for row in rows}
+            for rows in (views.rows(_SUMS), _formats(views, names) if formats else [])
+        )
+        self._digits = _digits(views.table(_CELLS))
+
+    @cached_property
+    def _kinds(self) -> pa.Table:
+        return self._views.table(_KINDS)
+
+    def kinds(self, entrant: Entrant, suite: str | None) -> dict[tuple[object, ...], Problems]:
+        """Return the kinds of problems that somebody was asked, and of each its problems."""
+        whose = dict(zip((*ENTRANT, "suite"), (*entrant, suite), strict=True))
+        chosen = [pc.field(name) == value for name, value in whose.items() if value is not None]
+        kind = [name for name in (*GROUP, "length") if name not in ENTRANT]
+        found = defaultdict[tuple[object, ...], Counter[tuple[int, int]]](Counter)
+        for row in self._kinds.filter(reduce(and_, chosen)).to_pylist():
+            found[tuple(row[name] for name in kind)][row["correct"], row["asked"]] = row["problems"]
+        return {**found}
+
+    def at_k(self, group: _Group) -> dict[Entrant, tuple[AtK, ...]]:
+        """Return what each one's own repeats of the problems in common tell; nothing where there are none."""
+        if len(group.common) < 2:
+            return {}
+        problems = reduce(or_, group.common)
+        votes = votes_on(self._views, [problems] * len(group.common))
+        at_k = {who: tuple(at_each_k(votes[who])) for who in group.members}
+        return {who: at for who, at in at_k.items() if len(at) > 1}
+
+    def standing(
+        self,
+        entrant: Entrant,
+        suite: str | None,
+        marks: Marks,
+        *,
+        place: int,
+        shared: dict[str, int],
+        at_k: tuple[AtK, ...],
+    ) -> Standing:
+        key = (*entrant, suite)
+        sums, (at_90, at_50) = dict(self._sums[key]), self._digits.get(key, (None, None))
+        share, interval = share_of(marks)
+        repeats, any_right, all_right = _repeated(marks)
+        run, model, condition = entrant
+        return Standing(
+            name=self.names[entrant],
+            run=run,
+            model=model,
+            condition=condition,
+            place=place,
+            share=share,
+            interval=interval,
+            repeats=repeats,
+            any_right=any_right,
+            all_right=all_right,
+            at_k=at_k,
+            outcomes={outcome.value: sums.pop(outcome) for outcome in Outcome},
+            shared=shared,
+            at_90=at_90,
+            at_50=at_50,
+            cost_per_correct=per_correct(sums["cost_usd"], sums.pop("priced_correct")),
+            **sums,
+            **self._formats.get(key, {"format_ok": 0, "format_known": 0}),
+        )
+
+
+def _formats(views: FolderViews, entrants: Collection[Entrant]) -> Iterable[dict[str, Any]]:
+    """Return how many replies kept the format, by entrant and suite, and over all suites (None)."""
+    by = _BY_TRIAL if len({entrant[:2] for entrant in entrants}) < len(entrants) else _BY_MODEL
+    if "cells" not in views.made:
+        return views.rows(_FORMATS.format(by))
+    keys, cells = (*ENTRANT, "suite"), cells_in(views)  # counted already, which takes longer
+    found = summed([*cells, *(cell | {"suite": None} for cell in cells)], keys)
+    names = ("format_ok", "format_known")
+    return [
+        dict(zip((*keys, *names), (*key, *map(sums.get, names)), strict=True)) for key, sums in found.items()
+    ]
+
+
+def _repeated(marks: Marks) -> tuple[int, float | None, float | None]:
+    """Return how often each problem was asked, and the shares of problems right at least once, and always."""
+    problems = marks.by_problem()
+    asked = {times for _, times in problems}
+    if len(asked) != 1 or (repeats := asked.pop()) == 1:
+        return 1, None, None
+    total = sum(problems.values())
+
+    def mean(measure: Callable[[int, int, int], float]) -> float:
+        return sum(measure(repeats, right, repeats) * n for (right, _), n in problems.items()) / total
+
+    return repeats, mean(pass_at_k), mean(pass_hat_k)
+
+
+def share_of(marks: Marks) -> tuple[float, tuple[float, float]]:
+    """Return the share of a ranking's trials that are right, with its interval."""
+    if len(list(filter(None, marks.asked))) == 1:
+        once = Proportion(successes=marks.correct, trials=marks.trials)
+        return once.share or 0.0, once.interval or (0.0, 1.0)
+    repeated = clustered(marks.by_problem())
+    return repeated.share or 0.0, repeated.interval or (0.0, 1.0)
+
+
+def _digits(cells: pa.Table) -> dict[Key, tuple[Hardest | None, Hardest | None]]:
+    """Return up to which length each is right at 90 % and 50 %, in each suite: in its hardest task."""
+    by_suite = defaultdict[Key, list[DigitsCurve]](list)
+    for curve in digits_at(cells, by=GROUP):
+        by_suite[curve.run, curve.model, curve.condition, curve.suite].append(curve)
+    found = {}
+    for key, curves in by_suite.items():
+        tasks = tasks_named(curves)
+        found[key] = hardest_at(0.9, tasks), hardest_at(0.5, tasks)
+    return found

@@ -1,0 +1,273 @@
+"""`report --style standings`: who is better, as tables."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.notes import (
+    OTHER_LATENCY,
+    BatchUse,
+    FolderReport,
+    batch_notes,
+    batch_uses,
+    lost_notes,
+    no_trials,
+    note_of_simulated,
+)
+from asyncbench.analysis.pairing import ModelPair
+from asyncbench.analysis.stopped_cells import keep_skips, lapsed_note
+from asyncbench.reports.standings.by_kind import kind_bits
+from asyncbench.reports.standings.rankings import Ranking, Standing, rankings_of
+from asyncbench.tables.headings import (
+    ACCURACY,
+    ANSWERED,
+    BEST_CASE,
+    FORMAT,
+    LOST,
+    MAJORITY_AT_K,
+    MEDIAN_LATENCY,
+    PASS_AT_K,
+    PASS_HAT_K,
+    PER_CORRECT,
+    RIGHT_50,
+    RIGHT_90,
+)
+from asyncbench.tables.numbers import dollars, number_of, per_correct_text, percent, seconds
+from asyncbench.tables.report import Sheet, filled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standings(FolderReport):
+    """The rankings of a results folder: of all suites together, if there are several, then suite by suite."""
+
+    asked: int  # runs × models × conditions
+    skipped: int  # trials that `stop_when` leaves out
+    lapsed: int  # trials that it left out before, but not by the rule in force: open
+    rankings: tuple[Ranking, ...]
+    batches: tuple[BatchUse, ...]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What places and figures mean, and on what they are, in sentences."""
+        return tuple(self._rules())
+
+    def _rules(self) -> Iterator[str]:
+        if self.skipped:
+            yield f"{self.skipped:,} {SKIPPED}"
+        if self.lapsed:
+            yield lapsed_note(self.lapsed)
+        kinds = {ranking.paired for ranking in self.rankings if not ranking.alone}
+        yield from (PLACES,) * (True in kinds) + (UNPAIRED,) * (False in kinds)
+        lines = [line for ranking in self.rankings for line in ranking.lines]
+        if any(line.trials > line.accuracy.trials for line in lines):
+            yield SHARED
+        if len(apart := [ranking.suite for ranking in self.rankings if ranking.paired]) > len({*apart}):
+            yield APART
+        if any(line.at_50 and line.at_50.tasks > 1 for line in lines):
+            yield HARDEST
+
+    def _data(self) -> dict[str, object]:
+        names = ("folder", "simulated", "asked", "skipped", "lapsed")
+        return {name: getattr(self, name) for name in names} | {
+            "rankings": list(map(_ranking_mapping, self.rankings)),
+            "batches": list(map(asdict, self.batches)),
+            "nothing": None if self.rankings else no_trials(self.folder),
+        }
+
+    def _notes(self) -> Iterator[str]:
+        yield from self._simulated()
+        if not self.rankings:
+            yield no_trials(self.folder)
+            return
+        yield from lost_notes(outcomes_of(self.rankings))
+        yield from batch_notes(self.batches, OTHER_LATENCY)
+        yield from self.rules
+        if any(line.at_k for ranking in self.rankings for line in ranking.lines):
+            yield REPEATED
+
+    def _sheets(self) -> Iterator[Sheet]:
+        for ranking in self.rankings:
+            if not ranking.alone:
+                yield from _sheets(over(ranking), ranking.lines, placed=True)
+        why = ALONE if self.asked > 1 else "one model"
+        for suite, lines in unranked(self.rankings).items():
+            yield from _sheets(f"{suite or 'All suites'}: {why}", lines, placed=False)
+
+
+PLACES: Final = (
+    "Models that share a rank are statistically tied with the best model of that rank (exact paired tests at "
+    "5 %, Holm-corrected for all pairs)."
+)
+UNPAIRED: Final = (
+    "Models that were asked different problems are ranked by unpaired tests. Each was asked equally many "
+    "problems of every task and length (Cochran-Mantel-Haenszel tests at 5 %, Holm-corrected for all pairs)."
+)
+HARDEST: Final = (
+    f"{RIGHT_90}, {RIGHT_50}: the length (digits, or characters of text) at which accuracy drops to that "
+    "share in the model's hardest task, with its 95 % CI."
+)
+SHARED: Final = (
+    "Not all models were asked the same problems equally often. Accuracies and lost trials are those of the "
+    "common problems; lengths, cost, format and latency are those of all trials of a model."
+)
+APART: Final = (
+    "A model that was asked less than half of a table's problems is ranked in another table, or not at all. "
+    "`asyncbench compare MODEL MODEL FOLDER` compares any two on their common problems."
+)
+SKIPPED: Final = (
+    "trials were skipped by `stop_when`. Models are compared on the problems that none of them skipped. "
+    "A stopped cell weighs less than planned, so a model that is good there may rank too low. Intervals are "
+    "too narrow and p values too small; `report` shows each stopped cell with a valid interval."
+)
+REPEATED: Final = (
+    "pass@k: the chance that at least one of k answers to a problem is right. pass^k: that all of them are. "
+    "majority@k: that the most frequent one is. A tie counts as the chance to draw the right answer from it. "
+    "A reply without an answer has no vote."
+)
+ALONE: Final = "not ranked (too few problems in common)"
+
+
+def over(ranking: Ranking) -> str:
+    """Return over what a ranking is, as a title."""
+    named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
+    models, problems = f"{len(ranking.lines):,} models", number_of(ranking.problems, "problem")
+    asked = f"on the same {problems}" if ranking.paired else f"each on {problems} of its own"
+    return f"{named}: {models}{' ' if ranking.paired else ', '}{asked}"
+
+
+def unranked(rankings: Iterable[Ranking]) -> dict[str | None, list[Standing]]:
+    """Return those that stand alone, by suite, with the highest accuracy first."""
+    found: dict[str | None, list[Standing]] = {}
+    for ranking in rankings:
+        if ranking.alone:
+            found.setdefault(ranking.suite, []).extend(ranking.lines)
+    return {suite: sorted(lines, key=lambda line: -line.share) for suite, lines in found.items()}
+
+
+def outcomes_of(rankings: Iterable[Ranking]) -> dict[str, dict[str, int]]:
+    """Return what became of everybody's trials, over all suites."""
+    found: dict[str, dict[str, int]] = {}
+    for ranking in rankings:
+        for line in ranking.lines:
+            if ranking.suite is None or line.name not in found:
+                found[line.name] = line.outcomes
+    return found
+
+
+def standings_on(folder: Folders, *, formats: bool = True) -> Standings:
+    """Return the rankings of a results folder.
+
+    Whoever was asked less than half of a ranking's problems is not in it, but in another one; problems that
+    `stop_when` skips count as asked here, and here alone. Failed and truncated trials count as not right;
+    `Standing.accuracy` has the bounds, on the same problems.
+
+    Args:
+        folder: the results folder; nothing is written to it.
+        formats: read the grades, too, for `format_ok`.
+
+    Raises:
+        ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
+        StoreError: it cannot be read.
+    """
+    return counted(folder, lambda views: standings_of(views, formats=formats))
+
+
+def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = False) -> Standings:
+    """Return the same of views that are open; `by_kind`: `rankings_by_kind` can be asked of them then."""
+    skips = keep_skips(views)
+    rankings, entrants = rankings_of(views, views.manifest, formats=formats)
+    if by_kind:
+        kind_bits(views)
+    simulated = note_of_simulated(views, table="answers")
+    views.drop("answers")
+    return Standings(
+        folder=str(views.chosen),
+        simulated_note=simulated,
+        asked=entrants,
+        skipped=skips.trials,
+        lapsed=skips.lapsed,
+        rankings=rankings,
+        batches=batch_uses(views),
+    )
+
+
+# ── how they are written ─────────────────────────────────────────────────────────────────────
+
+ACCURACY_HEAD: Final = (ACCURACY, ANSWERED, LOST, BEST_CASE, RIGHT_90, RIGHT_50)
+REPEATS_HEAD: Final = ("model", "k", "problems", PASS_AT_K, MAJORITY_AT_K, PASS_HAT_K)
+COST_HEAD: Final = ("cost", PER_CORRECT, FORMAT, MEDIAN_LATENCY)
+
+
+def _sheets(title: str, lines: Collection[Standing], *, placed: bool) -> Iterator[Sheet]:
+    """Yield all figures side by side, or in two sheets where that is too wide; then what repeats tell."""
+    names = ("rank", "model") if placed else ("model",)
+    table: list[tuple[Sequence[str], ...]] = [(names, ACCURACY_HEAD, COST_HEAD)]
+    for line in lines:
+        place = [str(line.place)] if placed else []
+        table.append(([*place, line.name], _accuracy_row(line), _cost_row(line)))
+
+    def of(title: str, *parts: int, instead: Sequence[Sheet] = ()) -> Sheet:
+        head, *rows = ([cell for part in parts for cell in row[part]] for row in table)
+        return Sheet(title=title, head=head, rows=rows, labels=len(names), instead=instead)
+
+    narrow = [of(title, 0, 1), of(f"{title}: cost, format and latency", 0, 2)]
+    yield filled(of(title, 0, 1, 2, instead=narrow))
+    yield Sheet(title=f"{title}: repeats", head=REPEATS_HEAD, rows=list(_repeats_rows(lines)))
+
+
+def _repeats_rows(lines: Iterable[Standing]) -> Iterator[list[str]]:
+    for line in lines:
+        for at in line.at_k:
+            shares = [percent(figure.share, figure.interval) for figure in at.figures]
+            yield [line.name, str(at.k), f"{at.pass_at_k.clusters:,}", *shares]
+
+
+def _accuracy_row(line: Standing) -> list[str]:
+    accuracy = line.accuracy
+    return [
+        percent(line.share, line.interval),
+        percent(accuracy.over_answered.share),
+        f"{accuracy.lost:,}",
+        percent(accuracy.highest),
+        str(line.at_90 or "-"),
+        str(line.at_50 or "-"),
+    ]
+
+
+def _cost_row(line: Standing) -> list[str]:
+    return [
+        dollars(line.cost_usd),
+        per_correct_text(line.cost_usd, line.cost_per_correct),
+        percent(line.format_ok / line.format_known if line.format_known else None),
+        seconds(line.latency_p50_s),
+    ]
+
+
+def _ranking_mapping(ranking: Ranking) -> dict[str, object]:
+    pairs = [
+        {"a": line.a, "b": line.b, **pair_mapping(line.found), "p": line.p, "p_holm": line.p_holm}
+        for line in ranking.pairs
+    ]
+    names = ("suite", "suites", "problems", "paired", "alone", "ties")
+    lines = list(map(standing_mapping, ranking.lines))
+    return {name: getattr(ranking, name) for name in names} | {"lines": lines, "pairs": pairs}
+
+
+def standing_mapping(line: Standing) -> dict[str, object]:
+    """Return a line as JSON has it."""
+    accuracy = line.accuracy
+    return asdict(line) | {
+        "accuracy": accuracy.over_all.share,
+        "accuracy_of_answered": accuracy.over_answered.share,
+        "answered": accuracy.over_answered.trials,
+        "accuracy_if_lost_right": accuracy.highest,
+        "lost_share": accuracy.lost_share,
+    }
+
+
+def pair_mapping(found: ModelPair) -> dict[str, object]:
+    """Return a pair's counts as JSON has them."""
+    names = ("problems", "trials", "both", "only_a", "only_b", "neither", "difference")
+    return {name: getattr(found, name) for name in names}

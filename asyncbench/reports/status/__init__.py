@@ -1,0 +1,1 @@
+"""Status of a folder: progress, batches, files, and the last screen of a run."""

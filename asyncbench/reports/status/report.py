@@ -1,0 +1,441 @@
+"""What a results folder holds, at a glance: planned, done, failed, open, dollars, and how its files are."""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.notes import FolderReport, note_of_simulated
+from asyncbench.analysis.stopped_cells import held, lapsed_note
+from asyncbench.engine.stopping import CellCounts
+from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
+from asyncbench.pricing import dollars_of, picodollars
+from asyncbench.records import Outcome
+from asyncbench.reports.status.batches import BatchesStatus, aliases_of, batches_in
+from asyncbench.run.control_client import RunStanding, standing_of_run
+from asyncbench.store.bucket.claiming import current_folder
+from asyncbench.store.bucket.fetching import told_as, written_elsewhere
+from asyncbench.store.budget_state import Books, spending_of
+from asyncbench.store.manifest import planned, read_manifest, simulated_note
+from asyncbench.store.segment import QUARANTINE
+from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_counts
+from asyncbench.tables.numbers import MISSING, dollars, number_of
+from asyncbench.tables.report import Sheet
+from asyncbench.tables.screen import safe_note
+
+_SHOWN_LEFTOVERS = 3
+_SHOWN_CHANGES = 5
+_LANES_HEAD = ("lane", "limited by", "limits in force", "in flight")
+_WORKERS_HEAD = ("worker", "in flight", "calls made", "calls per s", "of all calls", "lag ms", "deaths")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStatus:
+    """How far one model is."""
+
+    model: str
+    planned: int | None  # trials of the whole sweep; None where no run has planned it
+    done: int
+    failed: int  # done, without a reply
+    open: int | None  # planned, neither done nor skipped
+    in_flight: int  # calls that have begun and not ended; when no run is going, they are lost
+    suspended: str | None  # the kind of error for which the rest stays open; None: it does not
+    attempts: int
+    unpriced_attempts: int
+    cost_usd: float | None  # of the attempts whose cost is known; None: of none is it known
+    skipped: int = 0  # not asked, for enough is known of their cells by the rule in force
+    in_batches: int = 0  # trials of `open` that are in batches, or in doubt
+    loaded: int = 0  # trials of loads: in none of the other figures but calls and cost
+    steps: Mapping[str, int] = field(default_factory=dict)  # of loads: `measured` and why others are not
+
+    @property
+    def load_text(self) -> str:
+        """What steps of loads came to; empty: there was none."""
+        if not self.steps:
+            return f"{self.model} under load: no step is over yet" if self.loaded else ""
+        said = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in self.steps.items())
+        steps = sum(self.steps.values())
+        return f"{self.model} under load: {steps:,} step{'s' * (steps > 1)}, {said}"
+
+    @property
+    def only_loaded(self) -> bool:
+        """Whether nothing but loads asked it: they have steps, no planned trials."""
+        return self.planned == 0 and bool(self.load_text)
+
+    def as_row(self, *, skipped: bool, batches: bool) -> tuple[str, ...]:
+        """Return the figures as they are shown, with or without what was skipped, and what is in batches."""
+        closed = (self.done, self.skipped) if skipped else (self.done,)
+        out = (self.in_batches, self.in_flight) if batches else (self.in_flight,)
+        trials: Iterable[int | None] = (self.planned, *closed, self.failed, self.open)
+        figures = ["-" if self.only_loaded else "?" if count is None else f"{count:,}" for count in trials]
+        figures += [f"{count:,}" for count in (*out, self.attempts)]
+        return self.model, *figures, self.cost_text, f"suspended: {self.suspended}" if self.suspended else ""
+
+    @property
+    def cost_text(self) -> str:
+        if self.cost_usd is None:
+            return dollars(None)
+        unpriced = number_of(self.unpriced_attempts, "call")
+        return dollars(self.cost_usd) + (f" + {unpriced} of unknown cost" if self.unpriced_attempts else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapStatus:
+    """What is spent of a budget."""
+
+    name: str  # `sweep night`, `provider openai`, `model gpt`
+    limit_usd: float
+    spent_usd: float  # what calls cost, or could at most where that is not known
+    reserved_usd: float  # for calls in flight; when no run is going, they are lost, and it is spent
+    doubted_usd: float = 0.0  # of `spent_usd`: what calls of unknown cost could cost at most
+    doubted_calls: int = 0  # those calls
+    unended_calls: int = 0  # those for which `reserved_usd` is
+    in_batches_usd: float = 0.0  # set aside for batches that are open, or that nobody knows of
+
+    def said(self, *, running: bool) -> str:
+        """Return it in words; `running`: whether calls without an end are in flight, or lost."""
+        from asyncbench.run.costs import spent_text  # 0.2 s, which a folder without budgets need not wait for
+
+        lost_usd, lost = (0.0, 0) if running else (self.reserved_usd, self.unended_calls)
+        return spent_text(
+            self.name,
+            self.spent_usd + lost_usd,
+            self.limit_usd,
+            reserved_usd=self.in_batches_usd + (self.reserved_usd if running else 0.0),
+            doubted_usd=self.doubted_usd + lost_usd,
+            doubted_calls=self.doubted_calls + lost,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeByHand:
+    """What somebody changed while a run went on."""
+
+    what: str  # when (UTC), who, and what
+    lanes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status(FolderReport):
+    """How far a sweep is, and how its folder is."""
+
+    sweep: str
+    written_at: str | None  # UTC, ISO 8601
+    cost_usd: float  # of all attempts whose cost is known
+    unpriced_attempts: int
+    waiting: dict[str, int]  # rows that only the journal holds yet, by table
+    ungraded: int  # answers that the next run grades, if none is going
+    damaged_lines: int  # of the journal
+    quarantined_lines: int  # damaged ones of earlier journals, kept apart
+    files: Upkeep
+    models: tuple[ModelStatus, ...]
+    budget: tuple[CapStatus, ...] = ()  # as of the latest run
+    batches: BatchesStatus | None = None  # None: there are none
+    lapsed: int = 0  # trials skipped before, but not by the rule in force: open
+    lanes: tuple[Mapping[str, Any], ...] = ()  # how those of the run stand; empty: none is going that tells
+    workers: tuple[Mapping[str, Any], ...] = ()  # likewise; empty, too, where it makes its calls itself
+    changes: tuple[ChangeByHand, ...] = ()  # by people, oldest first
+    outside: int = 0  # answers of batches whose trials have left the sweep
+    elsewhere: str | None = None  # who writes to it on another machine, by its copy in a bucket
+    apart: ClassVar[str] = "\n"
+
+    @property
+    def running(self) -> bool:
+        """Whether some process is writing to the folder."""
+        return self.files.writer is not None
+
+    def _parts(self) -> Iterator[str | Sheet]:
+        yield from self._simulated()
+        writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
+        yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
+        yield from [self.elsewhere] if self.elsewhere else []
+        closed = ("done", "skipped") if self._skipped else ("done",)
+        out = ("in batches", "in flight") if self._batched else ("in flight",)
+        head = ("model", "planned", *closed, "failed", "open", *out, "attempts", "cost", "")
+        yield Sheet(title="", head=head, rows=self._rows())
+        loads = [model.load_text for model in self.models if model.load_text]
+        yield from loads
+        if loads:
+            yield f"asyncbench report {self.folder} --style load shows what each step came to"
+        for cap in self.budget:
+            yield cap.said(running=self.running)
+        if self.batches is not None:
+            yield from self.batches.sheet_and_notes()
+            for one in self.models:
+                if one.in_batches and (rest := (one.open or 0) - one.in_batches) > 0:
+                    yield f"{one.model}: {rest:,} open trials are in no batch yet. A run sends them."
+        if self.lanes:
+            yield Sheet(title="", head=_LANES_HEAD, rows=list(map(_lane_row, self.lanes)))
+        if self.workers:
+            yield Sheet(title="", head=_WORKERS_HEAD, rows=[*_worker_rows(self.workers)])
+        for change in self.changes[-_SHOWN_CHANGES:]:
+            yield f"changed {change.what} [{', '.join(change.lanes)}]"
+        yield from self._health()
+
+    def as_line(self) -> str:
+        """Return how far each model is, in one line."""
+        return safe_note(f"{self.written_at or 'never'} {'; '.join(map(_sentence, self.models))}")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        shown = {"skipped": self._skipped, "batches": self._batched}
+        rows = [one.as_row(**shown) for one in self.models]
+        if len(self.models) > 1:
+            total = _total(self.models, self.cost_usd, self.unpriced_attempts)
+            rows.append(total.as_row(**shown))
+        return rows
+
+    def _data(self) -> dict[str, Any]:  # Any: JSON
+        return FolderReport._data(self) | {"batches": [] if self.batches is None else self.batches.data()}
+
+    @property
+    def _batched(self) -> bool:
+        return any(one.in_batches for one in self.models)
+
+    @property
+    def _skipped(self) -> bool:
+        return any(one.skipped for one in self.models)
+
+    def _health(self) -> Iterator[str]:
+        files = self.files
+        if self._skipped:
+            yield "skipped: made unnecessary by `stop_when`"
+        if self.lapsed:
+            yield lapsed_note(self.lapsed)
+        journal = ""
+        if any(self.waiting.values()):
+            waiting = f"{self.waiting['trials']:,} trials and {self.waiting['attempts']:,} calls"
+            journal = f"; the journal ({_size(files.journal_bytes)}) holds {waiting} more"
+        yield f"{files.parts:,} Parquet files, {_size(files.part_bytes)}{journal}"
+        if self.ungraded and not self.running:
+            yield (
+                f"{self.ungraded:,} answers are not graded. The next run grades those that its sweep still "
+                "asks, without asking again."
+            )
+        if self.outside:
+            yield (
+                f"{self.outside:,} answers of batches are of trials that have left the sweep, as it was "
+                "changed. They were paid and are kept. A run grades them if the sweep asks the same again."
+            )
+        if self.damaged_lines:
+            yield f"{self.damaged_lines:,} lines of the journal are damaged and left out. The rest is kept."
+        if self.quarantined_lines:
+            yield f"{self.quarantined_lines:,} damaged lines of earlier journals are kept in {QUARANTINE}/."
+        if files.leftovers:
+            shown = ", ".join(files.leftovers[:_SHOWN_LEFTOVERS])
+            more = ", …" if len(files.leftovers) > _SHOWN_LEFTOVERS else ""
+            yield f"Unfinished files: {shown}{more}. The next run completes or removes them."
+
+
+def status_of(folder: Path | str) -> Status:
+    """Show how far the sweep in a results folder is, also while a run is going. Nothing is changed.
+
+    Args:
+        folder: the results folder.
+
+    Returns:
+        A `Status`: trials done, failed and open, and USD, for each model.
+
+    Raises:
+        ConfigError: The folder is not a results folder, or its sweep.yaml cannot be read.
+        StoreError: A file of the folder is missing or damaged.
+    """
+    path = current_folder(folder)
+    manifest, files, found = read_manifest(path), read_upkeep(path), trial_counts(path)
+    damaged = set(found.damaged)
+    if damaged and files.writer is not None:
+        found = trial_counts(path)  # a line that was just being written is whole by now
+        damaged &= set(found.damaged)
+    batches = batches_in(path, running=files.writer is not None)
+    holds = held(path, (figures for one in found.models.values() for figures in one.skips))
+    planned_trials = Counter[str]()
+    for (_, model, _), suites in planned(manifest).items():
+        planned_trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
+    models = tuple(
+        replace(
+            _model(name, found.models.get(name, ModelCounts()), planned_trials.get(name), holds),
+            in_batches=batches.trials.get(name, 0),
+        )
+        for name in sorted({*planned_trials, *found.models})
+    )
+    latest = max(found.written_at or 0.0, batches.written_at)  # of batches nothing may be answered yet
+    written_at = datetime.fromtimestamp(latest, UTC) if latest else None
+    standing = RunStanding() if files.writer is None else standing_of_run(path)
+    return Status(
+        sweep=str(manifest["sweep"]),
+        folder=told_as(folder),
+        elsewhere=written_elsewhere(path),
+        simulated_note=simulated_note(manifest) if manifest.get("simulated") else "",
+        written_at=None if written_at is None else written_at.isoformat("T", "seconds"),
+        cost_usd=sum(one.cost_usd or 0.0 for one in models),
+        unpriced_attempts=sum(one.unpriced_attempts for one in models),
+        waiting=dict(found.waiting),
+        ungraded=found.ungraded,
+        outside=found.outside,
+        damaged_lines=len(damaged),
+        quarantined_lines=sum(found.quarantined.values()),
+        files=files,
+        models=models,
+        budget=tuple(_caps(manifest, path, batches)),
+        batches=batches if batches.parts else None,
+        lapsed=sum(one.skipped for one in found.models.values()) - sum(one.skipped for one in models),
+        lanes=standing.lanes,
+        workers=standing.workers,
+        changes=tuple(
+            ChangeByHand(what=what, lanes=tuple(dict.fromkeys(lanes)))
+            for what, lanes in found.changes.items()
+        ),
+    )
+
+
+def joined_status(views: FolderViews, found: Sequence[Status]) -> Status:
+    """Return how far several folders are together; of some trials of a model, only what came of these."""
+    names = [label for label, _ in views.folders]
+    models = [
+        replace(model, model=views.called(label, model.model))
+        for label, status in zip(names, found, strict=True)
+        for model in status.models
+        if model.model in (views.chosen.models or (model.model,))
+    ]
+    if views.chosen.partly:
+        models = [
+            ModelStatus(planned=None, open=None, in_flight=0, suspended=None, **row)
+            for row in views.rows(_CAME)
+        ]
+    return replace(
+        found[0],
+        sweep=str(views.manifest["sweep"]),
+        folder=str(views.chosen),
+        simulated_note=note_of_simulated(views, known=any(status.simulated for status in found)),
+        cost_usd=sum(model.cost_usd or 0.0 for model in models),
+        unpriced_attempts=sum(model.unpriced_attempts for model in models),
+        ungraded=sum(status.ungraded for status in found),
+        outside=sum(status.outside for status in found),
+        damaged_lines=sum(status.damaged_lines for status in found),
+        models=tuple(models),
+        lanes=(),
+        workers=(),
+        changes=(),
+    )
+
+
+_CAME = f"""
+SELECT trials.*, coalesce(attempts, 0) AS attempts,
+    coalesce(unpriced_attempts, 0) AS unpriced_attempts, cost_usd
+FROM (
+    SELECT model, count(*) AS done, count(*) FILTER (outcome = '{Outcome.FAILED}') AS failed
+    FROM trials GROUP BY model
+) AS trials LEFT JOIN (
+    SELECT model, count(*) AS attempts, count(*) - count(cost_usd) AS unpriced_attempts,
+        sum_usd(cost_usd) AS cost_usd
+    FROM attempts GROUP BY model
+) USING (model) ORDER BY model
+"""  # noqa: S608  made of our own words alone
+
+
+def _caps(
+    manifest: dict[str, Any],  # Any: JSON of our own
+    folder: Path,
+    batches: BatchesStatus,
+) -> Iterator[CapStatus]:
+    caps = manifest.get("budget") or ()
+    found = spending_of(folder) if caps else Books(by_alias={})
+    for cap in caps:
+        of = cap["kind"], cap["of"], cap.get("also", ())
+        counted = found.charges(*of)
+        unknown_usd = cap.get("unknown_usd", 0.0)
+        whose = {"model": {cap["of"], *cap.get("also", ())}, "sweep": None}
+        yield CapStatus(
+            name=f"{cap['kind']} {cap['of']}",
+            limit_usd=cap["limit_usd"],
+            spent_usd=dollars_of(counted.charged + picodollars(unknown_usd)),
+            reserved_usd=dollars_of(counted.reserved),
+            doubted_usd=dollars_of(counted.doubted) + unknown_usd,
+            doubted_calls=counted.doubted_calls + cap.get("unknown_calls", 0),
+            unended_calls=counted.unended_calls,
+            in_batches_usd=batches.reserved_usd(
+                whose[cap["kind"]] if cap["kind"] in whose else aliases_of(cap["of"], folder)
+            ),
+        )
+
+
+def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[CellCounts]) -> ModelStatus:
+    if planned is None and (found.loaded or found.steps) and not found.finished:
+        planned = 0  # a load plans steps
+    steps = Counter(
+        verdict if verdict in (INCOMPLETE, CLIENT_BOUND) else "measured" for verdict in found.steps.elements()
+    )
+    skipped = sum(trials for figures, trials in found.skips.items() if figures in holds)
+    unfinished = None if planned is None else max(0, planned - found.finished - skipped)
+    return ModelStatus(
+        model=name,
+        planned=planned,
+        done=found.finished,
+        failed=found.outcomes.get(Outcome.FAILED, 0),
+        open=unfinished,
+        in_flight=found.in_flight,
+        suspended=found.suspended if unfinished else None,
+        attempts=found.attempts,
+        unpriced_attempts=found.unpriced,
+        cost_usd=found.cost_usd,
+        skipped=skipped,
+        loaded=found.loaded,
+        steps={what: steps[what] for what in ("measured", INCOMPLETE, CLIENT_BOUND) if steps[what]},
+    )
+
+
+def _total(models: Sequence[ModelStatus], cost_usd: float, unpriced: int) -> ModelStatus:
+    known = any(model.cost_usd is not None for model in models)
+    counts = ("done", "failed", "in_flight", "in_batches", "attempts", "skipped")
+    sums: dict[str, Any] = {name: sum(getattr(model, name) for model in models) for name in counts}
+    sums |= {name: _sum(getattr(model, name) for model in models) for name in ("planned", "open")}
+    return replace(
+        models[0],
+        model="all",
+        suspended=None,
+        unpriced_attempts=unpriced,
+        cost_usd=cost_usd if known else None,
+        **sums,
+    )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """Return the sum of what is known; None: one is not."""
+    found = list(values)
+    return None if None in found else sum(value or 0 for value in found)
+
+
+def _sentence(one: ModelStatus) -> str:
+    planned = "?" if one.planned is None else f"{one.planned:,}"
+    parts = [one.load_text if one.only_loaded else f"{one.model} {one.done:,}/{planned}"]
+    parts += [f"{one.in_batches:,} in batches"] * bool(one.in_batches)
+    parts += [f"{one.skipped:,} skipped"] * bool(one.skipped)
+    parts += [f"{one.failed:,} failed"] * bool(one.failed) + [f"{one.in_flight:,} in flight", one.cost_text]
+    return ", ".join([*parts, f"suspended: {one.suspended}"] if one.suspended else parts)
+
+
+def _lane_row(lane: Mapping[str, Any]) -> tuple[str, ...]:
+    limits = [f"{most:,.10g} {name}" for name, most in lane["limits"].items()]
+    limits += [f"{calls:,} at once"] if (calls := lane["concurrency"]) else []
+    return lane["lane"], lane["limited_by"], ", ".join(limits) or "-", f"{lane['in_flight']:,}"
+
+
+def _worker_rows(workers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    together = sum(worker["calls_per_s"] for worker in workers)
+    for worker in workers:
+        host, per_s = worker.get("host"), worker["calls_per_s"]
+        yield (
+            f"{worker['name']} on {host}" if host else worker["name"],
+            *(f"{worker[name]:,}" for name in ("in_flight", "calls")),
+            f"{per_s:,.1f}",
+            f"{per_s / together:.0%}" if together else MISSING,
+            f"{1000 * worker['lag_s']:,.1f}",
+            f"{worker['deaths']:,}",
+        )
+
+
+def _size(size: int) -> str:
+    """Return bytes as people say them."""
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"

@@ -1,0 +1,332 @@
+"""Asking every model once, and once more with streaming, through the adapter that a sweep would use."""
+
+import asyncio
+import os
+import re
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Final
+from urllib.parse import urlsplit
+
+from asyncbench.config.entry import BASE_URL_PATTERN, ENV_VARIABLE
+from asyncbench.config.sweep import AnySweep, load_sweep, sweep_from
+from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.files import discard
+from asyncbench.planning.modes import check_servers
+from asyncbench.planning.preflight import check_replays, chosen_models, keys_for
+from asyncbench.pricing import charge
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.loose_json import count_in, mapping_in
+from asyncbench.providers.params import ANY_LONGEST_REPLY
+from asyncbench.providers.prices import rates_of
+from asyncbench.providers.provider import Provider, open_batches, open_provider, wire_of
+from asyncbench.providers.wire import Assembly, Json, Response, Wire
+from asyncbench.records import BATCH, Condition, Model, Problem, Reply, Request, Trial
+from asyncbench.run.findings import Checkup, Finding, FindingState
+from asyncbench.run.judging import BatchLook, ProbeCall, of_batches, of_calls, of_settings, rate_headers
+from asyncbench.run.servers import running_servers
+from asyncbench.simulator.process import Simulator, running
+from asyncbench.simulator.questions import DOCTORS_ANSWER, DOCTORS_QUESTION
+from asyncbench.simulator.settings import Settings
+from asyncbench.suites.requests import request_for
+
+SWEEP_FILES: Final = (".yaml", ".yml")
+# The longest reply. A number takes two tokens; the rest is for models that think unasked, and nobody can
+# know who does: some answer a reply cut while they think with an error.
+ENOUGH_TOKENS: Final = 1024
+LONGEST_S: Final = 120.0  # of a call; a server of one's own may load the model first
+# Kinds of failures that a stream would meet as well.
+_HOPELESS: Final = frozenset(
+    {ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.NO_SUCH_MODEL, ErrorKind.UNREACHABLE}
+)
+# Where a body may hold a budget for thinking besides the endpoint's own place: Anthropic's.
+_BUDGET: Final = "thinking.budget_tokens"
+
+
+async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[Checkup, ...]:
+    """Make two cheap calls to each model, and say what was found; servers that they name are started for it.
+
+    All models at once, but those of one address one after another: a small server may hold one model at a
+    time, and drop whatever else it is asked.
+
+    Args:
+        models: as a sweep would ask them, but for the longest reply and the deadlines.
+        env: where keys are looked up by variable name.
+    """
+    check_servers(models)
+    async with AsyncExitStack() as stack:
+        logs = Path(mkdtemp(prefix="asyncbench-doctor-"))  # stays where a server fails: its message names it
+        await stack.enter_async_context(running_servers(models, logs, say=lambda _: None))
+        discard(logs)
+        needed = any(model.simulated and model.base_url is None and model.replay is None for model in models)
+        simulator = await asyncio.to_thread(stack.enter_context, knowing()) if needed else None
+        url = simulator.url if simulator else None
+        turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        async with asyncio.TaskGroup() as beside:
+            tasks = []
+            for model in models:
+                same_key = [other for other in models if other.key_env == model.key_env]
+                # Without an address a server is a vendor's or ours, and takes many calls.
+                server = model.alias if model.base_url is None else urlsplit(model.base_url).netloc
+                tasks.append(beside.create_task(_examined(turns[server], model, same_key, env, url)))
+        return tuple(task.result() for task in tasks)
+
+
+async def doctor(
+    *what: AnySweep,
+    base_url: str | None = None,
+    key_env: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> tuple[Checkup, ...]:
+    """Check models with two tiny calls each, one of them streamed: key, name, parameters, limits, price.
+
+        checkups = asyncio.run(ab.doctor("openai/gpt-5-mini"))  # in a notebook: await it
+        checkups = asyncio.run(ab.doctor("night.yaml"))
+
+    Args:
+        what: models as `provider/model`, or one sweep: the path of its file, a dict, or a `Sweep`.
+        base_url: the address of the named models. [their provider's]
+        key_env: the environment variable with their API key. [their provider's]
+        env: where API keys are looked up, by variable name. [this process's environment]
+
+    Returns:
+        A `Checkup` for each model. `fine` tells whether it works; each finding says what to do.
+
+    Raises:
+        ConfigError: No model is named, an option or the sweep is wrong, or a model cannot be called.
+    """
+    models = models_from(what, base_url=base_url, key_env=key_env, or_nothing=False)
+    return await examine(models, env=os.environ if env is None else env)
+
+
+async def _examined(
+    turn: asyncio.Lock,
+    model: Model,
+    same_key: Sequence[Model],
+    env: Mapping[str, str],
+    simulator_url: str | None,
+) -> Checkup:
+    if model.replay is not None:
+        return _checkup(model)
+    try:
+        async with turn:
+            key = keys_for(same_key, env)[model.alias]
+            plain, streamed = await _calls(model, key, simulator_url)
+            look = await _look_at_batches(model, key, simulator_url) if model.mode == BATCH else None
+    except ConfigError as error:  # no key, or one that no header can carry
+        return _checkup(model, trouble=Finding(about="key", state=FindingState.WRONG, said=str(error)))
+    except Exception as error:
+        said = f"asyncbench failed on this model ({type(error).__name__}), and a sweep would, too"
+        way_out = "please report it; the cause may be in `params` or `base_url`"
+        fault = Finding(about="asyncbench", state=FindingState.WRONG, said=said, way_out=way_out)
+        return _checkup(model, trouble=fault)
+    return _checkup(model, plain, streamed, look=look)
+
+
+async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[ProbeCall, ProbeCall | None]:
+    """Make a plain call, and a streamed one unless the first proves that no call can succeed.
+
+    Batches never stream: the plain call is what they would make.
+    """
+    enough = _enough(model)
+    model, overheard = _cheap(model, enough), Overheard(wire_of(model), longest=enough)
+    provider = open_provider(model, key=key, simulator_url=simulator_url, wire=overheard)
+    try:
+        plain = await _call(provider, question_for(replace(model, stream=False)), overheard)
+        hopeless = isinstance(plain.ended, ProviderError) and plain.ended.kind in _HOPELESS
+        if model.mode == BATCH or hopeless or (plain.reply is None and not model.stream):
+            return plain, None
+        return plain, await _call(provider, question_for(replace(model, stream=True)), overheard)
+    finally:
+        await provider.aclose()
+
+
+async def _look_at_batches(model: Model, key: str, simulator_url: str | None) -> BatchLook:
+    """Look at the list of batches: nothing is created, and nothing is charged."""
+    api, error = open_batches(model, key=key, simulator_url=simulator_url), None
+    try:
+        await api.recent(None)
+    except ProviderError as failed:
+        error = failed
+    finally:
+        await api.aclose()
+    return BatchLook(most_requests=api.most_requests, most_bytes=api.most_bytes, error=error)
+
+
+def _enough(model: Model) -> int:
+    """Return the longest reply that is asked for, tokens: above any budget for thinking in the body."""
+    body, budgets = wire_of(model).body(question_for(model)), [0]
+    for place in (_BUDGET, known_endpoints()[model.provider].quirks.thinking or _BUDGET):
+        *outer, last = place.split(".")  # such as reasoning.max_tokens
+        within = reduce(lambda told, name: mapping_in(told.get(name)), outer, dict(body))
+        budgets.append(count_in(within.get(last)) or 0)
+    return ENOUGH_TOKENS + max(budgets)
+
+
+def _cheap(model: Model, enough: int) -> Model:
+    """Return a model with a longest reply and short deadlines; the rest is as the sweep has it.
+
+    A longest reply of the sweep's is left as it is, whatever it is called: `Overheard` lowers it.
+    """
+    timeouts = replace(model.timeouts, total=min(model.timeouts.total, LONGEST_S))
+    said = model.max_tokens is not None or any(name in model.params for name in ANY_LONGEST_REPLY)
+    return replace(model, timeouts=timeouts, max_tokens=model.max_tokens if said else enough)
+
+
+async def _call(provider: Provider, request: Request, overheard: "Overheard") -> ProbeCall:
+    overheard.headers = {}
+    began_s = time.monotonic()
+    try:
+        ended: Reply | ProviderError = await provider.ask(request)
+    except ProviderError as error:
+        ended = error
+    except Exception as error:
+        said = f"asyncbench failed on the reply ({type(error).__name__})"
+        ended = ProviderError(ErrorKind.BAD_REPLY, said)
+    return ProbeCall(
+        ended=ended, latency_s=time.monotonic() - began_s, headers=rate_headers(overheard.headers)
+    )
+
+
+class Overheard:
+    """A wire format that keeps replies short and the last one's headers; sweeps need not pay for that."""
+
+    def __init__(self, wire: Wire, *, longest: int) -> None:
+        self._wire, self._longest = wire, longest
+        self.path = wire.path
+        self.headers: Mapping[str, str] = {}
+
+    def body(self, request: Request) -> dict[str, object]:
+        """Return what is sent, with no longer a reply than this, whichever word it has for it."""
+        body = self._wire.body(request)
+        said = {
+            name: tokens for name in ANY_LONGEST_REPLY if (tokens := count_in(body.get(name))) is not None
+        }
+        return body | {name: min(tokens, self._longest) for name, tokens in said.items()}
+
+    def reply(self, payload: Json, response: Response) -> Reply:
+        """Read a whole body."""
+        self.headers = response.headers
+        return self._wire.reply(payload, response)
+
+    def stream(self, response: Response) -> Assembly:
+        """Begin to read a stream."""
+        self.headers = response.headers
+        return self._wire.stream(response)
+
+
+def _checkup(
+    model: Model,
+    plain: ProbeCall | None = None,
+    streamed: ProbeCall | None = None,
+    *,
+    trouble: Finding | None = None,
+    look: BatchLook | None = None,
+) -> Checkup:
+    findings = [] if trouble is None else [trouble]
+    if plain is not None:
+        findings += of_calls(model, plain, streamed)
+    rates = rates_of(model)(BATCH if model.mode == BATCH else None, time.time())
+    endpoint = known_endpoints()[model.provider]
+    findings += of_settings(model, rates, endpoint.quirks, part=endpoint.batch.part)
+    findings += of_batches(model, endpoint, look)
+    costs: list[float | None] = []
+    for call in filter(None, (plain, streamed)):
+        if isinstance(call.ended, ProviderError):  # refused before any work, it costs nothing
+            costs.append(None if call.ended.may_have_been_billed else 0.0)
+        else:
+            charged = charge(call.ended, rates_of(model), at_s=time.time(), provider=model.provider)
+            costs.append(charged.usd)
+    return Checkup(
+        model=model.alias,
+        provider=model.provider,
+        model_id=model.model_id,
+        simulated=model.simulated,
+        findings=tuple(findings),
+        latency_s=plain.latency_s if plain and plain.reply else None,
+        ttft_s=streamed.reply.ttft_s if streamed and streamed.reply else None,
+        costs_usd=tuple(costs),
+    )
+
+
+# ── whom, and what they are asked ────────────────────────────────────────────────────────────
+
+
+def models_from(
+    what: Sequence[AnySweep], *, base_url: str | None, key_env: str | None, or_nothing: bool
+) -> tuple[Model, ...]:
+    """Return the models that a command names.
+
+    Args:
+        what: provider/model names, or one sweep: its file (`.yaml`), a dict or a record.
+        base_url: where the named models are; None: their own address.
+        key_env: the variable that holds their key; None: their own.
+        or_nothing: whether naming none will do.
+
+    Raises:
+        ConfigError: none is named, an option is none, a sweep cannot be read, or a model cannot be asked.
+    """
+    # Options are refused by their own names. What was given is not repeated: by a slip it may be a key.
+    if base_url is not None and not re.fullmatch(BASE_URL_PATTERN, base_url):
+        raise ConfigError("--base-url: give an address such as http://localhost:8000/v1.")
+    if key_env is not None and not re.fullmatch(ENV_VARIABLE, key_env):
+        raise ConfigError("--key-env: give the NAME of an environment variable, such as OPENAI_API_KEY.")
+    if not what and not or_nothing:
+        raise ConfigError("no model to check. Name models as provider/model, or give a sweep file.")
+    if not what:
+        return ()
+    if sweeps := [given for given in what if not isinstance(given, str) or given.endswith(SWEEP_FILES)]:
+        if len(what) > 1 or base_url or key_env:
+            raise ConfigError(
+                "a sweep file stands alone: it has the addresses and keys of its models. Remove the rest."
+            )
+        loaded = load_sweep(sweeps[0])
+        check_replays(loaded, loaded.models)
+        return chosen_models(loaded, None)
+    given = {"base_url": base_url, "key_env": key_env}
+    keys = {name: value for name, value in given.items() if value is not None}
+    sweep = {
+        "name": "doctor",
+        "problems": [{"suite": "integer_addition"}],  # a sweep needs some; they are not asked
+        "models": [{"model": name, **keys} for name in what],
+    }
+    return sweep_from(sweep, place="doctor").models
+
+
+_PROBLEM: Final = Problem(
+    problem_id="doctor",
+    suite="custom",
+    task="doctor",
+    representation="integer",
+    length=1,
+    operands=("2", "2"),
+    question=DOCTORS_QUESTION,
+    expected=DOCTORS_ANSWER,
+    answer_type="integer",
+)
+
+
+def question_for(model: Model) -> Request:
+    """Return the question as a request to a model; no trial of any sweep."""
+    return request_for(
+        Trial(
+            trial_id="doctor",
+            run="doctor",
+            sweep="doctor",
+            problem_set="doctor",
+            problem=_PROBLEM,
+            model=model,
+            condition=Condition(),
+        )
+    )
+
+
+def knowing(**settings: float) -> AbstractContextManager[Simulator]:
+    """Return a simulator that runs for as long as a block lasts: every one knows the question."""
+    return running(Settings(**settings))  # type: ignore[arg-type]  # checked by Settings

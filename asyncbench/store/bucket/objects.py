@@ -1,0 +1,253 @@
+"""Objects of a bucket: each is written once and compared, read, listed or deleted; faults say what to do."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from hashlib import md5, sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
+from asyncbench.files import storing
+from asyncbench.store.bucket.address import BucketAddress, endpoint
+
+if TYPE_CHECKING:  # it is an extra
+    from obstore.store import S3Store
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+CHUNK_BYTES: Final = 2**20
+AT_ONCE: Final = 500  # objects deleted by one request
+CONFLICT_WAITS_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)  # before an object is written again
+_CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_NO_KEY: Final = ("/latest/api/token", "/latest/meta-data", "redential")  # it was looked for elsewhere
+_STATUS: Final = re.compile(r"status code: (\d+)")
+_KEYS: Final = {  # what a provider says of a key → what to do
+    "InvalidAccessKeyId": "does not know the key in AWS_ACCESS_KEY_ID. Correct it",
+    "SignatureDoesNotMatch": "does not accept the key. Correct AWS_SECRET_ACCESS_KEY",
+    "ExpiredToken": "says that the token has expired. Get a new one into AWS_SESSION_TOKEN",
+    "InvalidToken": "does not accept the token. Correct AWS_SESSION_TOKEN, or unset it",
+    "AccessDenied": "denies access. Allow your key GetObject, PutObject, DeleteObject and ListBucket there",
+    "PermanentRedirect": "is in another region. Set AWS_REGION",
+    "AuthorizationHeaderMalformed": "is in another region. Set AWS_REGION",
+}
+
+
+class TakenError(StoreError):
+    """An object of that name is there, and holds other bytes."""
+
+
+class GoneError(StoreError):
+    """There is no object of that name, or not any more."""
+
+
+class BucketObjects:
+    """The objects at and below an address.
+
+    The key comes from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN.
+    Any thread may use it.
+    """
+
+    def __init__(self, address: BucketAddress) -> None:
+        """Open nothing yet.
+
+        Raises:
+            ConfigError: obstore is not installed, or the endpoint cannot be used.
+        """
+        self.address = address
+        self._store = _store(address)
+
+    def put_new(self, name: str, data: bytes | Path) -> None:
+        """Write an object that is not there yet, whole or not at all, and make sure of its bytes.
+
+        One that is there with the same bytes is fine: the answer to an earlier request may have been lost.
+
+        Raises:
+            TakenError: it is there with other bytes.
+            ConfigError, StoreError: the bucket does not take it.
+        """
+        for wait_s in CONFLICT_WAITS_S:
+            tag = self._created(name, data)
+            if tag == digest_of(data, "md5"):
+                return
+            # It was there before, or is being written by another request, or its tag is no MD5.
+            with suppress(GoneError):
+                if self._holds(name, data):
+                    return
+                if tag is None:
+                    raise TakenError(f"{self.address / name} is there, with other bytes.")
+                break
+            time.sleep(wait_s)
+        raise StoreError(f"{self.address / name} does not hold what was sent. Run again.")
+
+    def _created(self, name: str, data: bytes | Path) -> str | None:
+        """Write a new object and return its tag; None: it is there already."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            with self._asking():
+                put = obstore.put(self._store, name, data, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return None
+        return (put["e_tag"] or "").strip('"')
+
+    def get(self, name: str) -> bytes:
+        """Return the bytes of an object; raises GoneError where there is none."""
+        import obstore
+
+        with self._asking():
+            return bytes(obstore.get(self._store, name).bytes())
+
+    def download(self, name: str, path: Path) -> str:
+        """Write the bytes of an object to a new file and return their SHA-256.
+
+        Raises:
+            GoneError: there is no such object.
+            StoreError: the bucket or the disk fails.
+        """
+        digest = sha256()
+        with storing(path), path.open("xb") as file:
+            for chunk in self._chunks(name):
+                file.write(chunk)
+                digest.update(chunk)
+        return digest.hexdigest()
+
+    def names(self, below: str = "") -> list[str]:
+        """Return the names of all objects below a name, relative to the address."""
+        import obstore
+
+        with self._asking():
+            return [found["path"] for page in obstore.list(self._store, below or None) for found in page]
+
+    def folders(self, below: str = "") -> list[str]:
+        """Return the names that objects have up to the next slash; `below` is left out of them."""
+        import obstore
+
+        with self._asking():
+            found = obstore.list_with_delimiter(self._store, below or None)["common_prefixes"]
+        return [name.rpartition("/")[2] for name in found]
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete objects; those that are gone already, too."""
+        import obstore
+
+        for start in range(0, len(names), AT_ONCE):
+            with self._asking():
+                obstore.delete(self._store, names[start : start + AT_ONCE])
+
+    def _holds(self, name: str, data: bytes | Path) -> bool:
+        """Return whether an object has these bytes."""
+        found = sha256()
+        for chunk in self._chunks(name):
+            found.update(chunk)
+        return found.hexdigest() == digest_of(data, "sha256")
+
+    def _chunks(self, name: str) -> Iterator[bytes]:
+        import obstore
+
+        with self._asking():
+            for chunk in obstore.get(self._store, name).stream(min_chunk_size=CHUNK_BYTES):
+                yield bytes(chunk)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Turn what a bucket refuses into an error that says what to do, and quotes nothing secret."""
+        from obstore.exceptions import AlreadyExistsError, BaseError
+
+        try:
+            yield
+        except FileNotFoundError as error:
+            if "NoSuchBucket" in str(error):
+                raise _meaning(error, self.address) from None
+            raise GoneError(f"{self.address}: lacks an object. It was deleted meanwhile.") from None
+        except AlreadyExistsError:
+            raise
+        except (BaseError, OSError, ValueError) as error:
+            raise _meaning(error, self.address) from None
+
+
+def _store(address: BucketAddress) -> "S3Store":
+    try:
+        from obstore.store import S3Store
+    except ModuleNotFoundError:
+        raise ConfigError(
+            f"{address}: buckets need the extra `s3`: in the checkout of asyncbench, pip install '.[s3]'."
+        ) from None
+    return S3Store(
+        address.bucket,
+        prefix=address.path or None,
+        config={"endpoint": _checked_endpoint(address)} if endpoint() else {},
+        region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1",
+        client_options={
+            "allow_http": endpoint().startswith("http://"),
+            "connect_timeout": timedelta(seconds=10),
+            "read_timeout": timedelta(seconds=30),
+            "timeout": timedelta(minutes=30),
+        },
+        retry_config={"max_retries": 4, "retry_timeout": timedelta(seconds=60)},
+    )
+
+
+def _checked_endpoint(address: BucketAddress) -> str:
+    """Return the address of the provider, to which a key may be sent.
+
+    Raises:
+        ConfigError: it is none, or anybody could read what is sent.
+    """
+    said = endpoint().rstrip("/")
+    try:
+        parts = urlsplit(said)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    if not host or parts.scheme not in ("http", "https") or not said.isascii() or " " in said:
+        raise ConfigError(
+            f"{address}: AWS_ENDPOINT_URL is no address. Write one such as https://s3.example.org."
+        )
+    plain_allowed = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("true", "1")
+    if parts.scheme == "http" and host not in LOOPBACK and not plain_allowed:
+        raise ConfigError(
+            f"{address}: AWS_ENDPOINT_URL begins with http://, so others could read your results. Write "
+            "https://, or set AWS_ALLOW_HTTP=true if you trust the network."
+        )
+    return said
+
+
+def digest_of(data: bytes | Path, kind: str) -> str:
+    found = sha256() if kind == "sha256" else md5(usedforsecurity=False)
+    if isinstance(data, bytes):
+        found.update(data)
+        return found.hexdigest()
+    with storing(data), data.open("rb") as file:
+        for chunk in iter(partial(file.read, CHUNK_BYTES), b""):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def _meaning(error: Exception, address: BucketAddress) -> AsyncbenchError:
+    """Return what an error of a bucket means, and the way out."""
+    said = str(error)
+    code, status = _CODE.search(said), _STATUS.search(said)
+    kind = code[1] if code else ""
+    if any(words in said for words in _NO_KEY):
+        return ConfigError(
+            f"{address}: there is no key for the bucket. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        )
+    if kind == "NoSuchBucket":
+        return ConfigError(
+            f"{address}: there is no bucket {address.bucket!r}. Make it, or correct the name. If it is not "
+            "Amazon's, set AWS_ENDPOINT_URL."
+        )
+    refused: Callable[[str], AsyncbenchError] = ConfigError if kind in _KEYS else StoreError
+    if kind in _KEYS or status:
+        numbered = f"answered with status {status[1] if status else '?'}{f' ({kind})' if kind else ''}"
+        return refused(f"{address}: the bucket {_KEYS.get(kind, f'{numbered}. Try again later')}.")
+    if "HTTP error" in said:
+        where = urlsplit(endpoint()).hostname or "Amazon S3"
+        return StoreError(f"{address}: {where} cannot be reached. Check the network and AWS_ENDPOINT_URL.")
+    return StoreError(f"{address}: the bucket gave an answer that obstore cannot read. Try again later.")

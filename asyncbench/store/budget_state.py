@@ -1,0 +1,115 @@
+"""What the calls of a results folder cost, or may have cost: what a budget is counted by."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.catalog import steady
+from asyncbench.store.holdings import listed_calls, lost_calls, manifests_of, unknown_loss
+from asyncbench.store.manifest import folders_of
+from asyncbench.store.segment import calls_in, damaged_lines
+from asyncbench.store.snapshot import MANY_ROWS, MovedError, Snapshot
+from asyncbench.store.spending import COLUMNS, Charges, KnownCosts, Spending
+
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """What the calls of a folder cost, and what of its journal nobody can read any more."""
+
+    by_alias: Mapping[str, Spending]
+    damaged: int = 0  # calls that may have stood in damaged lines of the journal
+    unknown_loss: bool = False  # calls are gone of which nobody knows what they cost
+
+    @property
+    def dearest(self) -> int | None:
+        """Return the most that a call cost or could cost, picodollars; None: of none is it known."""
+        return max(
+            (spending.dearest for spending in self.by_alias.values() if spending.dearest is not None),
+            default=None,
+        )
+
+    @property
+    def unread(self) -> int:
+        """Return what counts for calls in damaged lines, picodollars: each is taken for the dearest."""
+        return self.damaged * (self.dearest or 0)
+
+    def charges(self, kind: str, of: str, also: Collection[str] = ()) -> Charges:
+        """Return what a folder's calls count for a cap.
+
+        Every alias counts for the sweep, and every call of a provider for that, whether or not the sweep
+        still holds them: the money is gone all the same. What cannot be read may be a call of anybody.
+
+        Args:
+            kind: of the cap: `sweep`, `provider` or `model`.
+            of: its name; of a model its alias.
+            also: of a model, aliases that it had before.
+        """
+        found = [
+            spending.charges(of if kind == "provider" else None)
+            for alias, spending in self.by_alias.items()
+            if kind != "model" or alias in {of, *also}
+        ]
+        unread = Charges(self.unread, 0, self.unread, self.damaged)
+        return Charges(*map(sum, zip(unread, *found, strict=True)))
+
+
+def known_costs(folder: Path) -> dict[str, KnownCosts]:
+    """Return what the calls in a folder's parts cost, by alias, as its list says: no part is read."""
+    found: dict[str, Spending] = {}
+    for manifest in manifests_of(folder):
+        for alias, told in listed_calls(manifest):
+            found.setdefault(alias, Spending()).add_told(told)
+    return {alias: spending.known() for alias, spending in found.items()}
+
+
+def spending_of(folder: Path | str) -> Books:
+    """Return what the calls cost that a folder's own sweep made; imported runs are others' money.
+
+    Raises:
+        ConfigError: the folder is not a results folder.
+        StoreError: its manifest, its journal or a part cannot be read.
+    """
+    path = at_hand(folder)
+
+    def books(seen: Snapshot) -> Books:
+        manifests = manifests_of(path)
+        try:
+            damaged = sum(calls_in(line) for each in folders_of(path) for line in _damaged(each, seen))
+        except FileNotFoundError as error:
+            raise MovedError(
+                f"{path}: {error}. Its journal was being sealed. Read the folder again."
+            ) from error
+        found = _spending(seen, str(manifests[0]["sweep"]))
+        for alias, told in (call for manifest in manifests for call in lost_calls(manifest)):
+            found.setdefault(alias, Spending()).add_told(told)
+        return Books(by_alias=found, damaged=damaged, unknown_loss=any(map(unknown_loss, manifests)))
+
+    return steady(path, books)
+
+
+def _damaged(folder: Path, seen: Snapshot) -> Iterator[bytes]:
+    """Yield the damaged lines of one of the folders that were seen."""
+    own = [line for line in seen.damaged if line.segment.parent.parent == folder]
+    return damaged_lines(folder, own)
+
+
+def _spending(snapshot: Snapshot, own: str) -> dict[str, Spending]:
+    found: dict[str, Spending] = {}
+    imported = snapshot.read("trials", ["trial_id"], pc.field("run") != own)["trial_id"].combine_chunks()
+    for batch in snapshot.batches("attempts", ("trial_id", "model", *COLUMNS), rows=MANY_ROWS):
+        rows = pa.table(batch)
+        if len(imported):
+            rows = rows.filter(pc.invert(pc.is_in(rows["trial_id"], value_set=imported)))
+        for alias in pc.unique(rows["model"]).to_pylist():
+            of_alias = rows.filter(pc.equal(rows["model"], pa.scalar(alias)))
+            found.setdefault(alias, Spending()).add(of_alias)
+    for sent in snapshot.unfinished.sent.values():
+        found.setdefault(sent.model, Spending()).add_open(sent)
+    return found

@@ -1,0 +1,8 @@
+"""Tables and text for people: headings, numbers, LaTeX and HTML, and lines that fit a terminal."""
+
+PUBLIC = (
+    "headings",
+    "numbers",
+    "report",
+    "screen",
+)

@@ -1,0 +1,195 @@
+"""Tables and reports as text, Markdown, LaTeX, HTML and JSON, and the line for simulated results.
+
+What others wrote (models' names, questions, replies) is made harmless here, in every cell, title and note:
+`safe` for a terminal, `safe_markdown` for Markdown, and after `safe` `latex.escaped` for LaTeX and `escape`
+for HTML. JSON keeps it exactly.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from typing import Any, ClassVar
+
+from rich.text import Text
+
+from asyncbench.tables import html, latex
+from asyncbench.tables.headings import PER_CORRECT
+from asyncbench.tables.numbers import MISSING
+from asyncbench.tables.screen import (
+    LONGEST_CELL,
+    NARROWEST,
+    Cell,
+    as_lines,
+    fits,
+    fitted,
+    safe,
+    safe_note,
+    safe_notes,
+    shown_width,
+)
+
+SIMULATED = "SIMULATED: these replies came from asyncbench's own server on this machine. No model was asked."
+
+# What would begin markup: spans, links, cells; tags; entities; addresses that become links by themselves.
+_MARKS = re.compile(r"[\\`*\[\]|~]")
+_TAG, _ENTITY, _ADDRESS = re.compile(r"<(?=[A-Za-z/!?])"), re.compile(r"&(?=#?\w+;)"), re.compile(r":(?=//)")
+
+
+def safe_markdown(text: str, *, most: int = LONGEST_CELL) -> str:
+    """Return the same with what Markdown or HTML would read as markup escaped."""
+    return _without_html(_MARKS.sub(r"\\\g<0>", safe(text, most=most)))
+
+
+def safe_note_markdown(text: str) -> str:
+    """Return the same for Markdown, with its `code` as it is."""
+    marks = _MARKS.sub(lambda mark: mark[0] if mark[0] in "`\\" else f"\\{mark[0]}", safe_note(text))
+    return _without_html(marks)
+
+
+def _without_html(text: str) -> str:
+    return _ADDRESS.sub("&#58;", _TAG.sub("&lt;", _ENTITY.sub("&amp;", text)))
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int, title: str) -> str:
+    """Return the same as a Markdown table under a heading."""
+    rule = "|" + "---|" * labels + "---:|" * (len(head) - labels)
+    lines = (_markdown_row(row) for row in [head, *rows])
+    heading = [f"### {safe_markdown(title)}", ""] if title else []
+    return "\n".join([*heading, next(lines), rule, *lines, ""])
+
+
+def _markdown_row(row: Sequence[Cell]) -> str:
+    return f"| {' | '.join(safe_markdown(str(cell)) for cell in row)} |"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A table before it is text: whatever it is shown in."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    labels: int = 1  # the first so many columns are names, or other text
+    gap: int = 2  # characters between columns, in text
+    instead: Sequence["Sheet"] = ()  # the same in narrower sheets, for where this one does not fit
+    drawn: Callable[[int | None], str] | None = None  # its text in so many characters, where it is no table
+
+    def as_text(self, *, width: int | None = None) -> str:
+        """Return it for a terminal of so many characters; what does not fit is as `fitted` has it."""
+        if self.drawn is not None:
+            return self.drawn(width)
+        width = max(width or shown_width(), NARROWEST)
+        if self.instead and not fits(self.head, self.rows, labels=self.labels, gap=self.gap, width=width):
+            return "\n\n".join(sheet.as_text(width=width) for sheet in self.instead)
+        table = fitted(self.head, self.rows, labels=self.labels, gap=self.gap, width=width)
+        if not self.title:
+            return table
+        # Not the table's own title, which would be folded at the table's width.
+        return f"{as_lines(Text(safe(self.title), style='bold'), width=width)}\n{table}"
+
+    def as_markdown(self) -> str:
+        """Return it as a Markdown table under a heading."""
+        return markdown(self.head, self.rows, labels=self.labels, title=self.title)
+
+    def as_latex(self) -> str:
+        """Return it as a LaTeX table (booktabs) with a caption."""
+        rows = [[safe(str(cell)) for cell in row] for row in self.rows]
+        head = list(map(safe, self.head))
+        return latex.table(head, rows, labels=self.labels, title=safe(self.title))
+
+
+def filled(sheet: Sheet) -> Sheet:
+    """Return a sheet without the columns of figures in which nothing stands.
+
+    The cost per correct answer stays: there, a dash says that no answer is right.
+    """
+    kept = [
+        n
+        for n, name in enumerate(sheet.head)
+        if n < sheet.labels
+        or name == PER_CORRECT
+        or any(str(row[n]) not in ("", MISSING) for row in sheet.rows)
+    ]
+    head, rows = [sheet.head[n] for n in kept], [[row[n] for n in kept] for row in sheet.rows]
+    return replace(sheet, head=head, rows=rows, instead=tuple(map(filled, sheet.instead)))
+
+
+def html_of(parts: Iterable[str | Sheet]) -> str:
+    """Return notes and tables in HTML, one after the other, as notebooks show them."""
+    return html.document(
+        html.table(part.head, part.rows, labels=part.labels, title=part.title)
+        if isinstance(part, Sheet)
+        else html.paragraph(part)
+        for part in parts
+    )
+
+
+def latex_of(parts: Iterable[str | Sheet]) -> str:
+    """Return notes and tables in LaTeX, one after the other."""
+    return latex.document(
+        part.as_latex() if isinstance(part, Sheet) else latex.paragraph(safe_note(part)) for part in parts
+    )
+
+
+class Report:
+    """What was found out: notes and tables for people, data for programs.
+
+    A style says what is in it; every form it can be had in is written here.
+    """
+
+    __slots__ = ()
+    apart: ClassVar[str] = "\n\n"  # what stands in text between notes and tables
+
+    def as_text(self, *, width: int | None = None, height: int | None = None) -> str:
+        """Return it for a terminal.
+
+        Args:
+            width: in characters; None: as wide as the terminal.
+            height: in lines, for a style that fits a screen; None: as that style likes.
+        """
+        return self._text(width, height)
+
+    def as_markdown(self) -> str:
+        """Return the same in Markdown."""
+        return "\n".join(
+            f"**{safe_note_markdown(part)}**\n" if isinstance(part, str) else part.as_markdown()
+            for part in self._parts()
+        )
+
+    def as_latex(self) -> str:
+        """Return the same in LaTeX."""
+        return latex_of(self._parts())
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook, which shows it as the value of a cell."""
+        return html_of(self._parts())
+
+    def as_json(self, *, indent: int | None = 2) -> str:
+        """Return all data as JSON; `indent` None: on one line."""
+        return json.dumps(self._data(), indent=indent, default=str)
+
+    def _text(self, width: int | None, height: int | None) -> str:  # noqa: ARG002  of a style that fits a screen
+        shown: list[str] = []
+        for of_notes, parts in groupby(self._parts(), key=lambda part: isinstance(part, str)):
+            if of_notes:
+                shown.append("\n".join(safe_notes(parts, width=width)))
+            else:
+                shown.extend(sheet.as_text(width=width) for sheet in parts)
+        return self.apart.join(shown)
+
+    def _parts(self) -> Iterator[Any]:
+        """Yield what is shown, from top to bottom: a `str` is a note, anything else a `Sheet` with rows."""
+        yield from self._notes()
+        yield from (sheet for sheet in self._sheets() if sheet.rows)
+
+    def _notes(self) -> Iterator[str]:
+        return iter(())
+
+    def _sheets(self) -> Iterator[Sheet]:
+        return iter(())
+
+    def _data(self) -> Mapping[str, object]:
+        """Return what `--json` has; by default every field of the record."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]  # a style is a dataclass, or has its own

@@ -1,0 +1,12 @@
+"""Folders from folders: import, export, merge and regrade."""
+
+PUBLIC = (
+    "batch_files.handed_in",
+    "batch_files.requests",
+    "batch_files.results",
+    "exporting",
+    "folder",
+    "importing",
+    "merging",
+    "tally",
+)

@@ -1,0 +1,1 @@
+"""Files of batches for a provider's own page, and the results that come back."""

@@ -1,0 +1,415 @@
+"""import_batches(): files of requests and their results, submitted by hand, become a results folder."""
+
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from os import PathLike
+from os.path import isdir
+from pathlib import Path
+from typing import Any, Final
+
+from asyncbench.errors import ConfigError, ProviderError
+from asyncbench.pricing import charge
+from asyncbench.problems.opening import open_set
+from asyncbench.providers.batch_calls import BatchApi, NotRun
+from asyncbench.providers.endpoints import is_simulated, known_endpoints
+from asyncbench.providers.prices import rates_of
+from asyncbench.providers.provider import open_batches
+from asyncbench.published.nupa.files import asked_problem
+from asyncbench.published.places import check_file
+from asyncbench.published.recorded import (
+    Fields,
+    Planned,
+    Recorded,
+    RecordedRun,
+    inner,
+    lines,
+    mapping,
+    parsed,
+    text,
+    told,
+)
+from asyncbench.records import BATCH, Condition, Draft, Model, Price, Reply
+from asyncbench.store.folder import Store
+from asyncbench.upkeep.batch_files.requests import MAP, NO_KEY
+from asyncbench.upkeep.importing import Imported, folder_for
+from asyncbench.upkeep.keeping import Keeper
+
+FORM: Final = "batch"
+_APIS: Final = {
+    "/v1/chat/completions": "chat",
+    "/v1/responses": "responses",
+}
+_RESULTS: Final = frozenset({"response", "error", "result"})  # what a line has of one
+BATCH_ID: Final = re.compile(r"(?:msg)?batch_[0-9A-Za-z]{6,}")  # in the name of a file, as vendors give it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requested:
+    """One request, as its file and the map tell."""
+
+    draft: Draft
+    model: Model
+    condition: Condition
+    repeat: int = 0
+    trial_id: str | None = None  # of a sweep of ours
+
+
+Drafting = Callable[[str], Draft]  # question → its problem; raises ValueError
+
+
+def import_batches(
+    files: Iterable[PathLike[str] | str],
+    out: PathLike[str] | str,
+    *,
+    requests: PathLike[str] | str,
+    problems: PathLike[str] | str | None = None,
+    model: str | None = None,
+) -> Imported:
+    """Import batches that were submitted by hand: files of requests, and files of their results.
+
+    They may be those of `export --batch-files`, whose map tells all, or of another program, such as NUPA's.
+    Then a problem is found by its question. All files together are one run.
+
+    Args:
+        files: files of results, with answers and with errors, or folders that hold them.
+        out: the results folder. It is made if it does not exist.
+        requests: the file of requests, or the folder that holds them and their map.
+        problems: the problem set that was asked. [without a map: questions of NUPA]
+        model: provider/model id. [as the requests say]
+
+    Returns:
+        An `Imported`, with the rows and what could not be used.
+
+    Raises:
+        ConfigError: A file cannot be read, nothing can be used, or the folder holds a sweep or another run of
+            that name.
+        StoreError: The folder cannot be written.
+        ProblemSetError: The problem set cannot be read.
+    """
+    folder, sweep, _ = folder_for(out)
+    drafting = asked_problem if problems is None else _drafting_of(Path(problems))
+    recording = _recording(files_of(files, ".jsonl", ".json"), Path(requests), drafting, model)
+    with Store.open(folder, sweep=sweep, imported=True) as store:
+        return Imported(out=Path(out), runs=(Keeper(store, FORM).keep(recording),))
+
+
+def files_of(given: Iterable[PathLike[str] | str], *endings: str) -> list[Path]:
+    """Return the files that are meant, those of folders by their endings; raises ConfigError."""
+    found = list[Path]()
+    for path in map(Path, given):
+        if isdir(path):
+            inside = sorted(file for file in path.iterdir() if file.suffix in endings and file.name != MAP)
+            if not inside:
+                raise ConfigError(
+                    f"{path} has no {' or '.join(endings)} files. Name the files, or another one."
+                )
+            found += inside
+        else:
+            found.append(path)
+    for path in found:
+        check_file(path)
+    return found
+
+
+def _drafting_of(path: Path) -> Drafting:
+    """Return what finds a problem by its question; one that stands twice is given in order."""
+    asked = defaultdict[str, deque[Draft]](deque)
+    for problem in open_set(path).read():
+        said = {name: getattr(problem, name) for name in Draft.__dataclass_fields__}
+        asked[problem.question].append(Draft(**said))
+
+    def drafting(question: str) -> Draft:
+        if not (found := asked.get(question)):
+            raise ValueError(f"{path} has no problem with this question")
+        found.rotate(-1)
+        return found[-1]
+
+    return drafting
+
+
+def _recording(files: list[Path], requests: Path, drafting: Drafting, model: str | None) -> RecordedRun:
+    """Return all results as one run.
+
+    Raises:
+        ConfigError: none of them can be used.
+    """
+    left_out = list[str]()
+    asked = dict(_requested(requests, drafting, model, left_out))
+    results = _Results(asked=asked, left_out=left_out)
+    for path in files:
+        results.read(path)
+    results.tell_missing()
+    if not results.trials:
+        raise ConfigError(f"Nothing can be imported: {next(iter(left_out), 'the files have no results')}")
+    names = {trial.model.alias for trial in results.trials}
+    return RecordedRun(
+        run=names.pop() if len(names) == 1 else requests.stem,
+        path=requests,
+        trials=tuple(results.trials),
+        left_out=tuple(left_out),
+        planned=_planned(asked.values()),
+    )
+
+
+def _planned(asked: Iterable[Requested]) -> Planned:
+    planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+    for request in asked:
+        conditions = planned.setdefault(request.model.alias, {})
+        tasks = conditions.setdefault(request.condition.name, {}).setdefault(request.draft.suite, {})
+        tasks[request.draft.task] = tasks.get(request.draft.task, 0) + 1
+    return planned
+
+
+# ── what was asked ───────────────────────────────────────────────────────────────────────────
+
+
+def _requested(
+    path: Path, drafting: Drafting, model: str | None, left_out: list[str]
+) -> Iterator[tuple[str, Requested]]:
+    """Yield each request with its custom id; note what cannot be used."""
+    map_file = path / MAP if isdir(path) else path.with_name(MAP)
+    mapped = dict(_mapped(map_file)) if map_file.is_file() else {}
+    seen = set[str]()
+    for file in files_of([path], ".jsonl"):
+        for place, line in lines(file):
+            try:
+                fields = mapping(parsed(line), "a request")
+                custom_id = text(fields, "custom_id")
+                if custom_id in seen:
+                    raise ValueError(f"custom_id {custom_id!r} stands twice")
+                seen.add(custom_id)
+                known = mapped.pop(custom_id, None)
+                yield custom_id, _asked(fields, model, drafting) if known is None else _known(fields, known)
+            except ValueError as error:
+                left_out.append(f"{place}: {error}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MapEntry:
+    """What our map tells of a request."""
+
+    draft: Draft
+    names: tuple[str, str, str, str]  # provider, model id, alias and wire format
+    price: Price | None  # the sweep's own
+    condition: Condition
+    repeat: int
+    trial_id: str
+
+
+def _mapped(path: Path) -> Iterator[tuple[str, _MapEntry]]:
+    for place, line in lines(path):
+        try:
+            fields = mapping(parsed(line), "an entry of the map")
+            yield text(fields, "custom_id"), _entry(fields)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{place}: {error}. Take the map as it was exported.") from None
+
+
+def _entry(fields: Fields) -> _MapEntry:
+    problem = dict(inner(fields, "problem"))
+    problem.pop("problem_id", None)
+    return _MapEntry(
+        draft=Draft(**problem | {"operands": tuple(problem.get("operands", ()))}),
+        names=(
+            text(fields, "provider"),
+            text(fields, "model_id"),
+            text(fields, "model"),
+            text(fields, "api"),
+        ),
+        price=_price(fields.get("price")),
+        condition=_condition(text(fields, "condition"), text(fields, "style")),
+        repeat=int(told(fields, "repeat")),
+        trial_id=text(fields, "trial_id"),
+    )
+
+
+def _price(said: object) -> Price | None:
+    """Return a price as the map has it; raises TypeError: it is none."""
+    if not isinstance(said, dict):
+        return None
+    return Price(**said | {"batch": _price(said.get("batch")) or said.get("batch")})
+
+
+@cache
+def _condition(name: str, style: str) -> Condition:
+    return Condition(name=name, style=style)
+
+
+def _known(fields: Fields, entry: _MapEntry) -> Requested:
+    """Return a request that our map tells of."""
+    return Requested(
+        draft=entry.draft,
+        model=_model(fields, *entry.names, price=entry.price),
+        condition=entry.condition,
+        repeat=entry.repeat,
+        trial_id=entry.trial_id,
+    )
+
+
+def _asked(fields: Fields, model: str | None, drafting: Drafting) -> Requested:
+    """Return a request of another program: its problem is found by its question."""
+    body = _body(fields)
+    if model is None:
+        provider, model_id = "anthropic" if "params" in fields else "openai", text(body, "model")
+    else:
+        provider, _, model_id = model.partition("/")
+        if provider not in known_endpoints() or not model_id:
+            raise ConfigError(f"--model {model}: name a provider and a model, such as openai/gpt-4o")
+    said = body.get("messages", body.get("input"))
+    turns = said if isinstance(said, list) else [{"role": "user", "content": said}]
+    texts = [(text(turn, "role"), turn.get("content")) for turn in turns if isinstance(turn, dict)]
+    questions = [said for role, said in texts if role == "user"]
+    if not questions or not isinstance(questions[-1], str):
+        raise ValueError("the request holds no question in a message of the user")
+    system = [said for role, said in texts if role in ("system", "developer") and isinstance(said, str)]
+    return Requested(
+        draft=drafting(questions[-1]),
+        model=_model(fields, provider, model_id, model_id, _api(fields)),
+        condition=_said_first(system[0] if system else None),
+    )
+
+
+@cache
+def _said_first(system: str | None) -> Condition:
+    return Condition(name="chat", system=system)
+
+
+def _body(fields: Fields) -> Fields:
+    return inner(fields, "params" if "params" in fields else "body")
+
+
+def _api(fields: Fields) -> str:
+    """Return the wire format of a request."""
+    if "params" in fields:
+        return "messages"
+    if (api := _APIS.get(text(fields, "url"))) is None:
+        raise ValueError(f"'url' is {fields['url']!r}, none of {', '.join(_APIS)}")
+    return api
+
+
+def _model(
+    fields: Fields, provider: str, model_id: str, alias: str, api: str, price: Price | None = None
+) -> Model:
+    body = _body(fields)
+    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    longest = next((body[name] for name in names if isinstance(body.get(name), int)), None)
+    return _same_model(provider, model_id, alias, api, longest, body.get("temperature"), price)
+
+
+@cache
+def _same_model(
+    provider: str,
+    model_id: str,
+    alias: str,
+    api: str,
+    max_tokens: int | None,
+    temperature: float | None,
+    price: Price | None,
+) -> Model:
+    """Return one record for all requests that are alike: there may be many thousands."""
+    return Model(
+        alias=alias,
+        provider=provider,
+        model_id=model_id,
+        api=api,
+        simulated=is_simulated(provider),
+        max_tokens=max_tokens,
+        temperature=temperature,
+        price=price,
+    )
+
+
+@cache
+def _reader(provider: str, api: str) -> BatchApi:
+    """Return what reads the results of a provider; it calls nobody."""
+    whoever = Model(alias=provider, provider=provider, model_id=provider, api=api)
+    return open_batches(whoever, key=NO_KEY, simulator_url=None)
+
+
+# ── what came back ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True, kw_only=True)
+class _Results:
+    """The results of requests, as their files tell."""
+
+    asked: Mapping[str, Requested]
+    left_out: list[str]
+    trials: list[Recorded] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+
+    def read(self, path: Path) -> None:
+        """Take in a file of results; note what cannot be used."""
+        found, at = BATCH_ID.search(path.name), path.stat().st_mtime
+        not_run = Counter[str]()
+        for place, line in lines(path):
+            try:
+                said = result_in(line)
+                custom_id = said["custom_id"]
+                if (request := self.asked.get(custom_id)) is None:
+                    raise ValueError(f"custom_id {custom_id!r} is of no request")
+                if custom_id in self._seen:
+                    raise ValueError(f"custom_id {custom_id!r} has a result already")
+                ended = _reader(request.model.provider, request.model.api).read(line).ended
+                if isinstance(ended, NotRun):
+                    not_run[ended.value] += 1
+                    continue
+                self._seen.add(custom_id)
+                self.trials.append(_recorded(request, ended, said, found and found[0], at))
+            except ValueError as error:
+                self.left_out.append(f"{place}: {error}")
+        self.left_out += (f"{path}: {count:,} requests did not run ({why})" for why, count in not_run.items())
+
+    def tell_missing(self) -> None:
+        """Note how many requests have no result."""
+        if missing := len(self.asked) - len(self._seen):
+            self.left_out.append(f"{missing:,} requests have no answer and no error in these files")
+
+
+def result_in(line: bytes) -> Fields:
+    """Return what a line of results says; raises ValueError, also where it is a request."""
+    said = mapping(parsed(line), "a result")
+    text(said, "custom_id")
+    if not _RESULTS & said.keys():
+        raise ValueError("is a request, not a result: name the files that the provider made")
+    return said
+
+
+def _recorded(
+    request: Requested, ended: Reply | ProviderError, said: Fields, batch_id: str | None, file_at: float
+) -> Recorded:
+    """Return what a line of results says of a trial, priced as a batch."""
+    body = _inside(_inside(said, "response"), "body")
+    created = body.get("created", body.get("created_at"))
+    timed = isinstance(created, int | float) and not isinstance(created, bool)
+    at = float(created) if timed else file_at
+    reply = replace(ended, service_tier=BATCH) if isinstance(ended, Reply) else None
+    error = ended if isinstance(ended, ProviderError) else None
+    model, cost, source = request.model, 0.0, "recorded"
+    if reply is not None:
+        charged = charge(reply, rates_of(model), at_s=at, provider=model.provider)
+        cost, source = charged.usd, charged.source or source  # type: ignore[assignment]  # None: unknown
+    return Recorded(
+        draft=request.draft,
+        model=model,
+        condition=request.condition,
+        reply=reply,
+        error=error,
+        cost_usd=None if error is not None and error.may_have_been_billed else cost,
+        price_source=source,
+        accounting=reply.raw_usage if reply else None,
+        at=at,
+        timed=timed,
+        mode=BATCH,
+        batch_id=batch_id,
+        trial_id=request.trial_id,
+        repeat=request.repeat,
+    )
+
+
+def _inside(fields: Fields, key: str) -> Fields:
+    found: Any = fields.get(key)  # Any: JSON
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,1 @@
+"""Logs of Inspect, written from a results folder."""

@@ -1,0 +1,189 @@
+"""`.eval` files: a zip of JSON with a member for each sample, written while the trials are read.
+
+    samples/<problem>_epoch_<n>.json   a sample each
+    summaries.json · reductions.json   what lists show of samples; the mean of each problem's answers
+    _journal/start.json · header.json  what was run; the same with the results
+
+The members are deflated, which every reader of zips knows. The same trials give the same bytes.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import chain, count, groupby
+from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO, Final
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.problems.copies import read_problems
+from asyncbench.problems.schema import ProblemRows
+from asyncbench.published.exported import FileToWrite
+from asyncbench.records import Problem
+from asyncbench.store.catalog import patiently, read_skipped, read_trials
+from asyncbench.store.looking import take_snapshot
+from asyncbench.store.manifest import Manifest, planned
+from asyncbench.store.rows import encode_json
+from asyncbench.store.schema import AT_REST, ENTRANT
+from asyncbench.store.snapshot import Filters, Snapshot
+from asyncbench.upkeep.inspect.counting import LogCounts
+from asyncbench.upkeep.inspect.headers import LogHeader
+from asyncbench.upkeep.inspect.samples import Row, condition_of, sample_of, summary_of
+
+ENDING: Final = ".eval"
+OF_A_LOG: Final = (*ENTRANT, "suite")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalLog:
+    """One log: the trials of a model under a condition, on the problems of a suite."""
+
+    folder: Path
+    of: tuple[str, str, str, str]  # the values of `OF_A_LOG`
+    manifest: Manifest
+
+    def write(self, file: BinaryIO) -> tuple[int, list[str]]:
+        """Write the log; return how many trials it holds, and what it cannot say.
+
+        Raises:
+            StoreError: the folder cannot be read, or lacks the problem of a trial.
+        """
+        return patiently(partial(self._write, file))
+
+    def _write(self, file: BinaryIO) -> tuple[int, list[str]]:
+        file.seek(0)
+        file.truncate()
+        counts, asked_as, last = LogCounts(), cache(condition_of), None
+        with ZipFile(file, "w", ZIP_DEFLATED) as log, TemporaryFile(dir=Path(file.name).parent) as summaries:
+            for row, grades, problem in self._trials():
+                condition, _ = asked_as(row["condition"], row["style"], row["condition_params"])
+                sample = sample_of(row, grades, problem, condition, counts.epoch_of(row))
+                counts.add(row, sample)
+                _add(log, f"samples/{sample['id']}_epoch_{sample['epoch']}.json", encode_json(sample))
+                summaries.write((b"," if last else b"[") + encode_json(summary_of(sample)))
+                last = row
+            assert last is not None  # noqa: S101  a log is only planned where there are trials
+            summaries.write(b"]")
+            summaries.seek(0)
+            header = LogHeader(row=last, counts=counts, manifest=self.manifest, planned=self._planned())
+            _copy(log, "summaries.json", iter(partial(summaries.read, 1 << 20), b""))
+            _copy(log, "reductions.json", header.reductions())
+            _add(log, "_journal/start.json", encode_json(header.start()))
+            _add(log, "header.json", encode_json(header.whole()))
+        return counts.trials, self._notes(last, header)
+
+    def _planned(self) -> int:
+        """Return how many trials the log was to hold: those planned, without those that a rule skipped."""
+        *entrant, suite = self.of
+        tasks = planned(self.manifest).get(tuple(entrant), {}).get(suite, {})  # type: ignore[arg-type]  # three
+        skipped = read_skipped(self.folder, ["trial_id"], _wanted(dict(zip(OF_A_LOG, self.of, strict=True))))
+        return sum(tasks.values()) - len(skipped)
+
+    def _notes(self, row: Row, header: LogHeader) -> list[str]:
+        notes = []
+        if header.unasked:
+            notes.append(
+                f"its status is `cancelled`: {header.unasked:,} of {header.planned:,} planned trials are not "
+                "finished"
+            )
+        if untold := header.counts.tokens_untold:
+            notes.append(f"{untold:,} trials whose number of tokens is unknown have no usage")
+        if not condition_of(row["condition"], row["style"], row["condition_params"])[1]:
+            notes.append("messages before the question are left out, since their text is not in the folder")
+        return notes
+
+    def _trials(self) -> Iterator[tuple[Row, Sequence[Row], Problem]]:
+        """Yield each trial with its grades and its problem."""
+        run, model, condition, suite = self.of
+        snapshot = take_snapshot(self.folder)
+        problems = read_problems(self.folder, filters=pc.field("suite") == suite).drop("problem_set")
+        graded = _Grades(snapshot, run=run, model=model, suite=suite)
+        # Trials of other conditions are read, too: so their grades are not waited for.
+        wanted = _wanted({"run": run, "model": model, "suite": suite})
+        for batch in snapshot.batches("trials", filters=wanted):
+            asked = self._problems(batch["problem_id"], problems)
+            for place, row in enumerate(batch.to_pylist()):
+                grades = graded.of(row["trial_id"])
+                if row["condition"] == condition and row["load"] is None:
+                    yield row, grades, asked.problem(place)
+
+    def _problems(self, ids: "pa.Array[pa.StringScalar]", problems: pa.Table) -> ProblemRows:
+        places = pc.index_in(ids, value_set=problems["problem_id"].combine_chunks())
+        if places.null_count:
+            lacking = ids.filter(places.is_null())[0].as_py()
+            raise StoreError(
+                f"{self.folder}: problems/ lacks problem {lacking}. Put back the file that holds it."
+            )
+        return ProblemRows(problems.take(places).combine_chunks().to_batches()[0])
+
+
+class _Grades:
+    """The grades of trials, read as far as is asked for: they stand in the order of their trials."""
+
+    def __init__(self, snapshot: Snapshot, **of: str) -> None:
+        batches = snapshot.batches("grades", filters=_wanted(of))
+        rows = (row for batch in batches for row in batch.to_pylist())
+        self._ahead = groupby(rows, key=itemgetter("trial_id"))
+        self._waiting: dict[str, list[Row]] = {}
+
+    def of(self, trial_id: str) -> Sequence[Row]:
+        """Return the grades of a trial, headline first."""
+        while trial_id not in self._waiting and (found := next(self._ahead, None)):
+            self._waiting.setdefault(found[0], []).extend(found[1])
+        grades = self._waiting.pop(trial_id, [])
+        return sorted(grades, key=lambda grade: not grade["headline"])
+
+
+def logs(folder: Path, manifest: Manifest) -> list[FileToWrite]:
+    """Return the logs that the finished trials of a folder make: runs in their order, then by name.
+
+    Raises:
+        ConfigError: there are none.
+        StoreError: the folder cannot be read.
+    """
+    found = read_trials(folder, OF_A_LOG, AT_REST).group_by(list(OF_A_LOG)).aggregate([]).to_pylist()
+    if not found:
+        raise ConfigError(
+            f"{folder} has no finished trial, so there is nothing to export. Answers to loads are left out."
+        )
+    order = {run: n for n, run in enumerate(manifest.get("runs", {}))}
+    found.sort(key=lambda row: (order.get(row["run"], len(order)), *row.values()))
+    varied = [name for name in OF_A_LOG if name == "model" or len({row[name] for row in found}) > 1]
+    names = _file_names(["+".join(row[name] for name in varied) for row in found])
+    made = [EvalLog(folder=folder, of=tuple(row.values()), manifest=manifest) for row in found]
+    return [FileToWrite(name=name, write=log.write) for name, log in zip(names, made, strict=True)]
+
+
+def _file_names(stems: Iterable[str]) -> list[str]:
+    """Return a name for each log. Their viewer asks by address, so a name has no `%`, `#` or `?`."""
+    names: dict[str, None] = {}
+    for stem in stems:
+        plain = re.sub(r"[^\w.+=@-]+", "-", stem)
+        tried = (f"{plain}{suffix}{ENDING}" for suffix in chain([""], (f"-{n}" for n in count(2))))
+        names[next(name for name in tried if name not in names)] = None
+    return list(names)
+
+
+def _wanted(values: dict[str, str]) -> Filters:
+    return [(name, "==", value) for name, value in values.items()]
+
+
+def _add(log: ZipFile, name: str, data: bytes) -> None:
+    log.writestr(_member(name), data)
+
+
+def _copy(log: ZipFile, name: str, pieces: Iterable[bytes]) -> None:
+    with log.open(_member(name), "w", force_zip64=True) as member:
+        member.writelines(pieces)
+
+
+def _member(name: str) -> ZipInfo:
+    member = ZipInfo(name)  # of no date: the same trials, the same bytes
+    member.compress_type = ZIP_DEFLATED
+    return member

@@ -1,0 +1,174 @@
+"""A trial as a sample of Inspect: what was asked, what came, how it was graded.
+
+Inspect's own reader is the judge of all names here: `EvalSample` and what is in it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from asyncbench.config.conditions import condition_again
+from asyncbench.records import CUT_SHORT, REFUSALS, Condition, Model, Outcome, Problem, Trial
+from asyncbench.store.schema import OF_THE_TRIAL
+from asyncbench.suites.requests import request_for
+
+Row = Mapping[str, Any]  # Any: the columns of `trials` or of `grades`
+Json = dict[str, Any]  # Any: JSON of theirs
+
+RIGHT, WRONG, NO_ANSWER = "C", "I", "N"  # values of a score: their word for 1, 0 and 0
+_MODEL_LENGTH = "model_context_window_exceeded", "model_length"
+_WHOLE = "stop", "end_turn", "stop_sequence", "completed", "eos"
+# Columns that a sample, or its log, tells in another place than `metadata`.
+_ELSEWHERE: Final = frozenset(
+    {
+        *("run", "sweep", "problem_id", "suite", "repeat", "condition", "style", "condition_params"),
+        *("model", "provider", "model_id", "effort", "params", "expected", "reply_text", "reasoning_text"),
+        *("answer", "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"),
+        *("reasoning_tokens", "finished_at"),
+    }
+)
+_OF_A_SCORE: Final = frozenset({*OF_THE_TRIAL, "grader", "headline", "answer", "reason", "exact_match"})
+_SHOWN = 1024  # characters of a text that their list of samples holds
+
+
+def condition_of(name: str, style: str, params: str) -> tuple[Condition, bool]:
+    """Return how a trial was asked, and whether that is all: texts of files are not in results."""
+    return condition_again(name, style, json.loads(params))
+
+
+def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Condition, epoch: int) -> Json:
+    """Return a trial as an `EvalSample`; the headline grade is the first score."""
+    asked = _messages(row, problem, condition)
+    said, usage = _reply(row), usage_of(row)
+    failed = row["outcome"] == Outcome.FAILED
+    output: Json = {"model": row["model_served"] or model_named(row), "choices": [], "completion": ""}
+    if failed:
+        output["error"] = _error(row)
+    else:
+        output["choices"] = [{"message": said, "stop_reason": _stop_reason(row)}]
+        output["completion"] = row["reply_text"]
+    return {
+        "id": row["problem_id"],
+        "epoch": epoch,
+        "input": asked[0]["content"] if len(asked) == 1 else asked,
+        "target": row["expected"],
+        "messages": asked if failed else [*asked, said],
+        "output": output | _known({"usage": usage, "time": row["latency_s"]}),
+        "scores": {grade["grader"]: _score(grade) for grade in grades},
+        "metadata": _told(row, _ELSEWHERE),
+        "model_usage": {model_named(row): usage | _known({"total_cost": row["cost_usd"]})} if usage else {},
+        "completed_at": row["finished_at"].isoformat(),
+        "uuid": row["trial_id"],
+        **_known({"total_time": _total_s(row), "working_time": row["latency_s"]}),
+        **({"error": {"message": _error(row), "traceback": "", "traceback_ansi": ""}} if failed else {}),
+    }
+
+
+def summary_of(sample: Json) -> Json:
+    """Return what the list of samples shows of one: an `EvalSampleSummary`, with no long text."""
+    same = ("id", "epoch", "model_usage", "completed_at", "total_time", "working_time", "uuid")
+    asked = sample["input"]
+    error = {"error": sample["error"]["message"]} if "error" in sample else {}
+    return {
+        **{name: sample[name] for name in same if name in sample},
+        "input": _cut(asked if isinstance(asked, str) else asked[-1]["content"]),
+        "target": _cut(sample["target"]),
+        "metadata": _all_cut(sample["metadata"]),
+        "scores": {
+            grader: _all_cut(score) | {"metadata": _all_cut(score["metadata"])}
+            for grader, score in sample["scores"].items()
+        },
+        "completed": True,
+        "message_count": len(sample["messages"]),
+        **error,
+    }
+
+
+def model_named(row: Row) -> str:
+    """Return the model as they name it, with its provider; of an imported one only the name is known."""
+    name: str = row["model_id"]
+    return name if row["provider"] in ("imported", *name.split("/")[:1]) else f"{row['provider']}/{name}"
+
+
+def usage_of(row: Row) -> Json | None:
+    """Return the tokens of the reply as a `ModelUsage`; None: they are not known.
+
+    Their `input_tokens` are those billed in full; ours are all.
+    """
+    read, written, out = row["input_tokens"], row["cache_write_tokens"], row["output_tokens"]
+    if read is None or out is None:
+        return None
+    cached = row["cached_input_tokens"]
+    said = {
+        "input_tokens_cache_read": cached,
+        "input_tokens_cache_write": written,
+        "reasoning_tokens": row["reasoning_tokens"],
+    }
+    full = {"input_tokens": read - (cached or 0) - (written or 0), "output_tokens": out}
+    return {**full, "total_tokens": read + out, **_known(said)}
+
+
+def _messages(row: Row, problem: Problem, condition: Condition) -> list[Json]:
+    """Return what was asked: worded anew, as it was when it was sent."""
+    model = Model(
+        alias=row["model"],
+        provider=row["provider"],
+        model_id=row["model_id"],
+        api="chat",
+        system=json.loads(row["params"]).get("system"),
+    )
+    names = ("trial_id", "run", "sweep", "problem_set", "repeat")
+    request = request_for(
+        Trial(problem=problem, model=model, condition=condition, **{name: row[name] for name in names})
+    )
+    system = [] if request.system is None else [{"role": "system", "content": request.system}]
+    return system + [{"role": message.role, "content": message.content} for message in request.messages]
+
+
+def _reply(row: Row) -> Json:
+    text, reasoning = row["reply_text"] or "", row["reasoning_text"]
+    parts = [{"type": "reasoning", "reasoning": reasoning}, {"type": "text", "text": text}]
+    served = _known({"model": row["model_served"]})
+    return {"role": "assistant", "content": parts if reasoning else text, "source": "generate", **served}
+
+
+def _stop_reason(row: Row) -> str:
+    reason = row["finish_reason"]
+    if row["outcome"] == Outcome.REFUSED or reason in REFUSALS:
+        return "content_filter"
+    if row["outcome"] == Outcome.TRUNCATED or reason in CUT_SHORT:
+        return "model_length" if reason in _MODEL_LENGTH else "max_tokens"
+    return "stop" if reason in _WHOLE else "unknown"
+
+
+def _score(grade: Row) -> Json:
+    value = RIGHT if grade["exact_match"] else NO_ANSWER if grade["answer"] is None else WRONG
+    said = _known({"answer": grade["answer"], "reason": grade["reason"]})
+    return {"value": value, **said, "metadata": _told(grade, _OF_A_SCORE)}
+
+
+def _error(row: Row) -> str:
+    return f"{row['error_kind'] or 'failed'}: {row['error_message'] or 'no reply is recorded'}"
+
+
+def _total_s(row: Row) -> float | None:
+    waited, took = row["queued_s"], row["latency_s"]
+    return None if waited is None or took is None else waited + took
+
+
+def _told(row: Row, elsewhere: frozenset[str]) -> Json:
+    return {
+        name: value for name, value in row.items() if name not in elsewhere and value not in (None, "", [])
+    }
+
+
+def _known(said: Json) -> Json:
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _all_cut(said: Json) -> Json:
+    return {name: _cut(value) if isinstance(value, str) else value for name, value in said.items()}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,23 @@
+"""Views over rows made by hand, as a folder's are."""
+
+from contextlib import contextmanager
+
+import duckdb
+
+from asyncbench.analysis.choosing import chosen
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.views import SUM_USD, Sources
+from asyncbench.store.journal import Unfinished
+from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.snapshot import Snapshot
+
+
+@contextmanager
+def views_of(**tables):
+    """Views whose tables hold these rows (Arrow tables); the others are empty."""
+    with duckdb.connect() as connection:
+        for name, schema in SCHEMAS.items():
+            connection.register(name, tables.get(name, schema.empty_table()))
+        connection.execute(SUM_USD)
+        seen = Snapshot(files={}, journalled={}, unfinished=Unfinished(), damaged=())
+        yield FolderViews(connection=connection, sources=Sources(), snapshots=(seen,), chosen=chosen("made"))

@@ -1,0 +1,128 @@
+"""Pictures of published benchmarks: each kind is drawn, and the command writes all of a style."""
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+import vl_convert
+from altair.vegalite.v6.schema.core import Root
+
+from asyncbench import write_figures
+from asyncbench.errors import ConfigError
+from asyncbench.page.charts.drawing import published_drawn
+from asyncbench.published.pictures import PublishedPicture
+from asyncbench.tables.report import SIMULATED
+from tests.commands import asyncbench_here
+from tests.published.test_nupa_report import SUM, keep, problems, result, right
+
+pytestmark = pytest.mark.long
+
+ROWS: list[dict[str, Any]] = [
+    {"task": task, "range": of, "model": model, "score": score, "low": score - 0.1, "high": score + 0.1}
+    for task in ("add", "sub")
+    for of, score in (("S", 0.75), ("M", 0.25))
+    for model in ("a", "b")
+]
+PLACES: dict[str, dict[str, Any]] = {
+    "bars": {"x": "range", "series": "model", "panel": "task"},
+    "lines": {"x": "range", "series": "model", "panel": "task"},
+    "stack": {"y": "task", "series": "model"},
+    "map": {"x": "range", "y": "task", "panel": "model"},
+    "points": {"x": "low", "series": "model", "text": "task", "x_scale": "share"},
+}
+DRAWN_AS = {"bars": "bar", "stack": "bar", "lines": "point", "map": "rect mark", "points": "point"}
+
+
+def picture(kind: str, **changes: Any) -> PublishedPicture:
+    told: dict[str, Any] = {"name": "p", "title": "Scores", "kind": kind, "rows": ROWS, "value": "score"}
+    return PublishedPicture(**told | PLACES[kind] | changes)
+
+
+def marks(shown):
+    """How many marks of which kind a drawing has."""
+    svg = vl_convert.vegalite_to_svg(published_drawn(shown))
+    return Counter(re.findall(r'aria-roledescription="([^"]*)"', svg))
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_every_kind_is_valid_and_draws_a_mark_for_each_row(kind):
+    Root.validate(published_drawn(picture(kind)))  # against the schema of Vega-Lite
+    assert marks(picture(kind))[DRAWN_AS[kind]] == len(ROWS)
+
+
+@pytest.mark.parametrize("scale", ["share", "digits", "number", "log", "usd"])
+def test_every_scale_can_be_the_height_of_a_line(scale):
+    Root.validate(published_drawn(picture("lines", scale=scale)))
+    assert marks(picture("lines", scale=scale))["point"] == len(ROWS)
+
+
+def test_intervals_and_what_guessing_reaches_are_drawn_too():
+    rows = [row | {"guess": 0.1 if row["task"] == "add" else None} for row in ROWS]
+    plain = [{name: row[name] for name in ("task", "range", "model", "score", "guess")} for row in rows]
+    assert marks(picture("bars", rows=plain))["rule mark"] == 0
+    assert marks(picture("bars", rows=plain, guide="guess"))["rule mark"] == 1
+    assert marks(picture("bars", rows=rows, guide="guess"))["rule mark"] == 1 + len(rows)
+
+
+def test_wrong_lengths_stand_at_equal_steps_where_they_double():
+    shown = published_drawn(picture("lines", rows=[row | {"score": 20} for row in ROWS], scale="digits"))
+    found = shown["spec"]["layer"][0]["encoding"]["y"]
+    assert (found["scale"]["type"], found["scale"]["constant"], found["scale"]["domainMax"]) == (
+        "symlog",
+        1,
+        31,
+    )
+    assert found["axis"]["values"][:5] == [0, 1, 3, 7, 15]
+
+
+def test_more_series_than_colours_go_into_several_pictures():
+    rows = [row | {"model": f"m{n}"} for row in ROWS for n in range(10)]
+    parts = list(picture("bars", rows=rows).parted())
+    assert [part.name for part in parts] == ["p-1", "p-2"]
+    assert sorted((row for part in parts for row in part.rows), key=str) == sorted(rows, key=str)
+
+
+def test_rows_are_a_table_with_their_notes():
+    shown = picture(
+        "bars", rows=[{**ROWS[0], "score": None, "guess": None}, *ROWS[1:]], notes=["How."]
+    ).as_markdown()
+    assert "**How.**" in shown
+    assert "| add | S | a | - | 0.65 | 0.85 |" in shown  # and no column in which nothing stands
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Sums of two lengths, one of each wrong."""
+    asked = problems(SUM, {3: 2, 5: 4})
+    texts = ["The answer is 1" if n in (0, 2) else right(one) for n, one in enumerate(asked)]
+    made = [result(one, text, provider="simulated") for one, text in zip(asked, texts, strict=True)]
+    return keep(tmp_path_factory.mktemp("nupa") / "night", *made)
+
+
+def test_the_command_writes_the_pictures_of_a_style_their_rows_and_its_tables(folder, tmp_path):
+    done = asyncbench_here("report", folder, "--style", "nupa", "--figures", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    written = done.stdout.splitlines()
+    assert set(written) == set(map(str, tmp_path.glob("out/*")))
+    forms = {path.suffix for path in tmp_path.glob("out/figure-5-sums.*")}
+    assert forms == {".svg", ".png", ".md", ".tex"}
+    table = (tmp_path / "out/figure-5-sums.md").read_text("utf-8")
+    assert SIMULATED in table
+    assert "| add, integer | S | m | 2 | 0.5 |" in table
+    assert "| add, integer | M | m | 4 | 0.75 |" in table
+    assert SIMULATED.split(":")[0] in (tmp_path / "out/figure-5-sums.svg").read_text("utf-8")
+    assert "exact match by task and range of lengths" in (tmp_path / "out/nupa.md").read_text("utf-8")
+
+
+def test_a_style_without_pictures_and_a_folder_without_its_trials_are_refused(folder, tmp_path):
+    with pytest.raises(ConfigError, match=r"--style heatmap has no pictures .* llm-arithmetic, nupa\."):
+        write_figures(folder, tmp_path, "heatmap")
+    with pytest.raises(ConfigError, match="has no trials of llm_arithmetic, only of nupa"):
+        write_figures(folder, tmp_path, "llm-arithmetic")
+    with pytest.raises(ConfigError, match="--min-depth cannot be used with --style nupa"):
+        write_figures(folder, tmp_path, "nupa", min_depth=2)
+    assert not any(tmp_path.iterdir())

@@ -1,0 +1,132 @@
+"""A look at folders that change, fail or are not counted yet."""
+
+import gzip
+import shutil
+from contextlib import contextmanager
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from asyncbench.analysis.asked import asked_in
+from asyncbench.analysis.choosing import chosen
+from asyncbench.analysis.counting import counted
+from asyncbench.page.live import counting, looks, running
+from asyncbench.page.live.counting import CountedBlock, LiveCounts
+from asyncbench.page.live.looks import Holding, NotCountedError, take_look
+from asyncbench.page.live.queries import TrialQuery
+from asyncbench.page.live.running import now_in, run_figures
+from asyncbench.reports.status.report import status_of
+from asyncbench.store.folder import Store
+from tests.page.live.test_following import keep
+from tests.page.made import events, problems_of, trial_of
+from tests.processes import until
+from tests.store.made import AT
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    folder = tmp_path / "night"
+    with Store.open(folder, sweep="night") as store:
+        problems = [*problems_of(folder)]
+        keep(store, problems, first=0, trials=20)
+        yield folder, store, problems
+
+
+@contextmanager
+def counts(folder, **pauses):
+    found = LiveCounts(chosen(folder), **{"every_s": 0.05, "again_s": 1e6} | pauses)
+    with found.going_on():
+        yield found
+
+
+def trials_in(counts):
+    head = counts.block("head", 60)
+    return orjson.loads(gzip.decompress(head.content))["trials_in_all"]
+
+
+def is_done(counts):
+    return not counts.shares() and counts.look.examined is not None
+
+
+def test_what_is_written_just_after_the_first_look_is_counted_too(sweep, monkeypatch):
+    folder, *into = sweep
+
+    def look_late(holding):
+        monkeypatch.undo()
+        look = take_look(holding)
+        keep(*into, first=20, trials=5)
+        return look
+
+    monkeypatch.setattr(counting, "take_look", look_late)
+    with counts(folder, less_often=0.0) as found:
+        until(lambda: trials_in(found) == 25)
+
+
+def test_a_folder_that_moved_is_counted_at_once(sweep):
+    folder, *into = sweep
+    with counts(folder, less_often=1e6) as found:
+        until(lambda: is_done(found))
+        assert trials_in(found) == 20
+        keep(*into, first=20, trials=5)
+        found.look_again()
+        until(lambda: trials_in(found) == 25)
+
+
+def test_a_look_that_failed_is_tried_again(tmp_path, night):
+    folder = shutil.copytree(night, tmp_path / "night")
+    part = next(folder.glob("trials/**/*.parquet"))
+    whole = part.read_bytes()
+    part.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+    with counts(folder, less_often=0.0, again_s=0.0) as found:
+        until(lambda: found.trouble)
+        part.write_bytes(whole)
+        until(lambda: isinstance(found.block("head", 60), CountedBlock))
+        until(lambda: not found.trouble)
+
+
+def test_a_look_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep, monkeypatch):
+    folder, store, problems = sweep
+    keep(store, problems[:1], first=100, trials=6)
+    keep(store, problems[:1], first=200, trials=2, model="small")
+    look = take_look(Holding(chosen(folder)))
+    with look.views() as views:
+        look.read_index(views, asked_in(views))
+    with pytest.raises(NotCountedError):
+        look.trials(TrialQuery(error="carry"))
+    monkeypatch.setattr(looks, "MOST_OF_A_QUESTION", 4)
+    found = look.question(problems[0].problem_id)
+    assert found["of"] == 9
+    assert [trial["asked"] for trial in found["trials"]] == [0, 0, 1, 1]
+
+
+def test_a_trial_that_two_workers_answered_is_found_and_opened_once(sweep):
+    """One was told that the other had died, though it had not."""
+    folder, _, problems = sweep
+    asked = trial_of(100, problems[0], model="large")
+    for name, text, at in (("w001-e1", "137", AT), ("w002-e1", "731", AT + 9)):
+        with Store.open(folder / "workers" / name, sweep="night") as store:
+            for event in events(asked, text, at=at):
+                store.keep(event)
+    look = take_look(Holding(chosen(folder)))
+    with look.views() as views:
+        look.read_index(views, asked_in(views))
+        found = look.trials(TrialQuery(outcome=("wrong",)))
+        assert (found["found"], found["of"]) == (0, 21)
+        look.look_at_grades(views)
+    found = look.question(problems[0].problem_id)
+    assert found["of"] == 2
+    opened = next(trial for trial in found["trials"] if trial["id"] == asked.trial_id)
+    assert [grade["answer"] for grade in opened["grades"]] == ["137"] * 3
+    assert ["attempts", "2"] in opened["facts"]
+
+
+def test_a_lane_of_several_folders_has_what_its_last_minute_tells(night, simulated, monkeypatch):
+    lanes = ({"lane": "large", "in_flight": 1, "limited_by": ""},)  # as a run in another process tells them
+    monkeypatch.setattr(running, "status_of", lambda path: replace(status_of(path), lanes=lanes))
+    of = chosen([night, simulated])
+    found = now_in(of, counted(of, run_figures)).lanes
+    assert [lane["lane"] for lane in found] == ["large in night", "large in rehearsal"]
+    assert all(lane["calls_per_minute"] for lane in found)

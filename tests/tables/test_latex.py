@@ -1,0 +1,170 @@
+"""Tables in LaTeX: whatever stands in them is shown, and nothing of it is done."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from asyncbench.tables import latex
+from asyncbench.tables.report import SIMULATED, Report, Sheet
+
+HOSTILE = (
+    r"\input{/etc/passwd}",
+    r"\write18{rm -rf ~}",
+    "$x^2$ & 100 % #1 _a ~",
+    "{unbalanced",
+    "}}}\\end{document}",
+    "^^5cinput",
+    "[2cm]",
+    "*",
+    "a\nb\r\\\\c",
+    "\x1b[31mred\x1b[0m\x00",
+    "\u202egnp.exe\u2066\u200f",
+    "\"a --- ``quoted'' <<x>> ?` ,,",
+    "中文 🙂 Ω é",
+    "x" * 1_000_000,
+)
+COMMANDS = re.compile(r"\\(?:[a-zA-Z]+|.)", re.DOTALL)
+OURS = {
+    *(r"\begin", r"\end", r"\centering", r"\caption", r"\toprule", r"\midrule", r"\bottomrule", r"\\"),
+    *(r"\textbackslash", r"\textasciicircum", r"\textasciitilde", r"\textless", r"\textgreater"),
+    *(r"\textbar", r"\textasciigrave", r"\texttt", r"\char", r"\ldots"),
+    *(r"\resizebox", r"\ifdim", r"\width", r"\linewidth", r"\else", r"\fi"),
+    *(r"\{", r"\}", r"\$", r"\&", r"\#", r"\%", r"\_"),
+}
+
+
+def sheet(*cells):
+    return Sheet(title="Title", head=["name", "figure"], rows=[[cell, "1"] for cell in cells])
+
+
+def test_a_table_is_one_of_booktabs_with_a_caption():
+    made = Sheet(title="A_b", head=["model", "x (%)"], rows=[["m-1", "1,234"], ["n", "2"]]).as_latex()
+    assert made == (
+        "\\begin{table}[htbp]\n\\centering\n\\caption{A\\_b}\n\\begin{tabular}{@{}lr@{}}\n\\toprule\n"
+        "model & x (\\%) \\\\\n\\midrule\nm-1 & 1,234 \\\\\nn & 2 \\\\\n"
+        "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
+def test_foreign_text_is_shown_and_does_nothing(text):
+    made = Sheet(title=text, head=["name", text], rows=[[text, text]]).as_latex()
+    assert set(COMMANDS.findall(made)) <= OURS
+    assert len(made.splitlines()) == len(sheet("a").as_latex().splitlines())
+    assert _balance(made) == 0
+    unescaped = re.sub(r"\\.", "", made)
+    assert unescaped.count("&") == 2  # between the two columns of the head and of the row
+    assert not set("$#%_^~") & set(unescaped)
+    assert all(" " <= sign <= "~" or sign == "\n" or "À" <= sign <= "ÿ" for sign in made)
+    assert len(made) < 6_000
+
+
+def test_a_row_that_begins_with_a_bracket_or_star_is_no_argument_of_the_line_above():
+    for line in sheet("[2cm]", "*").as_latex().splitlines():
+        assert not line.startswith(("[", "*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a--b", r"a-{}-b"),
+        ("---", r"-{}-{}-"),
+        (",,", r",{},"),
+        ("''", r"'{}'"),
+        ('"', r"\texttt{\char34}"),
+        ("3 × 4 − 1", r"3 \ensuremath{\times} 4 \ensuremath{-} 1"),
+        ("“a” ‘b’", r"\textquotedblleft{}a\textquotedblright{} \textquoteleft{}b\textquoteright{}"),
+        ("≈ ‹n›", r"\ensuremath{\approx} \ensuremath{\langle}n\ensuremath{\rangle}"),
+        ("… – — ÷", r"\ldots{} \textendash{} \textemdash{} \ensuremath{\div}"),
+        ("é", "é"),
+        ("Ðð", "U+00D0U+00F0"),
+        ("中", "U+4E2D"),
+        ("\u202e", "U+202E"),
+    ],
+)
+def test_signs_that_would_become_others_are_kept_apart(text, shown):
+    assert latex.escaped(text) == shown
+
+
+def test_a_long_table_is_broken_over_pages_with_its_head_on_each():
+    made = sheet(*["m"] * (latex.LONGEST_PAGE + 1)).as_latex()
+    assert made.startswith("\\begin{longtable}{@{}lr@{}}\n\\caption{Title}\\\\\n\\toprule\n")
+    assert made.count("name & figure") == 2
+    assert made.endswith("\\bottomrule\n\\end{longtable}\n")
+
+
+def wide_sheet(rows):
+    head = ["model", *(f"figure {n} of many" for n in range(24))]
+    return Sheet(title="Wide", head=head, rows=[["m", *("1" * 12 for _ in head[1:])] for _ in range(rows)])
+
+
+@pytest.mark.parametrize("rows", [2, latex.LONGEST_PAGE + 1])
+def test_columns_for_which_no_line_has_room_follow_in_another_table_with_the_names(rows):
+    made = wide_sheet(rows).as_latex()
+    assert made.count("Wide, continued") == made.count(r"\caption") - 1 > 0
+    heads = {line for line in made.splitlines() if line.startswith("model & ")}
+    assert len(heads) == made.count(r"\caption")
+    assert [sum(f"figure {n} of" in head for head in heads) for n in range(24)] == [1] * 24
+
+
+def test_tables_do_not_wait_for_their_place_by_the_hundred():
+    made = latex.document(sheet("m").as_latex() for _ in range(2 * latex.MOST_WAITING + 1))
+    assert made.count(r"\clearpage") == 2
+
+
+DOCUMENT = (
+    r"\documentclass{article}\usepackage{booktabs,graphicx,longtable}"
+    "\n\\begin{document}\n%s\n\\end{document}\n"
+)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="pdflatex is not there: apt install texlive-latex-base"
+)
+def test_pdflatex_sets_hostile_names_and_wide_and_long_tables_within_the_line(tmp_path):
+    latin, signs = "".join(map(chr, range(0xA0, 0x100))), "".join(latex._MEANT)
+    hostile, ascii_signs = sheet(*(text[:200] for text in HOSTILE), latin, signs), map(chr, range(0x20, 0x7F))
+    sentences = sheet(*["a sentence that goes on " * 7] * (latex.LONGEST_PAGE + 1))
+    sheets = [
+        sentences,
+        hostile,
+        sheet(*ascii_signs),
+        wide_sheet(2),
+        wide_sheet(latex.LONGEST_PAGE + 1),
+        *[sheet("m")] * 120,
+    ]
+    body = latex.document([latex.paragraph(HOSTILE[0]), *(one.as_latex() for one in sheets)])
+    (tmp_path / "t.tex").write_text(DOCUMENT % body, "utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    told = (tmp_path / "t.log").read_text("latin-1")
+    assert done.returncode == 0, told[-2_000:]
+    assert not [
+        float(points) for points in re.findall(r"Overfull .hbox \(([\d.]+)pt", told) if float(points) > 3
+    ]
+
+
+class Made(Report):
+    def _notes(self):
+        yield SIMULATED
+        yield "A \\note of 100 %."
+
+    def _sheets(self):
+        yield sheet("m")
+
+
+def test_a_report_says_what_it_needs_then_its_notes_then_its_tables():
+    made = Made().as_latex()
+    needs, rest = made.split("\n", 1)
+    assert needs.startswith("% needs \\usepackage{booktabs}")
+    assert "\\noindent SIMULATED: " in rest
+    assert "\\noindent A \\textbackslash{}note of 100 \\%.\\par" in rest
+    assert rest.index("SIMULATED") < rest.index("\\begin{table}")
+
+
+def _balance(text):
+    plain = re.sub(r"\\[{}]", "", text)
+    return plain.count("{") - plain.count("}")
