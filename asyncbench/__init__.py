@@ -30,9 +30,9 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.reports.reconciliation.comparing import reconcile
     from asyncbench.reports.status.report import status_of as status
     from asyncbench.reports.styles import report
-    from asyncbench.run.cancelling import cancel_batches
     from asyncbench.run.checkup import doctor
     from asyncbench.run.control_client import pause_run, resume_run, set_limits
+    from asyncbench.run.open_batches import cancel_batches
     from asyncbench.run.sweep_run import run_load, run_sweep
     from asyncbench.store.catalog import (
         iter_attempts,
@@ -50,9 +50,9 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.upkeep.batch_files.requests import export_batches
     from asyncbench.upkeep.batch_files.results import import_batches
     from asyncbench.upkeep.exporting import export_folder
-    from asyncbench.upkeep.folder import regrade_folder
     from asyncbench.upkeep.importing import import_files
     from asyncbench.upkeep.merging import merge_folders
+    from asyncbench.upkeep.regrading import regrade_folder
 
     __version__: str
 
@@ -61,7 +61,7 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 # Where each function is, and its name there; loaded when first used: `import asyncbench` stays quick.
 _HOMES = {
-    "cancel_batches": ("asyncbench.run.cancelling", "cancel_batches"),
+    "cancel_batches": ("asyncbench.run.open_batches", "cancel_batches"),
     "compare": ("asyncbench.reports.comparison.report", "compare_on"),
     "doctor": ("asyncbench.run.checkup", "doctor"),
     "export_batches": ("asyncbench.upkeep.batch_files.requests", "export_batches"),
@@ -90,7 +90,7 @@ _HOMES = {
     "read_steps": ("asyncbench.store.catalog", "read_steps"),
     "read_trials": ("asyncbench.store.catalog", "read_trials"),
     "reconcile": ("asyncbench.reports.reconciliation.comparing", "reconcile"),
-    "regrade_folder": ("asyncbench.upkeep.folder", "regrade_folder"),
+    "regrade_folder": ("asyncbench.upkeep.regrading", "regrade_folder"),
     "report": ("asyncbench.reports.styles", "report"),
     "resume_run": ("asyncbench.run.control_client", "resume_run"),
     "run_load": ("asyncbench.run.sweep_run", "run_load"),

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from asyncbench.problems.identity import identified
+from asyncbench.problems.schema import identified
 from asyncbench.records import Problem, Reply
 from asyncbench.simulator.answers import mistaken
 from asyncbench.suites.table import SUITES

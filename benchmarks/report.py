@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from asyncbench.analysis.names import names_of
+from asyncbench.analysis.entrants import names_of
 from asyncbench.reports.styles import OWN, PUBLISHED
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest
 from asyncbench.upkeep.importing import import_files

@@ -12,7 +12,7 @@ from typer.cli import get_docs_for_click
 
 import asyncbench as ab
 from asyncbench import errors
-from asyncbench.analysis.anatomy.kinds import OF_ANSWERS, OF_REPLIES, UNCLASSIFIED
+from asyncbench.analysis.anatomy.error import OF_ANSWERS, OF_REPLIES, UNCLASSIFIED
 from asyncbench.cli import app
 from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints

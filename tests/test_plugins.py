@@ -16,7 +16,7 @@ import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.providers import endpoints
 from asyncbench.suites import own, table
-from asyncbench.suites.packages import WithPackages
+from asyncbench.suites.plugins import WithPackages
 from asyncbench.suites.table import SUITES
 from tests.commands import CLEAN
 

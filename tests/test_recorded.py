@@ -14,9 +14,9 @@ import yaml
 from asyncbench import read_trials, run_sweep
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.identity import identified
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.recorded import FACTS, FACTS_KEY, recorded_answers, recorded_runs
+from asyncbench.problems.schema import identified
 from asyncbench.records import Reply
 from asyncbench.reports.standings.report import standings_on
 from asyncbench.run.summary import Exit

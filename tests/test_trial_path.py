@@ -21,7 +21,7 @@ import pytest
 import asyncbench
 from asyncbench import run_sweep
 from asyncbench.engine.scheduler import Scheduler
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.trial_queue import Turn
 from asyncbench.records import Problem, Request, Trial
 from asyncbench.run.summary import Exit
 from tests.sweep_files import entry, problem_set, simulator, sweep

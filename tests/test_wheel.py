@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from asyncbench.page.contents import ready_made
-from asyncbench.page.shell import APP
-from asyncbench.page.writing import write_page
+from asyncbench.page.writing import APP, write_page
 from asyncbench.store.folder import Store
 from tests.store.made import answered, keep
 

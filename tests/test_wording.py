@@ -13,7 +13,7 @@ from asyncbench.planning.sweep_plan import plan
 from asyncbench.run.summary import Exit
 from asyncbench.suites.digits import DIGIT_FORMS
 from asyncbench.suites.wording import FIELDS
-from asyncbench.upkeep.folder import regrade_folder
+from asyncbench.upkeep.regrading import regrade_folder
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
 COT = {"name": "cot", "template": "{question}\nThink step by step."}

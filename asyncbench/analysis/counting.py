@@ -42,8 +42,8 @@ from asyncbench.problems.copies import iter_problems
 from asyncbench.records import Sent
 from asyncbench.store.catalog import patiently
 from asyncbench.store.holdings import known_parts
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import Manifest, folders_of, read_manifest
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.snapshot import MANY_ROWS, Snapshot
 
 if TYPE_CHECKING:

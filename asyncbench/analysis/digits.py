@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from asyncbench.analysis.curve import Curve, Length, fit
+from asyncbench.analysis.curves import Curve, Length, fit
 from asyncbench.store.schema import ENTRANT
 
 TASK: Final = (*ENTRANT, "suite", "task")

@@ -11,7 +11,7 @@ from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import is_simulated
-from asyncbench.providers.known_models import same_model
+from asyncbench.providers.prices import same_model
 from asyncbench.providers.wire import SIMULATOR
 from asyncbench.records import BATCH, Outcome
 from asyncbench.stats.proportions import Accuracy

@@ -166,9 +166,7 @@ def known_rates(
         rows = asked()
         models = [(row["model"], row["model_id"], _listed(row["provider"], row["model_id"])) for row in rows]
     for label, sweep_file in sweeps.items():
-        from asyncbench.config.sweep import (
-            priced_models,  # 0.2 s, which a report without it need not wait for
-        )
+        from asyncbench.config.sweep import priced_models
 
         models += (
             (views.called(label, model.alias), model.model_id, rates_of(model))

@@ -15,15 +15,14 @@ from typing import IO, TYPE_CHECKING, Any, Literal, overload
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from asyncbench.analysis.choosing import Folders, chosen
-from asyncbench.analysis.contained import check_select, line_of
+from asyncbench.analysis.choosing import Folders, check_select, chosen, line_of
 from asyncbench.analysis.counting import open_views
 from asyncbench.analysis.views import VIEWS, Sources
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import replacing, writing
 from asyncbench.store.catalog import patiently
 from asyncbench.store.frames import Frame, framed
-from asyncbench.store.looking import take_snapshot
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.rows import encode_json
 from asyncbench.store.snapshot import LOOKS, MovedError
 from asyncbench.tables.screen import fitted, safe

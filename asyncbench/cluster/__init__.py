@@ -3,7 +3,6 @@
 PUBLIC = (
     "cluster_worker",
     "coordinator",
-    "links",
     "messages",
     "ray_actors",
 )

@@ -9,9 +9,9 @@ from typing import Final
 from asyncbench.cluster.leases import LeasedAccount
 from asyncbench.cluster.messages import LaneStart, Orders, WorkerReport
 from asyncbench.cluster.worker_lane import WorkerLane
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.budget import CostBound
 from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.errors import AsyncbenchError, ProviderError
 from asyncbench.records import Model
 

@@ -14,8 +14,8 @@ from typing import Final
 from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.leases import Leases, Note
 from asyncbench.cluster.messages import JournalNews, LaneOrders, Orders, WorkerReport
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.budget import Ledger
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Limits
 

@@ -14,13 +14,11 @@ from asyncbench.cluster.messages import (
     LaneReport,
     LaneStart,
 )
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.budget import Hold
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.minutes import change_alone
 from asyncbench.engine.stopping import ConditionCell
-from asyncbench.engine.telemetry import Counters
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.telemetry import Counters, change_alone
+from asyncbench.engine.trial_queue import Asker, Turn
 from asyncbench.records import History, Limits, Stop
 
 CHUNK: Final = 256  # trials that a worker may hold beside those that it has begun

@@ -12,8 +12,14 @@ from collections.abc import Awaitable
 from importlib.metadata import version
 from typing import Any, Final
 
-from asyncbench.cluster.links import Program, Start, WorkerDiedError, WorkerSilentError
-from asyncbench.cluster.messages import Orders, WorkerReport
+from asyncbench.cluster.messages import (
+    Orders,
+    Program,
+    Start,
+    WorkerDiedError,
+    WorkerReport,
+    WorkerSilentError,
+)
 from asyncbench.errors import AsyncbenchError, ConfigError
 
 OURS: Final = "asyncbench"

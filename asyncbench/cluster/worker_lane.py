@@ -9,10 +9,10 @@ from typing import Final
 from asyncbench.cluster.dealt_lane import CHUNK
 from asyncbench.cluster.leases import LeasedAccount
 from asyncbench.cluster.messages import ClosedTrial, DealtTrial, LaneOrders, LaneReport, LaneStart
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.errors import ProviderError, UnsentError
 from asyncbench.records import Ended, Event, History, Outcome, Result, Sent, Skipped, StopWhen, Trial
 

@@ -9,7 +9,6 @@ PUBLIC = (
     "keeping",
     "loading",
     "making",
-    "parsing",
     "providers",
     "reading",
     "run_flags",

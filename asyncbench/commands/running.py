@@ -373,8 +373,7 @@ def status(
 
 def _refresh(folder: Path, env_file: Path | None) -> None:
     """Ask the providers how the open batches of a folder stand; print what could not be asked."""
-    from asyncbench.run.cancelling import sweep_in
-    from asyncbench.run.refreshing import refresh_batches
+    from asyncbench.run.open_batches import refresh_batches, sweep_in
 
     env = environment_of(env_file, sweep_in(folder).models)
     for note in awaited(refresh_batches(folder, env=env)):
@@ -406,7 +405,7 @@ def cancel(
     A later run asks what was not answered. It does not ask the trials of a part that you gave up: they may be
     paid already. For that there is `asyncbench run SWEEP --resubmit PART`.
     """
-    from asyncbench.run.cancelling import cancel_as_told, price_of_cancelling, sweep_in
+    from asyncbench.run.open_batches import cancel_as_told, price_of_cancelling, sweep_in
     from asyncbench.run.progress import default_screen
 
     abandoned = _parts(abandon, "--abandon")

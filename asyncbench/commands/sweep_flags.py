@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from asyncbench.commands.making import default_typed
-from asyncbench.commands.parsing import Command, is_alone, typed_options
+from asyncbench.commands.terminal import Command, is_alone, typed_options
 from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,18 +1,15 @@
 """Sweep files: YAML becomes a valid `Sweep`, or an error that names the place and what to write instead."""
 
 PUBLIC = (
-    "batching",
     "conditions",
-    "deadline",
     "entry",
     "loading",
     "models",
-    "notify",
     "overriding",
     "place",
+    "run_entries",
     "sources",
     "starter",
     "sweep",
     "sweep_file",
-    "workers",
 )

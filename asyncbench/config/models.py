@@ -25,8 +25,15 @@ from asyncbench.config.entry import (
 )
 from asyncbench.config.matrix import COMPARED, VARIED, as_written
 from asyncbench.config.place import Place, quoted
-from asyncbench.config.prices import PriceEntry, price_from, price_mapping
-from asyncbench.config.serving import ServeEntry, serve_complaint, serve_from, serve_mapping
+from asyncbench.config.prices import (
+    PriceEntry,
+    ServeEntry,
+    price_from,
+    price_mapping,
+    serve_complaint,
+    serve_from,
+    serve_mapping,
+)
 from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints

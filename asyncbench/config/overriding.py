@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from asyncbench.config.entry import Dollars, Mode
 from asyncbench.config.place import quoted
+from asyncbench.config.run_entries import WorkersWanted, workers_given
 from asyncbench.config.sweep import Sweep
-from asyncbench.config.workers import WorkersWanted, workers_given
 from asyncbench.errors import ConfigError
 from asyncbench.files import local
 from asyncbench.providers.endpoints import known_endpoints

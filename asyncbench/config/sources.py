@@ -12,7 +12,7 @@ from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.problems.hub import remote_address
-from asyncbench.suites.sources import file_named, is_in_file
+from asyncbench.suites.plugins import file_named, is_in_file
 from asyncbench.suites.table import SUITES
 
 

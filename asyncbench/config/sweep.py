@@ -6,10 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from asyncbench.config.batching import Batching
 from asyncbench.config.conditions import condition_from, condition_mapping, models_meant
 from asyncbench.config.contradictions import contradictions
-from asyncbench.config.deadline import deadline_from
 from asyncbench.config.entry import Streaming, collected, read_entry
 from asyncbench.config.loading import (
     Load,
@@ -29,16 +27,14 @@ from asyncbench.config.models import (
     priced_model,
     streams,
 )
-from asyncbench.config.notify import Notify, notify_from
-from asyncbench.config.place import Place
-from asyncbench.config.reading import yaml_of
+from asyncbench.config.place import Place, yaml_of
+from asyncbench.config.run_entries import Batching, Notify, WorkersWanted, deadline_from, notify_from
 from asyncbench.config.sources import ProblemsEntry, ProblemSource, source_mapping, sources_from
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
-from asyncbench.config.workers import WorkersWanted
 from asyncbench.errors import ConfigError
 from asyncbench.records import Condition, Model, StopWhen
-from asyncbench.store.bucket.address import journal_folder, s3_address
 from asyncbench.store.bucket.claiming import home_of
+from asyncbench.store.bucket.objects import journal_folder, s3_address
 from asyncbench.store.manifest import SWEEP_FILE, check_sweep_file, folder_of_sweep_file
 
 

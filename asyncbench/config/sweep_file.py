@@ -6,14 +6,12 @@ from pydantic import BeforeValidator, Field, PositiveInt, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from asyncbench.config.batching import BatchEntry
 from asyncbench.config.conditions import ConditionEntry
 from asyncbench.config.entry import Dollars, Entry, Mode, Name, Share, Streaming
 from asyncbench.config.loading import LoadEntry
 from asyncbench.config.models import ModelEntry, ProviderEntry, as_model_mapping
-from asyncbench.config.notify import NotifyEntry, as_notify_mapping
+from asyncbench.config.run_entries import BatchEntry, NotifyEntry, WorkersEntry, as_notify_mapping
 from asyncbench.config.sources import Problems
-from asyncbench.config.workers import WorkersEntry
 from asyncbench.providers.endpoints import known_endpoints
 
 

@@ -4,16 +4,14 @@ In: trials, and three functions that ask, grade and keep. Out: events.
 """
 
 PUBLIC = (
-    "asker",
     "attempts",
     "budget",
     "closing",
     "lane",
     "lane_model",
     "limits",
-    "minutes",
     "scheduler",
     "stopping",
     "telemetry",
-    "turn",
+    "trial_queue",
 )

@@ -14,15 +14,13 @@ from typing import Final, Self
 
 from aiolimiter import AsyncLimiter
 
-from asyncbench.engine import minutes
+from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.admission import Admission
-from asyncbench.engine.asker import Asker, Keep
 from asyncbench.engine.budget import Account
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Amounts
-from asyncbench.engine.minutes import Minutes
-from asyncbench.engine.telemetry import LoopLag
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.telemetry import LoopLag, Minutes
+from asyncbench.engine.trial_queue import Asker, Keep, Turn
 from asyncbench.errors import LostCallError, ProviderError, UnsentError, UnwrittenError
 from asyncbench.records import Limits, Reply
 

@@ -7,18 +7,114 @@ Each part knows those to its left alone; the lane calls all of them.
 """
 
 import asyncio
+import math
+from collections import deque
 from collections.abc import Iterator
 from math import inf
+from typing import Final
 
-from asyncbench.engine.asker import Asker
-from asyncbench.engine.attempts import Attempts
-from asyncbench.engine.closing import Closing
-from asyncbench.engine.money import Money
-from asyncbench.engine.probation import Probation
-from asyncbench.engine.token_estimates import TokenEstimates
-from asyncbench.engine.trial_queue import TrialQueue
-from asyncbench.engine.turn import Turn
-from asyncbench.errors import LostCallError, UnsentError
+from asyncbench.engine.attempts import Attempts, Money
+from asyncbench.engine.closing import Closing, Probation
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Amounts, Counting, counted, demanded
+from asyncbench.engine.trial_queue import Asker, TrialQueue, Turn
+from asyncbench.errors import ErrorKind, LostCallError, ProviderError, UnsentError
+from asyncbench.records import Reply, Usage
+
+# ── What a call will probably use: learnt from what calls like it used
+
+
+QUANTILE: Final = 0.95  # few replies are longer than was set aside for them
+REMEMBERED: Final = 64  # replies of a cell
+MOST_CELLS: Final = 1_000  # a set of the user's own may have a length for each row
+ENOUGH: Final = 5  # replies of a cell, before all the model's replies tell less than they do
+UNSEEN_OUTPUT_TOKENS: Final = 256  # before any reply was seen and where no max_tokens is set
+
+Kind = tuple[str, str, int | None, str]  # task, variant, length, condition: whose replies are alike
+
+
+class TokenEstimates:
+    """The tokens to expect of one model's calls."""
+
+    def __init__(self, counting: Counting = Counting.USED) -> None:
+        self._counting = counting
+        self._kinds: dict[Kind, _Lengths] = {}
+        self._all = _Lengths()
+        self._per_character = 1 / CHARACTERS_PER_TOKEN
+        self._learnt = 0
+
+    @property
+    def taught(self) -> bool:
+        """Whether enough replies were seen to expect others like them."""
+        return self._all.count >= ENOUGH
+
+    def guesses(self, turn: Turn) -> bool:
+        """Whether nothing says how many tokens a call may use: neither replies seen nor a longest one."""
+        return not self.taught and turn.longest is None
+
+    def amounts(self, turn: Turn) -> Amounts:
+        """Return what to set aside for a call; before any reply was seen, the longest that is allowed."""
+        lengths = self._kinds.get(_kind_of(turn), self._all)
+        if lengths.count < ENOUGH:
+            lengths = self._all
+        given = lengths.quantile() if lengths.count else float(turn.longest or UNSEEN_OUTPUT_TOKENS)
+        taken = turn.characters * self._per_character
+        if self._counting is Counting.DEMANDED:
+            return Amounts(1.0, demanded(turn.characters, turn.longest), taken, given)
+        return Amounts(1.0, taken + given, taken, given)
+
+    def used(self, turn: Turn, ended: Reply | ProviderError) -> Amounts:
+        """Return what a call was counted for, as far as that is known."""
+        if isinstance(ended, Reply):
+            if ended.usage is not None:
+                self._learn(turn, ended.usage)
+            return counted(ended.usage, turn.reserved, self._counting)
+        if ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR:
+            return turn.reserved
+        return Amounts(turn.reserved.requests)
+
+    def _learn(self, turn: Turn, usage: Usage) -> None:
+        if usage.output_tokens is not None:
+            kind = _kind_of(turn)
+            lengths = self._kinds.pop(kind, None) or _Lengths()
+            self._kinds[kind] = lengths  # the latest last
+            if len(self._kinds) > MOST_CELLS:
+                del self._kinds[next(iter(self._kinds))]
+            lengths.add(usage.output_tokens)
+            self._all.add(usage.output_tokens)
+        if usage.input_tokens and turn.characters:
+            self._learnt += 1
+            ratio = usage.input_tokens / turn.characters
+            self._per_character += (ratio - self._per_character) / min(self._learnt, 50)
+
+
+def _kind_of(turn: Turn) -> Kind:
+    problem = turn.request.trial.problem
+    return problem.task, problem.variant, problem.length, turn.request.trial.condition.name
+
+
+class _Lengths:
+    """The latest replies' lengths; their quantile is looked for when somebody asks."""
+
+    __slots__ = ("_latest", "_quantile", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._latest: deque[int] = deque(maxlen=REMEMBERED)
+        self._quantile: float | None = None
+
+    def add(self, tokens: int) -> None:
+        self.count += 1
+        self._latest.append(tokens)
+        self._quantile = None
+
+    def quantile(self) -> float:
+        if self._quantile is None:
+            ordered = sorted(self._latest)
+            self._quantile = float(ordered[math.ceil(QUANTILE * len(ordered)) - 1])
+        return self._quantile
+
+
+# ── lane model
 
 
 class LaneModel:

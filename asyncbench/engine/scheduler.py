@@ -5,9 +5,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from asyncbench.engine.asker import Asker
-from asyncbench.engine.minutes import change_alone
-from asyncbench.engine.telemetry import LoopLag
+from asyncbench.engine.telemetry import LoopLag, change_alone
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.records import Limits
 
 

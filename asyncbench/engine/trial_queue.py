@@ -1,15 +1,173 @@
 """The trials of one model that wait to be asked: read ahead, put back, passed over, given up."""
 
 import asyncio
+import random
+import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
-from asyncbench.engine.asker import Asker
-from asyncbench.engine.turn import Turn
-from asyncbench.records import Stop
+from asyncbench.engine.budget import NOTHING, Account, Hold
+from asyncbench.engine.limits import Amounts, Counting
+from asyncbench.engine.stopping import Stopping
+from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.errors import WORTH_ANOTHER_TRY, ProviderError
+from asyncbench.pricing import RatesAt
+from asyncbench.records import (
+    Condition,
+    Event,
+    Grade,
+    History,
+    Model,
+    Problem,
+    Reply,
+    Request,
+    RetryPolicy,
+    Stop,
+    Trial,
+)
+
+# ── A trial on its way through a lane, and how long it waits before it is tried again
+
+
+BELIEVED: Final = 3  # times in a row that a Retry-After alone says how long to wait
+_NUMBERS: Final = re.compile(r"[0-9a-fA-F-]{8,}|\d+")  # ids of requests, times: no two errors have the same
+ONE_CALL: Final = Amounts()
+More = Callable[["Turn", Reply | ProviderError | None], Mapping[str, Any]]  # Any: fields of `Attempt`
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """What is known of a trial between its problem set and its result; times are the loop's clock."""
+
+    request: Request
+    history: History  # what earlier runs know of it
+    characters: int  # that are sent
+    longest: int | None = None  # the most tokens of its reply; None: nothing limits it
+    taken_s: float  # when it was read
+    tries: int = 0  # attempts of this run
+    attempts: int = 0  # all attempts, those of earlier runs included
+    cost_usd: float | None = 0.0  # of all attempts; None if that of any is unknown
+    since_s: float = 0.0  # its time runs from here: the first attempt, or the end of its lane's last pause
+    sent_s: float = 0.0  # the latest attempt
+    in_flight: int = 0  # of the lane, when the latest attempt was sent
+    reserved: Amounts = field(default=ONE_CALL)
+    hold: Hold = NOTHING  # of money, for the latest attempt
+    reserved_usd: float | None = None  # the same in USD; None: no budget holds it
+    most_usd: float | None = None  # the latest attempt may cost; None: unknown
+    price_source: str | None = None  # who says what the latest attempt cost
+    priced_s: float = 0.0  # when `hold` was worked out
+    terms: int = 0  # of the account then
+    scouts: bool = False  # the one call that a paused lane makes to see whether the pause is over
+    last_words: str | None = None  # of the error it met last
+    same_words: int = 0  # how often in a row
+    heard_then: tuple[int, int] = (0, 0)  # answers and failures of its model, when it first met them
+    rounds: int = 0  # parts of batches that it was in
+    more: "More" = lambda _turn, _ended: {}  # what else is known of how an attempt ended, by field
+
+    @property
+    def answered(self) -> bool:
+        """Whether it only needs to be graded: an earlier run paid for its answer, and did not live to."""
+        return self.history.ended is not None and self.history.ended.reply is not None
+
+    def charge(self, cost: float | None) -> None:
+        """Add what an attempt cost; an unknown cost makes the whole unknown."""
+        self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
+
+    def hears(self, words: str, *, heard: tuple[int, int]) -> None:
+        """Note how an attempt failed; `heard` are the answers and failures of its model so far."""
+        words = _NUMBERS.sub("#", words)
+        if words != self.last_words:
+            self.last_words, self.same_words, self.heard_then = words, 0, heard
+        self.same_words += 1
+
+
+def wait_before_retry(
+    error: ProviderError, *, attempt: int, elapsed_s: float, policy: RetryPolicy, jitter: float
+) -> float | None:
+    """Return the seconds until the next attempt, or None to give up.
+
+    A provider's own Retry-After is never undercut; without one, or where it was too short again and again,
+    the wait doubles from `first_s` to `longest_s`, half of it fixed and half of it jitter.
+
+    Args:
+        error: how the attempt ended.
+        attempt: which attempt of this run it was, from 1.
+        elapsed_s: since the first attempt of this run was sent.
+        policy: the caps.
+        jitter: in [0, 1), drawn by the caller.
+    """
+    if error.kind not in WORTH_ANOTHER_TRY or attempt >= policy.attempts:
+        return None
+    wait_s = _back_off(attempt, policy, jitter)
+    if error.retry_after_s is not None:
+        # Spread over a little more than was asked for, or all who were sent away return at once.
+        wait_s = error.retry_after_s * (1 + jitter / 10)
+        if attempt > BELIEVED:
+            wait_s = max(wait_s, _back_off(attempt - BELIEVED, policy, jitter))
+    return wait_s if elapsed_s + wait_s <= policy.total_s else None
+
+
+def _back_off(attempt: int, policy: RetryPolicy, jitter: float) -> float:
+    doubled_s = policy.first_s * 2.0 ** min(attempt - 1, 30)  # bounded: attempt may be any number
+    return min(policy.longest_s, doubled_s) * (0.5 + jitter / 2)
+
+
+# ── What a run hands to the engine so that one model is asked
+
+
+LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
+Keep = Callable[[Event], None]
+MostUsd = Callable[[Request, float], float | None]  # that a call may cost, sent then (UTC); None: unknown
+
+
+@dataclass(slots=True, kw_only=True)
+class Asker:
+    """A model with its trials, and the ways to ask, grade and keep them."""
+
+    model: Model
+    trials: Iterator[Trial]  # is read in another thread
+    history_of: Callable[[Trial], History | None]  # what earlier runs know; None: it need not be asked
+    request_for: Callable[[Trial], Request]
+    read: Callable[[], Awaitable[Sequence[Trial]]] | None = None  # the next trials, instead of `trials`
+    ask: Callable[[Request], Awaitable[Reply]]
+    grade: Callable[[Problem, Reply | None, Condition], tuple[Grade, ...]]
+    slow: Callable[[Problem], bool] = lambda _: False  # whether grading its replies may take long
+    grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # what is slow is graded one by one
+    keep: Keep
+    characters: Callable[[Request], int]  # what is sent, for token estimates
+    longest: Callable[[Request], int | None]  # the most tokens of a reply; None: nothing limits it
+    rates: RatesAt  # what it costs, by tier served and time
+    counters: Counters
+    lag: LoopLag
+    epoch_s: float  # UTC at zero of the loop's clock
+    now_s: Callable[[], float] = field(init=False)  # that clock, as soon as the lane runs
+    jitter: random.Random
+    counting: Counting = Counting.USED
+    tell_read: Callable[[], None] = lambda: None  # is called, on the event loop, when trials were read
+    tell_failed: Callable[[ProviderError], None] = lambda _: None  # is called until the first reply
+    tell_suspended: Callable[[str], None] = lambda _: None  # is called once, with the reason
+    tell_fault: Callable[[Exception], None] = lambda _: None  # is called with what no adapter foresaw
+    account: Account | None = None  # of the sweep's budget; None: none holds this model
+    most_usd: MostUsd = lambda _, __: None  # without one
+    stopping: Stopping | None = None  # of its cells; None: no rule stops any
+    worker: str | None = None  # of a cluster, in whose process this is; None: it is the run's own
+
+    def grades_long(self, problem: Problem, reply: Reply) -> bool:
+        """Whether grading may take long, so that another thread does it."""
+        return len(reply.text) > LONG_REPLY or self.slow(problem)
+
+    @property
+    def answered_before(self) -> bool:
+        """Whether earlier runs got replies from this model."""
+        return self.counters.done_before > self.counters.failed_before
+
+
+# ── trial queue
+
 
 BATCH: Final = 256  # trials read at a time
 

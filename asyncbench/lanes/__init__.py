@@ -3,7 +3,6 @@
 PUBLIC = (
     "batches.books",
     "batches.desk",
-    "batches.enqueued",
     "batches.harvest",
     "batches.lane",
     "batches.ledger",

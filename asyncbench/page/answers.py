@@ -15,9 +15,8 @@ from asyncbench.analysis.anatomy.alignment import Part, aligned
 from asyncbench.analysis.anatomy.counts import error_of, type_of
 from asyncbench.analysis.anatomy.error import Error
 from asyncbench.analysis.anatomy.numbers import sign_of
-from asyncbench.analysis.asked import KindKey, entrants_in, kind_of, kinds_in
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.entrants import Entrant, KindKey, entrants_in, kind_of, kinds_in
 from asyncbench.records import Outcome
 from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.numbers import count, dollars, seconds

@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.page.charts.breaks import break_rows, half_rows, kind_curves
-from asyncbench.page.charts.heat import heat_rows, length_rows
+from asyncbench.page.charts.breaks import break_rows, half_rows, heat_rows, kind_curves, length_rows
 from asyncbench.page.charts.styling import columnar
 from asyncbench.page.head import head_block
-from asyncbench.page.loads import loads_block
-from asyncbench.page.measures import cost_block, errors_block, time_block
+from asyncbench.page.measures import cost_block, errors_block, loads_block, time_block
 from asyncbench.page.ranked import standings_block
 
 Values = dict[str, Any]  # Any: whatever JSON can hold

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Final
 
-from asyncbench.analysis.asked import Asked, NamedEntrant, NamedKind
-from asyncbench.analysis.names import Entrant, shortened
+from asyncbench.analysis.entrants import Asked, Entrant, NamedEntrant, NamedKind, shortened
 from asyncbench.page.charts.breaks import KindCurve
 from asyncbench.reports.standings.rankings import Ranking, Standing
 from asyncbench.reports.standings.report import Standings

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Final
 
-from asyncbench.analysis.asked import Asked, NamedEntrant, asked_in
 from asyncbench.analysis.cells import COUNTS, METRICS, cells_in
 from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.entrants import Asked, NamedEntrant, asked_in
 from asyncbench.analysis.notes import OTHER_LATENCY, batch_notes, graded_by, headline_graders, lost_notes
 from asyncbench.page.charts.breaks import kind_curves
 from asyncbench.page.charts.catalogue import CHARTS

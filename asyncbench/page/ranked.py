@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from asyncbench.analysis.asked import asked_in
 from asyncbench.analysis.cells import cells_in
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.digits import Hardest
-from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.entrants import Entrant, asked_in
 from asyncbench.analysis.pairing import ANSWERS, marks_in
 from asyncbench.page.charts.breaks import KindCurve, kind_curves
 from asyncbench.page.charts.standing_rows import dot_rows, pair_rows

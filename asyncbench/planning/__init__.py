@@ -14,7 +14,6 @@ PUBLIC = (
     "records",
     "remaining_trials",
     "report",
-    "retry_room",
     "reuse",
     "skipping",
     "sweep_plan",

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from asyncbench.config.batching import Batching
+from asyncbench.config.run_entries import Batching
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.planning.forecasting import Drawing
+from asyncbench.planning.draws import Drawing
 from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, assumption
 from asyncbench.planning.modes import by_server, why_in_real_time
 from asyncbench.planning.records import ModelPlan

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from asyncbench.config.batching import Batching
-from asyncbench.lanes.batches.enqueued import FIRST_TOKENS
+from asyncbench.config.run_entries import Batching
+from asyncbench.lanes.batches.desk import FIRST_TOKENS
 from asyncbench.lanes.batches.switching import LEAST_S, switch_s
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.guesses import LanePace, pace

@@ -26,13 +26,12 @@ from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import ROWS_AT_ONCE
 from asyncbench.records import Condition
-from asyncbench.store.bucket.address import BucketAddress, s3_address
 from asyncbench.store.bucket.claiming import current_folder
-from asyncbench.store.bucket.manifests import newest_manifest
-from asyncbench.store.bucket.objects import BucketObjects
+from asyncbench.store.bucket.fetching import newest_manifest
+from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, s3_address
 from asyncbench.store.manifest import folder_of_sweep_file, is_results_folder, kept_sweep_file, read_manifest
+from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.requests import asked_as
-from asyncbench.suites.sources import is_in_file
 from asyncbench.suites.table import SUITES
 
 

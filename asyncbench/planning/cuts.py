@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
 
-from asyncbench.config.deadline import seconds_left
+from asyncbench.config.run_entries import seconds_left
 from asyncbench.engine.budget import Ledger
 from asyncbench.errors import ConfigError
 from asyncbench.planning.batch_plan import chain_of, in_a_chain

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from asyncbench.config.deadline import seconds_left
+from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.planning.budget_bounds import priced

@@ -26,7 +26,7 @@ from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import sets_of
 from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.records import Model
-from asyncbench.stats.order_statistics import fewest_for
+from asyncbench.stats.percentiles import fewest_for
 from asyncbench.store.catalog import read_attempts
 from asyncbench.store.manifest import is_results_folder
 from asyncbench.tables.numbers import dollars, duration

@@ -8,18 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from asyncbench.config.deadline import deadline_from
 from asyncbench.config.overriding import with_budget, with_mode
+from asyncbench.config.run_entries import deadline_from
 from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
 from asyncbench.planning.assumptions import assumptions_of, warnings_of
 from asyncbench.planning.batch_plan import BATCHES, batch_plan_of, pace_of
 from asyncbench.planning.belonging import check_one_sweep, extended, folder_begun
 from asyncbench.planning.budget_bounds import most_for
 from asyncbench.planning.cuts import cuts_of
-from asyncbench.planning.draws import draws_for
+from asyncbench.planning.draws import Drawing, drawing_of, draws_for, sum_of
 from asyncbench.planning.estimates import Needs, total
 from asyncbench.planning.finished import Way, seen_in
-from asyncbench.planning.forecasting import Drawing, drawing_of, sum_of
 from asyncbench.planning.guesses import batch_rates_of, latency_of, prices_of, rates_asked, tokens_of
 from asyncbench.planning.modes import in_their_modes, within_s as seconds_to_deadline, without_batch_price
 from asyncbench.planning.preflight import cautions_on, check_replays, check_sets, chosen_models

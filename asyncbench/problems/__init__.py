@@ -7,7 +7,6 @@ PUBLIC = (
     "copies",
     "custom",
     "hub",
-    "identity",
     "making",
     "opening",
     "problem_set",

@@ -17,7 +17,7 @@ from asyncbench.problems.text_files import Row, is_text_file, names_in, text_row
 from asyncbench.records import Draft
 from asyncbench.suites.custom import check_expected
 from asyncbench.suites.own import TAKES, use_grader
-from asyncbench.suites.sources import OwnFunction, function_named
+from asyncbench.suites.plugins import OwnFunction, function_named
 
 SUITE = "custom"
 REQUIRED = ("question", "expected")

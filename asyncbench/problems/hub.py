@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.text_files import JSON, JSON_LINES, TABLES
-from asyncbench.store.bucket.address import s3_address
 from asyncbench.store.bucket.fetching import fetched_file
+from asyncbench.store.bucket.objects import s3_address
 
 if TYPE_CHECKING:  # it is an extra, and takes its time
     from huggingface_hub import HfApi

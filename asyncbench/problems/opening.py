@@ -23,8 +23,7 @@ from asyncbench.problems.custom import (
 )
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.hub import problem_file
-from asyncbench.problems.identity import identified
-from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, contract_batches
+from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, Survey, contract_batches
 from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
@@ -32,12 +31,12 @@ from asyncbench.problems.schema import (
     SCHEMA_VERSION,
     Column,
     batches_of,
+    identified,
     is_text,
 )
-from asyncbench.problems.survey import Survey
 from asyncbench.problems.text_files import is_text_file
 from asyncbench.suites.custom import CUSTOM_GRADERS, check_custom as check_grader
-from asyncbench.suites.sources import is_in_file
+from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
 
 FIRST_CHECK: Final = 1_000_000  # bytes of ids

@@ -24,7 +24,6 @@ PUBLIC = (
     "batch_calls",
     "endpoints",
     "garbage",
-    "known_models",
     "listing",
     "loose_json",
     "model_rules",

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import orjson
 
 from asyncbench.errors import ProviderError
-from asyncbench.providers.failures import refusal
+from asyncbench.providers.error_kinds import refusal
 from asyncbench.providers.wire import Response
 from asyncbench.records import Reply, Request
 

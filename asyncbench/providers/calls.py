@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.providers.failures import told
+from asyncbench.providers.error_kinds import told
 from asyncbench.providers.wire import header_id
 from asyncbench.records import LOST_WITH_IT, RESENT, Timeouts
 

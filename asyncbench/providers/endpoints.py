@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from asyncbench.errors import ConfigError
 from asyncbench.providers.rate_headers import Span
 from asyncbench.records import Timeouts
-from asyncbench.suites.packages import Origin, WithPackages
+from asyncbench.suites.plugins import Origin, WithPackages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

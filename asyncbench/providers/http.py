@@ -1,12 +1,84 @@
 """OpenAI's wire formats straight over aiohttp and orjson: for self-hosted servers, and for speed."""
 
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
 from asyncbench.errors import ConfigError
-from asyncbench.providers.door import Door
+from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.failures import encoded
-from asyncbench.providers.pool import session
-from asyncbench.providers.wire import Wire
+from asyncbench.providers.error_kinds import encoded, refusal
+from asyncbench.providers.pool import broken, session
+from asyncbench.providers.secrets import hush
+from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
+from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
+
+# ── A request as a session of aiohttp sends it: the same address and headers each time, another body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Makes calls of one wire format to one address, with nothing between them and the connections."""
+
+    session: aiohttp.ClientSession
+    url: str
+    wire: Wire
+    endpoint: Endpoint
+    headers: Mapping[str, str] | None = None  # None: those of the session
+    ways: Mapping[str, Any] = field(default_factory=dict)  # such as a proxy, in the words of `session.post`
+    # What an SDK raises for a refusal; None: there is no SDK.
+    error_of: Callable[[Response], Awaitable[Exception | None]] | None = None
+
+    async def ask(self, content: bytes, *, stream: bool) -> Reply:
+        """Send a body, once; raises ProviderError."""
+        key = self.endpoint.api_key
+        async with Call(self.endpoint.timeouts, key=key) as call:
+            try:
+                # Not `async with`, which costs a twentieth more.
+                response = await self.session.post(
+                    self.url, data=content, headers=self.headers, allow_redirects=False, **self.ways
+                )
+                try:
+                    reply = await self._read(response, call, stream=stream)
+                finally:
+                    response.release()  # to be used again where the body was read to its end
+                call.check_id(content)
+                return reply
+            except (aiohttp.ClientError, OSError, TooLongError) as error:
+                raise broken(error, key=key, sent=call.handed_over, answered=call.answered) from error
+
+    async def _read(self, response: aiohttp.ClientResponse, call: Call, *, stream: bool) -> Reply:
+        endpoint = self.endpoint
+        most, key = endpoint.most_bytes, endpoint.api_key
+        streamed = stream and response.status < 300 and not is_json(response.headers)
+        answer = Response(
+            status=response.status,
+            headers=response.headers,
+            body=b"" if streamed else await _whole_body(response.content, most),
+            requests_per=endpoint.requests_per,
+        )
+        if streamed:
+            chunks = response.content.iter_any()
+            return await read_stream(chunks, self.wire, answer, call, key=key, most=most)
+        if answer.status >= 300:
+            error = None if self.error_of is None else await self.error_of(answer)
+            hush(error, key=key)
+            raise refusal(answer, key=key) from error
+        return whole_reply(answer, self.wire, call, key=key)
+
+
+async def _whole_body(content: aiohttp.StreamReader, most: int) -> bytes:
+    """Return a body of no more than `most` bytes, which nearly always comes at once; raises TooLongError."""
+    begun = await content.readany()
+    if content.at_eof() and len(begun) <= most:
+        return begun
+    return await whole_body(content.iter_any(), most, begun=begun)
+
+
+# ── http
 
 
 class HttpProvider:

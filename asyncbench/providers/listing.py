@@ -7,7 +7,7 @@ from datetime import datetime
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints, usable_endpoints
-from asyncbench.providers.known_models import Published, published
+from asyncbench.providers.prices import Published, published
 from asyncbench.tables.screen import fitted
 
 RATES = ("input", "cached_input", "cache_write", "cache_write_1h", "output")

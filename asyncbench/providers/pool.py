@@ -37,7 +37,7 @@ from aiohttp.client_proto import ResponseHandler
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.calls import News, under_way
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
-from asyncbench.providers.failures import told
+from asyncbench.providers.error_kinds import told
 from asyncbench.providers.secrets import hush
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import orjson
 from asyncbench.errors import ErrorKind, NoRoomError, ProviderError
 from asyncbench.providers.batch_calls import RemoteBatch
 from asyncbench.providers.calls import under_way
-from asyncbench.providers.failures import bad_reply, payload, refusal, withhold
+from asyncbench.providers.error_kinds import bad_reply, payload, refusal, withhold
 from asyncbench.providers.loose_json import UnreadableError, mapping_in, read
 from asyncbench.providers.rate_headers import retry_after_s
 from asyncbench.providers.sdk import SdkProvider

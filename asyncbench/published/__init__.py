@@ -8,7 +8,6 @@ PUBLIC = (
     "nupa.files",
     "nupa.report",
     "pictures",
-    "places",
     "printed",
     "recorded",
     "reports",

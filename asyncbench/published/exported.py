@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems.opening import open_set
 from asyncbench.providers.endpoints import is_simulated
-from asyncbench.published.places import problems_file
+from asyncbench.published.recorded import problems_file
 from asyncbench.records import Condition, Outcome
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.manifest import IMPORTED, Manifest

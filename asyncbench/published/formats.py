@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from asyncbench.errors import ConfigError
 from asyncbench.published.exported import ExportedPart, Row
 from asyncbench.published.integer_addition import files as integer_addition
-from asyncbench.published.llm_arithmetic import llm_arithmetic
+from asyncbench.published.llm_arithmetic import files as llm_arithmetic
 from asyncbench.published.nupa import files as nupa
 from asyncbench.published.recorded import RecordedRun
 

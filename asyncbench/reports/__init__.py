@@ -3,8 +3,8 @@
 PUBLIC = (
     "anatomy",
     "comparison.report",
+    "cost.counts",
     "cost.report",
-    "cost.spent",
     "endpoints.report",
     "heatmap",
     "load.accuracy",

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from asyncbench.analysis.anatomy.carries import GROUP, MOST_PROBLEMS, CarryBin, Group
 from asyncbench.analysis.anatomy.counts import ErrorFindings, errors_in, kinds_of, most_of_a_group
-from asyncbench.analysis.anatomy.kinds import KINDS, UNCLASSIFIED
+from asyncbench.analysis.anatomy.error import KINDS, UNCLASSIFIED
+from asyncbench.analysis.anatomy.numbers import GROUP, MOST_PROBLEMS, CarryBin, Group
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.digits import DigitsCurve, digits_at
-from asyncbench.analysis.names import Entrant, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.notes import (
     FolderReport,
     Graded,

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from asyncbench.analysis.anatomy.carries import GROUP, CarryBin, Group
 from asyncbench.analysis.anatomy.counts import ErrorFindings, WrongExample
-from asyncbench.analysis.anatomy.kinds import KINDS, ORDER, UNCLASSIFIED
+from asyncbench.analysis.anatomy.error import KINDS, ORDER, UNCLASSIFIED
+from asyncbench.analysis.anatomy.numbers import GROUP, CarryBin, Group
 from asyncbench.analysis.digits import DigitsCurve
-from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.entrants import Entrant
 from asyncbench.reports.cost.right_answers import Worth, best
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.schema import ENTRANT

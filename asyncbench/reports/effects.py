@@ -13,7 +13,7 @@ import orjson
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.names import Entrant, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.notes import (
     FolderReport,
     NothingToShowError,
@@ -26,8 +26,7 @@ from asyncbench.analysis.stopped_cells import keep_skips
 from asyncbench.errors import ConfigError
 from asyncbench.reports.standings.rankings import share_of
 from asyncbench.reports.standings.report import SKIPPED
-from asyncbench.stats.paired import sign_flip
-from asyncbench.stats.rankings import holm
+from asyncbench.stats.paired import holm, sign_flip
 from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.headings import ACCURACY
 from asyncbench.tables.numbers import dollars, p_text, percent, points

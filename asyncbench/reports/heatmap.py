@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.names import Entrant, finest, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
 from asyncbench.analysis.notes import (
     FolderReport,
     Graded,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.entrants import Entrant
 from asyncbench.analysis.views import BEGAN, CALLS_IN_BINS, CALLS_IN_REAL_TIME
 from asyncbench.errors import ErrorKind
 from asyncbench.records import BATCH

@@ -8,11 +8,10 @@ from asyncbench.analysis.notes import simulated_note_of
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.suites.own import ADDED_GRADERS
-from asyncbench.suites.sources import is_in_file
+from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
 from asyncbench.tables.report import Report, Sheet
-from asyncbench.upkeep.folder import Regraded, regrade_folder
-from asyncbench.upkeep.tally import ChangedTrial, Grader, Move
+from asyncbench.upkeep.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
 
 NOT_GRADED = "not graded"
 BY_MODEL = "By model (all its conditions and runs together)"

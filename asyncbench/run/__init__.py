@@ -1,15 +1,14 @@
 """One run, from the first check to the last line of its summary."""
 
 PUBLIC = (
-    "cancelling",
     "checkup",
     "client_speed",
     "control_client",
     "costs",
     "findings",
+    "open_batches",
     "options",
     "progress",
-    "refreshing",
     "summary",
     "sweep_run",
 )

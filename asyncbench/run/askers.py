@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
-from asyncbench.engine.asker import Asker, MostUsd
 from asyncbench.engine.limits import Counting
 from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.engine.trial_queue import Asker, MostUsd
 from asyncbench.planning.budget_bounds import most_usd_of
 from asyncbench.planning.grading import graded
 from asyncbench.planning.skipping import Needed, stopping_of

@@ -28,8 +28,17 @@ from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import Provider, open_batches, open_provider, wire_of
 from asyncbench.providers.wire import Assembly, Json, Response, Wire
 from asyncbench.records import BATCH, Condition, Model, Problem, Reply, Request, Trial
-from asyncbench.run.findings import Checkup, Finding, FindingState
-from asyncbench.run.judging import BatchLook, ProbeCall, of_batches, of_calls, of_settings, rate_headers
+from asyncbench.run.findings import (
+    BatchLook,
+    Checkup,
+    Finding,
+    FindingState,
+    ProbeCall,
+    of_batches,
+    of_calls,
+    of_settings,
+    rate_headers,
+)
 from asyncbench.run.servers import running_servers
 from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.questions import DOCTORS_ANSWER, DOCTORS_QUESTION

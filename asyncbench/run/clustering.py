@@ -12,8 +12,14 @@ from socket import gethostname
 from typing import Final
 
 from asyncbench.cluster.coordinator import Coordinator
-from asyncbench.cluster.links import Cluster, Link, WorkerDiedError, WorkerSilentError, awake_s
-from asyncbench.cluster.messages import JournalNews
+from asyncbench.cluster.messages import (
+    Cluster,
+    JournalNews,
+    Link,
+    WorkerDiedError,
+    WorkerSilentError,
+    awake_s,
+)
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Model

@@ -14,7 +14,7 @@ import orjson
 
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import AsyncbenchError, ConfigError
-from asyncbench.run.place import SocketNote
+from asyncbench.run.control_server import SocketNote
 from asyncbench.store.bucket.claiming import run_folder
 from asyncbench.store.bucket.fetching import told_as
 from asyncbench.store.lock import left_mark, writer_of

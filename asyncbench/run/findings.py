@@ -1,10 +1,15 @@
 """The findings about models, and the report that shows them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Final
 
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.pricing import Rates
+from asyncbench.providers.endpoints import KnownEndpoint, Quirks
+from asyncbench.providers.prices import is_moving_alias, same_model
+from asyncbench.records import BATCH, Model, Reply
 from asyncbench.tables.report import Report, Sheet
 
 OF_PROVIDER: Final = frozenset({"key", "account", "address"})  # where a fault is one of all its models
@@ -140,3 +145,216 @@ def _dollars(costs: Sequence[float | None]) -> str:
     unknown = len(costs) - len(known)
     more = f" and {unknown} call{'s' * (unknown > 1)} of unknown cost" if unknown else ""
     return f"${sum(known):.6f}{more}"
+
+
+# ── From calls to findings about key, model, usage, streams, limits and prices. Pure
+
+
+RATE_HEADERS: Final = ("x-ratelimit", "anthropic-ratelimit", "retry-after")  # what their names begin with
+SHOWN: Final = 60  # characters of an answer
+
+# Which setting a failure is about, and what to do.
+_FAILURES: Final[Mapping[ErrorKind, tuple[str, str]]] = {
+    ErrorKind.AUTH: (
+        "key",
+        "check that the key is complete, belongs to this provider and may use this model",
+    ),
+    ErrorKind.NO_QUOTA: ("account", "add credit to the account, or raise its spending limit"),
+    ErrorKind.NO_SUCH_MODEL: ("model", "check the model's name and base_url; `asyncbench models` lists some"),
+    ErrorKind.REJECTED_PARAMETER: ("parameters", "change or remove what the message names"),
+    ErrorKind.BAD_REQUEST: ("parameters", "change or remove what the message names"),
+    ErrorKind.TOO_LONG: ("parameters", "lower max_tokens, or shorten the system prompt"),
+    ErrorKind.BLOCKED: ("answer", "a filter blocked a harmless question: check the settings of the account"),
+    ErrorKind.UNREACHABLE: ("address", "start the server, or check base_url and your network"),
+    ErrorKind.TIMEOUT: ("answer", "try again: a server of your own may still be loading the model"),
+    ErrorKind.RATE_LIMITED: ("limits", "wait and try again: another program may be using this key"),
+    ErrorKind.OVERLOADED: ("answer", "the provider is overloaded: try again later"),
+    ErrorKind.SERVER_ERROR: ("answer", "the provider failed: try again, then check its status page"),
+    ErrorKind.BAD_REPLY: ("answer", "check that base_url is the address of the API, such as https://host/v1"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeCall:
+    """One call that was made, and what came of it."""
+
+    ended: Reply | ProviderError
+    latency_s: float
+    headers: Mapping[str, str] = field(default_factory=dict)  # those about rate limits
+
+    @property
+    def reply(self) -> Reply | None:
+        """What came, unless the call failed."""
+        return self.ended if isinstance(self.ended, Reply) else None
+
+
+def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that tell of rate limits; no others, which could hold anything."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    return {name: value for name, value in sorted(lower.items()) if name.startswith(RATE_HEADERS)}
+
+
+def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iterator[Finding]:
+    """Yield what the calls show; only the one that a sweep would make, whole or streamed, can be wrong."""
+    lane = streamed if model.stream and streamed else plain
+    answered = next((call for call in (lane, plain) if call.reply), lane)
+    if isinstance(reply := answered.ended, ProviderError):
+        about, way_out = _FAILURES[reply.kind]
+        yield Finding(about=about, state=FindingState.WRONG, said=_said(reply), way_out=way_out)
+        return
+    yield _ok("key", f"{model.key_env} works" if model.key_env else "none needed")
+    yield _served(model.model_id, reply.model_served)
+    yield _answer(reply, answered.latency_s)
+    yield _usage(reply)
+    yield _thinking(model, reply)
+    yield _limits(model, answered.headers)
+    if isinstance(plain.ended, ProviderError):
+        yield _note("whole", _said(plain.ended), way_out="keep `stream: true` for this model")
+    if streamed is not None:
+        yield _stream(streamed, wrong=lane is streamed)
+        if answered is plain and streamed.reply and streamed.reply.usage is None:
+            yield _usage(streamed.reply)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLook:
+    """What a look at the list of batches showed, which costs nothing."""
+
+    most_requests: int  # of one batch
+    most_bytes: int
+    error: ProviderError | None = None
+
+
+def of_batches(model: Model, endpoint: KnownEndpoint, look: BatchLook | None) -> Iterator[Finding]:
+    """Yield what is known of the batches of a model that is to be asked so; None: nobody looked."""
+    if model.mode != BATCH:
+        return
+    said = "the parameters were tried in one call of real time, which batches would tell a day later"
+    if look is not None:
+        size = f"{look.most_requests:,} requests and {look.most_bytes / 1e6:,.0f} MB"
+        said = f"at most {size} in one; {said}"
+    if look is not None and look.error is not None:
+        refused = look.error.kind is ErrorKind.AUTH
+        state = FindingState.WRONG if refused else FindingState.NOTE
+        way_out = "check base_url, or set `mode: realtime`"
+        if refused:
+            way_out = "let this key see files and batches, or set `mode: realtime`"
+        elif look.error.kind is not ErrorKind.UNREACHABLE:
+            way_out += ": without batches a run does what `fallback` says"
+        yield Finding(about="batches", state=state, said=f"no list: {_said(look.error)}", way_out=way_out)
+    elif endpoint.batches_proven_at(model.base_url):
+        yield _ok("batches", said)
+    else:
+        departures = f" ({endpoint.batch.in_words})" if endpoint.batch.departures else ""
+        untried = f"{said}; built by documents{departures}, and never tried"
+        yield _note("batches", untried, way_out="send a small batch first: `asyncbench run SWEEP --limit 10`")
+
+
+def of_settings(
+    model: Model, rates: Rates | None, quirks: Quirks, *, part: float | None = None
+) -> Iterator[Finding]:
+    """Yield what can be said of a model without asking it.
+
+    Args:
+        model: as it is to be asked.
+        rates: what it costs in its mode.
+        quirks: of its endpoint.
+        part: of the price in real time that a batch costs, by the provider's page.
+    """
+    if model.replay is not None:
+        yield _ok("replay", f"replays {model.replay}, so no model is asked")
+    if not model.simulated and (why := is_moving_alias(model.model_id)):
+        yield _note("name", why)
+    if rates is None:
+        batch = f", batch: {part or 0.5}" if model.mode == BATCH else ""
+        price = f"`price: {{input: …, output: …{batch}}}`"
+        way_out = None if model.simulated else f"set {price} (USD per million tokens)"
+        yield _note("price", "unknown, so the cost of a run will be unknown", way_out=way_out)
+    else:
+        first = rates.brackets[0]
+        more = f", more above {rates.brackets[1].above:,} input tokens" if len(rates.brackets) > 1 else ""
+        said = f"${first.input} in, ${first.output} out per million tokens{more} ({rates.source})"
+        yield _ok("price", said)
+    names = [
+        quirk.name for quirk in fields(Quirks) if getattr(quirks, quirk.name) != getattr(Quirks(), quirk.name)
+    ]
+    if names:  # the endpoint is not asked as OpenAI would be
+        departures = ", ".join(f"{name}: {getattr(quirks, name) or 'none'}" for name in names)
+        yield _note("quirks", f"assumed, not tested: {departures}")
+
+
+def _stream(call: ProbeCall, *, wrong: bool) -> Finding:
+    """Say how a stream arrived; `wrong`: a sweep would fail with it."""
+    if isinstance(call.ended, ProviderError):
+        way_out = "keep `stream: false` for this model"
+        state = FindingState.WRONG if wrong else FindingState.NOTE
+        return Finding(about="stream", state=state, said=_said(call.ended), way_out=way_out)
+    if call.ended.ttft_s is None:
+        return _note("stream", "the answer came in one piece, so there is no time to first token (TTFT)")
+    return _ok(
+        "stream", f"first token after {call.ended.ttft_s:.3f} s, the last after {call.latency_s:.3f} s"
+    )
+
+
+def _served(asked: str, by: str | None) -> Finding:
+    if by is None:
+        return _note("model", f"the reply does not say which model answered for {asked}")
+    if same_model(asked, by):
+        return _ok("model", f"{by} answered")
+    return _note(
+        "model",
+        f"{by} answered for {asked}",
+        way_out="check that you want this: some servers answer any name with the model they have loaded",
+    )
+
+
+def _answer(reply: Reply, latency_s: float) -> Finding:
+    text = " ".join(reply.text.split())
+    shown = f"{text[:SHOWN]!r} after {latency_s:.3f} s, with the time to connect"
+    if not text and reply.cut_short:
+        return _note(
+            "answer",
+            f"the reply was cut off after {latency_s:.3f} s, before any text: the model thinks first",
+            way_out="set a high max_tokens for this model, or none",
+        )
+    return _ok("answer", shown) if "4" in text else _note("answer", f"unexpected answer to 2 + 2: {shown}")
+
+
+def _usage(reply: Reply) -> Finding:
+    usage = reply.usage
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return _note(
+            "usage", "not reported (in streams)" if reply.ttft_s else "not reported, so the cost is unknown"
+        )
+    thought = f", {usage.reasoning_tokens:,} of them reasoning" if usage.reasoning_tokens else ""
+    return _ok("usage", f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens{thought}")
+
+
+def _thinking(model: Model, reply: Reply) -> Finding:
+    tokens = reply.usage.reasoning_tokens if reply.usage else None
+    if reply.reasoning or tokens:
+        told = "its text" if reply.reasoning else "its number of tokens"
+        return _ok("thinking", f"reported: {told}")
+    if (model.effort or "none") != "none" or model.thinking_tokens or model.thinking:
+        return _note("thinking", "asked for, but the reply shows none")
+    return _ok("thinking", "none reported")
+
+
+def _limits(model: Model, headers: Mapping[str, str]) -> Finding:
+    if headers:
+        return _ok("limits", ", ".join(f"{name}: {value}" for name, value in headers.items()))
+    if (model.limits.rpm, model.limits.tpm) != (None, None):
+        return _ok("limits", "the provider reports none; a run uses those of your sweep")
+    return _note("limits", "the provider reports none: set rpm and tpm, or concurrency, in your sweep")
+
+
+def _said(error: ProviderError) -> str:
+    return f"{error.kind}: {error.message}"
+
+
+def _ok(about: str, said: str) -> Finding:
+    return Finding(about=about, state=FindingState.OK, said=said)
+
+
+def _note(about: str, said: str, *, way_out: str | None = None) -> Finding:
+    return Finding(about=about, state=FindingState.NOTE, said=said, way_out=way_out)

@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from asyncbench.config.run_entries import WorkersWanted
 from asyncbench.config.sweep import Sweep
-from asyncbench.config.workers import WorkersWanted
 from asyncbench.lanes.batches.desk import BatchClock
 from asyncbench.records import Outcome
 from asyncbench.store.manifest import SWEEP_FILE

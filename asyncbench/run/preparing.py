@@ -13,9 +13,9 @@ from typing import Final
 
 import yaml
 
-from asyncbench.cluster.links import Cluster
-from asyncbench.config.deadline import seconds_left
+from asyncbench.cluster.messages import Cluster
 from asyncbench.config.overriding import with_budget, with_journal, with_mode, with_workers
+from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import AnySweep, as_mapping, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.books import ask_abandoned, hold_again, left_open, trials_out
@@ -51,25 +51,22 @@ from asyncbench.planning.preflight import (
     recorded_by,
     sets_in_folder,
 )
-from asyncbench.planning.retry_room import Room, check_longer
-from asyncbench.planning.reuse import Answers, check_reuse, take_over
+from asyncbench.planning.reuse import Answers, Room, check_longer, check_reuse, take_over
 from asyncbench.planning.skipping import Before
 from asyncbench.planning.trial_columns import closed_trials
 from asyncbench.planning.trials import planned_tasks, trials_of
 from asyncbench.providers.endpoints import added_providers, known_endpoints
-from asyncbench.providers.known_models import is_moving_alias
-from asyncbench.providers.prices import rates_of
+from asyncbench.providers.prices import is_moving_alias, rates_of
 from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.copying import claimed_copy
 from asyncbench.run.dead_workers import charge_lost, spent_by_lost
-from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import switches_of, write_forecast
 from asyncbench.run.interrupts import death_in
-from asyncbench.run.loading import as_loaded, cautions_of_load, load_of
+from asyncbench.run.lanes import as_loaded, cautions_of_load, load_of
 from asyncbench.run.notify import notifier_of
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
-from asyncbench.run.refusals import Refusals
+from asyncbench.run.refusals import Faults, Refusals
 from asyncbench.run.state import RunState
 from asyncbench.store.budget_state import known_costs
 from asyncbench.store.folder import Store

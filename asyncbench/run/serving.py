@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import Final
 
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.scheduler import AnyLane
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.resuming import steps_before
 from asyncbench.lanes.load.searching import RateSearch

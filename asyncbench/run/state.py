@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from asyncbench.cluster.links import Cluster
+from asyncbench.cluster.messages import Cluster
+from asyncbench.config.run_entries import workers_here
 from asyncbench.config.sweep import Sweep
-from asyncbench.config.workers import workers_here
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.lanes.batches.books import LeftOpen
 from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.lanes.batches.switching import Switch
 from asyncbench.planning.modes import has_mode_auto
-from asyncbench.planning.retry_room import Room
+from asyncbench.planning.reuse import Room
 from asyncbench.planning.skipping import Before, Needed
 from asyncbench.planning.trial_columns import AskedSet, Closed
 from asyncbench.planning.trials import planned
@@ -21,12 +21,11 @@ from asyncbench.providers.provider import makes_own_calls
 from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.providers.workers.workers import Workers
 from asyncbench.records import BATCH, REALTIME, Model
-from asyncbench.run.faults import Faults
 from asyncbench.run.interrupts import Death
 from asyncbench.run.notify import Notifier
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Screen
-from asyncbench.run.refusals import Refusals
+from asyncbench.run.refusals import Faults, Refusals
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.salvage import Salvage

@@ -10,8 +10,8 @@ from asyncbench.errors import ConfigError
 from asyncbench.planning.preflight import open_files_for
 from asyncbench.records import Limits
 from asyncbench.run.control_client import KINDS, checked_limits
-from asyncbench.run.control_serving import Peer, Talk
-from asyncbench.run.loading import loads_in
+from asyncbench.run.control_server import Peer, Talk
+from asyncbench.run.lanes import loads_in
 from asyncbench.run.picture import LIMITED_BY, RESUME, what_holds
 from asyncbench.run.state import RunState
 

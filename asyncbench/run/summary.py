@@ -16,7 +16,7 @@ from asyncbench.lanes.load.steps import CLOSED_LOOP, step_text
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome, StepResult
 from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text
-from asyncbench.run.faults import FAULTS
+from asyncbench.run.refusals import FAULTS
 from asyncbench.tables.numbers import count, dollars, duration, percent, whole_percent
 from asyncbench.tables.report import SIMULATED, Sheet, html_of
 from asyncbench.tables.screen import safe_notes

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from asyncbench.cluster.links import Cluster
+from asyncbench.cluster.messages import Cluster
 from asyncbench.config.place import Place
+from asyncbench.config.run_entries import WorkersWanted
 from asyncbench.config.sweep import AnySweep, load_sweep, with_load
-from asyncbench.config.workers import WorkersWanted
 from asyncbench.errors import AsyncbenchError
 from asyncbench.planning.belonging import extended
 from asyncbench.records import Outcome
@@ -17,10 +17,9 @@ from asyncbench.run.driving import drivable, drive
 from asyncbench.run.options import RunOptions
 from asyncbench.run.preparing import open_run, prepare
 from asyncbench.run.progress import Screen, screen_for
-from asyncbench.run.settling import settle
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import Summary
-from asyncbench.run.summing_up import sum_up
+from asyncbench.run.summing_up import settle, sum_up
 
 
 async def run_sweep(

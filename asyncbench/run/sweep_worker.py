@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from asyncbench.cluster.cluster_worker import ClusterWorker
-from asyncbench.cluster.links import WorkerDiedError, awake_s
-from asyncbench.cluster.messages import Orders, WorkerReport
+from asyncbench.cluster.messages import Orders, WorkerDiedError, WorkerReport, awake_s
+from asyncbench.config.run_entries import usable_cores, workers_here
 from asyncbench.config.sweep import Sweep
-from asyncbench.config.workers import usable_cores, workers_here
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.planning.budget_bounds import most_of, most_usd_of
 from asyncbench.planning.preflight import keys_for, raise_file_limit, secret_variables
@@ -29,15 +28,15 @@ from asyncbench.providers.workers.process import without_keys
 from asyncbench.providers.workers.workers import Workers
 from asyncbench.records import Model
 from asyncbench.run.askers import asker_through
-from asyncbench.run.faults import Faults
-from asyncbench.store.bucket.address import journal_folder
+from asyncbench.run.refusals import Faults
 from asyncbench.store.bucket.fetching import WORKERS
+from asyncbench.store.bucket.objects import journal_folder
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import is_partial, is_results_folder, read_manifest, workers_folder
 from asyncbench.store.salvage import Salvage
 from asyncbench.suites.own import use_grader
-from asyncbench.suites.sources import OwnFunction
+from asyncbench.suites.plugins import OwnFunction
 
 DRAIN_S: Final = 30.0  # for calls in flight, when a worker leaves by itself
 EPOCH: Final = "epoch"  # the key of a manifest: how many runs of the folder were on a cluster

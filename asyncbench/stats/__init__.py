@@ -2,11 +2,8 @@
 
 PUBLIC = (
     "always_valid",
-    "log_histogram",
-    "order_statistics",
     "paired",
-    "problem_groups",
+    "percentiles",
     "proportions",
-    "rankings",
     "repeats",
 )

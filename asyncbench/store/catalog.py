@@ -15,7 +15,7 @@ from asyncbench.records import History, Outcome
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.frames import in_frames
 from asyncbench.store.id_set import LEAST, IdSet
-from asyncbench.store.looking import take_snapshot
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.snapshot import (
     BATCH_ROWS as ROWS,
     LOOKS,

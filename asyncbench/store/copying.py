@@ -11,11 +11,9 @@ from typing import Final
 
 from asyncbench.errors import AsyncbenchError, StoreError
 from asyncbench.files import OWNERS, make_folder, storing
-from asyncbench.store.bucket.address import BucketAddress
 from asyncbench.store.bucket.claiming import Claim, Files, OvertakenError, claim
-from asyncbench.store.bucket.fetching import WORKERS, bring_folder, remove_folder
-from asyncbench.store.bucket.manifests import BucketWriter
-from asyncbench.store.bucket.objects import BucketObjects
+from asyncbench.store.bucket.fetching import WORKERS, BucketWriter, bring_folder, remove_folder
+from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
 from asyncbench.store.checksums import check
 from asyncbench.store.folder import Store, held_still
 from asyncbench.store.holdings import note_lost_journal, settled_manifest

@@ -27,7 +27,6 @@ from asyncbench.store.holdings import (
 from asyncbench.store.joining import join, remove_joined
 from asyncbench.store.journal import Journal, ToldCalls, Unfinished, lost
 from asyncbench.store.lock import LOCK, left_mark, locked, same_lock, set_mark, take_away, writer_of
-from asyncbench.store.looking import tell_damage
 from asyncbench.store.manifest import (
     IMPORTED,
     MANIFEST,
@@ -46,6 +45,7 @@ from asyncbench.store.manifest import (
     write_sweep_file,
 )
 from asyncbench.store.parts import TEMPORARY
+from asyncbench.store.reading import tell_damage
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import next_number, part_files, seal, without_rows
 from asyncbench.store.segment import Damage, payloads, segments

@@ -22,7 +22,6 @@ from asyncbench.store.generation import Generation, next_generation
 from asyncbench.store.holdings import known_parts, resolved
 from asyncbench.store.journal import Journal
 from asyncbench.store.lock import LOCK, MARK
-from asyncbench.store.looking import look_at
 from asyncbench.store.manifest import (
     HOLDS,
     JOINED,
@@ -39,6 +38,7 @@ from asyncbench.store.manifest import (
     workers_folder,
 )
 from asyncbench.store.parts import TEMPORARY, partition_of, scanned
+from asyncbench.store.reading import look_at
 from asyncbench.store.sealing import by_partition, next_number
 from asyncbench.store.segment import QUARANTINE, name_of
 from asyncbench.store.united import UnitedSnapshot

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from asyncbench.files import write_durably
 from asyncbench.store.holdings import list_of
 from asyncbench.store.journal import Journal
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import HOLDS, JOURNAL, changed_manifest, folders_of, lost_files, read_manifest
 from asyncbench.store.parts import TEMPORARY, Part, partition_of
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import by_partition, next_number
 from asyncbench.store.segment import QUARANTINE, Damage, lines_of, segments

@@ -21,6 +21,7 @@ from asyncbench.files import discard, storing, sync_to_disk
 from asyncbench.store.generation import sealed_up_to
 from asyncbench.store.holdings import declared, standing
 from asyncbench.store.parts import TEMPORARY, Part, read, scanned
+from asyncbench.store.rows import joined, tables
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import (
     QUARANTINE,
@@ -32,7 +33,6 @@ from asyncbench.store.segment import (
     quarantined,
     segments,
 )
-from asyncbench.store.tables import joined, tables
 
 ONCE = ("trials", "grades", "skipped")  # where a trial must not stand twice, whatever became of it later
 

@@ -12,11 +12,10 @@ import pyarrow.parquet as pq
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.store.journal import Unfinished, lost
 from asyncbench.store.parts import check_parts, dataset, scanned, with_codes
-from asyncbench.store.rows import attempt_row
+from asyncbench.store.rows import Tables, attempt_row, joined
 from asyncbench.store.schema import ATTEMPTS, SCHEMAS
 from asyncbench.store.sealing import ONCE
 from asyncbench.store.segment import Damage
-from asyncbench.store.tables import Tables, joined
 
 LOOKS = 5  # a folder is rewritten once in a long while
 BATCH_ROWS = 8192  # as many as a row group has

@@ -20,10 +20,9 @@ from asyncbench.store.holdings import TakenOver
 from asyncbench.store.id_set import in_several
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.parts import looked_at, with_codes
-from asyncbench.store.rows import attempt_row
+from asyncbench.store.rows import attempt_row, joined
 from asyncbench.store.schema import ATTEMPTS, LOST, SCHEMAS
 from asyncbench.store.snapshot import BATCH_ROWS, Columns, Filters, Snapshot, chosen_columns, expression
-from asyncbench.store.tables import joined
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 

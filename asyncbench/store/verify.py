@@ -13,7 +13,6 @@ from asyncbench.errors import StoreError
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import stored, wrong_with
-from asyncbench.store.looking import Looked, look_at, tell_damage
 from asyncbench.store.manifest import (
     SWEEP_FILE,
     WORKERS,
@@ -23,6 +22,7 @@ from asyncbench.store.manifest import (
     read_manifest,
 )
 from asyncbench.store.parts import read_checked
+from asyncbench.store.reading import Looked, look_at, tell_damage
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import QUARANTINE, quarantined
 from asyncbench.store.snapshot import Snapshot

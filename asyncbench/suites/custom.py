@@ -22,7 +22,7 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import exact
 from asyncbench.suites.own import ADDED_GRADERS, OUR_GRADERS, grader_of, own_grade, own_grader
-from asyncbench.suites.sources import is_in_file
+from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.suite import Suite
 
 GRADER_VERSION = 1

@@ -17,8 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Grade, Problem, Reply, outcome_of
-from asyncbench.suites.packages import Origin, WithPackages
-from asyncbench.suites.sources import OwnFunction, checked_callable, is_in_file
+from asyncbench.suites.plugins import Origin, OwnFunction, WithPackages, checked_callable, is_in_file
 
 TIME_LIMIT_S = 10.0  # for one reply
 TAKES: Final = ("reply", "problem")  # what such a function is called with

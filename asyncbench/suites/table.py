@@ -8,7 +8,7 @@ from asyncbench.errors import ProblemSetError
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa, strings
 from asyncbench.suites.digits import plain
-from asyncbench.suites.packages import Origin, WithPackages
+from asyncbench.suites.plugins import Origin, WithPackages
 from asyncbench.suites.suite import Suite
 
 _OURS = (

@@ -5,8 +5,7 @@ PUBLIC = (
     "batch_files.requests",
     "batch_files.results",
     "exporting",
-    "folder",
     "importing",
     "merging",
-    "tally",
+    "regrading",
 )

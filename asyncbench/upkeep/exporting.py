@@ -16,7 +16,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import local, writing
 from asyncbench.published.exported import ExportedPart, FileToWrite, Row, asked_in, parts_of, rows_of
 from asyncbench.published.formats import FileFormat, format_named
-from asyncbench.published.places import check_folder, file_of
+from asyncbench.published.recorded import check_folder, file_of
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
 from asyncbench.store.schema import ENTRANT

@@ -36,8 +36,7 @@ from asyncbench.store.manifest import (
 from asyncbench.store.merging import JoinedFolders, join_folders
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.tables.report import Report
-from asyncbench.upkeep.agreement import Source, sources
-from asyncbench.upkeep.sweep import merged_plan, merged_sweep
+from asyncbench.upkeep.merged_sweep import Source, merged_plan, merged_sweep, sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

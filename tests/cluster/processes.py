@@ -10,8 +10,7 @@ import sys
 import traceback
 from typing import Any
 
-from asyncbench.cluster.links import Link, Program, Start, WorkerDiedError
-from asyncbench.cluster.messages import Orders, WorkerReport
+from asyncbench.cluster.messages import Link, Orders, Program, Start, WorkerDiedError, WorkerReport
 from asyncbench.errors import AsyncbenchError
 from asyncbench.providers.workers.frames import Frames
 from tests.processes import Forked

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import asyncbench as ab
-from asyncbench.cluster.links import WorkerDiedError
+from asyncbench.cluster.messages import WorkerDiedError
 from asyncbench.errors import ConfigError
 from asyncbench.run.summary import Exit
 from tests.cluster.on_processes import run_on

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import psutil
 import pytest
 
-from asyncbench.cluster.links import WorkerDiedError
+from asyncbench.cluster.messages import WorkerDiedError
 from asyncbench.cluster.ray_actors import on_ray
 from asyncbench.errors import ConfigError
 from tests.cluster.machines import machines, ray_folder

@@ -12,7 +12,7 @@ import pytest
 from pyarrow.dataset import dataset
 
 from asyncbench import run_sweep
-from asyncbench.config.deadline import seconds_left
+from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.planning import preflight

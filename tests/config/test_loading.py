@@ -8,7 +8,7 @@ from asyncbench.config.loading import Find, Slo
 from asyncbench.config.place import Place
 from asyncbench.config.sweep import as_mapping, sweep_from, with_load
 from asyncbench.errors import ConfigError
-from asyncbench.run.loading import as_loaded, cautions_of_load
+from asyncbench.run.lanes import as_loaded, cautions_of_load
 
 MODEL = {"model": "openai/a", "max_tokens": 9}
 TTFT = {"ttft": 0.5}

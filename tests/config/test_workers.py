@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator
 
 import asyncbench as ab
 from asyncbench.config.overriding import with_workers
+from asyncbench.config.run_entries import usable_cores, workers_here
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.config.sweep_file import sweep_schema
-from asyncbench.config.workers import usable_cores, workers_here
 from asyncbench.errors import ConfigError
 from asyncbench.run.options import RunOptions
 from tests.commands import asyncbench_here
@@ -97,7 +97,7 @@ def test_the_command_that_goes_on_starts_as_many():
 
 
 def test_auto_leaves_one_core_of_those_that_this_process_may_use_to_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("asyncbench.config.workers.CGROUP", tmp_path)  # no quota
+    monkeypatch.setattr("asyncbench.config.run_entries.CGROUP", tmp_path)  # no quota
     before = os.sched_getaffinity(0)
     try:
         assert workers_here("auto") == min(64, len(before) - 1)
@@ -132,6 +132,6 @@ def test_a_container_has_as_many_cores_as_its_quota_lets_it_use(tmp_path, monkey
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr("asyncbench.config.workers.CGROUP", tmp_path)
+    monkeypatch.setattr("asyncbench.config.run_entries.CGROUP", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     assert usable_cores() == cores

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from asyncbench.engine import minutes
-from asyncbench.engine.budget import Account, Cap, Ledger
-from asyncbench.engine.fairness import AHEAD_TRIALS, ModelProgress, ahead, level
+from asyncbench.engine import telemetry as minutes
+from asyncbench.engine.budget import AHEAD_TRIALS, Account, Cap, Ledger, ModelProgress, ahead, level
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Gate
 from asyncbench.errors import ErrorKind, ProviderError

@@ -8,13 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from asyncbench.engine.asker import LONG_REPLY
+from asyncbench.engine.closing import FEW
 from asyncbench.engine.lane import GROWTH
+from asyncbench.engine.lane_model import TokenEstimates
 from asyncbench.engine.limits import Amounts
-from asyncbench.engine.probation import FEW
 from asyncbench.engine.telemetry import Counters
-from asyncbench.engine.token_estimates import TokenEstimates
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.trial_queue import LONG_REPLY, Turn
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, StoreError, UnwrittenError
 from asyncbench.records import Attempt, Ended, History, Limits, Outcome, Reply, RetryPolicy, Sent
 from tests.world.clock import virtually

@@ -3,7 +3,7 @@
 import pytest
 
 from asyncbench.engine.limits import Amounts
-from asyncbench.engine.minutes import WORK, Minutes
+from asyncbench.engine.telemetry import WORK, Minutes
 from asyncbench.records import LaneMinute
 
 LIMITS = {"requests": 600.0}

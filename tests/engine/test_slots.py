@@ -2,7 +2,7 @@
 
 import pytest
 
-from asyncbench.engine.slots import FEW, FIRST, ROOM, Slots
+from asyncbench.engine.admission import FEW, FIRST, ROOM, Slots
 from asyncbench.records import MOST_IN_FLIGHT
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from asyncbench.engine.token_estimates import ENOUGH, TokenEstimates
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.lane_model import ENOUGH, TokenEstimates
+from asyncbench.engine.trial_queue import Turn
 from asyncbench.records import History, Reply, Usage
 from tests.world.night import requests
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from asyncbench.analysis.anatomy.error import anatomy
-from asyncbench.problems.identity import identified
+from asyncbench.problems.schema import identified
 from asyncbench.records import Draft, Problem, Reply
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.suites.nupa.generation import draft_nupa

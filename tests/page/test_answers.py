@@ -7,10 +7,10 @@ from functools import cache
 import pytest
 
 from asyncbench import read_trials
-from asyncbench.analysis.asked import asked_in
 from asyncbench.analysis.counting import counted
+from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.answers import LONGEST, SHORT, answers_to, operands_text, summaries, whole_trials
-from asyncbench.page.sample import sample_of
+from asyncbench.page.contents import sample_of
 from tests.reports.answered import Asked as AskedModel, folder_of
 
 COLUMNS = ["trial_id", "model", "condition", "problem_id", "outcome", "answer", "expected"]

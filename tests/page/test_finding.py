@@ -2,8 +2,8 @@
 
 import pytest
 
-from asyncbench.analysis.asked import asked_in
 from asyncbench.analysis.counting import counted
+from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.charts.breaks import kind_curves
 from asyncbench.page.finding import finding_of
 from asyncbench.reports.standings.report import standings_of, standings_on

@@ -6,7 +6,7 @@ import pytest
 
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
-from asyncbench.page.charts.load_rows import rows_of_loads
+from asyncbench.page.charts.loads import rows_of_loads
 from asyncbench.page.writing import write_page
 from asyncbench.reports.load.accuracy import answers_by_step
 from asyncbench.reports.load.steps import steps_in

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from asyncbench import run_sweep
-from asyncbench.config.batching import Batching
+from asyncbench.config.run_entries import Batching
 from asyncbench.planning.batch_plan import batch_plan_of, chain_of
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.sweep_plan import plan

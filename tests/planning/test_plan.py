@@ -16,8 +16,8 @@ from asyncbench.config.place import Place
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.planning.budget_bounds import held_models, most_of
+from asyncbench.planning.draws import seconds_of
 from asyncbench.planning.estimates import Needs
-from asyncbench.planning.forecasting import seconds_of
 from asyncbench.planning.guesses import EFFORT_TOKENS, pace, thinking, tokens_of
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.planning.trials import asked_by_model, trials_of

@@ -7,7 +7,7 @@ from hashlib import blake2b
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from asyncbench.problems.identity import Occurrences, identified
+from asyncbench.problems.schema import Occurrences, identified
 from asyncbench.records import Draft
 
 DRAFT = Draft(

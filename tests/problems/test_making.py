@@ -13,9 +13,8 @@ from hypothesis import given, settings, strategies as st
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems.making import copy_into, generate
 from asyncbench.problems.opening import open_set
-from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.problem_set import ProblemSet, Survey
 from asyncbench.problems.schema import PROBLEM_SCHEMA, batches_of
-from asyncbench.problems.survey import Survey
 from asyncbench.records import Draft, Problem
 from tests.store.disk import disk_for
 

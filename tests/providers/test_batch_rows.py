@@ -14,8 +14,7 @@ from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.listing import endpoint_lines, endpoints_as_json, endpoints_as_text
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import BATCH
-from asyncbench.run.findings import FindingState
-from asyncbench.run.judging import of_batches, of_settings
+from asyncbench.run.findings import FindingState, of_batches, of_settings
 from tests.providers.raw_server import answering, raw_server
 
 UNPROVEN = ("azure", "groq", "http")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.config.batching import Batching
+from asyncbench.config.run_entries import Batching
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import WORTH_ANOTHER_TRY, ErrorKind, ProviderError, StoreError
 from asyncbench.lanes.batches.desk import BatchAccount, BatchClock, BatchDesk

@@ -8,8 +8,7 @@ import pytest
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import Endpoint, is_simulated, known_endpoints
-from asyncbench.providers.known_models import published
-from asyncbench.providers.prices import vendor_of
+from asyncbench.providers.prices import published, vendor_of
 from asyncbench.providers.provider import PROVIDERS, WIRES
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.providers.failures import LONGEST_MESSAGE, encoded, refusal, told
+from asyncbench.providers.error_kinds import LONGEST_MESSAGE, encoded, refusal, told
 from asyncbench.providers.secrets import keyless
 from asyncbench.providers.wire import Response
 from asyncbench.records import Reply

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.known_models import is_moving_alias, published, same_model
 from asyncbench.providers.listing import (
     endpoint_lines,
     endpoints_as_json,
@@ -15,6 +14,7 @@ from asyncbench.providers.listing import (
     models_as_text,
     models_of,
 )
+from asyncbench.providers.prices import is_moving_alias, published, same_model
 from asyncbench.run.progress import Quiet
 from asyncbench.run.sweep_run import run_sweep
 from tests.sweep_files import problem_set, simulator, sweep

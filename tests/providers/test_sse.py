@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.providers.sse import Scanner, TooLongError
+from asyncbench.providers.streams import Scanner, TooLongError
 
 
 def found_in(*chunks: bytes, most: int = 10**6) -> list[bytes]:

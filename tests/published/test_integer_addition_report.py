@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.problems.identity import identified
 from asyncbench.problems.making import write_problems
+from asyncbench.problems.schema import identified
 from asyncbench.published.integer_addition.counts import RunLine, SizeBin
 from asyncbench.published.integer_addition.report import integer_addition_report_on
 from asyncbench.records import Condition, Draft, Problem, Reply, Result

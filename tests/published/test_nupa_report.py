@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.problems.identity import identified
+from asyncbench.problems.schema import identified
 from asyncbench.published.nupa.counts import TaskLine
 from asyncbench.published.nupa.report import nupa_report_on
 from asyncbench.records import Condition, Problem, Reply, Result

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from asyncbench.problems.identity import identified
 from asyncbench.problems.making import write_problems
+from asyncbench.problems.schema import identified
 from asyncbench.records import Condition, Draft, Ended, Model, Outcome, Problem, Reply, Result, Trial, Usage
 from asyncbench.store.folder import Store
 from tests.store import made

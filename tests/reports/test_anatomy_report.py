@@ -10,7 +10,6 @@ import pytest
 
 from asyncbench import sql
 from asyncbench.analysis.anatomy import counts as rule
-from asyncbench.analysis.anatomy.carries import CARRIES, GROUP, carries_of
 from asyncbench.analysis.anatomy.counts import (
     MOST_TEXT,
     OUTCOMES,
@@ -20,9 +19,10 @@ from asyncbench.analysis.anatomy.counts import (
     kinds_of,
     most_of_a_group,
 )
-from asyncbench.analysis.asked import asked_in
+from asyncbench.analysis.anatomy.numbers import CARRIES, GROUP, carries_of
 from asyncbench.analysis.cells import METRICS
 from asyncbench.analysis.counting import counted
+from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.measures import cost_block
 from asyncbench.problems.making import generate
 from asyncbench.problems.opening import open_set

@@ -9,8 +9,7 @@ import orjson
 import pytest
 
 from asyncbench.records import BATCH, Result, Usage
-from asyncbench.reports.cost.calls import TOKEN_KINDS
-from asyncbench.reports.cost.cost_counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS
+from asyncbench.reports.cost.counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS, TOKEN_KINDS
 from asyncbench.reports.cost.report import cost_report_on
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store

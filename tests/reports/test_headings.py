@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 import asyncbench as ab
-from asyncbench.analysis.anatomy.kinds import UNCLASSIFIED
+from asyncbench.analysis.anatomy.error import UNCLASSIFIED
 from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Outcome
 from asyncbench.reports.regrading import regrade_report

@@ -7,7 +7,7 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.records import LOST_WITH_IT, RESENT, Ended
-from asyncbench.stats.log_histogram import histogram_text
+from asyncbench.stats.percentiles import histogram_text
 from asyncbench.tables.report import Sheet
 from tests.reports.load_folders import Loaded, load_folder
 from tests.reports.loaded import folder_of, step

@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from asyncbench.engine import minutes
+from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import BatchCounts, Counters, StepCounts
 from asyncbench.providers.workers.process import WorkerCounts

@@ -6,9 +6,8 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from asyncbench.stats.paired import bootstrap_difference, mcnemar, pooled_z, sign_flip, stratified
+from asyncbench.stats.paired import bootstrap_difference, holm, mcnemar, pooled_z, sign_flip, stratified
 from asyncbench.stats.proportions import Proportion
-from asyncbench.stats.rankings import holm
 from asyncbench.stats.repeats import clustered
 
 pytestmark = pytest.mark.long

@@ -4,7 +4,7 @@ from math import comb, inf
 
 import pytest
 
-from asyncbench.stats.order_statistics import fewest_for, percentile
+from asyncbench.stats.percentiles import fewest_for, percentile
 
 
 def test_it_takes_so_many_values():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.records import Outcome
+from asyncbench.stats.paired import quantile
 from asyncbench.stats.proportions import Accuracy, Proportion
-from asyncbench.stats.rankings import quantile
 
 
 def interval(successes, trials) -> tuple[float, float]:

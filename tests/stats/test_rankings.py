@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from asyncbench.stats.rankings import holm, tied, undominated
+from asyncbench.stats.paired import holm, tied, undominated
 
 
 def told_apart(*pairs):

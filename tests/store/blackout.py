@@ -22,9 +22,9 @@ from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal
 from asyncbench.store.sealing import seal
 from asyncbench.store.segment import Damage, Segment
-from asyncbench.upkeep.folder import regrade_folder
 from asyncbench.upkeep.importing import import_files
 from asyncbench.upkeep.merging import merge_folders
+from asyncbench.upkeep.regrading import regrade_folder
 from tests.store import night
 from tests.store.made import answered, ended, minute, model, refused, reply, result, sent, skipped, trial
 from tests.upkeep.exchange import made as exchanged

@@ -9,8 +9,8 @@ from asyncbench.records import Ended, Event, History, Outcome, Reply, Result, Se
 from asyncbench.store.budget_state import spending_of
 from asyncbench.store.catalog import known_trials
 from asyncbench.store.folder import Store
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import workers_folder
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.status import trial_counts
 from tests.store import made

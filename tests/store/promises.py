@@ -12,8 +12,8 @@ from asyncbench.pricing import picodollars
 from asyncbench.store.budget_state import spending_of
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import left_mark
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import IMPORTED, is_results_folder, read_manifest
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.verify import verify_folder
 
 Call = tuple[str, int]  # trial and attempt

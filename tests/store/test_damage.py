@@ -11,7 +11,7 @@ from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.checksums import check
 from asyncbench.store.folder import Store
-from asyncbench.store.looking import take_snapshot
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.segment import Damage, payloads, quarantined
 from asyncbench.store.status import trial_counts
 from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id

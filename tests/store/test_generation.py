@@ -14,7 +14,7 @@ from asyncbench.store import generation, snapshot
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials, steady
 from asyncbench.store.folder import Store
 from asyncbench.store.generation import MANY_PARTS, settle
-from asyncbench.store.looking import take_snapshot
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.sealing import part_files
 from asyncbench.store.verify import verify_folder
 from tests.store import night

@@ -18,8 +18,8 @@ from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.budget_state import spending_of
 from asyncbench.store.catalog import known_trials, read_attempts, read_trials
 from asyncbench.store.folder import Store
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import HOLDS, kept_sweep_file, read_manifest
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.verify import verify_folder
 from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id, without_list
 from tests.sweep_files import entry, problem_set, simulator, sweep

@@ -13,8 +13,8 @@ from asyncbench.store import generation
 from asyncbench.store.budget_state import spending_of
 from asyncbench.store.catalog import known_trials, read_attempts, read_trials
 from asyncbench.store.folder import Store
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import WORKERS, worker_folders, worker_hosts
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.verify import verify_folder
 from tests.store.disk import quick_disk as quick_disk
 from tests.store.dying import CHANGES, MOVES, outlives, start

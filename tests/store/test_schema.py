@@ -5,7 +5,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from asyncbench.engine import minutes
+from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.limits import DAY
 from asyncbench.records import Attempt, Condition, Limits, Reply
 from asyncbench.store.rows import attempt_row, grade_rows, lane_row, skipped_row, step_row, trial_row

@@ -9,7 +9,7 @@ from asyncbench.cli import app
 from asyncbench.errors import DamageWarning
 from asyncbench.store.budget_state import spending_of
 from asyncbench.store.folder import Store
-from asyncbench.store.looking import take_snapshot
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.verify import verify_folder
 from tests.store.made import answered, ended, keep, refused, reply, result, sent, trial
 

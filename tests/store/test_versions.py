@@ -13,7 +13,7 @@ from asyncbench.records import History
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.checksums import check
 from asyncbench.store.folder import Store
-from asyncbench.store.looking import take_snapshot
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.schema import SCHEMA_VERSION, SCHEMAS
 from asyncbench.store.segment import Segment, head_of, number_of
 from asyncbench.store.status import trial_counts

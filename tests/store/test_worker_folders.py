@@ -11,8 +11,8 @@ from asyncbench.records import Event, History, Outcome
 from asyncbench.store.budget_state import known_costs
 from asyncbench.store.catalog import known_trials, read_attempts, read_grades, read_trials
 from asyncbench.store.folder import Store
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import WORKER, read_manifest, worker_folders
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.status import read_upkeep
 from asyncbench.store.verify import verify_folder
 from tests.store.fleets import SWEEP, call, closed, told, unclosed, unended, worker, write, write_and_die

@@ -19,7 +19,7 @@ from asyncbench.lanes.batches.desk import BatchClock
 from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.planning.budget_bounds import open_ledger
 from asyncbench.run import preparing
-from asyncbench.run.cancelling import cancel_as_told
+from asyncbench.run.open_batches import cancel_as_told
 from asyncbench.run.options import RunOptions
 from asyncbench.run.sweep_run import run_as_told
 from tests.sweep_files import Said, entry

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from asyncbench.config.sweep import Sweep
-from asyncbench.engine.asker import Asker
-from asyncbench.engine.budget import Cap, Ledger
-from asyncbench.engine.fairness import AHEAD, AHEAD_TRIALS
+from asyncbench.engine.budget import AHEAD, AHEAD_TRIALS, Cap, Ledger
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.budget_bounds import most_of, open_ledger
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars

@@ -20,12 +20,12 @@ from typing import Any, Final
 from asyncbench.cluster.cluster_worker import ClusterWorker, StaleOrdersError
 from asyncbench.cluster.coordinator import Coordinator
 from asyncbench.cluster.messages import ClosedTrial, JournalCosts, JournalNews, Orders, WorkerReport
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.limits import HEADROOM, REQUEST_BURST_S
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import picodollars
 from asyncbench.records import (

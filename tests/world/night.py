@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.trial_queue import Asker, Turn
 from asyncbench.errors import UnwrittenError
 from asyncbench.pricing import rates_at
 from asyncbench.records import (

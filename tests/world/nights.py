@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
-from asyncbench.engine import minutes
-from asyncbench.engine.admission import BROKEN_OFF
+from asyncbench.engine import telemetry as minutes
+from asyncbench.engine.admission import BROKEN_OFF, FIRST
 from asyncbench.engine.attempts import GRACE_S
+from asyncbench.engine.closing import HOPELESS_S
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.lane_model import LaneModel
+from asyncbench.engine.lane_model import ENOUGH, LaneModel
 from asyncbench.engine.limits import (
     BURST_S,
     CHARACTERS_PER_TOKEN,
@@ -27,11 +28,8 @@ from asyncbench.engine.limits import (
     Counting,
     demanded,
 )
-from asyncbench.engine.probation import HOPELESS_S
-from asyncbench.engine.slots import FIRST
 from asyncbench.engine.throttle import RAREST_OF_LONG_S, RAREST_SCOUT_S
-from asyncbench.engine.token_estimates import ENOUGH
-from asyncbench.engine.turn import ONE_CALL
+from asyncbench.engine.trial_queue import ONE_CALL
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import (
     Allowance,

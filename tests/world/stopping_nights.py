@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.stopping import ConditionCell, cell_of, stop_at
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.skipping import Before, Needed, stopping_of
 from asyncbench.planning.trials import cell_of as problem_cell

@@ -6,12 +6,244 @@ is the fewest edits. Points stand beside each other, and zeros that mean nothing
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
-from asyncbench.analysis.anatomy.distance import Edit, common_ends
-from asyncbench.analysis.anatomy.error import Error, anatomy
-from asyncbench.analysis.anatomy.explaining import Digits, edits_of
+from asyncbench.analysis.anatomy.edits import (
+    Edit,
+    common_ends,
+    fewest_edits,
+    missing_end,
+    same_at_start,
+    slip,
+)
+from asyncbench.analysis.anatomy.error import ORDER, Error, anatomy
+
+# ── Which edit made an answer out of the truth, by what the anatomy calls it
+
+
+class Digits(NamedTuple):
+    """Truth and answer digit by digit, with as many decimals; of texts all is before the point."""
+
+    true: str
+    read: str
+    true_point: int  # digits before the point
+    read_point: int
+
+
+Edits = list[Edit]
+Explanation = Callable[[Digits], Edits | None]  # None: the digits are not so
+
+
+def edits_of(digits: Digits, flags: frozenset[str], *, texts: bool = False) -> Edits:
+    """Return what every digit is, by the first of an error's flags that tells; else the fewest edits."""
+    explanations = _OF_TEXTS if texts else _OF_NUMBERS
+    for kind in sorted(flags & explanations.keys(), key=ORDER.__getitem__):
+        if found := explanations[kind](digits):
+            return found
+    return fewest_edits(digits.true, digits.read) if texts else _fewest(digits)
+
+
+def by_place(digits: Digits, *, off: str | None = None) -> Edits:
+    """Return digits of the same place side by side; `off`: what those are called that differ."""
+    more = len(digits.true) - len(digits.read)
+    first: Edits = [(off or "missing", place, None) for place in range(more)]
+    first += [(off or "extra", None, place) for place in range(-more)]
+    pairs = zip(digits.true[max(0, more) :], digits.read[max(0, -more) :], strict=True)
+    return first + [
+        ("same" if one == other else off or "replaced", place + max(0, more), place + max(0, -more))
+        for place, (one, other) in enumerate(pairs)
+    ]
+
+
+def _fewest(digits: Digits) -> Edits:
+    """Return the fewest edits, of which a point that stands elsewhere is two."""
+    true, read, true_point, read_point = digits
+    if true_point == len(true) and read_point == len(read):
+        return fewest_edits(true, read)
+    pointed = fewest_edits(true[:true_point], read[:read_point])
+    pointed += _from(true_point, read_point, fewest_edits(true[true_point:], read[read_point:]))
+    if (cost := cost_of(pointed)) <= _POINT:
+        return pointed
+    whole = fewest_edits(true, read)
+    return whole if cost_of(whole) + _POINT < cost else pointed
+
+
+_POINT: Final = 2  # edits: it is missing here and extra there
+
+
+def cost_of(edits: Edits) -> int:
+    """Return how many edits these are; two neighbours that are swapped are one."""
+    ops = [op for op, _, _ in edits]
+    return len(ops) - ops.count("same") - ops.count("swapped") // 2
+
+
+def _from(i: int, j: int, edits: Edits) -> Edits:
+    """Return the edits of texts that begin at these places."""
+    return [
+        (op, None if one is None else one + i, None if other is None else other + j)
+        for op, one, other in edits
+    ]
+
+
+def _same(i: int, j: int, length: int) -> Edits:
+    return [("same", i + step, j + step) for step in range(length)]
+
+
+# ── one slip, and missing ends ───────────────────────────────────────────────────────────────
+
+
+def _slipped(digits: Digits) -> Edits | None:
+    """Return a slip of all digits, or else of those before the zeros at the end: 12.4 for 12.34."""
+    if found := _slip(digits.true, digits.read):
+        return found
+    true, read = _bare(digits.true, digits.true_point), _bare(digits.read, digits.read_point)
+    found = _slip(true, read)
+    return found and found + _zeros(len(true), len(digits.true), len(read), len(digits.read), "same", "same")
+
+
+def _bare(digits: str, point: int) -> str:
+    return digits[:point] + digits[point:].rstrip("0")
+
+
+def _zeros(i: int, last: int, j: int, end: int, missing: str, extra: str) -> Edits:
+    """Return zeros at the end side by side; what only one text has is called so."""
+    both = min(last - i, end - j)
+    left = [(missing, place, None) for place in range(i + both, last)]
+    return [*_same(i, j, both), *left, *((extra, None, place) for place in range(j + both, end))]
+
+
+def _slip(true: str, read: str) -> Edits | None:
+    kind, front = slip(true, read), same_at_start(true, read)
+    if kind is None:
+        return None
+    before = _same(0, 0, front)
+    if kind == "one_dropped":
+        return [*before, ("missing", front, None), *_same(front + 1, front, len(read) - front)]
+    if len(read) > len(true):
+        return [*before, ("extra", None, front), *_same(front, front + 1, len(true) - front)]
+    op = "replaced" if kind == "one_replaced" else "swapped"
+    return [("same" if true[i] == read[i] else op, i, i) for i in range(len(true))]
+
+
+def _without_end(digits: Digits) -> Edits | None:
+    true, read = len(digits.true), len(digits.read)
+    end = missing_end(digits.true, digits.read)
+    if end is None:
+        return None
+    if end == "leading_missing":
+        return [*(("missing", place, None) for place in range(true - read)), *_same(true - read, 0, read)]
+    return [*_same(0, 0, read), *(("missing", place, None) for place in range(read, true))]
+
+
+# ── digits in their places ───────────────────────────────────────────────────────────────────
+
+
+def _same_size(digits: Digits) -> Edits | None:
+    """Return a number with another sign: every digit is the same."""
+    return by_place(digits) if digits.true == digits.read else None
+
+
+def _one_column(digits: Digits) -> Edits:
+    """Return one wrong column; what differs in higher ones is its carry."""
+    edits = by_place(digits)
+    wrong = [place for place, (op, _, _) in enumerate(edits) if op != "same"]
+    for place in wrong[:-1]:
+        edits[place] = ("carry", *edits[place][1:])
+    return edits
+
+
+def _by_carries(digits: Digits) -> Edits:
+    """Return digits off by carries; of columns written one by one, the tens are too many."""
+    if len(digits.read) <= len(digits.true):
+        return by_place(digits, off="carry")
+    return [(op if op == "same" else "carry", i, j) for op, i, j in fewest_edits(digits.true, digits.read)]
+
+
+def _run(digits: Digits) -> Edits | None:
+    """Return wrong digits in their places, unless half as many edits explain them: a digit that moved."""
+    if len(digits.true) != len(digits.read):
+        return None
+    placed = by_place(digits)
+    if (wrong := cost_of(placed)) < 4:
+        return placed
+    fewest = fewest_edits(digits.true, digits.read)
+    return fewest if 2 * cost_of(fewest) <= wrong else placed
+
+
+def _longer_or_shorter(digits: Digits) -> Edits:
+    return fewest_edits(digits.true, digits.read)
+
+
+def _point_moved(digits: Digits) -> Edits | None:
+    """Return the same digits with more or fewer zeros at either end."""
+    true, read = digits.true.strip("0"), digits.read.strip("0")
+    return _zeros_around(digits, "moved", "moved", "same") if true == read else None
+
+
+def _reversed(digits: Digits) -> Edits | None:
+    true, read = digits.true.strip("0"), digits.read.strip("0")
+    return _zeros_around(digits, "missing", "extra", "swapped") if true == read[::-1] else None
+
+
+def _zeros_around(digits: Digits, missing: str, extra: str, inside: str) -> Edits:
+    """Return what is within zeros, and those: at the end of decimals they mean nothing."""
+    i, j = (len(text) - len(text.lstrip("0")) for text in (digits.true, digits.read))
+    last, end = (len(text.rstrip("0")) for text in (digits.true, digits.read))
+    whole, given = max(last, digits.true_point), max(end, digits.read_point)
+    return [
+        *_zeros(0, i, 0, j, missing, extra),
+        *((inside, i + step, j + step) for step in range(last - i)),
+        *_zeros(last, whole, end, given, missing, extra),
+        *_zeros(whole, len(digits.true), given, len(digits.read), "same", "same"),
+    ]
+
+
+# ── texts ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _within(digits: Digits) -> Edits | None:
+    """Return a truth with something around it."""
+    at = digits.read.find(digits.true)
+    if at < 0:
+        return None
+    length = len(digits.true)
+    after = (("extra", None, place) for place in range(at + length, len(digits.read)))
+    return [*(("extra", None, place) for place in range(at)), *_same(0, at, length), *after]
+
+
+def _letters(digits: Digits) -> Edits | None:
+    return by_place(digits) if len(digits.true) == len(digits.read) else None
+
+
+_carried: Final = partial(by_place, off="carry")
+_ENDS_AND_SLIPS: Final[Mapping[str, Explanation]] = {
+    **dict.fromkeys(("leading_missing", "trailing_missing"), _without_end),
+    **dict.fromkeys(("neighbours_swapped", "two_swapped", "one_doubled", "one_dropped"), _slipped),
+    **dict.fromkeys(("one_replaced", "one_added"), _slipped),
+    **{f"{where}_digits_wrong": _run for where in ("first", "last", "middle", "scattered")},
+    **dict.fromkeys(("digits_missing", "digits_extra"), _longer_or_shorter),
+}
+_OF_NUMBERS: Final[Mapping[str, Explanation]] = {
+    **_ENDS_AND_SLIPS,
+    "sign": _same_size,
+    "reversed": _reversed,
+    **dict.fromkeys(("point_moved", "exponent_off"), _point_moved),
+    "carries_ignored": _by_carries,
+    **dict.fromkeys(("smaller_from_larger", "dropped_carry", "needless_carry", "carries_wrong"), _carried),
+    **dict.fromkeys(("off_by_one", "column_wrong"), _one_column),
+    **dict.fromkeys(("float_noise", "complement", "rounded", "estimate"), by_place),
+}
+_OF_TEXTS: Final[Mapping[str, Explanation]] = {
+    **_ENDS_AND_SLIPS,
+    "reversed": partial(by_place, off="swapped"),
+    "case": _letters,
+    **dict.fromkeys(("decorated", "prose"), _within),
+}
+
+# ── alignment
+
 
 MOST_ALIGNED: Final = 10_000  # characters of both together; of longer ones the common ends are told
 

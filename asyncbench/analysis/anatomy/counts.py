@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from asyncbench.analysis.anatomy.carries import (
+from asyncbench.analysis.anatomy.error import MOST_PLACES, ORDER, UNCLASSIFIED, Error, anatomy
+from asyncbench.analysis.anatomy.numbers import (
     GROUP,
     CarryBin,
     CarryProblem,
@@ -20,8 +21,6 @@ from asyncbench.analysis.anatomy.carries import (
     carried_in,
     problems_of,
 )
-from asyncbench.analysis.anatomy.error import MOST_PLACES, Error, anatomy
-from asyncbench.analysis.anatomy.kinds import ORDER, UNCLASSIFIED
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion

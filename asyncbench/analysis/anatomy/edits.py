@@ -1,6 +1,9 @@
 """How one text became another: by one slip of the pen, or by which of its ends are right."""
 
+from collections import defaultdict
+from collections.abc import Iterator
 from operator import ne
+from typing import Final
 
 
 def same_at_start(one: str, other: str) -> int:
@@ -76,3 +79,131 @@ def wrong_run(true: str, read: str) -> str | None:
     if not front or not back:
         return "last_digits_wrong" if front else "first_digits_wrong"
     return "middle_digits_wrong"
+
+
+# ── The fewest edits that turn one text into another
+# That is the optimal string alignment (Damerau–Levenshtein in which no character is edited twice). Its
+# cost is found in one pass, a bit for each character; then only what can be part of it is looked at.
+
+
+MOST: Final = 400  # characters between the common ends; of more of them it is told that they are others
+MOST_PAIRS: Final = 20_000  # of a character of one text with one of the other
+SHORT: Final = 32  # characters; of more than these, half or more have to be right
+
+# what it is, and the place in either text; None: no character of it
+Edit = tuple[str, int | None, int | None]
+
+
+def fewest_edits(true: str, read: str) -> list[Edit]:
+    """Return what every character of both texts is, in their order: `same` or an edit.
+
+    >>> [what for what, _, _ in fewest_edits("1234", "1324")]
+    ['same', 'swapped', 'swapped', 'same']
+    """
+    front, back = common_ends(true, read)
+    last, end = len(true) - back, len(read) - back
+    size = max(last, end) - front
+    cost = distance(true[front:last], read[front:end]) if size <= MOST else size
+    if (size > SHORT and 2 * cost > size) or size * (2 * cost + 1) > MOST_PAIRS:
+        middle = side_by_side(front, last, front, end)
+    else:
+        middle = _walked(true[front:last], read[front:end], front, cost)
+    return [
+        *(("same", place, place) for place in range(front)),
+        *middle,
+        *(("same", last + step, end + step) for step in range(back)),
+    ]
+
+
+def common_ends(true: str, read: str) -> tuple[int, int]:
+    """Return how many characters both begin with, and how many of the others both end with."""
+    front = same_at_start(true, read)
+    return front, min(same_at_end(true, read), min(len(true), len(read)) - front)
+
+
+def distance(true: str, read: str) -> int:
+    """Return how many edits are the fewest, by the bit-vector algorithm of Hyyrö (2003)."""
+    every = (1 << len(true)) - 1
+    places = defaultdict[str, int](int)  # character → where it stands, as bits
+    for place, character in enumerate(true):
+        places[character] |= 1 << place
+    more, less = every, 0  # where a column of costs goes up by one, or down
+    cost, diagonal, before = len(true), 0, 0
+    for character in read:
+        here = places[character]
+        swapped = (((~diagonal & here) << 1) & before) & every
+        diagonal = ((((here & more) + more) ^ more) | here | less | swapped) & every
+        up, down = less | (every & ~(diagonal | more)), diagonal & more
+        cost += (up >> (len(true) - 1)) - (down >> (len(true) - 1)) if true else 1
+        up, down = (up << 1 | 1) & every, (down << 1) & every
+        more, less, before = down | (every & ~(diagonal | up)), diagonal & up, here
+    return cost
+
+
+def side_by_side(first: int, last: int, start: int, end: int) -> list[Edit]:
+    """Return characters replaced by those from start to end; what is left over is missing or extra."""
+    both = min(last - first, end - start)
+    return [
+        *(("replaced", first + step, start + step) for step in range(both)),
+        *(("missing", place, None) for place in range(first + both, last)),
+        *(("extra", None, place) for place in range(start + both, end)),
+    ]
+
+
+def _walked(true: str, read: str, at: int, most: int) -> list[Edit]:
+    """Return the edits, `most` of them, of texts that begin at a place, found from their ends back."""
+    return [
+        (what, i if i is None else i + at, j if j is None else j + at)
+        for what, i, j in reversed(list(_backwards(true, read, _costs(true, read, most))))
+    ]
+
+
+def _costs(true: str, read: str, most: int) -> list[list[int]]:
+    """Return the cost of the first i characters of one text from the first j of the other, by i and j.
+
+    Of places that are more than `most` apart, it is only said that it is more.
+    """
+    beyond = len(true) + len(read)
+    rows = [list(range(len(read) + 1))]
+    for i, one in enumerate(true, 1):
+        above, row = rows[-1], [beyond] * (len(read) + 1)
+        row[0] = i
+        for j in range(max(1, i - most), min(len(read), i + most) + 1):
+            other = read[j - 1]
+            if one == other:
+                row[j] = above[j - 1]
+                continue
+            cost = 1 + min(above[j - 1], above[j], row[j - 1])
+            if i > 1 and j > 1 and one == read[j - 2] and true[i - 2] == other:
+                cost = min(cost, rows[-2][j - 2] + 1)
+            row[j] = cost
+        rows.append(row)
+    return rows
+
+
+def _backwards(true: str, read: str, costs: list[list[int]]) -> Iterator[Edit]:
+    i, j = len(true), len(read)
+    while i and j:
+        cost = costs[i][j]
+        if true[i - 1] == read[j - 1]:
+            i, j = i - 1, j - 1
+            yield "same", i, j
+        elif i > 1 and j > 1 and _crossed(true, read, i, j) and cost == costs[i - 2][j - 2] + 1:
+            i, j = i - 2, j - 2
+            yield "swapped", i + 1, j + 1
+            yield "swapped", i, j
+        elif cost == costs[i - 1][j - 1] + 1:
+            i, j = i - 1, j - 1
+            yield "replaced", i, j
+        elif cost == costs[i - 1][j] + 1:
+            i -= 1
+            yield "missing", i, None
+        else:
+            j -= 1
+            yield "extra", None, j
+    yield from (("missing", place, None) for place in reversed(range(i)))
+    yield from (("extra", None, place) for place in reversed(range(j)))
+
+
+def _crossed(true: str, read: str, i: int, j: int) -> bool:
+    return true[i - 1] == read[j - 2] and true[i - 2] == read[j - 1]

@@ -1,6 +1,7 @@
 """The anatomy of one wrong answer: its kind, all that is wrong with it, and where."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -8,9 +9,176 @@ from typing import Final
 
 from asyncbench.analysis.anatomy.arithmetic import flags_of
 from asyncbench.analysis.anatomy.edits import missing_end, slip, wrong_run
-from asyncbench.analysis.anatomy.kinds import UNCLASSIFIED, first_of
 from asyncbench.analysis.anatomy.numbers import MOST_DIGITS, NumberPair, number, pair_of, sign_of
-from asyncbench.analysis.anatomy.replies import end_of, grouped, number_in, reply_kind
+from asyncbench.suites.extraction import layered_number, without_thinking
+
+# ── What can be wrong with an answer: every kind by name, in the order in which one is chosen
+# An answer may be wrong in several ways at once: 800000 for 799900 is rounded, and one column is off. All
+# that hold are its flags; its kind is the first of them in this order. Kinds stand by how many wrong
+# answers could be of them, the fewest first: an answer that is of such a kind is hardly so by chance.
+
+
+UNCLASSIFIED: Final = "unclassified"
+
+# of replies in which no answer could be read, or only a part of it
+OF_REPLIES: Final[Mapping[str, str]] = {
+    "empty": "no text at all",
+    "thinking_unfinished": "the reply ends within its <think> block",
+    "too_long": "a number of more than 4,000 digits",
+    "number_words": "the number is written in words",
+    "no_number": "text without any digit",
+    "shown_work": "a calculation with its equals sign: 523 + 120 = 643",
+    "scientific_notation": "a power of ten instead of digits",
+    "approximate": "'about', '≈', 'million' or the like",
+    "prose": "a number within a sentence",
+    "grouped_digits": "digits in groups: 6,430,012 or 6 430 012",
+    "decorated": "the number in quotes, a box, bold type or with a unit",
+    "other_form": "a number in another form than asked for: 5.0 for a whole number",
+}
+
+# of answers that were read
+OF_ANSWERS: Final[Mapping[str, str]] = {
+    "same_value": "the right value in another form: 7.0, 007, 4/6",
+    "case": "right except for capital and small letters",
+    "sign": "the right number with the other sign",
+    "float_noise": "what binary floating point makes of the right number",
+    "operand_echoed": "an operand instead of a result",
+    "other_operation": "the result of another operation: a difference for a sum",
+    "reversed": "the right digits from the last to the first",
+    "reciprocal": "numerator and denominator swapped",
+    "complement": "a power of ten minus the right answer",
+    "carries_ignored": "each column added by itself, without carries",
+    "smaller_from_larger": "in each column the smaller digit subtracted from the larger, without borrows",
+    "off_by_one": "one too many or too few in the last place",
+    "point_moved": "the right answer times a power of ten: the point moved, zeros added or missing",
+    "exponent_off": "the right mantissa with another exponent",
+    "misaligned": "the columns of the operands were shifted",
+    "dropped_carry": "one carry or borrow was forgotten",
+    "needless_carry": "one carry or borrow too many",
+    "rounded": "right except for its last digits, which are rounded or cut to zeros",
+    "leading_missing": "the first digits are missing",
+    "trailing_missing": "the last digits are missing",
+    "neighbours_swapped": "two neighbouring digits swapped",
+    "two_swapped": "two digits swapped that are not neighbours",
+    "one_doubled": "one digit is there twice",
+    "one_dropped": "one digit is missing",
+    "operand_miscopied": "the right result for an operand with a digit dropped, doubled or swapped",
+    "numerator_wrong": "a fraction with only the denominator right",
+    "denominator_wrong": "a fraction with only the numerator right",
+    "one_replaced": "one digit is another one",
+    "column_wrong": "one column is wrong: the error is a digit times a power of ten",
+    "one_added": "one digit too many",
+    "carries_wrong": "right except for two or more carries",
+    "first_digits_wrong": "one run of wrong digits at the front, at least half right",
+    "last_digits_wrong": "one run of wrong digits at the end, at least half right",
+    "middle_digits_wrong": "one run of wrong digits in the middle, at least half right",
+    "scattered_digits_wrong": "wrong digits in several places, at least half right",
+    "digits_missing": "too few digits, at least half right at the two ends",
+    "digits_extra": "too many digits, at least half right at the two ends",
+    "estimate": "less than a thousandth off, and nothing of the above",
+    "wrong_magnitude": "too few or too many digits before the point, and nothing of the above",
+}
+
+KINDS: Final[Mapping[str, str]] = {**OF_REPLIES, **OF_ANSWERS}
+ORDER: Final[Mapping[str, int]] = {kind: place for place, kind in enumerate(KINDS)}
+
+
+def first_of(flags: frozenset[str]) -> str:
+    """Return the kind of what has these flags."""
+    return min(flags & ORDER.keys(), key=ORDER.__getitem__, default=UNCLASSIFIED)
+
+
+# ── Replies in which no answer could be read
+
+
+MOST_READ: Final = (
+    20_000  # characters of a reply that are looked at, the thinking before its answer among them
+)
+MOST: Final = 4000  # characters of its answer
+
+_WORD: Final = (
+    r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|(?:thir|four|fif|six|seven|eigh|nine)teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+    r"|hundred|thousand|million|billion|trillion)\b"
+)
+_IN_A_ROW: Final = re.compile(rf"{_WORD}[\s,-]{{1,3}}(?:and\s)?{_WORD}", re.IGNORECASE)
+_NOTHING_ELSE: Final = re.compile(
+    rf"\W*(?:(?:minus|negative|an?|and|point)\W+)*{_WORD}(?:\W+(?:and|point|{_WORD}))*\W*", re.IGNORECASE
+)
+_WORK: Final = re.compile(r"\d[\d,._ \t)]{0,80}[-+−–*×·÷/xX⋅][ \t]{0,4}\(?\d[^=\n]{0,200}=")
+_POWER: Final = re.compile(r"\d[eE][+-]?\d|\d\s?(?:[×xX·*]|\\times|\\cdot)\s?10\s?(?:\^|[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻])")
+_ABOUT: Final = re.compile(
+    r"≈|~\s?\d|\b(?i:about|approx\w{0,9}|around|roughly|nearly|million|billion|trillion)\b|\d\s?[kKmM]\b"
+)
+_SENTENCE: Final = re.compile(r"[^\W\d_]{2,}[^\w\n]{1,3}[^\W\d_]{1,}")  # two words
+_GROUPS: Final = re.compile(r"[+-]?\d{1,4}(?:[ ,._'\u00a0\u2009\u202f]\d{1,4})+(?:[.,]\d+)?")
+_NUMBER: Final = re.compile(r"[+-]?(?:\d++/\d++|(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)")
+_MOST_DIGITS: Final = re.compile(r"(?<!\d)\d{4000}")  # from where a run begins: a reply may be hostile
+
+
+def end_of(reply: str) -> str:
+    """Return the end of a long reply, of `MOST_READ` characters; one within its thinking begins with that."""
+    if len(reply) <= MOST_READ:
+        return reply
+    before = reply[: len("think>") + 1 - MOST_READ].lower()  # a tag may stand across the cut
+    thinks = before.rfind("<think>") > before.rfind("</think>")
+    return f"{'<think>' if thinks else ''}{reply[-MOST_READ:]}"
+
+
+def reply_kind(reply: str) -> str | None:
+    """Return what a reply is of which no answer was read; None: it has no name (`kinds.OF_REPLIES`)."""
+    if not reply.strip():
+        return "empty"
+    if _MOST_DIGITS.search(reply):
+        return "too_long"
+    text = answered(reply)
+    if text is None:
+        return "thinking_unfinished"
+    text = text[-MOST:].strip()
+    if not any(map(str.isdigit, text)):
+        # "No one can do this" has a number word as well.
+        return "number_words" if _IN_A_ROW.search(text) or _NOTHING_ELSE.fullmatch(text) else "no_number"
+    return next((kind for kind, found in _LOOKED_FOR if found(text)), None)
+
+
+def answered(reply: str) -> str | None:
+    """Return the reply without what it thought; None: it ends within that."""
+    text, unfinished = without_thinking(reply)
+    return None if unfinished else text
+
+
+def number_in(reply: str) -> str | None:
+    """Return the number that a lenient reader finds at the end of a reply; None: it finds none."""
+    text = answered(reply)
+    value = None if text is None else layered_number(text[-MOST:])
+    return None if value is None else str(value)
+
+
+def grouped(reply: str) -> str | None:
+    """Return the digits of a reply that is nothing but a number in groups, without what parts them."""
+    text = reply.strip()
+    if len(text) > MOST or not _GROUPS.fullmatch(text):
+        return None
+    return re.sub(r"[ ,_'\u00a0\u2009\u202f]", "", text)
+
+
+def _decorated(text: str) -> bool:
+    bare = re.sub(r"\\boxed|\\text|[^\w.+/-]", "", text)
+    return bare != text and bool(re.fullmatch(rf"[^\W\d]{{0,8}}(?:{_NUMBER.pattern})[^\W\d]{{0,8}}", bare))
+
+
+_LOOKED_FOR: Final = (
+    ("shown_work", lambda text: _WORK.search(text)),
+    ("scientific_notation", lambda text: _POWER.search(text)),
+    ("approximate", lambda text: _ABOUT.search(text)),
+    ("prose", lambda text: _SENTENCE.search(text)),
+    ("grouped_digits", lambda text: _GROUPS.fullmatch(text) and not _NUMBER.fullmatch(text)),
+    ("decorated", _decorated),
+    ("other_form", lambda text: _NUMBER.fullmatch(text)),
+)
+
+# ── error
+
 
 MOST_PLACES: Final = 40  # digits of which it is told whether they are wrong, from either end
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from asyncbench.engine.budget import Account, Cap, Hold, Ledger
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.trial_queue import Turn
 from asyncbench.errors import ConfigError
 from asyncbench.files import write_durably
 from asyncbench.lanes.batches.desk import BatchDesk

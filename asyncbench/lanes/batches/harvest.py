@@ -12,7 +12,7 @@ import orjson
 from asyncbench.engine.attempts import BatchOfCall
 from asyncbench.engine.budget import Hold
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.trial_queue import Turn
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.files import storing, sync_to_disk
 from asyncbench.lanes.batches.desk import BatchDesk

@@ -12,20 +12,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.attempts import BatchOfCall
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.trial_queue import Asker, Turn
 from asyncbench.errors import NoRoomError, ProviderError, StoreError
 from asyncbench.lanes.batches.books import Links, Reserves
-from asyncbench.lanes.batches.cancelling import WAIT_S, Cancelling
-from asyncbench.lanes.batches.desk import DAY_S, NOT_FOUND, BatchDesk
-from asyncbench.lanes.batches.enqueued import EnqueuedPool
+from asyncbench.lanes.batches.desk import DAY_S, NOT_FOUND, BatchDesk, EnqueuedPool
 from asyncbench.lanes.batches.harvest import Harvest, hold_of
 from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, NOTHING, BatchPart, Step
 from asyncbench.lanes.batches.packing import PartWriter, tokens_of
-from asyncbench.lanes.batches.polling import Polling
+from asyncbench.lanes.batches.polling import WAIT_S, Cancelling, Polling
 from asyncbench.lanes.batches.standing import counts_of
 from asyncbench.lanes.batches.submitting import Submitting
 from asyncbench.lanes.batches.switching import Switch, Switching

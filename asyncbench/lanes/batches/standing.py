@@ -9,8 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from asyncbench.engine.telemetry import BatchCounts
-from asyncbench.lanes.batches.desk import DAY_S, BatchDesk, kept_s
-from asyncbench.lanes.batches.enqueued import SAYS_FULL
+from asyncbench.lanes.batches.desk import DAY_S, SAYS_FULL, BatchDesk, kept_s
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.tables.numbers import days, dollars
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from asyncbench.errors import WORTH_ANOTHER_TRY, ErrorKind, ProviderError
-from asyncbench.lanes.batches.desk import NO_PAGE, NOT_FOUND, BatchDesk
-from asyncbench.lanes.batches.enqueued import SAYS_FULL, EnqueuedPool
+from asyncbench.lanes.batches.desk import NO_PAGE, NOT_FOUND, SAYS_FULL, BatchDesk, EnqueuedPool
 from asyncbench.lanes.batches.ledger import BatchPart, Step
 from asyncbench.lanes.batches.searching import Searching
 from asyncbench.providers.batch_calls import Submission, certainly_not_created

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.engine.asker import Asker
-from asyncbench.lanes.batches.cancelling import WAIT_S
+from asyncbench.engine.trial_queue import Asker
 from asyncbench.lanes.batches.desk import BatchDesk
 from asyncbench.lanes.batches.ledger import BatchPart
-from asyncbench.lanes.batches.polling import Polling
+from asyncbench.lanes.batches.polling import WAIT_S, Polling
 from asyncbench.pricing import dollars_of
 from asyncbench.records import BATCH
 from asyncbench.tables.numbers import dollars

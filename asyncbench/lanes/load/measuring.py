@@ -14,14 +14,13 @@ from typing import Any, Final
 from asyncbench.config.loading import Slo
 from asyncbench.engine.attempts import LOST
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.trial_queue import Turn
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.lanes.load.arrivals import POISSON, dispersion_p, ks_p
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep, slo_of
 from asyncbench.records import Attempt, Reply, StepResult
 from asyncbench.stats.always_valid import always_valid_interval
-from asyncbench.stats.log_histogram import histogram_text
-from asyncbench.stats.order_statistics import rank_of
+from asyncbench.stats.percentiles import histogram_text, rank_of
 
 WARMUP, MEASURED = "warmup", "measured"
 UNFINISHED: Final = "unfinished"  # the status of a call for which the step waited no longer

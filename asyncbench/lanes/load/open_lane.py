@@ -15,11 +15,10 @@ from itertools import chain, islice
 from typing import Final
 
 from asyncbench.config.loading import Load
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.attempts import INTERRUPTED, LOST
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.telemetry import StepCounts
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.trial_queue import Asker, Turn
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, UnwrittenError
 from asyncbench.lanes.load.measuring import UNFINISHED, CallOfStep, Measuring
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, LoadStep, Steps, step_text

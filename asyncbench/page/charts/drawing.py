@@ -32,7 +32,7 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
         if given not in known:
             raise ConfigError(f"no {kind} {given!r}. Choose one of: {', '.join(known)}")
     with _altair():
-        from asyncbench.page.charts.load_specs import load_spec
+        from asyncbench.page.charts.loads import load_spec
         from asyncbench.page.charts.spec_table import spec
     with _taken_as_valid():
         return load_spec(name) if CHARTS[name].load else spec(name, metric)

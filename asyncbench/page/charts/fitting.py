@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from asyncbench.analysis.names import told_apart
+from asyncbench.analysis.entrants import told_apart
 
 Spec = dict[str, Any]  # Any: a part of a specification of Vega-Lite
 Rows = Sequence[Mapping[str, Any]]  # Any: of the chart

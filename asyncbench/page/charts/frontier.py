@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import log, sqrt
 from typing import Any, Final, NamedTuple
 
-from asyncbench.analysis.asked import Asked
 from asyncbench.analysis.cells import METRICS, summed
+from asyncbench.analysis.entrants import Asked
 from asyncbench.page.charts.styling import Row
-from asyncbench.reports.cost.spent import EntrantSpending
-from asyncbench.stats.rankings import undominated
+from asyncbench.reports.cost.counts import EntrantSpending
+from asyncbench.stats.paired import undominated
 
 UNLIKE: Final = "No kind of question was asked of all models, so they are not compared"
 MOST_KINDS: Final = 3  # that a note names

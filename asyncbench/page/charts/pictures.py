@@ -8,20 +8,26 @@ from statistics import fmean
 from typing import Any, Final
 
 from asyncbench.analysis.anatomy.counts import examined_in
-from asyncbench.analysis.asked import Asked, asked_in
 from asyncbench.analysis.cells import METRICS
 from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.entrants import Asked, asked_in
 from asyncbench.analysis.notes import lost_notes, note_of_simulated
-from asyncbench.page.charts.breaks import break_rows, half_rows, kind_curves
+from asyncbench.page.charts.breaks import (
+    break_rows,
+    half_rows,
+    heat_rows,
+    kind_curves,
+    length_rows,
+    placed_cells,
+)
 from asyncbench.page.charts.catalogue import CHARTS
-from asyncbench.page.charts.error_rows import error_kind_rows, examined_note, outcome_rows, place_rows
+from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows
 from asyncbench.page.charts.frontier import frontier_cost, frontier_note, frontier_reasoning
-from asyncbench.page.charts.heat import heat_rows, length_rows, placed_cells
-from asyncbench.page.charts.load_rows import rows_of_loads, uncounted_note
+from asyncbench.page.charts.loads import rows_of_loads, uncounted_note
 from asyncbench.page.charts.standing_rows import dot_rows, pair_rows
 from asyncbench.page.charts.styling import MOST_LIT, Row, dressed
-from asyncbench.page.charts.time_rows import failure_rows, limit_rows, minute_rows, times_rows
+from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
 from asyncbench.reports.load.accuracy import answers_by_step
 from asyncbench.reports.load.steps import steps_in
 from asyncbench.reports.standings.report import Standings, outcomes_of, over, standings_of

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from asyncbench.analysis.cells import METRICS, Metric
 from asyncbench.page.charts.accuracy_specs import ACCURACY_CHARTS
-from asyncbench.page.charts.error_specs import ERROR_CHARTS
+from asyncbench.page.charts.errors import ERROR_CHARTS
 from asyncbench.page.charts.specs import TITLE, Spec
-from asyncbench.page.charts.time_specs import TIME_CHARTS
+from asyncbench.page.charts.times import TIME_CHARTS
 
 _CHARTS: Final[Mapping[str, Callable[[], Any]]] = {**ERROR_CHARTS, **TIME_CHARTS}  # Any: a chart of altair
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.entrants import Entrant
 from asyncbench.page.charts.styling import Row
 from asyncbench.reports.standings.rankings import Ranking
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from asyncbench.analysis.asked import Asked
+from asyncbench.analysis.entrants import Asked
 from asyncbench.page.charts.themes import colours_of
 
 Row = dict[str, Any]  # Any: text, number, bool or None, by column

@@ -9,17 +9,16 @@ from typing import Any, Final
 import pyarrow.compute
 
 from asyncbench.analysis.anatomy.counts import ExaminedAnswer
-from asyncbench.analysis.asked import Asked
 from asyncbench.analysis.choosing import Chosen, Names
 from asyncbench.analysis.counting import FolderViews, open_views
+from asyncbench.analysis.entrants import Asked
 from asyncbench.errors import AsyncbenchError
 from asyncbench.page.answers import summaries, whole_trials
 from asyncbench.page.live.index import HeldFolder, Registers
 from asyncbench.page.live.queries import HeldPart, HeldPlace, TrialIndex, TrialQuery, pages_of
-from asyncbench.store.few_trials import beside, narrowed
 from asyncbench.store.id_set import Numbers
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import folders_of
+from asyncbench.store.reading import beside, narrowed, take_snapshot
 from asyncbench.store.snapshot import Snapshot
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"

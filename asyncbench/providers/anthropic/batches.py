@@ -10,7 +10,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.anthropic.client import AnthropicProvider
 from asyncbench.providers.batch_calls import BatchLine, BatchState, NotRun, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, Endpoint
-from asyncbench.providers.failures import encoded
+from asyncbench.providers.error_kinds import encoded
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.model_rules import SAMPLING_VERSION, needs_sampling_version
 from asyncbench.providers.sdk_batches import SdkBatches, bytes_of, line_object, time_of, unstreamed

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
+from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import count_in, mapping_in, text
 from asyncbench.providers.usage import from_anthropic, merged
 from asyncbench.providers.wire import Json, Response, at, finished, text_and_thinking

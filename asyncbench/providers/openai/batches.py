@@ -11,7 +11,7 @@ from typing import Final
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.batch_calls import BatchLine, BatchState, NotRun, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, BatchWays, Endpoint
-from asyncbench.providers.failures import encoded
+from asyncbench.providers.error_kinds import encoded
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.openai.client import OpenAIProvider
 from asyncbench.providers.sdk_batches import SdkBatches, line_object, time_of, unstreamed

@@ -5,7 +5,7 @@ from typing import Final
 
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
+from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import mapping_in, text
 from asyncbench.providers.usage import from_openai, raw_usage, told_cost_usd
 from asyncbench.providers.wire import Json, Response, at, finish_of, finished, text_and_thinking

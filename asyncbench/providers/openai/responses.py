@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
+from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.usage import from_responses, raw_usage, told_cost_usd
 from asyncbench.providers.wire import Json, Response, at, finish_of, finished

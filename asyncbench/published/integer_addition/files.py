@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from asyncbench.errors import ConfigError
 from asyncbench.published.exported import ExportedPart, Row, unsaid
-from asyncbench.published.places import run_of
 from asyncbench.published.recorded import (
     Fields,
     Planned,
@@ -35,6 +34,7 @@ from asyncbench.published.recorded import (
     model_of,
     number,
     parsed,
+    run_of,
     sifted,
     text,
     told,

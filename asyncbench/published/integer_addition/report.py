@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import manifest_of
-from asyncbench.analysis.names import Entrant, names_of
+from asyncbench.analysis.entrants import Entrant, names_of
 from asyncbench.analysis.notes import BatchUse, batch_notes
 from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of, span
 from asyncbench.published.reports import PublishedReport, about

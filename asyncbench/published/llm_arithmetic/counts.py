@@ -13,7 +13,7 @@ from typing import Self
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.names import Entrant, in_order
+from asyncbench.analysis.entrants import Entrant, in_order
 from asyncbench.analysis.notes import Graded, note_of_simulated
 from asyncbench.analysis.views import USD_STEPS
 from asyncbench.errors import ConfigError

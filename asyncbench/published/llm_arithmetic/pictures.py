@@ -7,7 +7,7 @@ from itertools import combinations
 from math import inf, sqrt
 from typing import Any, Final
 
-from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.entrants import Entrant
 from asyncbench.published.llm_arithmetic.counts import (
     Cells,
     Depths,
@@ -25,9 +25,8 @@ from asyncbench.published.llm_arithmetic.names import Facets, facets_of, varied
 from asyncbench.published.llm_arithmetic.tables import ACCURACY, FORMAT, HEATMAP_DEPTHS, RATES
 from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.printed import MARK
-from asyncbench.stats.paired import bootstrap_difference
+from asyncbench.stats.paired import bootstrap_difference, undominated
 from asyncbench.stats.proportions import wilson
-from asyncbench.stats.rankings import undominated
 
 Row = dict[str, Any]  # Any: text, number or None, by column
 SHARES: Final = tuple(n / 50 for n in range(51))  # of the wrong answers, at which their error is drawn

@@ -12,7 +12,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 from asyncbench.analysis.choosing import Folders
-from asyncbench.analysis.names import Entrant, in_order
+from asyncbench.analysis.entrants import Entrant, in_order
 from asyncbench.analysis.notes import Graded, note_of_simulated
 from asyncbench.errors import ConfigError
 from asyncbench.published.reports import counted_of
@@ -20,8 +20,17 @@ from asyncbench.records import Outcome
 from asyncbench.store.manifest import Manifest
 from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.nupa.grading import GRADERS
-from asyncbench.suites.nupa.ranges import THRESHOLDS, Number, PassedLengths, Sum, by_range, digits
-from asyncbench.suites.nupa.tasks import TASKS, NupaTask, task_of
+from asyncbench.suites.nupa.tasks import (
+    TASKS,
+    THRESHOLDS,
+    Number,
+    NupaTask,
+    PassedLengths,
+    Sum,
+    by_range,
+    digits,
+    task_of,
+)
 
 SUITE = "nupa"
 FIGURES = ("exact_match", "digit_match", "dlength", "dlength_total")

@@ -28,22 +28,23 @@ from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import writing
-from asyncbench.problems.identity import identified
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.schema import identified
 from asyncbench.published.exported import ExportedPart, Row, unsaid
-from asyncbench.published.places import check_file, run_of
 from asyncbench.published.recorded import (
     Fields,
     Planned,
     Recorded,
     RecordedRun,
+    check_file,
     content,
     flag,
     lines,
     mapping,
     model_of,
     parsed,
+    run_of,
     sifted,
     text,
     told,

@@ -6,13 +6,12 @@ from typing import Any, Final
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.entrants import Entrant
 from asyncbench.published.nupa.counts import RANGES, SUITE, TaskLine, task_name
 from asyncbench.published.printed import MARK
 from asyncbench.published.reports import counted_of
 from asyncbench.store.schema import ENTRANT
-from asyncbench.suites.nupa.ranges import range_of
-from asyncbench.suites.nupa.tasks import NupaTask
+from asyncbench.suites.nupa.tasks import NupaTask, range_of
 
 Row = dict[str, Any]  # Any: text, number or None, by column
 

@@ -11,7 +11,7 @@ from operator import eq
 from statistics import fmean, stdev
 from typing import Any, Final
 
-from asyncbench.analysis.names import names_of, told_apart
+from asyncbench.analysis.entrants import names_of, told_apart
 from asyncbench.published.nupa.counts import TaskLine, by_asked, task_name
 from asyncbench.published.nupa.picture_counts import (
     POOLED,

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import manifest_of
-from asyncbench.analysis.names import Entrant, names_of
+from asyncbench.analysis.entrants import Entrant, names_of
 from asyncbench.published.nupa.counts import (
     FIGURES,
     RANGES,
@@ -24,7 +24,7 @@ from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.store.manifest import planned
 from asyncbench.suites.nupa.grading import GRADERS
-from asyncbench.suites.nupa.ranges import Number, PassedLengths, range_of
+from asyncbench.suites.nupa.tasks import Number, PassedLengths, range_of
 from asyncbench.tables.numbers import MISSING, of_accuracy, shaded
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import Cell

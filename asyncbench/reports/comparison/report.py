@@ -12,8 +12,14 @@ from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.analysis.notes import lost_notes
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.reports.comparison.comparison import Compared, ComparisonRow, Question, compared
-from asyncbench.reports.comparison.sides import ComparedSide, sides_of
+from asyncbench.reports.comparison.pair import (
+    Compared,
+    ComparedSide,
+    ComparisonRow,
+    Question,
+    compared,
+    sides_of,
+)
 from asyncbench.reports.standings.report import pair_mapping
 from asyncbench.tables.numbers import number_of, p_sentence, p_text, points
 from asyncbench.tables.report import Report, Sheet

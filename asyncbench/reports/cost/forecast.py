@@ -8,7 +8,7 @@ from typing import Any, Final
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.stopped_cells import keep_skips
 from asyncbench.pricing import PICO_PLACES
-from asyncbench.reports.cost.cost_counts import CallCosts, CostKey
+from asyncbench.reports.cost.counts import CallCosts, CostKey
 from asyncbench.tables.numbers import dollars
 from asyncbench.tables.report import Sheet
 

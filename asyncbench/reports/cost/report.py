@@ -11,15 +11,16 @@ from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.notes import FolderReport
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import BATCH
-from asyncbench.reports.cost.calls import bound_of, keep_calls
-from asyncbench.reports.cost.cost_counts import (
+from asyncbench.reports.cost.counts import (
     CELL_KEYS,
     OK_STATUS,
     CallCosts,
     CostKey,
     UnknownCosts,
     Untold,
+    bound_of,
     call_costs,
+    keep_calls,
     unknown_by_cause,
     untold_in,
 )

@@ -8,10 +8,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.entrants import Entrant
 from asyncbench.records import Outcome
+from asyncbench.stats.paired import undominated
 from asyncbench.stats.proportions import Proportion
-from asyncbench.stats.rankings import undominated
 from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.numbers import per_correct
 

@@ -365,9 +365,7 @@ def _promised(views: FolderViews) -> Iterable[tuple[str, Mapping[str, float]]]:
     """Yield what the sweeps say of each model's limits."""
     for label, path in views.folders:
         if (sweep_file := kept_sweep_file(path)) is not None:
-            from asyncbench.config.sweep import (
-                priced_models,  # 0.2 s, which a report without it need not wait for
-            )
+            from asyncbench.config.sweep import priced_models
 
             for model in priced_models(sweep_file):
                 yield views.called(label, model.alias), _known(model.limits.per_minute)

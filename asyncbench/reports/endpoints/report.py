@@ -20,9 +20,8 @@ from asyncbench.reports.load.sheets import ENDLESS
 from asyncbench.reports.load.steps import CallTimes, steps_in
 from asyncbench.reports.standings.rankings import share_of
 from asyncbench.reports.standings.report import pair_mapping
-from asyncbench.stats.paired import sign_flip
+from asyncbench.stats.paired import holm, sign_flip
 from asyncbench.stats.proportions import Proportion
-from asyncbench.stats.rankings import holm
 from asyncbench.store.schema import LIMITS
 from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent, points

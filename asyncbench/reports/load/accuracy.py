@@ -14,10 +14,8 @@ from typing import Any, Final
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.config.loading import CLOSED
 from asyncbench.records import Outcome
-from asyncbench.stats.paired import smallest_detectable
-from asyncbench.stats.problem_groups import Moves, Shares, moves_of
-from asyncbench.stats.proportions import Proportion
-from asyncbench.stats.rankings import holm
+from asyncbench.stats.paired import holm, smallest_detectable
+from asyncbench.stats.proportions import Moves, Proportion, Shares, moves_of
 
 Answered = Mapping[str, Mapping[str, float]]  # kind → problem → share right of its answers
 ALPHA: Final = 0.05

@@ -11,7 +11,7 @@ from asyncbench.lanes.load.steps import INCOMPLETE, base_in
 from asyncbench.reports.cost.report import fine
 from asyncbench.reports.load.accuracy import StepAnswers
 from asyncbench.reports.load.steps import PERCENTILES, StepFigures
-from asyncbench.stats.order_statistics import Percentile, fewest_for
+from asyncbench.stats.percentiles import Percentile, fewest_for
 from asyncbench.tables.headings import ACCURACY, BESIDE_LIGHTEST, KEPT_SLO, PER_1000_ANSWERS
 from asyncbench.tables.numbers import MISSING, p_text, percent, points
 from asyncbench.tables.report import Sheet, filled

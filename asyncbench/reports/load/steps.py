@@ -18,8 +18,14 @@ from asyncbench.config.loading import CLOSED
 from asyncbench.lanes.load.measuring import MEASURED, why_client_bound
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, base_in
 from asyncbench.stats.always_valid import Interval, always_valid_interval
-from asyncbench.stats.log_histogram import added_histograms, histogram_percentile
-from asyncbench.stats.order_statistics import Percentile, fewest_for, percentile, rank_of
+from asyncbench.stats.percentiles import (
+    Percentile,
+    added_histograms,
+    fewest_for,
+    histogram_percentile,
+    percentile,
+    rank_of,
+)
 
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 TIME_KINDS: Final = ("ttft", "ttfo", "tpot", "latency")  # of times

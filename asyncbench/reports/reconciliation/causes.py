@@ -11,8 +11,8 @@ from datetime import UTC, date, datetime
 from math import inf, isfinite
 from typing import Final
 
-from asyncbench.reports.reconciliation.gaps import DUST, MEASURES, BillPair, by_model, share_of, together
 from asyncbench.reports.reconciliation.our_costs import HALF_HOUR_S, HalfHours, Ours
+from asyncbench.reports.reconciliation.reading import DUST, MEASURES, BillPair, by_model, share_of, together
 from asyncbench.tables.numbers import dollars
 
 WORTH_NAMING: Final = 0.01  # of the gap

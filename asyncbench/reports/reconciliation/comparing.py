@@ -11,18 +11,19 @@ from typing import Any, Final
 from asyncbench.errors import ConfigError
 from asyncbench.reports.cost.report import fine
 from asyncbench.reports.reconciliation.causes import Cause, likely_causes, listed
-from asyncbench.reports.reconciliation.gaps import (
+from asyncbench.reports.reconciliation.matching import MatchedNames, matched
+from asyncbench.reports.reconciliation.our_costs import FolderUse, Ours, use_of
+from asyncbench.reports.reconciliation.reading import (
     MEASURES,
     BillPair,
     BillSide,
+    Export,
     added,
     by_model,
+    read_export,
     share_of,
     together,
 )
-from asyncbench.reports.reconciliation.matching import MatchedNames, matched
-from asyncbench.reports.reconciliation.our_costs import FolderUse, Ours, use_of
-from asyncbench.reports.reconciliation.reading import Export, read_export
 from asyncbench.store.bucket.fetching import at_hand, told_as
 from asyncbench.tables.report import Report, Sheet
 

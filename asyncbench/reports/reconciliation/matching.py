@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.known_models import same_model
+from asyncbench.providers.prices import same_model
 from asyncbench.reports.reconciliation.our_costs import BillNames
 
 ALL_MODELS: Final = "all models"

@@ -12,7 +12,7 @@ from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.errors import ConfigError
 from asyncbench.records import BATCH
-from asyncbench.reports.cost.calls import PRICED, bound_of, joined, keep_calls, whole
+from asyncbench.reports.cost.counts import PRICED, bound_of, joined, keep_calls, whole
 from asyncbench.store.schema import LOST
 
 TIERS: Final = ("standard", "batch", "flex", "priority")

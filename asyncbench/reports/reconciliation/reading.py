@@ -2,10 +2,11 @@
 
 import csv
 import io
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import partial, reduce
 from operator import add
@@ -16,8 +17,157 @@ import orjson
 
 from asyncbench.errors import ConfigError
 from asyncbench.reports.reconciliation.formats import Columns, columns_of
-from asyncbench.reports.reconciliation.gaps import BillSide
-from asyncbench.reports.reconciliation.values import count_of, day_of, decimals_of, usd_of
+from asyncbench.reports.reconciliation.our_costs import Ours
+
+# ── The cells of a usage export: days, counts and dollars; what could mean two things is refused
+
+
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_SECONDS: Final = re.compile(r"[0-9]{9,10}(?:\.[0-9]+)?")  # since 1970, of the years 1973 to 2286
+_PLAIN: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?|[+-]?\.\d+", re.ASCII)
+_GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+MOST: Final = 10**15  # tokens, or dollars; more is a fault of who wrote it
+_MOST_CHARACTERS: Final = 64  # of a number; a longer one is none
+
+DAY_RULE: Final = "write YYYY-MM-DD, a time in ISO 8601, or seconds since 1970"
+COUNT_RULE: Final = "write a whole number of tokens, such as 12345 or 12,345"
+USD_RULE: Final = (
+    "write US dollars with a point, such as 1234.56, $1,234.56 or 1234.56 USD; a lone comma may be a decimal"
+)
+
+
+def day_of(value: object, shift_h: float = 0.0) -> date:
+    """Return the day that a cell names, `shift_h` hours east of UTC; raises ValueError with the rule.
+
+    A day, and a time without a zone, are of those days already; a moment belongs to the one that it falls on.
+    """
+    text, zone = str(value).strip(), timezone(timedelta(hours=shift_h))
+    if _SECONDS.fullmatch(text):
+        return datetime.fromtimestamp(float(text), zone).date()
+    if not _DAY.match(text):
+        raise ValueError(DAY_RULE)
+    try:
+        at = datetime.fromisoformat(text)
+        return (at.astimezone(zone) if at.tzinfo else at).date()
+    except (ValueError, OverflowError):  # the first and the last days there are
+        raise ValueError(DAY_RULE) from None
+
+
+def count_of(value: object) -> int:
+    """Return a number of tokens or calls; commas part thousands. Raises ValueError with the rule."""
+    text = _text(value)
+    if _GROUPED.fullmatch(text):
+        text = text.replace(",", "")
+    number = _number(text, COUNT_RULE)
+    if number < 0 or number != number.to_integral_value():
+        raise ValueError(COUNT_RULE)
+    return int(number)
+
+
+def usd_of(value: object) -> Decimal:
+    """Return US dollars; commas part thousands where a point follows. Raises ValueError with the rule."""
+    text = _text(value)
+    sign = "-" if text.startswith("-") else ""
+    bare = text.removeprefix("-").removeprefix("$")
+    bare = re.sub(r"\s*USD$", "", bare, flags=re.IGNORECASE)
+    if _GROUPED.fullmatch(bare):
+        if "." not in bare and bare.count(",") == 1:
+            raise ValueError(USD_RULE)
+        bare = bare.replace(",", "")
+    return _number(sign + bare, USD_RULE)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return ""
+    return repr(value) if isinstance(value, float) else str(value).strip()
+
+
+def _number(text: str, rule: str) -> Decimal:
+    if len(text) > _MOST_CHARACTERS or not _PLAIN.fullmatch(text):
+        raise ValueError(rule)
+    number = Decimal(text)
+    if abs(number) > MOST:
+        raise ValueError(rule)
+    return number
+
+
+def decimals_of(usd: Decimal) -> int:
+    """Return how many decimals an amount was written with."""
+    exponent = usd.as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+# ── A bill and a folder side by side: a day or a whole period of one model, and what is between them
+
+
+MEASURES: Final[Mapping[str, str]] = {"usd": "dollars", "input_tokens": "input", "output": "output"}
+DUST: Final = 1e-9  # a gap of less is none: sums of floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillSide:
+    """What a bill says of some calls; None: it does not say."""
+
+    usd: float | None = None
+    input_tokens: int | None = None
+    output: int | None = None
+    cached_input: int | None = None
+    requests: int | None = None
+    lines: int = 0  # of the file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillPair:
+    """Theirs and ours, of one model."""
+
+    model: str
+    day: date | None  # None: of all days
+    theirs: BillSide
+    ours: Ours
+
+    def gap(self, measure: str) -> float | None:
+        """What they have beyond ours; None where the bill does not say."""
+        theirs = getattr(self.theirs, measure)
+        if theirs is None:
+            return None
+        gap: float = theirs - getattr(self.ours, measure)
+        return gap if abs(gap) > DUST else 0.0
+
+
+def together(pairs: Iterable[BillPair], *, model: str) -> BillPair:
+    """Return all of them as one."""
+    ours, sides = Ours(), list[BillSide]()
+    for pair in pairs:
+        ours.add(pair.ours)
+        sides.append(pair.theirs)
+    return BillPair(model=model, day=None, theirs=added(sides), ours=ours)
+
+
+def by_model(days: Sequence[BillPair]) -> list[BillPair]:
+    """Return each model over all its days."""
+    models = sorted({pair.model for pair in days})
+    return [together((pair for pair in days if pair.model == model), model=model) for model in models]
+
+
+def added(sides: Iterable[BillSide]) -> BillSide:
+    """Return the sum of what they tell; None where none of them does."""
+    found: dict[str, float] = {}
+    for side in sides:
+        for name in BillSide.__slots__:
+            if (value := getattr(side, name)) is not None:
+                found[name] = found.get(name, 0) + value
+    return BillSide(**found)  # type: ignore[arg-type]  # counts stay counts
+
+
+def share_of(gap: float, theirs: float, ours: float) -> float:
+    """Return a gap as a part of the larger side, 1 is all."""
+    whole = max(abs(theirs), abs(ours))
+    return abs(gap) / whole if whole else 0.0
+
+
+# ── reading
+
 
 T = TypeVar("T")
 

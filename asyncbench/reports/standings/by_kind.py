@@ -6,15 +6,13 @@ from functools import reduce
 from itertools import combinations
 from operator import and_
 
-from asyncbench.analysis.asked import KindKey
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.names import Entrant
+from asyncbench.analysis.entrants import Entrant, KindKey
 from asyncbench.analysis.pairing import Bits, Marked, Marks, bits_by_kind, marks_in
 from asyncbench.records import Outcome
 from asyncbench.reports.standings.rankings import Ranking, paired_lines, share_of
-from asyncbench.stats.paired import stratified
+from asyncbench.stats.paired import holm, stratified, tied
 from asyncbench.stats.proportions import Accuracy
-from asyncbench.stats.rankings import holm, tied
 
 Lengths = Mapping[int | None, Bits]  # length → the problems of a kind that have it
 

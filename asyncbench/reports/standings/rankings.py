@@ -18,22 +18,22 @@ import pyarrow.compute as pc
 from asyncbench.analysis.cells import cells_in, summed
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.digits import GROUP, DigitsCurve, Hardest, digits_at, hardest_at, tasks_named
-from asyncbench.analysis.names import Entrant, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.pairing import (
     Bits,
     Marked,
     Marks,
     ModelPair,
     difference_interval,
+    keep_votes,
     marks_in,
     pair,
     skipped_problems,
+    votes_on,
 )
-from asyncbench.analysis.votes import keep_votes, votes_on
 from asyncbench.records import Outcome
-from asyncbench.stats.paired import sign_flip, stratified
+from asyncbench.stats.paired import holm, sign_flip, stratified, tied
 from asyncbench.stats.proportions import Accuracy, Proportion
-from asyncbench.stats.rankings import holm, tied
 from asyncbench.stats.repeats import AtK, at_each_k, clustered, pass_at_k, pass_hat_k
 from asyncbench.store.manifest import Manifest
 from asyncbench.store.schema import ENTRANT

@@ -23,18 +23,30 @@ import orjson
 
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.files import OWNERS, make_folder, storing, sync_folders, sync_to_disk, write_durably
-from asyncbench.store.bucket.address import BucketAddress, journal_folder, s3_address
-from asyncbench.store.bucket.fetching import CACHE, THREADS, WORKERS, at_hand, build, locked_file
-from asyncbench.store.bucket.manifests import (
+from asyncbench.store.bucket.fetching import (
+    CACHE,
     MANIFESTS,
+    THREADS,
+    WORKERS,
     BucketManifest,
     BucketWriter,
     FileObject,
+    at_hand,
+    build,
+    locked_file,
     manifest_name,
     newest_manifest,
     read_bucket_manifest,
 )
-from asyncbench.store.bucket.objects import BucketObjects, GoneError, TakenError, digest_of
+from asyncbench.store.bucket.objects import (
+    BucketAddress,
+    BucketObjects,
+    GoneError,
+    TakenError,
+    digest_of,
+    journal_folder,
+    s3_address,
+)
 
 LARGE_BYTES: Final = 64 * 2**20  # of such files one goes up at a time: each is held whole
 Files = Mapping[str, Path | bytes]  # by path in the folder: a file that does not change, or its bytes

@@ -19,8 +19,7 @@ from asyncbench.records import Draft
 from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.operands import SHORTER, below_of, pairs_of
 from asyncbench.suites.nupa.preparation import Operands, by_operand, uniform
-from asyncbench.suites.nupa.ranges import range_of
-from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, TASKS, NupaTask, chosen, template, writing
+from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, TASKS, NupaTask, chosen, range_of, template, writing
 
 GENERATOR_VERSION = 1
 PROFILES: Mapping[str, int] = {"fixed": 1, "reference": 1}  # with versions: raise when problems change

@@ -18,12 +18,12 @@ from asyncbench.providers.endpoints import is_simulated, known_endpoints
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import open_batches
 from asyncbench.published.nupa.files import asked_problem
-from asyncbench.published.places import check_file
 from asyncbench.published.recorded import (
     Fields,
     Planned,
     Recorded,
     RecordedRun,
+    check_file,
     inner,
     lines,
     mapping,
@@ -34,8 +34,7 @@ from asyncbench.published.recorded import (
 from asyncbench.records import BATCH, Condition, Draft, Model, Price, Reply
 from asyncbench.store.folder import Store
 from asyncbench.upkeep.batch_files.requests import MAP, NO_KEY
-from asyncbench.upkeep.importing import Imported, folder_for
-from asyncbench.upkeep.keeping import Keeper
+from asyncbench.upkeep.importing import Imported, Keeper, folder_for
 
 FORM: Final = "batch"
 _APIS: Final = {

@@ -27,13 +27,12 @@ from asyncbench.problems.schema import ProblemRows
 from asyncbench.published.exported import FileToWrite
 from asyncbench.records import Problem
 from asyncbench.store.catalog import patiently, read_skipped, read_trials
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.manifest import Manifest, planned
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.rows import encode_json
 from asyncbench.store.schema import AT_REST, ENTRANT
 from asyncbench.store.snapshot import Filters, Snapshot
-from asyncbench.upkeep.inspect.counting import LogCounts
-from asyncbench.upkeep.inspect.headers import LogHeader
+from asyncbench.upkeep.inspect.headers import LogCounts, LogHeader
 from asyncbench.upkeep.inspect.samples import Row, condition_of, sample_of, summary_of
 
 ENDING: Final = ".eval"

@@ -18,8 +18,8 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.folder import Store
-from asyncbench.store.looking import take_snapshot
 from asyncbench.store.parts import read
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.sealing import part_files
 from tests.reports.answered import Asked, folder_of
 from tests.store.made import answered, ended, keep, refused, reply, trial

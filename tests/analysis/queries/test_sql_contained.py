@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 from asyncbench import read_attempts, read_grades, read_problems, read_trials, sql
-from asyncbench.analysis.contained import TABLE_FUNCTIONS
+from asyncbench.analysis.choosing import TABLE_FUNCTIONS
 from asyncbench.analysis.counting import open_views
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
-from asyncbench.store.looking import take_snapshot
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import part_files
 from tests.commands import CLEAN, asyncbench, asyncbench_here

@@ -9,11 +9,10 @@ from operator import ne
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from asyncbench.analysis.anatomy import distance as distances
+from asyncbench.analysis.anatomy import edits as distances
 from asyncbench.analysis.anatomy.alignment import Part, aligned
-from asyncbench.analysis.anatomy.distance import MOST_PAIRS, fewest_edits
-from asyncbench.analysis.anatomy.error import anatomy
-from asyncbench.analysis.anatomy.kinds import OF_ANSWERS, UNCLASSIFIED
+from asyncbench.analysis.anatomy.edits import MOST_PAIRS, fewest_edits
+from asyncbench.analysis.anatomy.error import OF_ANSWERS, UNCLASSIFIED, anatomy
 from tests.recorded import rows
 
 OPS = {"same", "replaced", "missing", "extra", "swapped", "carry", "moved"}

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.analysis.anatomy.error import anatomy
-from asyncbench.analysis.anatomy.kinds import KINDS, ORDER, UNCLASSIFIED
+from asyncbench.analysis.anatomy.error import KINDS, MOST_READ, ORDER, UNCLASSIFIED, anatomy, end_of
 from asyncbench.analysis.anatomy.numbers import carries_and_chain, sign_of
-from asyncbench.analysis.anatomy.replies import MOST_READ, end_of
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from asyncbench.suites.numbers import carries
 from docs.generated import filled

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from asyncbench.analysis.curve import CurveState, Length, fit
+from asyncbench.analysis.curves import CurveState, Length, fit
 from asyncbench.analysis.digits import TASK, digits_at, hardest, tasks_named
 from asyncbench.stats.proportions import Proportion
 

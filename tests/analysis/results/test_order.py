@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from asyncbench.analysis.names import names_of
+from asyncbench.analysis.entrants import names_of
 
 
 def names(*asked):

@@ -10,7 +10,7 @@ import pytest
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted, open_views
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.store.looking import take_snapshot
+from asyncbench.store.reading import take_snapshot
 from asyncbench.store.schema import CELL
 from asyncbench.store.sealing import part_files
 from tests.reports.answered import Asked, folder_of

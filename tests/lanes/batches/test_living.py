@@ -15,7 +15,7 @@ from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.lanes.batches.standing import Stand, left_in_batches, standings, warnings_on
 from asyncbench.reports.status.batches import batches_in
 from asyncbench.reports.status.report import status_of
-from asyncbench.run.refreshing import refresh_batches
+from asyncbench.run.open_batches import refresh_batches
 from asyncbench.run.summary import Exit
 from tests.lanes.batches.test_limits import Interrupting, priced
 from tests.world.batches import VENDORS, Forwarded, page

@@ -16,7 +16,7 @@ import pytest
 from asyncbench.records import Reply, ReplyTimes
 from asyncbench.simulator.queueing import ServiceLine
 from asyncbench.simulator.served import AnswerPace, Latency
-from asyncbench.stats.order_statistics import percentile
+from asyncbench.stats.percentiles import percentile
 from tests.world.clock import virtually
 from tests.world.load import Loaded, due_s, latency_s, load_of
 from tests.world.night import RIGHT

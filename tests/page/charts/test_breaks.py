@@ -9,19 +9,21 @@ import xml.etree.ElementTree as ET
 import pytest
 import vl_convert
 
-from asyncbench.analysis.asked import Asked, NamedEntrant, NamedKind
-from asyncbench.analysis.curve import fit
-from asyncbench.analysis.names import LONGEST_SHORT, short_names
+from asyncbench.analysis.curves import fit
+from asyncbench.analysis.entrants import LONGEST_SHORT, Asked, NamedEntrant, NamedKind, short_names
 from asyncbench.page.charts.breaks import (
     LEAST_TRIALS,
+    MOST_BINS,
+    MOST_LENGTHS,
     MOST_POINTS,
     MOST_STEPS,
     KindCurve,
     break_rows,
     half_rows,
+    length_bins,
+    range_in,
 )
 from asyncbench.page.charts.drawing import drawn
-from asyncbench.page.charts.heat import MOST_BINS, MOST_LENGTHS, length_bins, range_in
 from asyncbench.page.charts.styling import dressed
 from asyncbench.page.charts.themes import DARK, LIGHT, THEMES, colours_of
 

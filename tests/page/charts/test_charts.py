@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from asyncbench.analysis.cells import METRICS, summed
-from asyncbench.analysis.names import told_apart
+from asyncbench.analysis.entrants import told_apart
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import CHARTS
 from asyncbench.page.charts.drawing import drawn, spec_of

@@ -9,7 +9,7 @@ from asyncbench.analysis.counting import counted
 from asyncbench.page.charts.catalogue import CHARTS
 from asyncbench.page.charts.drawing import drawn
 from asyncbench.page.charts.figure_files import write_figures
-from asyncbench.page.charts.load_rows import ANSWERS, GOODPUT, MOST_SERIES, rows_of_loads, uncounted_note
+from asyncbench.page.charts.loads import ANSWERS, GOODPUT, MOST_SERIES, rows_of_loads, uncounted_note
 from asyncbench.reports.load.accuracy import answers_by_step
 from asyncbench.reports.load.steps import steps_in
 from tests.page.charts.test_charts import fields_of

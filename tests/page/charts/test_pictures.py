@@ -16,7 +16,7 @@ from asyncbench.page.charts import figure_files, pictures
 from asyncbench.page.charts.catalogue import CHARTS
 from asyncbench.page.charts.figure_files import MOST_PIXELS, write_figures
 from asyncbench.page.charts.fitting import INCHES
-from asyncbench.problems.identity import identified
+from asyncbench.problems.schema import identified
 from asyncbench.reports.anatomy import anatomy_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings.report import standings_on

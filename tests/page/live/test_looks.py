@@ -8,14 +8,13 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from asyncbench.analysis.asked import asked_in
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
-from asyncbench.page.live import counting, looks, running
-from asyncbench.page.live.counting import CountedBlock, LiveCounts
+from asyncbench.analysis.entrants import asked_in
+from asyncbench.page.live import counting, counting as running, looks
+from asyncbench.page.live.counting import CountedBlock, LiveCounts, now_in, run_figures
 from asyncbench.page.live.looks import Holding, NotCountedError, take_look
 from asyncbench.page.live.queries import TrialQuery
-from asyncbench.page.live.running import now_in, run_figures
 from asyncbench.reports.status.report import status_of
 from asyncbench.store.folder import Store
 from tests.page.live.test_following import keep

@@ -11,7 +11,7 @@ import pytest
 
 from asyncbench import serve_view
 from asyncbench.page.live.serving import _redirect_to
-from asyncbench.page.shell import LIVE_POLICY
+from asyncbench.page.writing import LIVE_POLICY
 from tests.commands import CLEAN, asyncbench
 from tests.page.conftest import chromium
 from tests.page.live.conftest import LiveClient, serving

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from asyncbench import generate
-from asyncbench.planning.asking_order import OPERATION, balanced_rows
 from asyncbench.planning.trial_columns import AT_ONCE, AskedSet
-from asyncbench.planning.trials import asked_once
+from asyncbench.planning.trials import OPERATION, asked_once, balanced_rows
 from asyncbench.problems.opening import open_set
 
 MADE: dict[str, dict[str, Any]] = {

@@ -17,8 +17,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.records import BATCH, Sent, Usage
 from asyncbench.reports.reconciliation.comparing import reconcile
 from asyncbench.reports.reconciliation.formats import FORMATS
-from asyncbench.reports.reconciliation.reading import read_export
-from asyncbench.reports.reconciliation.values import count_of, day_of, usd_of
+from asyncbench.reports.reconciliation.reading import count_of, day_of, read_export, usd_of
 from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import read_attempts
 from asyncbench.store.folder import Store

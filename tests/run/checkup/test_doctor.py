@@ -13,8 +13,17 @@ from asyncbench.providers.provider import open_provider
 from asyncbench.records import Limits, Model, Reply, Usage
 from asyncbench.run.checkup import examine, models_from
 from asyncbench.run.client_speed import noise_floor
-from asyncbench.run.findings import Checkup, DoctorReport, FindingState
-from asyncbench.run.judging import BatchLook, ProbeCall, of_batches, of_calls, of_settings, rate_headers
+from asyncbench.run.findings import (
+    BatchLook,
+    Checkup,
+    DoctorReport,
+    FindingState,
+    ProbeCall,
+    of_batches,
+    of_calls,
+    of_settings,
+    rate_headers,
+)
 from asyncbench.simulator.settings import Settings
 from tests.commands import asyncbench
 from tests.providers.asking import CHAT

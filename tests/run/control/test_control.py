@@ -19,9 +19,9 @@ from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError
 from asyncbench.records import MOST_IN_FLIGHT
 from asyncbench.run.control_client import limits_typed, told
+from asyncbench.run.control_server import NOTE, SocketNote, noted_socket
 from asyncbench.run.options import RunOptions
 from asyncbench.run.picture import Lanes
-from asyncbench.run.place import NOTE, SocketNote, noted_socket
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_as_told
 from asyncbench.store.catalog import read_lanes

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.engine import minutes
+from asyncbench.engine import telemetry as minutes
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Ended, History, LaneMinute, Limits, Outcome, RetryPolicy
 from asyncbench.run.picture import Pace, picture

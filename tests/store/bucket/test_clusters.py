@@ -9,8 +9,7 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.run.summary import Exit
-from asyncbench.store.bucket.address import BucketAddress, journal_folder
-from asyncbench.store.bucket.objects import BucketObjects
+from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, journal_folder
 from tests.cluster.on_processes import run_on
 from tests.cluster.processes import ProcessCluster
 from tests.processes import until

@@ -17,10 +17,8 @@ from asyncbench.records import Outcome
 from asyncbench.run.copying import claimed_copy
 from asyncbench.run.options import RunOptions
 from asyncbench.run.sweep_worker import _hand_in_of_dead
-from asyncbench.store.bucket.address import BucketAddress
-from asyncbench.store.bucket.fetching import at_hand, bring_folder, remove_folder
-from asyncbench.store.bucket.manifests import newest_manifest
-from asyncbench.store.bucket.objects import BucketObjects
+from asyncbench.store.bucket.fetching import at_hand, bring_folder, newest_manifest, remove_folder
+from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest

@@ -7,9 +7,8 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.store.bucket.address import BucketAddress
 from asyncbench.store.bucket.fetching import at_hand, fetched_file
-from asyncbench.store.bucket.objects import BucketObjects
+from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from tests.store.bucket.s3_server import S3Server

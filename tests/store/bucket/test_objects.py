@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
-from asyncbench.store.bucket.address import BucketAddress, s3_address
-from asyncbench.store.bucket.objects import BucketObjects, TakenError
+from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, TakenError, s3_address
 from tests.store.bucket.s3_server import KEY, Answer, Request, S3Server, refusal
 
 PLACE = BucketAddress.of("s3://bucket/mine")

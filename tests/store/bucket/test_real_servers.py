@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.store.bucket.address import BucketAddress
-from asyncbench.store.bucket.objects import BucketObjects, TakenError
+from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, TakenError
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from tests.store.bucket.s3_server import KEY, S3Server

@@ -13,9 +13,8 @@ import asyncbench as ab
 from asyncbench.config.sweep import as_mapping, sweep_from
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.run.summary import Exit, Summary
-from asyncbench.store.bucket.address import BucketAddress, journal_folder
 from asyncbench.store.bucket.fetching import at_hand
-from asyncbench.store.bucket.objects import BucketObjects
+from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, journal_folder
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from tests.store.bucket.s3_server import Answer, Request, S3Server, refusal

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from asyncbench.problems.identity import identified
+from asyncbench.problems.schema import identified
 from asyncbench.records import Draft, Problem
 from asyncbench.suites.nupa.generation import draft_nupa, rows_of
 from asyncbench.suites.nupa.tasks import TASKS, NupaTask

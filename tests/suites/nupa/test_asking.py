@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from asyncbench.problems.identity import identified
+from asyncbench.problems.schema import identified
 from asyncbench.records import Message, Problem
 from asyncbench.suites.nupa.generation import PROFILES
 from asyncbench.suites.nupa.suite import (

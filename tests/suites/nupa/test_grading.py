@@ -5,7 +5,7 @@ from itertools import islice
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.problems.identity import identified
+from asyncbench.problems.schema import identified
 from asyncbench.records import Outcome, Problem, Reply
 from asyncbench.suites.nupa.grading import PATTERNS, grade, nearness, read_search, read_strict
 from asyncbench.suites.nupa.tasks import TASKS

@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from asyncbench.suites.nupa.ranges import PassedLengths, Sum, by_range, digits, range_of
-from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.suites.nupa.tasks import TASKS, PassedLengths, Sum, by_range, digits, range_of
 from tests.recorded import json_lines
 
 PUBLISHED = {

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.problems.identity import identified
+from asyncbench.problems.schema import identified
 from asyncbench.records import Condition, Limits, Message, Model, Price, RetryPolicy, Timeouts, Trial
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS

@@ -9,9 +9,9 @@ import pytest
 
 from asyncbench import generate, run_sweep
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
-from asyncbench.problems.identity import identified
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.opening import open_set
+from asyncbench.problems.schema import identified
 from asyncbench.published import exported
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.store.catalog import read_grades, read_trials

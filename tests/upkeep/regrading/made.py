@@ -5,8 +5,8 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from asyncbench.problems.identity import identified
 from asyncbench.problems.making import write_problems
+from asyncbench.problems.schema import identified
 from asyncbench.records import Ended, Event, Grade, Outcome, Problem, Reply, Result, Trial
 from asyncbench.store.folder import Store
 from asyncbench.suites.llm_arithmetic import draft_arithmetic

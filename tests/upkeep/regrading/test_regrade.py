@@ -13,8 +13,8 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems.making import write_problems
 from asyncbench.records import Condition, Reply, Usage
 from asyncbench.store.folder import Store
-from asyncbench.upkeep.grades import HEADLINE
-from asyncbench.upkeep.tally import EXAMPLES
+from asyncbench.upkeep.regrading import EXAMPLES
+from asyncbench.upkeep.stored_grades import HEADLINE
 from tests.store.made import keep
 from tests.upkeep.regrading.made import as_now, blind, fill, graded, right, sums, trial, wrong
 

@@ -1,0 +1,413 @@
+"""The logistic model of successes by length: its fit, and how well a curve through one point can do.
+
+Points are (length, successes, trials). The share at length x is 1 / (1 + exp(-(intercept + slope · x))).
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache, partial
+from math import exp, log, log1p, sqrt
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from asyncbench.stats.proportions import Z_95, Proportion
+
+Point: TypeAlias = tuple[float, int, int]
+
+_STEPS = 50  # of Newton's method, which needs about eight
+_CLOSE = 1e-10  # of a step, relative
+_STEEPEST = 60.0  # logits from one length to the next: nothing is told from a step there
+
+
+class Fit(NamedTuple):
+    """The curve of greatest likelihood, with the inverse of the observed information."""
+
+    intercept: float
+    slope: float
+    variance_of_intercept: float
+    covariance: float
+    variance_of_slope: float
+
+    def logit(self, length: float) -> float:
+        """Return the logit of the share at a length."""
+        return self.intercept + self.slope * length
+
+    def variance(self, length: float) -> float:
+        """Return the variance of that logit."""
+        across = 2 * length * self.covariance
+        return max(0.0, self.variance_of_intercept + across + length * length * self.variance_of_slope)
+
+
+def fitted(points: Sequence[Point]) -> Fit:
+    """Return the fit, by Newton's method; points are such that there is one (`curve.State.FITTED`)."""
+    trials = sum(n for _, _, n in points)
+    centre = sum(x * n for x, _, n in points) / trials
+    centred = [(x - centre, r, n) for x, r, n in points]
+    successes = sum(r for _, r, _ in points)
+    level, slope = log(successes / (trials - successes)), 0.0
+    best = log_likelihood(centred, level, slope)
+    for _ in range(_STEPS):
+        along_level, along_slope, information = _derivatives(centred, level, slope)
+        rise, turn = _solved(information, along_level, along_slope)
+        while (found := log_likelihood(centred, level + rise, slope + turn)) < best - 1e-9:
+            rise, turn = rise / 2, turn / 2  # too far: Newton's step overshoots on steep curves
+        level, slope, best = level + rise, slope + turn, found
+        if abs(rise) < _CLOSE * (1 + abs(level)) and abs(turn) < _CLOSE * (1 + abs(slope)):
+            break
+    of_level, across, of_slope = _inverse(_derivatives(centred, level, slope)[2])
+    return Fit(
+        intercept=level - slope * centre,
+        slope=slope,
+        variance_of_intercept=of_level - 2 * centre * across + centre * centre * of_slope,
+        covariance=across - centre * of_slope,
+        variance_of_slope=of_slope,
+    )
+
+
+def log_likelihood(points: Sequence[Point], intercept: float, slope: float) -> float:
+    """Return the log-likelihood, without the binomial coefficients."""
+    total = 0.0
+    for x, successes, trials in points:
+        logit = intercept + slope * x
+        total += successes * logit - trials * (max(logit, 0.0) + log1p(exp(-abs(logit))))
+    return total
+
+
+def saturated(points: Sequence[Point]) -> float:
+    """Return the log-likelihood of the observed shares themselves: more is not possible."""
+    return sum(
+        part * log(part / trials) for _, right, trials in points for part in (right, trials - right) if part
+    )
+
+
+def best_through(points: Sequence[Point], length: float, logit: float) -> float:
+    """Return the greatest log-likelihood of a curve that never rises and has this logit at this length."""
+    shifted = [(x - length, r, n) for x, r, n in points]
+    if _along_slope(shifted, logit, 0.0)[0] >= 0:
+        return log_likelihood(shifted, logit, 0.0)
+    gaps = [abs(x) for x, _, _ in shifted if abs(x) > _CLOSE]
+    low, high = -_STEEPEST / min(gaps), 0.0
+    slope = -1 / max(gaps)
+    for _ in range(_STEPS):
+        along, information = _along_slope(shifted, logit, slope)
+        low, high = (low, slope) if along < 0 else (slope, high)
+        step = along / information if information > 0 else 0.0
+        to = slope + step
+        if not low < to < high:
+            to = (low + high) / 2
+        if abs(to - slope) < 1e-6 * abs(slope) or high - low < 1e-6 * -low:
+            break
+        slope = to
+    return log_likelihood(shifted, logit, slope)
+
+
+def share_of(logit: float) -> float:
+    """Return the share whose logit this is."""
+    return 1 / (1 + exp(min(-logit, 700.0)))
+
+
+def _derivatives(
+    points: Sequence[Point], level: float, slope: float
+) -> tuple[float, float, tuple[float, float, float]]:
+    """Return the two first derivatives and the information: of the level, across, of the slope."""
+    along_level = along_slope = of_level = across = of_slope = 0.0
+    for x, successes, trials in points:
+        share = share_of(level + slope * x)
+        left, weight = successes - trials * share, trials * share * (1 - share)
+        along_level += left
+        along_slope += left * x
+        of_level += weight
+        across += weight * x
+        of_slope += weight * x * x
+    return along_level, along_slope, (of_level, across, of_slope)
+
+
+def _along_slope(points: Sequence[Point], level: float, slope: float) -> tuple[float, float]:
+    along = information = 0.0
+    for x, successes, trials in points:
+        share = 1 / (1 + exp(min(-level - slope * x, 700.0)))  # `share_of`, without a call: most of a fit
+        along += (successes - trials * share) * x
+        information += trials * share * (1 - share) * x * x
+    return along, information
+
+
+def _inverse(information: tuple[float, float, float]) -> tuple[float, float, float]:
+    of_level, across, of_slope = information
+    determinant = of_level * of_slope - across * across
+    return of_slope / determinant, -across / determinant, of_level / determinant
+
+
+def _solved(
+    information: tuple[float, float, float], along_level: float, along_slope: float
+) -> tuple[float, float]:
+    of_level, across, of_slope = _inverse(information)
+    return of_level * along_level + across * along_slope, across * along_level + of_slope * along_slope
+
+
+# ── A curve of accuracy against length, and what can be said of the length where it crosses a share
+# The band around the curve is Wald's on the scale of logits. The interval of a length is the set of
+# lengths that a likelihood-ratio test does not refuse (profile likelihood), given that accuracy never
+# rises with length: unlike the delta method and Fieller's it holds where the curve is steep, which is the
+# usual case, and where every length is all right or all wrong, so that no steepest curve exists.
+
+
+_HALVINGS = 12  # a length is found to a four-thousandth of the range asked
+_HELD = 4096  # lengths: of two thousand curves
+_FARTHEST = 30.0  # logits: a share that no number of trials tells from 0 or 1
+_REFUSED = Z_95**2  # 95 % point of chi-squared with one degree of freedom
+
+At: TypeAlias = tuple[float | None, float, float]  # share, low, high
+UNKNOWN: Final = (0.0, 1.0)  # an interval that says nothing
+
+
+class CurveState(StrEnum):
+    """What the counts allow to say of a curve."""
+
+    FITTED = "fitted"
+    ALL_RIGHT = "all right"
+    ALL_WRONG = "all wrong"
+    SEPARATED = "separated"  # right up to some length, wrong beyond: no steepest curve exists
+    RISING_STEP = "rising step"  # the other way round
+    ONE_LENGTH = "one length"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """The length up to which at least some share is right, as far as the counts tell; in units of length."""
+
+    value: float | None = None  # where the curve crosses the share; None: see `bound`, `between` or `why`
+    low: float | None = None  # 95 % limits; None: not within the lengths that were asked
+    high: float | None = None
+    bound: Literal["above", "below"] | None = None  # of all lengths that were asked
+    between: tuple[float, float] | None = None  # neighbouring lengths, right and wrong
+    why: str | None = None  # there is neither a value nor a bound
+    shortest: float  # that was asked
+    longest: float
+
+    def __str__(self) -> str:
+        """Return `12.3 (11.8 to 12.9)`, `> 20`, `< 3`, `6 to 7` or `-`."""
+        if self.bound == "above":
+            return f"> {self.longest:g}" + (
+                f" ({self._low()} to > {self.longest:g})" if self._unsure() else ""
+            )
+        if self.bound == "below":
+            return f"< {self.shortest:g}" + (
+                f" (< {self.shortest:g} to {self._high()})" if self._unsure() else ""
+            )
+        if self.value is None and self.between is None:
+            return "-"
+        limits = f"({self._low()} to {self._high()})"
+        if self.value is None and self.between is not None:
+            return f"{self.between[0]:g} to {self.between[1]:g} {limits}"
+        return f"{self.value:.1f} {limits}"
+
+    def _unsure(self) -> bool:
+        """Whether the interval reaches into the lengths that were asked."""
+        if self.bound == "above":
+            return self.low is None or self.low < self.longest
+        return self.high is None or self.high > self.shortest
+
+    def _low(self) -> str:
+        return f"< {self.shortest:g}" if self.low is None else f"{self.low:.1f}"
+
+    def _high(self) -> str:
+        return f"> {self.longest:g}" if self.high is None else f"{self.high:.1f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Accuracy by length of one group of trials."""
+
+    points: tuple[Point, ...]  # length, correct, trials: by length, each once
+    state: CurveState
+    line: Fit | None  # of logits; None where no curve of greatest likelihood exists
+
+    @property
+    def shortest(self) -> float:
+        """The shortest length that was asked."""
+        return self.points[0][0]
+
+    @property
+    def longest(self) -> float:
+        """The longest length that was asked."""
+        return self.points[-1][0]
+
+    def at(self, length: float) -> At:
+        """Return the share right at a length with its 95 % interval; None: the counts leave it open."""
+        if self.line is not None:
+            logit, half = self.line.logit(length), Z_95 * sqrt(self.line.variance(length))
+            return share_of(logit), share_of(logit - half), share_of(logit + half)
+        if self.state == CurveState.ONE_LENGTH:
+            seen = self._observed()
+            return (seen.share, *(seen.interval or UNKNOWN)) if length == self.shortest else (None, *UNKNOWN)
+        if self.state == CurveState.RISING_STEP:
+            mirrored = tuple((-x, right, trials) for x, right, trials in reversed(self.points))
+            return Curve(points=mirrored, state=CurveState.SEPARATED, line=None).at(-length)
+        return self._on_the_step(length)
+
+    def length_at(self, share: float, *, limits: bool = True) -> Length:
+        """Return the length up to which at least this share, in (0, 1), is right.
+
+        It is told as a number only within the lengths that were asked; beyond them it is a bound. Without
+        `limits`, which take nearly all of the time, `low` and `high` are None.
+        """
+        return _length_at(self, share, limits)
+
+    def _length_at(self, share: float, limits: bool) -> Length:
+        if self.state == CurveState.ONE_LENGTH:
+            return self._length(why="only one length was asked")
+        if self.state == CurveState.RISING_STEP:
+            return self._length(why="accuracy rises with length")
+        logit = log(share / (1 - share))
+        low, high = self._limits(logit) if limits else (None, None)
+        if self.line is None:
+            return self._length_on_the_step(share, low, high)
+        at_ends = [self.line.logit(x) >= logit for x in (self.shortest, self.longest)]
+        if all(at_ends):
+            return self._length(low=low, high=None, bound="above")
+        if not any(at_ends):
+            return self._length(low=None, high=high, bound="below")
+        if self.line.slope >= 0:
+            return self._length(why="accuracy rises with length")
+        return self._length(value=(logit - self.line.intercept) / self.line.slope, low=low, high=high)
+
+    def crossing(self, share: float) -> float | None:
+        """Return where the line has this share; None: nowhere within the lengths that were asked."""
+        if self.line is None or not self.line.slope:
+            return None
+        length = (log(share / (1 - share)) - self.line.intercept) / self.line.slope
+        return length if self.shortest <= length <= self.longest else None
+
+    @property
+    def _length(self) -> Callable[..., Length]:
+        return partial(Length, shortest=self.shortest, longest=self.longest)
+
+    def _observed(self) -> Proportion:
+        return Proportion(
+            successes=sum(right for _, right, _ in self.points), trials=sum(n for _, _, n in self.points)
+        )
+
+    # ── where no steepest curve exists ───────────────────────────────────────────────────────
+
+    def _on_the_step(self, length: float) -> At:
+        """Return what the step says, with the limits that a likelihood-ratio test does not refuse."""
+        share, refused = self._step(length), partial(self._refused(), length)
+        middle = 0.0 if share is None else min(max(log(max(share, 1e-13) / max(1 - share, 1e-13)), -30), 30)
+        low = _edge(refused, inside=middle, outside=-_FARTHEST)
+        high = _edge(refused, inside=middle, outside=_FARTHEST)
+        return share, 0.0 if low is None else share_of(low), 1.0 if high is None else share_of(high)
+
+    def _step(self, length: float) -> float | None:
+        """Return 1 before the step, 0 behind it, what was seen at it; None between two lengths."""
+        last_right = max((x for x, right, _ in self.points if right), default=None)
+        first_wrong = min((x for x, right, trials in self.points if right < trials), default=None)
+        if first_wrong is None or (length < first_wrong and last_right is not None and length <= last_right):
+            return 1.0
+        if last_right is None or (length > last_right and length >= first_wrong):
+            return 0.0
+        return next((right / trials for x, right, trials in self.points if x == length), None)
+
+    def _length_on_the_step(self, share: float, low: float | None, high: float | None) -> Length:
+        enough = [x for x, right, trials in self.points if right >= share * trials]
+        too_few = [x for x, right, trials in self.points if right < share * trials]
+        if not too_few:
+            return self._length(low=low, bound="above")
+        if not enough:
+            return self._length(high=high, bound="below")
+        between = (max(enough), min(too_few))
+        # the test need not refuse what the step itself allows
+        low = None if low is None else min(low, between[0])
+        return self._length(low=low, high=None if high is None else max(high, between[1]), between=between)
+
+    # ── limits by likelihood ratio ───────────────────────────────────────────────────────────
+
+    def _limits(self, logit: float) -> tuple[float | None, float | None]:
+        """Return the least and the greatest length that may have this logit; None: beyond those asked."""
+
+        refused, inside = self._refused(), self._likeliest(logit)
+        return (
+            _edge(lambda length: refused(length, logit), inside=inside, outside=self.shortest),
+            _edge(lambda length: refused(length, logit), inside=inside, outside=self.longest),
+        )
+
+    def _likeliest(self, logit: float) -> float:
+        """Return the length within those asked that most likely has this logit."""
+        if self.line is not None and self.line.slope < 0:
+            crossing = (logit - self.line.intercept) / self.line.slope
+        elif self.line is not None:
+            crossing = self.longest if self._reference_logit() >= logit else self.shortest
+        else:
+            share = share_of(logit)
+            enough = [x for x, right, trials in self.points if right >= share * trials]
+            too_few = [x for x, right, trials in self.points if right < share * trials]
+            crossing = (max(enough, default=self.shortest) + min(too_few, default=self.longest)) / 2
+            crossing = self.longest if not too_few else self.shortest if not enough else crossing
+        return min(max(crossing, self.shortest), self.longest)
+
+    def _reference_logit(self) -> float:
+        seen = self._observed()
+        return log(seen.successes / (seen.trials - seen.successes))
+
+    def _refused(self) -> Callable[[float, float], bool]:
+        """Return the test: whether the best curve through a length and logit loses too much likelihood."""
+        greatest = self._greatest()
+        return lambda length, logit: 2 * (greatest - best_through(self.points, length, logit)) > _REFUSED
+
+    def _greatest(self) -> float:
+        """Return the greatest log-likelihood of a curve that never rises."""
+        if self.line is None:
+            return saturated(self.points)
+        if self.line.slope < 0:
+            return log_likelihood(self.points, self.line.intercept, self.line.slope)
+        return log_likelihood(self.points, self._reference_logit(), 0.0)
+
+
+@lru_cache(_HELD)
+def _length_at(curve: Curve, share: float, limits: bool) -> Length:
+    """Return what several ask of the same curve: tables, charts and sentences."""
+    return curve._length_at(share, limits)
+
+
+def _edge(refused: Callable[[float], bool], *, inside: float, outside: float) -> float | None:
+    """Return where values begin to be refused on the way from `inside` to `outside`; None: nowhere."""
+    if not refused(outside):
+        return None
+    if refused(inside):
+        return inside
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if refused(middle) else (middle, outside)
+    return (inside + outside) / 2
+
+
+def fit(points: Iterable[Point]) -> Curve | None:
+    """Return the curve through (length, correct, trials); None where there is no trial.
+
+    Lengths may come several times: their counts are added. Trials are taken as independent of each other,
+    so repeats of the same problem make the intervals narrower than they are.
+    """
+    counts = defaultdict[float, list[int]](lambda: [0, 0])
+    for length, correct, trials in points:
+        counts[length][0] += correct
+        counts[length][1] += trials
+    merged = tuple((x, right, trials) for x, (right, trials) in sorted(counts.items()) if trials)
+    if not merged:
+        return None
+    state = _state(merged)
+    return Curve(points=merged, state=state, line=fitted(merged) if state == CurveState.FITTED else None)
+
+
+def _state(points: Sequence[Point]) -> CurveState:
+    """Return what the counts allow: a fit exists where right and wrong lengths overlap both ways."""
+    right = [x for x, correct, _ in points if correct]
+    wrong = [x for x, correct, trials in points if correct < trials]
+    if len(points) == 1:
+        return CurveState.ONE_LENGTH
+    if not wrong:
+        return CurveState.ALL_RIGHT
+    if not right:
+        return CurveState.ALL_WRONG
+    if max(right) <= min(wrong):
+        return CurveState.SEPARATED
+    return CurveState.RISING_STEP if max(wrong) <= min(right) else CurveState.FITTED

@@ -1,0 +1,306 @@
+"""What entrants and tasks are called, in which order: in tables in full, in charts short and harmless."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.providers.endpoints import is_simulated
+from asyncbench.providers.wire import SIMULATOR
+from asyncbench.store.manifest import Manifest, planned
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
+from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.tables.screen import safe
+
+LONGEST_NAME: Final = 40  # characters, which axes have room for; a number that tells two apart may follow
+LONGEST_SHORT: Final = 28  # characters of a name beside a line or a dot
+ROOM_FOR_NUMBER: Final = 5
+SEPARATORS: Final = "/-_.@ "
+_TELLING: Final = re.compile(r"\W?[^\W\d_].")  # a letter, perhaps in a bracket, and one more
+_IN_BRACKETS: Final = re.compile(r"\([^()]+\)")
+
+Entrant = tuple[str, str, str]  # run, model, condition: who is in a ranking
+Task = tuple[str, str]  # suite, task
+
+
+def in_order(entrants: Iterable[Entrant], manifest: Manifest) -> list[Entrant]:
+    """Return them as they were planned; who was not planned comes last, by name."""
+    places = {entrant: place for place, entrant in enumerate(planned(manifest))}
+    models: dict[tuple[str, str], int] = {}
+    for (run, model, _), place in places.items():
+        models.setdefault((run, model), place)
+    last = len(places)
+    return sorted(entrants, key=lambda who: (models.get(who[:2], last), places.get(who, last), who))
+
+
+def names_of(entrants: Collection[Entrant]) -> dict[Entrant, str]:
+    """Return what to call each: condition and run are named only where a model has several.
+
+    No two have one name: where aliases look like others' names (`a (b)` beside `a` under condition `b`), all
+    of these are named whole, in quotes.
+    """
+    usual, whole = _usual_names(entrants), set[Entrant]()
+    while True:
+        named = {
+            # quotes in names are escaped: no two are alike
+            entrant: "{1!r} ({2!r}), run {0!r}".format(*entrant) if entrant in whole else name
+            for entrant, name in usual.items()
+        }
+        times = Counter(named.values())
+        alike = {entrant for entrant, name in named.items() if times[name] > 1} - whole
+        if not alike:
+            return named
+        whole |= alike
+
+
+def _usual_names(entrants: Collection[Entrant]) -> dict[Entrant, str]:
+    conditions, runs = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
+    for run, model, condition in entrants:
+        runs[model].add(run)
+        conditions[run, model].add(condition)
+    named = {}
+    for run, model, condition in entrants:
+        name = f"{model} ({condition})" if len(conditions[run, model]) > 1 else model
+        named[run, model, condition] = f"{name}, run {run}" if len(runs[model]) > 1 else name
+    return named
+
+
+# ── in charts ────────────────────────────────────────────────────────────────────────────────
+
+
+def told_apart(names: Iterable[str], *, most: int = LONGEST_NAME) -> dict[str, str]:
+    """Return names as charts show them, by the whole name; all of a chart have to be given together.
+
+    Of a long name the beginning and the end are shown; those that look alike then are numbered.
+    """
+    found = dict.fromkeys(names, "")  # in the order in which they are given
+    taken: set[str] = set()
+    for name in sorted(found, key=lambda name: (len(name) > most, name)):
+        short = shortened(name, most=most)
+        numbered = (short if n == 1 else f"{short} ({n})" for n in count(1))
+        found[name] = next(shown for shown in numbered if shown not in taken)
+        taken.add(found[name])
+    return found
+
+
+def shortened(name: str, *, most: int = LONGEST_NAME) -> str:
+    """Return a name on one line that does nothing, `most` characters at most: cut in the middle."""
+    ends = name if len(name) <= 2 * most else name[:most] + name[-most:]
+    shown = safe(ends, most=len(ends))
+    if len(shown) <= most:
+        return shown
+    half = most // 2
+    return f"{shown[:half]}…{shown[half + 1 - most :]}"
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return names without what all of them begin with, `LONGEST_SHORT` characters at most, told apart.
+
+    `groq/llama-3`, `groq/qwen-3` → `llama-3`, `qwen-3`. The beginning ends at a separator, and each of the
+    rests begins with a letter: nobody is called `3`.
+    """
+    found = list(names)
+    cut = _shared_beginning(found)
+    shown = {name: name[cut:] for name in found}
+    if all(_IN_BRACKETS.fullmatch(short) for short in shown.values()):
+        shown = {name: short[1:-1] for name, short in shown.items()}
+    apart = told_apart(shown.values(), most=LONGEST_SHORT - ROOM_FOR_NUMBER)
+    whole = told_apart(shown.values(), most=LONGEST_SHORT)
+    alike = Counter(shortened(short, most=LONGEST_SHORT) for short in shown.values())
+    return {
+        name: (apart if alike[shortened(short, most=LONGEST_SHORT)] > 1 else whole)[short]
+        for name, short in shown.items()
+    }
+
+
+def _shared_beginning(names: Sequence[str]) -> int:
+    """Return how many characters all names begin with, up to a separator behind which all can be told."""
+    shared = 0
+    for letters in zip(*names, strict=False):  # as long as the shortest
+        if len(names) == 1 or len({*letters}) > 1:
+            break
+        shared += 1
+    for cut in range(shared, 0, -1):
+        rests = [name[cut:] for name in names]
+        if names[0][cut - 1] in SEPARATORS and all(_TELLING.match(rest) for rest in rests):
+            return cut
+    return 0
+
+
+def tasks_shown(tasks: Iterable[Task]) -> dict[Task, str]:
+    """Return what to call tasks: with the suite where several suites have one of that name."""
+    found = set(tasks)
+    suites = Counter(task for _, task in found)
+    whole = {(suite, task): f"{suite}/{task}" if suites[task] > 1 else task for suite, task in found}
+    shown = told_apart(whole.values())
+    return {task: shown[name] for task, name in whole.items()}
+
+
+def finest(cells: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+    """Return what to call task, variant and representation: all three where a task has several of these.
+
+    So no curve is through unlike numbers. `Any`: the cells of a table.
+    """
+    found = {(cell["task"], cell["variant"] or "", cell["representation"] or "") for cell in cells}
+    forms = Counter(task for task, _, _ in found)
+    return {kind: " ".join(filter(None, kind)) if forms[kind[0]] > 1 else kind[0] for kind in found}
+
+
+# ── Who was asked what: entrants and kinds of questions in the order in which they are shown
+# Every row of the page and of its charts names them by their places in these lists.
+
+
+KindKey = tuple[str, str, str, str]  # suite, task, variant, representation
+
+_ENTRANTS: Final = f"""
+SELECT run, model, condition, any_value(provider) AS provider, any_value(effort) AS effort,
+    any_value(style) AS style, bool_or(upstream IS NOT DISTINCT FROM '{SIMULATOR}') AS served,
+    count(*) AS trials
+FROM {{}} GROUP BY run, model, condition
+"""  # noqa: S608  a word of ours
+_IN_ORDER: Final = {
+    place: n
+    for n, place in enumerate(
+        [*((task, "", "") for task in ARITHMETIC_TASKS)]
+        + [(task.task, task.variant, task.representation) for task in TASKS.values()]
+    )
+}
+_KINDS: Final = "SELECT DISTINCT suite, task, variant, representation FROM {}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedEntrant:
+    """A run, model and condition: who was asked, and how to call it."""
+
+    run: str
+    model: str
+    condition: str
+    name: str  # whole: with condition and run where the model has several
+    short: str  # without what all names begin with; safe to show
+    folder: str  # which of several; empty: there is one
+    effort: str | None
+    style: str | None
+    simulated: bool
+    trials: int
+
+    @property
+    def key(self) -> Entrant:
+        """What rows of `trials` have of it."""
+        return self.run, self.model, self.condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedKind:
+    """A kind of question: nothing within it is unlike."""
+
+    suite: str
+    task: str
+    variant: str
+    representation: str
+    called: str  # safe to show
+
+    @property
+    def key(self) -> KindKey:
+        """What rows of `trials` have of it, with '' for NULL."""
+        return self.suite, self.task, self.variant, self.representation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Both lists, and the places of their entries."""
+
+    entrants: tuple[NamedEntrant, ...]
+    kinds: tuple[NamedKind, ...]
+
+    @property
+    def entrant_places(self) -> dict[Entrant, int]:
+        """The place of each entrant."""
+        return {entrant.key: place for place, entrant in enumerate(self.entrants)}
+
+    @property
+    def kind_places(self) -> dict[KindKey, int]:
+        """The place of each kind."""
+        return {kind.key: place for place, kind in enumerate(self.kinds)}
+
+
+def asked_in(views: FolderViews, *, answers: str = "trials") -> Asked:
+    """Return who was asked what in a folder; entrants as they were planned.
+
+    Args:
+        views: of the folders.
+        answers: a table that has all trials.
+    """
+    return views.once(
+        "asked", lambda: Asked(entrants=_entrants(views, answers), kinds=_kinds(views, answers))
+    )
+
+
+def entrants_in(views: FolderViews) -> dict[Entrant, int]:
+    """Return the place of each entrant."""
+    return asked_in(views).entrant_places
+
+
+def kinds_in(views: FolderViews) -> dict[KindKey, int]:
+    """Return the place of each kind."""
+    return asked_in(views).kind_places
+
+
+def _entrants(views: FolderViews, answers: str) -> tuple[NamedEntrant, ...]:
+    rows = {
+        (row["run"], row["model"], row["condition"]): row for row in views.rows(_ENTRANTS.format(answers))
+    }
+    names = names_of(in_order(rows, views.manifest))
+    shorts = short_names(names.values())
+    folders = {model: label for (label, _), model in views.names.items()}
+    return tuple(
+        NamedEntrant(
+            run=run,
+            model=model,
+            condition=condition,
+            name=name,
+            short=shorts[name],
+            folder=folders.get(model, ""),
+            effort=row["effort"],
+            style=row["style"],
+            simulated=row["served"] or is_simulated(row["provider"]),
+            trials=row["trials"],
+        )
+        for (run, model, condition), name in names.items()
+        for row in (rows[run, model, condition],)
+    )
+
+
+def _kinds(views: FolderViews, answers: str) -> tuple[NamedKind, ...]:
+    found = {kind_of(row): row for row in views.rows(_KINDS.format(answers))}
+    shown = tasks_shown((suite, task) for suite, task, _, _ in found)
+    called = _called(found, shown)
+    return tuple(
+        NamedKind(suite=suite, task=task, variant=variant, representation=form, called=called[key])
+        for key in sorted(found, key=_in_suites)
+        for suite, task, variant, form in (key,)
+    )
+
+
+def _in_suites(key: KindKey) -> tuple[object, ...]:
+    """Return where a kind is shown: as its suite has it, one of a set of your own by its name."""
+    suite, task, variant, form = key
+    known = _IN_ORDER.get((task, variant, form), _IN_ORDER.get((task, "", ""), len(_IN_ORDER)))
+    return suite, known, task, variant, form
+
+
+def kind_of(row: Mapping[str, Any]) -> KindKey:  # Any: of a row of `trials` or of cells
+    """Return the kind of a row."""
+    return row["suite"], row["task"], row["variant"] or "", row["representation"] or ""
+
+
+def _called(keys: Iterable[KindKey], shown: Mapping[tuple[str, str], str]) -> dict[KindKey, str]:
+    named = {
+        key: {"task": shown[key[:2]], "variant": safe(key[2]), "representation": safe(key[3])} for key in keys
+    }
+    names = finest(named.values())
+    return {
+        key: names[parts["task"], parts["variant"], parts["representation"]] for key, parts in named.items()
+    }

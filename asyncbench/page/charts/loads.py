@@ -1,0 +1,359 @@
+"""The rows of the charts of a load: what each rate of each model came to, of the steps that count.
+
+A percentile that falls on a call without an answer has no end: there is no row for it, so lines have a gap.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from functools import cache
+from itertools import groupby
+from math import isinf
+from typing import Final
+
+import altair as alt
+
+from asyncbench.analysis.entrants import short_names, shortened
+from asyncbench.config.loading import CLOSED
+from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, base_in
+from asyncbench.page.charts.specs import (
+    PANEL_WIDTH,
+    WIDTH,
+    Drawn,
+    Options,
+    Spec,
+    accuracy_axis,
+    chart,
+    panels,
+    pointed_at,
+    series_colour,
+)
+from asyncbench.page.charts.styling import Row
+from asyncbench.reports.load.accuracy import StepAnswers
+from asyncbench.reports.load.steps import PERCENTILES, StepFigures
+from asyncbench.stats.proportions import Proportion
+
+QUANTITIES: Final = {"ttft": "TTFT", "latency": "latency"}
+ANSWERS: Final = "answers per second"
+GOODPUT: Final = "calls per second that kept the SLO"
+TOKENS: Final = "output tokens per second"
+MOST_SERIES: Final = 8  # colours that people tell apart
+MOST_POINTS: Final = 120  # of the curve of one step
+BEYOND: Final = 1.15  # times the slowest call of a panel, or below the fastest: so far go its curves
+ASIDE: Final = 1.03  # times a rate: so far apart stand models, whose intervals would hide each other
+UNCOUNTED: Final = (INCOMPLETE, CLIENT_BOUND)
+Shown = Mapping[str, str] | None
+
+
+def rows_of_loads(
+    steps: Sequence[StepFigures], answers: Sequence[StepAnswers], shown: Shown = None
+) -> dict[str, list[Row]]:
+    """Return the rows of each chart of a load; `shown` as for `pair_rows`."""
+    return {
+        "load_times": load_times_rows(steps, shown),
+        "load_rates": load_rate_rows(steps, shown),
+        "load_knee": load_knee_rows(steps, shown),
+        "load_cdf": load_cdf_rows(steps, shown),
+        "load_accuracy": load_accuracy_rows(answers, shown),
+        "load_cost": load_cost_rows(steps, shown),
+    }
+
+
+def uncounted_note(steps: Iterable[StepFigures]) -> str | None:
+    """Return which rates are left out, and why; None: none are."""
+    stopped, bound = (
+        [f"{step.model} {step.step}" for step in steps if step.verdict == verdict] for verdict in UNCOUNTED
+    )
+    said = [
+        *([f"stopped early: {', '.join(stopped)}"] if stopped else []),
+        *([f"this computer was too slow: {', '.join(bound)}"] if bound else []),
+    ]
+    return f"Left out: {'; '.join(said)}." if said else None
+
+
+def load_times_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Row]:
+    """Return percentiles of TTFT and latency by rate; `shown` as for `pair_rows`.
+
+    Of one model, a panel has a colour for each percentile; of several, a panel is of one percentile.
+    """
+    named = list(_named(steps, shown))
+    alone = len({model for model, _ in named}) == 1
+    return [
+        {
+            "panel": quantity if alone else f"{quantity} {name}",
+            "series": name if alone else model,
+            "model": model,
+            "quantity": quantity,
+            **row,
+        }
+        for name in PERCENTILES
+        for kind, quantity in QUANTITIES.items()
+        for model, those in groupby(named, key=lambda one: one[0])
+        for row in _percentiles([step for _, step in those], kind, name)
+    ]
+
+
+def load_knee_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Row]:
+    """Return percentiles of the latency by the answers that came within the step, a second; likewise."""
+    return [row for row in load_times_rows(steps, shown) if row["quantity"] == QUANTITIES["latency"]]
+
+
+def _percentiles(steps: Sequence[StepFigures], kind: str, name: str) -> Iterator[Row]:
+    """Yield a percentile of each rate; `part` counts up where rates between have none."""
+    part = 0
+    for step in steps:
+        found = step.times[kind].at(name)
+        if found is None or isinf(found.value):
+            part += 1
+            continue
+        bounded = not isinf(found.high)
+        yield {
+            **_at(step),
+            "per_s": step.answered_per_s,
+            "part": part,
+            "value": found.value,
+            "low": found.low if bounded else None,
+            "high": found.high if bounded else None,
+            "slo": (step.slo or {}).get(kind),
+        }
+
+
+def load_rate_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Row]:
+    """Return the answers, the calls that kept the SLO and the tokens of a second, by rate.
+
+    Two rows are the ends of a line on which every call that was due is answered.
+    """
+    found: dict[str, list[Row]] = {ANSWERS: [], GOODPUT: [], TOKENS: []}
+    most: dict[str, float] = defaultdict(float)
+    for model, step in _named(steps, shown):
+        per_s = (step.answered_per_s, step.goodput_per_s, step.tokens_per_s)
+        for panel, value in zip(found, per_s, strict=True):
+            if value is not None:
+                row = {"panel": panel, "series": model, **_at(step), "value": value, "kind": "measured"}
+                found[panel].append(row)
+                if panel != TOKENS and step.arrivals != CLOSED:
+                    most[panel] = max(most[panel], step.offered_per_s)
+    for panel, end in most.items():
+        ends = ({"offered": at, "rate": at, "value": at} for at in (0.0, end))
+        found[panel] += [{**found[panel][0], **at, "kind": "all"} for at in ends]
+    return [row for rows in found.values() for row in rows]
+
+
+def load_cdf_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Row]:
+    """Return which share of the calls of a rate had their first token, or answer, within how long.
+
+    A panel is of one model and TTFT or latency, from a little before its fastest call to a little after its
+    slowest. Of many rates the lowest, the highest and some between are
+    shown. Calls without an answer count: their curve ends below 100 %.
+    """
+    named = list(_named(steps, shown))
+    rows = []
+    for model, those in groupby(named, key=lambda one: one[0]):
+        some = _some([step for _, step in those])
+        for kind, quantity in QUANTITIES.items():
+            told_s = [time for step in some for time in step.times[kind].told_s]
+            for step in some:
+                place = {"panel": f"{model}: {quantity}", "series": step.step, "calls": step.offered}
+                rows += [{**place, **point} for point in _curve(step, kind, told_s)]
+    return rows
+
+
+def _some(steps: Sequence[StepFigures]) -> list[StepFigures]:
+    if len(steps) <= MOST_SERIES:
+        return list(steps)
+    return [steps[round(n * (len(steps) - 1) / (MOST_SERIES - 1))] for n in range(MOST_SERIES)]
+
+
+def _curve(step: StepFigures, kind: str, all_s: Sequence[float]) -> Iterator[Row]:
+    times = step.times[kind]
+    calls, told_s = len(times.told_s) + times.endless, times.told_s
+    if not told_s:
+        return
+    slo = step.slo or {}
+    promised = {"slo": slo[kind], "share": slo["share"]} if kind in slo else {"slo": None, "share": None}
+    yield {"seconds": min(all_s) / BEYOND, "value": 0.0, **promised}
+    ranks = sorted({round(n * len(told_s) / MOST_POINTS) for n in range(1, MOST_POINTS + 1)} - {0})
+    for rank in ranks:
+        yield {"seconds": told_s[rank - 1], "value": rank / calls}
+    yield {"seconds": max(all_s) * BEYOND, "value": len(told_s) / calls}
+
+
+def load_accuracy_rows(steps: Iterable[StepAnswers], shown: Shown = None) -> list[Row]:
+    """Return the accuracy of answers by rate, with its interval; rounds of a rate count together."""
+    found = defaultdict[tuple[str, str], list[StepAnswers]](list)
+    for step in steps:
+        if step.accuracy.trials and step.verdict not in UNCOUNTED:
+            found[step.model, base_in(step.load)].append(step)
+    names = shown or short_names(dict.fromkeys(model for model, _ in found))
+    rows: list[Row] = []
+    for (model, name), those in found.items():
+        trials = sum(step.accuracy.trials for step in those)
+        problems = max(step.accuracy.trials / step.accuracy.repeats for step in those)
+        correct = sum(step.accuracy.successes for step in those)
+        whole = Proportion(successes=correct, trials=trials, repeats=trials / problems)
+        low, high = whole.interval or (None, None)
+        place = {"series": names.get(model, shortened(model)), "step": name, "rate": those[0].rate}
+        rows.append({**place, "value": whole.share, "low": low, "high": high, "trials": trials})
+    models = sorted({str(row["series"]) for row in rows})
+    aside = {name: ASIDE ** (n - (len(models) - 1) / 2) for n, name in enumerate(models)}
+    rows.sort(key=lambda row: (row["series"], row["rate"]))
+    return [{**row, "x": row["rate"] * aside[row["series"]]} for row in rows]
+
+
+def load_cost_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Row]:
+    """Return dollars for a thousand answers by rate."""
+    return [
+        {"series": model, **_at(step), "value": step.usd_per_1000}
+        for model, step in _named(steps, shown)
+        if step.usd_per_1000 is not None
+    ]
+
+
+def _named(steps: Iterable[StepFigures], shown: Shown) -> Iterator[tuple[str, StepFigures]]:
+    """Yield the steps that count, each with its model's name; at most `MOST_SERIES` models."""
+    found = [step for step in steps if step.verdict not in UNCOUNTED and step.offered]
+    models = dict.fromkeys(step.model for step in found)
+    names = short_names(models) if shown is None else shown
+    drawn = set(list(models)[:MOST_SERIES])
+    return ((names.get(step.model, shortened(step.model)), step) for step in found if step.model in drawn)
+
+
+def _at(step: StepFigures) -> Row:
+    return {"step": step.step, "rate": step.rate, "offered": _offered(step), "calls": step.offered}
+
+
+def _offered(step: StepFigures) -> float:
+    return step.rate if step.arrivals == CLOSED else step.offered_per_s
+
+
+# ── The charts of a load as Vega-Lite specifications: times, throughput, accuracy and dollars over rate
+
+
+ASKED: Final = "asked"  # the parameter with the rates that were asked: whoever draws rows fills it in
+HEIGHT: Final = 220  # pixels of a panel
+RATE: Final = "rate asked for, calls per second (log scale)"
+SECONDS: Final = "seconds since a call was due (log scale)"
+_STEP: Final = ("step:N", "calls:Q|,|calls due")
+_ENDS: Final = ("value:Q|,.3~r|seconds", "low:Q|,.3~r", "high:Q|,.3~r")
+
+
+def load_spec(name: str) -> Spec:
+    """Return the specification of a chart of a load."""
+    return deepcopy(_built(name))
+
+
+@cache
+def _built(name: str) -> Spec:
+    found: Spec = _DRAWN[name]().to_dict()
+    found.pop("config", None)  # altair's own theme
+    return found | {"params": [{"name": ASKED, "value": []}]}
+
+
+def _log(field: str, title: str) -> alt.X:
+    asked: Options = {"values": alt.ExprRef(expr=ASKED)} if title == RATE else {"tickCount": 5}
+    axis = alt.Axis(format=",~g", grid=False, labelOverlap="greedy", **asked)
+    return alt.X(f"{field}:Q", title=title, axis=axis, scale=alt.Scale(type="log", nice=False, padding=10))
+
+
+def _percentile_lines(x: alt.X) -> Drawn:
+    """Return lines of percentiles with their intervals; what is no percentile is a gap."""
+    base = chart().encode(x=x, color=series_colour())
+    axis = alt.Axis(format=",~g", tickCount=5)
+    scale = alt.Scale(type="log", nice=False, padding=8)
+    y = alt.Y("value:Q", title=SECONDS, axis=axis, scale=scale)
+    tips = pointed_at("model:N", *_STEP, *_ENDS, "per_s:Q|,.3~r|answers within the step, per second")
+    points = base.mark_point(filled=True, size=42, opacity=1).encode(y=y, tooltip=tips)
+    lines = base.mark_line(strokeWidth=2).encode(y=y, detail="part:N", order=alt.Order("rate:Q"))
+    known = base.transform_filter("isValid(datum.low)")
+    low = alt.Y("low:Q", title=SECONDS, axis=axis, scale=scale)
+    intervals = known.mark_rule(opacity=0.5).encode(y=low, y2="high:Q")
+    slo = _slo(alt.Y("slo:Q", title=SECONDS, axis=axis, scale=scale))
+    return panels(
+        alt.layer(points, lines, intervals, slo).properties(width=PANEL_WIDTH, height=HEIGHT), columns=2
+    )
+
+
+def _slo(place: alt.X | alt.Y) -> alt.Chart:
+    """Return the dashed line of what the SLO promises."""
+    known = chart().transform_filter("isValid(datum.slo)").mark_rule(style="reference")
+    line: alt.Chart = known.encode(place, tooltip=pointed_at("slo:Q|,.3~r|SLO, seconds"))
+    return line
+
+
+def _times() -> Drawn:
+    return _percentile_lines(_log("rate", RATE))
+
+
+def _knee() -> Drawn:
+    return _percentile_lines(_log("per_s", "answers within the step, per second (log scale)"))
+
+
+def _rates() -> Drawn:
+    """Return answers over offered rate; the dashed line is where every call that was due is answered."""
+    axis = alt.Axis(format=",~r", tickCount=5)
+    x = alt.X("offered:Q", title="calls per second that were due", axis=axis, scale=alt.Scale(zero=True))
+    y = alt.Y("value:Q", title="per second", axis=axis, scale=alt.Scale(zero=True))
+    tips = pointed_at("series:N", *_STEP, "offered:Q|,.3~r|due per second", "value:Q|,.4~r|per second")
+    base = chart().transform_filter("datum.kind == 'measured'").encode(x=x, y=y, color=series_colour())
+    points = base.mark_point(filled=True, size=42, opacity=1).encode(tooltip=tips)
+    lines = base.mark_line(strokeWidth=2).encode(order=alt.Order("offered:Q"))
+    both = chart().transform_filter("datum.kind == 'all'")
+    diagonal = both.mark_line(style="reference").encode(x=x, y=y)
+    layers = alt.layer(points, lines, diagonal).properties(width=PANEL_WIDTH, height=HEIGHT)
+    apart: Drawn = panels(layers, columns=2).resolve_scale(y="independent")  # of calls, or of tokens
+    return apart
+
+
+def _cdf() -> Drawn:
+    lines = (
+        chart()
+        .mark_line(strokeWidth=2, interpolate="step-after")
+        .encode(
+            x=_log("seconds", SECONDS),
+            y=accuracy_axis(title="share of all calls that were due"),
+            color=series_colour(),
+            tooltip=pointed_at(
+                "series:N||step", "seconds:Q|,.3~r", "value:Q|.1%|share", "calls:Q|,|calls due"
+            ),
+        )
+    )
+    promised = _slo(_log("slo", SECONDS))
+    share = _slo(accuracy_axis("share", "share of all calls that were due"))
+    layers = alt.layer(lines, promised, share).properties(width=PANEL_WIDTH, height=HEIGHT)
+    apart: Drawn = panels(layers, columns=2).resolve_scale(x="independent")
+    return apart
+
+
+def _accuracy() -> Drawn:
+    base = chart().encode(x=_log("x", RATE), color=series_colour())
+    span = {"zero": False, "nice": True}
+    tips = pointed_at(
+        "series:N", "step:N", "value:Q|.1%|accuracy", "low:Q|.1%", "high:Q|.1%", "trials:Q|,|answers"
+    )
+    y = accuracy_axis("value", "accuracy of answers", **span)
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(y=y, tooltip=tips)
+    lines = base.mark_line(strokeWidth=2, opacity=0.7).encode(y=y)
+    intervals = base.mark_rule(opacity=0.55).encode(
+        y=accuracy_axis("low", "accuracy of answers", **span), y2="high:Q"
+    )
+    return alt.layer(points, lines, intervals).properties(width=WIDTH, height=HEIGHT)
+
+
+def _cost() -> Drawn:
+    axis = alt.Axis(format="$,~g", tickCount=5)
+    y = alt.Y("value:Q", title="USD per 1,000 answers", axis=axis, scale=alt.Scale(zero=True))
+    base = chart().encode(x=_log("rate", RATE), y=y, color=series_colour())
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        tooltip=pointed_at("series:N", *_STEP, "value:Q|$,.4~g|USD per 1,000 answers")
+    )
+    return alt.layer(points, base.mark_line(strokeWidth=2)).properties(width=WIDTH, height=HEIGHT)
+
+
+_DRAWN: Final[Mapping[str, Callable[[], Drawn]]] = {
+    "load_times": _times,
+    "load_rates": _rates,
+    "load_knee": _knee,
+    "load_cdf": _cdf,
+    "load_accuracy": _accuracy,
+    "load_cost": _cost,
+}

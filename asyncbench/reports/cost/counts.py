@@ -1,0 +1,440 @@
+"""Every call of a results folder with its tokens by kind, and what it costs: as served, or otherwise.
+
+`keep_calls` reads the calls of some views into their table `calls`, `CallPrices.put_rates` puts a table of
+what tokens cost beside it, and `PRICED` are the calls with their dollars.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.entrants import Entrant
+from asyncbench.analysis.notes import note_of_simulated
+from asyncbench.analysis.repricing import known_rates
+from asyncbench.analysis.views import CALLS_OF_ENTRANTS
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.pricing import PERIOD_S, Rates, RatesAt, tier_of
+from asyncbench.providers.endpoints import is_simulated
+from asyncbench.records import BATCH, REALTIME, Sent
+from asyncbench.store.schema import LOST
+
+TOKEN_KINDS: Final = ("uncached_input", "cached_input", "cache_write_5m", "cache_write_1h", "output")
+AS_SERVED: Final = "as served"
+OPEN: Final = "open"  # suite, task and outcome of a trial that is not finished
+NEAR: Final = 1e-9  # of a call's cost: by no more may its parts miss it
+
+_RATE_OF: Final = {
+    "uncached_input": "input",
+    "cached_input": "cached_input",
+    "cache_write_5m": "cache_write",
+    "cache_write_1h": "cache_write_1h",
+    "output": "output",
+}
+_SERVED: Final = ("model", "model_id", "service_tier", "speed", "place", "period")  # what a price depends on
+_WAYS: Final = f"SELECT DISTINCT {', '.join(_SERVED)} FROM calls"  # noqa: S608  made of our own words alone
+_MOST: Final = 2**63 - 1  # input tokens of a request: no bracket ends above
+
+# `period`: the quarters of an hour since 1970. `speed` and `place` are Anthropic's words, as `tier_of` takes
+# them. `tokens_…` of each kind are NULL where any is unknown, or where parts exceed their whole.
+_CALLS = f"""
+WITH asked AS (
+    SELECT trial_id, suite, task, outcome, model_id, model_served, service_tier FROM trials
+), made AS (
+    SELECT attempts.model, coalesce(asked.model_id, alone.model_id) AS model_id, model_served,
+        coalesce(mode, '{REALTIME}') AS mode,
+        CASE mode WHEN '{BATCH}' THEN '{BATCH}' WHEN '{REALTIME}' THEN nullif(service_tier, '{BATCH}')
+            ELSE service_tier END AS service_tier,
+        coalesce(regexp_extract(raw_usage, '"speed":"([^"]*)"', 1), '') AS speed,
+        coalesce(regexp_extract(raw_usage, '"inference_geo":"([^"]*)"', 1), '') AS place,
+        epoch_us(started_at) // {PERIOD_S * 1_000_000} AS period, started_at,
+        coalesce(suite, '{OPEN}') AS suite, coalesce(task, '{OPEN}') AS task,
+        coalesce(outcome, '{OPEN}') AS outcome, provider, status, attempt,
+        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost_usd,
+        coalesce(reserved_usd, most_usd) AS bound_usd,
+        coalesce(cached_input_tokens, 0) AS cached, coalesce(cache_write_tokens, 0) AS written,
+        CASE WHEN written > 0 THEN coalesce(TRY_CAST(
+            json_extract(raw_usage, '$.cache_creation.ephemeral_1h_input_tokens') AS BIGINT
+        ), 0) ELSE 0 END AS hour,
+        input_tokens - cached - written >= 0 AND written >= hour AND output_tokens IS NOT NULL AS fits
+    FROM attempts LEFT JOIN asked USING (trial_id) LEFT JOIN alone ON alone.model = attempts.model
+)
+SELECT * EXCLUDE (cached, written, hour, fits),
+    CASE WHEN fits THEN input_tokens - cached - written END AS tokens_uncached_input,
+    CASE WHEN fits THEN cached END AS tokens_cached_input,
+    CASE WHEN fits THEN written - hour END AS tokens_cache_write_5m,
+    CASE WHEN fits THEN hour END AS tokens_cache_write_1h,
+    CASE WHEN fits THEN output_tokens END AS tokens_output
+FROM made
+"""  # noqa: S608  made of our own words alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPrices:
+    """What the calls of a folder cost, which its views have as the table `calls`."""
+
+    views: FolderViews
+    rates: Mapping[tuple[str, str | None], RatesAt]  # by alias and model id; by alias alone for open trials
+    model_ids: Mapping[str, str]  # by alias, of models that have one only
+    simulated_note: str  # what to say if the simulator answered any of it; empty: it did not
+
+    def put_rates(self, name: str, *, tier: str | None = AS_SERVED, at_s: float | None = None) -> None:
+        """Put a table of what a token of each kind costs in each call, USD; NULL where no price is known.
+
+        Args:
+            name: of the table, for `joined`.
+            tier: as if served so, None: the standard way; `AS_SERVED`: as each was.
+            at_s: as if made then, seconds since 1970; None: when each was.
+        """
+        rows: list[dict[str, object]] = []
+        for served in self.views.rows(_WAYS):
+            said = {"speed": served["speed"] or None, "inference_geo": served["place"] or None}
+            way = tier_of(served["service_tier"], said) if tier == AS_SERVED else tier
+            rates = self.rates.get((served["model"], served["model_id"]))
+            found = rates(way, served["period"] * PERIOD_S if at_s is None else at_s) if rates else None
+            rows += ({**served, **bracket} for bracket in _brackets(found))
+        self.views.put(name, pa.Table.from_pylist(rows, _RATES))
+
+
+_RATES: Final = pa.schema(
+    [
+        *(pa.field(name, pa.int64() if name == "period" else pa.string()) for name in _SERVED),
+        *(pa.field(name, pa.int64()) for name in ("above", "up_to")),
+        *(pa.field(kind, pa.float64()) for kind in TOKEN_KINDS),
+    ]
+)
+
+
+def _brackets(rates: Rates | None) -> list[dict[str, object]]:
+    """Return a model's rates, USD for a token, with the input tokens of the requests that they hold for."""
+    if rates is None:
+        return [{"above": -1, "up_to": _MOST}]
+    starts = [-1, *(bracket.above for bracket in rates.brackets[1:]), _MOST]
+    return [
+        {"above": starts[n], "up_to": starts[n + 1]}
+        | {kind: float(getattr(bracket, rate).scaleb(-6)) for kind, rate in _RATE_OF.items()}
+        for n, bracket in enumerate(rates.brackets)
+    ]
+
+
+def keep_calls(views: FolderViews) -> CallPrices:
+    """Keep every call that is over, with its trial, as the table `calls`; `rates` are those as served.
+
+    Raises:
+        ConfigError: the sweep.yaml of the folder cannot be read.
+        StoreError: what it holds cannot be read.
+    """
+    rates = known_rates(views, lambda: views.rows("SELECT DISTINCT model, provider, model_id FROM trials"))
+    ids: dict[str, set[str]] = {}
+    for alias, model_id in rates:
+        if model_id is not None:
+            ids.setdefault(alias, set()).add(model_id)
+    model_ids = {alias: min(known) for alias, known in ids.items() if len(known) == 1}
+    views.put("alone", pa.table({"model": [*model_ids], "model_id": [*model_ids.values()]}, _ALONE))
+    views.keep("calls", _CALLS)
+    providers = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls")]
+    known = bool(views.manifest.get("simulated")) or any(map(is_simulated, providers))
+    note = note_of_simulated(views, known=known)
+    found = CallPrices(views=views, rates=rates, model_ids=model_ids, simulated_note=note)
+    found.put_rates("rates")
+    return found
+
+
+_ALONE: Final = pa.schema([("model", pa.string()), ("model_id", pa.string())])
+
+
+def bound_of(sent: Sent) -> float | None:
+    """Return the most that a call without an end counts for, USD; None: nobody knows."""
+    return sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
+
+
+def joined(name: str) -> str:
+    """Return the join of `calls` with a table of rates."""
+    alike = " AND ".join(f"calls.{column} IS NOT DISTINCT FROM {name}.{column}" for column in _SERVED)
+    inputs = "coalesce(calls.input_tokens, 0)"
+    return f"JOIN {name} ON {alike} AND {inputs} > {name}.above AND {inputs} <= {name}.up_to"
+
+
+def whole(name: str) -> str:
+    """Return what a call costs by a table of rates, USD; NULL where its tokens or their price are unknown."""
+    return " + ".join(f"tokens_{kind} * {name}.{kind}" for kind in TOKEN_KINDS)
+
+
+def _part(usd: str) -> str:
+    part = f"CASE WHEN split AND cost_usd <> 0 THEN coalesce({usd}, 0) ELSE 0 END"
+    return f"CASE WHEN cost_usd IS NOT NULL THEN {part} END"
+
+
+# The calls with `usd_…` of each kind of token, `usd_reasoning` (of output) and `usd_not_split`,
+# and `rate_…`, USD for a token. What a call
+# costs is what was written down when it was made. It is split where today's price table, at the call's own
+# day and tier, comes to the same; else all of it is `usd_not_split`: a provider's own bill, a recorded cost,
+# another version of the table. NULL where the cost is unknown.
+PRICED: Final = f"""
+SELECT calls.*,
+    coalesce(abs({whole("rates")} - cost_usd) <= abs(cost_usd) * {NEAR}, false) OR cost_usd = 0 AS split,
+    {", ".join(f"{_part(f'tokens_{kind} * rates.{kind}')} AS usd_{kind}" for kind in TOKEN_KINDS)},
+    {_part("reasoning_tokens * rates.output")} AS usd_reasoning,
+    {", ".join(f"rates.{kind} AS rate_{kind}" for kind in TOKEN_KINDS)},
+    CASE WHEN cost_usd IS NOT NULL THEN CASE WHEN split THEN 0 ELSE cost_usd END END AS usd_not_split
+FROM calls {joined("rates")}
+"""  # noqa: S608  made of our own words alone
+
+# ── Where a folder's money went: its calls counted by model, suite, task, outcome, and kind of token
+
+
+OK_STATUS: Final = "ok"
+NO_TOKENS: Final = "the provider reported no tokens"
+NO_PRICE: Final = "no price is known"
+MAYBE_BILLED: Final = "unknown whether it was billed"
+CostKey = tuple[str, ...]
+CELL_KEYS: Final = ("model", "suite", "task", "outcome", "status")
+GROUPS: Final = ((), ("model",), ("suite", "task"), ("outcome",), ("status",), ("mode",), CELL_KEYS)
+_KEYS: Final = (*CELL_KEYS, "mode")
+_USD = (*TOKEN_KINDS, "reasoning", "not_split")
+_TOKENS = (*TOKEN_KINDS, "reasoning")
+
+_COSTS = f"""
+SELECT {", ".join(_KEYS)}, count(*) AS calls,
+    count(*) FILTER (cost_usd IS NULL) AS unknown,
+    sum_usd(CASE WHEN cost_usd IS NULL THEN bound_usd END) AS unknown_reserved_usd,
+    count(*) FILTER (cost_usd IS NULL AND bound_usd IS NULL) AS unknown_unbounded,
+    count(*) FILTER (untold) AS unbilled_tokens,
+    sum_usd(CASE WHEN untold THEN bound_usd END) AS unbilled_reserved_usd,
+    count(*) FILTER (untold AND bound_usd IS NULL) AS unbilled_unbounded,
+    sum_usd(cost_usd) AS usd,
+    {", ".join(f"sum_usd(usd_{kind}) AS usd_{kind}" for kind in _USD)},
+    {", ".join(f"sum(tokens_{kind})::BIGINT AS tokens_{kind}" for kind in _TOKENS)},
+    sum(told)::BIGINT AS tokens, (sum(told) FILTER (cost_usd IS NOT NULL))::BIGINT AS priced_tokens,
+    count(*) FILTER (attempt > 1) AS calls_again,
+    sum_usd(CASE WHEN attempt > 1 THEN cost_usd END) AS usd_again
+FROM (
+    SELECT *, reasoning_tokens AS tokens_reasoning, input_tokens + output_tokens AS told,
+        cost_usd IS NULL AND status = '{OK_STATUS}' AND told IS NULL AS untold
+    FROM ({PRICED})
+) GROUP BY GROUPING SETS ({", ".join(f"({', '.join(keys)})" for keys in GROUPS)})
+ORDER BY {", ".join(_KEYS)}
+"""  # noqa: S608  made of our own words alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallCosts:
+    """What a group of calls used and cost; dollars are of the calls whose cost is known."""
+
+    calls: int
+    unknown: int  # calls whose cost is unknown
+    unknown_reserved_usd: float  # the most that those can have cost of which that is known
+    unknown_unbounded: int  # those of which it is not
+    unbilled_tokens: int  # answered calls of unknown cost, for want of token counts
+    unbilled_reserved_usd: float  # of the above, what is of these
+    unbilled_unbounded: int  # likewise
+    usd: float
+    usd_by_kind: Mapping[str, float]  # with `reasoning`, a part of the output
+    tokens_by_kind: Mapping[str, int]
+    tokens: int  # input and output
+    priced_tokens: int  # of them, those of calls whose cost is known
+    calls_again: int  # calls of a trial after its first
+    usd_again: float
+
+    @property
+    def known_usd(self) -> float | None:
+        """Dollars; None where no call's cost is known."""
+        return self.usd if self.calls > self.unknown else None
+
+    @property
+    def cached_share(self) -> float | None:
+        """The part of the input that was read from a cache, 1 is all."""
+        kinds = self.tokens_by_kind
+        whole = sum(kinds[kind] for kind in TOKEN_KINDS if kind != "output")
+        return kinds["cached_input"] / whole if whole else None
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return every figure; NULL where nothing is known."""
+        return asdict(self) | {"usd": self.known_usd, "cached_share": self.cached_share}
+
+
+def call_costs(views: FolderViews) -> dict[tuple[str, ...], dict[CostKey, CallCosts]]:
+    """Return what calls cost by each of `GROUPS`, and by its values; `keep_calls` comes before.
+
+    Calls of open trials have `OPEN` for suite, task and outcome.
+    """
+    found: dict[tuple[str, ...], dict[CostKey, CallCosts]] = {keys: {} for keys in GROUPS}
+    for row in views.rows(_COSTS):
+        group = {key: value for key in _KEYS if (value := row.pop(key)) is not None}
+        row = {name: value or 0 for name, value in row.items()}
+        usd = {kind: row.pop(f"usd_{kind}") for kind in _USD}
+        tokens = {kind: row.pop(f"tokens_{kind}") for kind in _TOKENS}
+        found[(*group,)][(*group.values(),)] = CallCosts(usd_by_kind=usd, tokens_by_kind=tokens, **row)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownCosts:
+    """Calls without a known cost for one reason."""
+
+    calls: int
+    reserved_usd: float  # the most that those can have cost of which that is known
+    unbounded: int  # those of which it is not
+
+
+def unknown_by_cause(by_status: Mapping[CostKey, CallCosts]) -> dict[str, UnknownCosts]:
+    """Return the calls without a cost by what is missing, the commonest first."""
+    found = {
+        cause: unknown
+        for (status,), spent in by_status.items()
+        for cause, unknown in _causes(status, spent)
+        if unknown.calls
+    }
+    return dict(sorted(found.items(), key=lambda item: (-item[1].calls, item[0])))
+
+
+def _causes(status: str, spent: CallCosts) -> Iterator[tuple[str, UnknownCosts]]:
+    whole = UnknownCosts(
+        calls=spent.unknown, reserved_usd=spent.unknown_reserved_usd, unbounded=spent.unknown_unbounded
+    )
+    if status != OK_STATUS:
+        yield f"{'ended unseen' if status == LOST else status}: {MAYBE_BILLED}", whole
+        return
+    untold = UnknownCosts(
+        calls=spent.unbilled_tokens,
+        reserved_usd=spent.unbilled_reserved_usd,
+        unbounded=spent.unbilled_unbounded,
+    )
+    yield NO_TOKENS, untold
+    yield (
+        NO_PRICE,
+        UnknownCosts(
+            calls=whole.calls - untold.calls,
+            reserved_usd=whole.reserved_usd - untold.reserved_usd,
+            unbounded=whole.unbounded - untold.unbounded,
+        ),
+    )
+
+
+# ── replies without a count ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untold:
+    """Replies of one model without a count of their output tokens, and an estimate by their length.
+
+    The estimate stands alone: no sum takes it up. Thinking that a reply does not show is not in it.
+    """
+
+    model: str
+    replies: int
+    characters: int  # of the replies, and of the thinking that they show
+    characters_per_token: float
+    measured: bool  # on the model's replies with a count; False: assumed
+
+    @property
+    def estimated_output_tokens(self) -> int:
+        """About as many output tokens, by the length of the replies."""
+        return round(self.characters / self.characters_per_token)
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return every figure."""
+        return asdict(self) | {"estimated_output_tokens": self.estimated_output_tokens}
+
+
+# Tokens without the thinking that the reply does not show.
+_REPLIES = """
+SELECT model, count(*) FILTER (output_tokens IS NULL) AS replies,
+    (sum(characters) FILTER (output_tokens IS NULL))::BIGINT AS characters,
+    coalesce(sum(characters) FILTER (output_tokens IS NOT NULL), 0)::BIGINT AS told_characters,
+    coalesce(sum(output_tokens - hidden), 0)::BIGINT AS told_tokens
+FROM (
+    SELECT model, output_tokens, length(reply_text) + length(coalesce(reasoning_text, '')) AS characters,
+        CASE WHEN reasoning_text IS NULL THEN coalesce(reasoning_tokens, 0) ELSE 0 END AS hidden
+    FROM trials WHERE reused_from IS NULL AND reply_text IS NOT NULL
+) GROUP BY model HAVING replies > 0 ORDER BY model
+"""
+
+
+def untold_in(views: FolderViews) -> tuple[Untold, ...]:
+    """Return the replies without a count, by model; all replies are read."""
+    return tuple(map(_untold, views.rows(_REPLIES)))
+
+
+def _untold(row: Mapping[str, Any]) -> Untold:
+    measured = row["told_characters"] > 0 and row["told_tokens"] > 0
+    return Untold(
+        model=row["model"],
+        replies=row["replies"],
+        characters=row["characters"],
+        characters_per_token=(
+            row["told_characters"] / row["told_tokens"] if measured else float(CHARACTERS_PER_TOKEN)
+        ),
+        measured=measured,
+    )
+
+
+# ── What was spent on each entrant: its calls, dollars and tokens, beside its trials
+
+
+# Answers taken over from another sweep cost nothing here, so they are no part of it.
+_SPENT: Final = f"""
+WITH {CALLS_OF_ENTRANTS}, spent AS (
+    SELECT run, model, condition, count(*) AS calls, count(*) FILTER (cost_usd IS NULL) AS unknown,
+        count(*) FILTER (cost_usd IS NULL AND status <> 'ok') AS unknown_failed,
+        count(*) FILTER (cost_usd IS NULL AND status = 'ok'
+            AND (input_tokens IS NULL OR output_tokens IS NULL)) AS unknown_tokens,
+        CASE WHEN count(cost_usd) > 0 THEN sum_usd(cost_usd) END AS cost_usd,
+        sum(input_tokens)::BIGINT AS input_tokens, sum(cached_input_tokens)::BIGINT AS cached_input_tokens,
+        sum(output_tokens)::BIGINT AS output_tokens, sum(reasoning_tokens)::BIGINT AS reasoning_tokens
+    FROM entrant_calls GROUP BY ALL
+), here AS (
+    SELECT run, model, condition, count(*) AS trials, count(*) FILTER (outcome = 'correct') AS correct
+    FROM trials WHERE reused_from IS NULL AND load IS NULL GROUP BY ALL
+)
+SELECT coalesce(run, '') AS run, model, coalesce(condition, '') AS condition,
+    spent.* EXCLUDE (run, model, condition), coalesce(trials, 0) AS trials, coalesce(correct, 0) AS correct
+FROM spent LEFT JOIN here USING (run, model, condition) ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntrantSpending:
+    """The calls of one that was asked; amounts are of the calls that tell them, None: none does."""
+
+    run: str  # of open trials empty, like `condition`, where the model has several
+    model: str
+    condition: str
+    calls: int
+    unknown: int  # calls whose cost is unknown, of them:
+    unknown_failed: int  # without an answer, so nobody knows whether they are billed
+    unknown_tokens: int  # the provider told no tokens
+    cost_usd: float | None
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    trials: int  # finished, and asked here
+    correct: int
+
+    @property
+    def entrant(self) -> Entrant:
+        """Who was asked."""
+        return self.run, self.model, self.condition
+
+    @property
+    def per_1000_usd(self) -> float | None:
+        """Dollars for a thousand trials, retries counted."""
+        return None if self.cost_usd is None or not self.trials else 1000 * self.cost_usd / self.trials
+
+    @property
+    def per_correct_usd(self) -> float | None:
+        return None if self.cost_usd is None or not self.correct else self.cost_usd / self.correct
+
+    @property
+    def cached_share(self) -> float | None:
+        """The part of the input that was read from a cache."""
+        cached = self.cached_input_tokens
+        return None if cached is None or not self.input_tokens else cached / self.input_tokens
+
+
+def spending_by_entrant(views: FolderViews) -> tuple[EntrantSpending, ...]:
+    """Return what was spent on each entrant."""
+    return tuple(EntrantSpending(**row) for row in views.rows(_SPENT))

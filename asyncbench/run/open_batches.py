@@ -1,0 +1,322 @@
+"""refresh_batches(): asks the providers how the open batches of a results folder stand."""
+
+import asyncio
+import os
+import shlex
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from asyncbench.config.sweep import Sweep, load_sweep
+from asyncbench.engine.telemetry import Counters
+from asyncbench.errors import ProviderError
+from asyncbench.lanes.batches.books import abandon, most_usd_of
+from asyncbench.lanes.batches.desk import BatchClock
+from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
+from asyncbench.lanes.batches.polling import how_it_ended
+from asyncbench.lanes.batches.standing import standing_of
+from asyncbench.planning.preflight import keys_for
+from asyncbench.providers.provider import open_batches
+from asyncbench.records import Model
+from asyncbench.run.costs import cost_text
+from asyncbench.run.driving import drivable, drive
+from asyncbench.run.options import RunOptions
+from asyncbench.run.preparing import open_run, prepare
+from asyncbench.run.progress import Quiet, Screen, screen_for
+from asyncbench.run.state import RunState
+from asyncbench.run.summary import Exit
+from asyncbench.run.sweep_run import let_go
+from asyncbench.store.bucket.claiming import run_folder
+from asyncbench.store.folder import Store
+from asyncbench.store.manifest import SWEEP_FILE, read_manifest
+from asyncbench.tables.numbers import dollars
+from asyncbench.tables.report import Report
+
+
+async def refresh_batches(folder: Path | str, *, env: Mapping[str, str] | None = None) -> list[str]:
+    """Ask the providers how the open batches of a results folder stand, and write that down.
+
+    Nothing is sent, collected or paid.
+
+    Args:
+        folder: the results folder. No run may be going on in it: a run asks by itself.
+        env: where API keys are looked up, by variable name. [this process's environment]
+
+    Returns:
+        What could not be asked, a sentence each.
+
+    Raises:
+        ConfigError: a key is not set.
+        StoreError: a run is going on in the folder, or it cannot be written.
+    """
+    path = run_folder(Path(folder))
+    sweep, open_parts = sweep_in(path), _open_of(BatchLedger(path))
+    models = [model for model in sweep.models if model.alias in open_parts]
+    keys = keys_for(models, os.environ if env is None else env)
+    with Store.reopen(path) as store:
+        ledger = BatchLedger(store.folder)
+        open_parts = _open_of(ledger)
+        try:
+            notes = [
+                note
+                for model in models
+                for note in await _asked(model, open_parts.get(model.alias, []), ledger, keys[model.alias])
+            ]
+            await asyncio.to_thread(ledger.sync)
+        finally:
+            ledger.close()
+    return notes + list(_unknown(open_parts, models))
+
+
+def _open_of(ledger: BatchLedger) -> dict[str, list[BatchPart]]:
+    """Return the parts whose batches have not ended, as far as is known, by alias."""
+    found: dict[str, list[BatchPart]] = {}
+    for part in ledger.parts.values():
+        if part.submitted:
+            found.setdefault(part.alias, []).append(part)
+    return found
+
+
+async def _asked(model: Model, parts: Sequence[BatchPart], ledger: BatchLedger, key: str) -> list[str]:
+    """Look at a model's batches; return which could not be looked at."""
+    if model.simulated and model.base_url is None:
+        return [f"{model.alias}: its batches are simulated, and go on only while a run does."]
+    notes, api = list[str](), open_batches(model, key=key, simulator_url=None)
+    try:
+        for part in parts:
+            try:
+                batch = await api.retrieve(part.batch_id or "")
+            except ProviderError as error:
+                notes.append(f"{model.alias}: batch {part.batch_id} cannot be looked at: {error}.")
+                continue
+            seen = {"status": batch.status, "counted": batch.requests is not None, "done": batch.done}
+            ledger.write(part, Step.SEEN, at=time.time(), **seen)
+            if batch.ended and not batch.faults:  # what a run makes of faults is its own affair
+                ledger.write(part, Step.ENDED, at=time.time(), **how_it_ended(batch))
+    finally:
+        await api.aclose()
+    return notes
+
+
+def _unknown(parts: Mapping[str, object], models: Sequence[Model]) -> Iterator[str]:
+    for alias in sorted(parts.keys() - {model.alias for model in models}):
+        yield f"{alias}: the sweep has no such model any more, so its batches cannot be looked at."
+
+
+# ── cancel_batches(): ends the open batches of a results folder, and collects what they have done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled(Report):
+    """What became of the batches of a results folder that were cancelled."""
+
+    out: Path
+    sweep: Sweep
+    batches: int  # that were open
+    requests: int  # in those that have ended, or were never sent; not those that earlier runs took in
+    answered: int  # of them: trials that are closed now
+    counters: Counters
+    still_open: Sequence[BatchPart]
+    abandoned: Sequence[BatchPart] = ()
+    unreached: Sequence[str] = ()  # providers that could not be reached at the end, in words
+    interrupted: bool = False
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code: batches that are still open leave the work unfinished."""
+        if self.interrupted:
+            return Exit.INTERRUPTED
+        return Exit.UNFINISHED if self.still_open else Exit.COMPLETE
+
+    def _notes(self) -> Iterator[str]:
+        for part in self.abandoned:
+            yield (
+                f"part {part.key} is given up: its {part.requests:,} trials stay unanswered, and what they "
+                f"may have cost counts as spent. To ask them all the same: run with --resubmit {part.key}"
+            )
+        if not (self.batches or self.abandoned or self.still_open):
+            yield f"{self.out}: no batch is open"
+        if self.batches:
+            share = f"{self.answered:,} of {self.requests:,} requests were answered"
+            ended = f"{self.batches - len(self.still_open):,} of {self.batches:,} batches ended"
+            yield f"{ended}: {share}, {cost_text(self.counters)}" if self.requests else ended
+        if left := self.requests - self.answered:
+            file = self.out / SWEEP_FILE if self.sweep.file is None else self.sweep.file
+            yield f"{left:,} trials are open again. To ask them: asyncbench run {shlex.quote(str(file))}"
+        for part in self.still_open:
+            yield f"still open: {_sentence(part)}"
+        yield from self.unreached
+        if self.still_open:
+            yield "what they have done is billed. To go on, cancel or run again"
+
+    def _data(self) -> Mapping[str, object]:
+        return {
+            "out": str(self.out),
+            "batches": self.batches,
+            "requests": self.requests,
+            "answered": self.answered,
+            "cost_usd": self.counters.cost_usd,
+            "unpriced_attempts": self.counters.unpriced,
+            "still_open": list(map(_told, self.still_open)),
+            "abandoned": list(map(_told, self.abandoned)),
+            "exit": int(self.exit),
+        }
+
+
+async def cancel_batches(
+    folder: Path | str,
+    *,
+    abandon: Collection[str] = (),
+    env: Mapping[str, str] | None = None,
+    progress: bool | None = None,
+) -> Cancelled:
+    """Cancel the open batches of a results folder, wait until they have ended, and collect their answers.
+
+        print(asyncio.run(ab.cancel_batches("results/night")).as_text())  # in a notebook: await it
+
+    What a batch has done by then is billed. Providers take up to half an hour to end one, and so long is
+    waited. Parts that were not sent yet are given back. A later run asks what was not answered.
+
+    Args:
+        folder: the results folder.
+        abandon: keys of batches of which nobody knows whether they exist. Their trials stay unanswered, and
+            what they may have cost counts as spent. Nothing else is cancelled then.
+        env: where API keys are looked up, by variable name. [this process's environment]
+        progress: as for `run_sweep`.
+
+    Returns:
+        A `Cancelled`: what was answered, what is still open, USD and the exit code.
+
+    Raises:
+        ConfigError: It cannot begin, for example without a key; or a part is not in doubt.
+        StoreError: The folder is in use, or cannot be written.
+    """
+    return await cancel_as_told(Path(folder), abandon, env=env, screen=screen_for(progress))
+
+
+async def cancel_as_told(
+    folder: Path,
+    abandoned: Collection[str] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    screen: Screen | None = None,
+    clock: BatchClock | None = None,
+) -> Cancelled:
+    """Do what `cancel_batches` does, which says what the arguments are and what is raised."""
+    folder = run_folder(folder)
+    sweep = sweep_in(folder)
+    if abandoned:
+        return await asyncio.to_thread(_abandon, folder, sweep, abandoned)
+    ledger, screen = BatchLedger(folder), screen or Quiet()
+    aliases = {part.alias for part in ledger.parts.values() if part.open}
+    asked = [model.alias for model in sweep.models if model.alias in aliases]
+    for alias in sorted(aliases.difference(asked)):
+        screen.say(
+            f"{alias}: the sweep has no such model any more, so its batches cannot be cancelled here. Cancel "
+            "them in your provider's console."
+        )
+    if not asked:
+        return _cancelled(folder, sweep, ledger)
+    bare = replace(sweep, deadline=None, notify=None, stop_when=None)  # they are for who asks
+    options = RunOptions(models=asked, ends=True, clock=clock, typed=True)
+    run = await open_run(bare, options, env=env, screen=screen)
+    async with let_go(run):
+        found = await _cancel(run, sweep)
+    if run.copy is not None:
+        await run.copy.finish(screen.say)
+    return found
+
+
+async def _cancel(run: RunState, sweep: Sweep) -> Cancelled:
+    await prepare(run)
+    done = {key: len(ids) for left in run.left_open.values() for key, ids in left.done.items()}
+    out = {part.key: part.requests - done[part.key] for part in run.batches.parts.values() if part.open}
+    async with drivable(run) as driven:
+        await drive(run, driven)
+        counters = Counters.summed(list(driven.counters.values()))
+    found = _cancelled(run.store.folder, sweep, run.batches, out, counters)
+    unreached = [
+        f"{alias}: {one.batches.unreached}"
+        for alias, one in driven.counters.items()
+        if one.batches and one.batches.unreached
+    ]
+    return replace(found, unreached=unreached, interrupted=driven.scheduler.stopped)
+
+
+def _cancelled(
+    folder: Path,
+    sweep: Sweep,
+    ledger: BatchLedger,
+    out: Mapping[str, int] = {},
+    counters: Counters | None = None,
+) -> Cancelled:
+    """Return what became of the parts of a ledger; `out`: requests that were, by part."""
+    counters = counters or Counters()
+    return Cancelled(
+        out=folder,
+        sweep=sweep,
+        batches=len(out),
+        requests=sum(count for key, count in out.items() if not ledger.parts[key].open),
+        answered=counters.outcomes.total(),
+        counters=counters,
+        still_open=[part for part in ledger.parts.values() if part.open],
+    )
+
+
+def _abandon(folder: Path, sweep: Sweep, keys: Collection[str]) -> Cancelled:
+    with Store.reopen(folder) as store:
+        ledger = BatchLedger(store.folder)
+        parts = abandon(ledger, keys, at=time.time())
+        ledger.close()
+    return replace(_cancelled(folder, sweep, ledger), abandoned=parts, still_open=())
+
+
+# ── beforehand ───────────────────────────────────────────────────────────────────────────────
+
+
+def sweep_in(folder: Path) -> Sweep:
+    """Return the sweep that was run in a results folder; raises ConfigError: it is none."""
+    folder = run_folder(folder)
+    read_manifest(folder)
+    return replace(load_sweep(folder / SWEEP_FILE), out=folder)
+
+
+def price_of_cancelling(folder: Path) -> str | None:
+    """Return which batches are open, and what is billed all the same; None: none is."""
+    ledger = BatchLedger(run_folder(folder))
+    if not (parts := [part for part in ledger.parts.values() if part.open]):
+        return None
+    requests, most_usd = sum(part.requests for part in parts), most_usd_of(ledger, parts)
+    upto = "" if most_usd is None else f", at most {dollars(most_usd)}"
+    at = datetime.fromtimestamp(ledger.written_at).astimezone()
+    return "\n".join(
+        [
+            f"These batches are open, as written down at {at:%a %H:%M}:",
+            *(f"  {_sentence(part)}" for part in parts),
+            f"Up to {requests:,} requests may be billed{upto}. Their answers are collected. The rest costs "
+            "nothing.",
+        ]
+    )
+
+
+def _sentence(part: BatchPart) -> str:
+    name = part.batch_id or f"part {part.key}"
+    where = f" (part {part.key})" if part.batch_id else ""
+    return f"{part.alias}: {name}{where}, {part.requests:,} requests, {_state(part)}"
+
+
+def _state(part: BatchPart) -> str:
+    return standing_of(part, running=False, now=time.time()).state.value
+
+
+def _told(part: BatchPart) -> dict[str, object]:
+    return {
+        "part": part.key,
+        "model": part.alias,
+        "batch_id": part.batch_id,
+        "requests": part.requests,
+        "step": part.step.value,
+        "state": _state(part),
+    }

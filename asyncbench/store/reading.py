@@ -1,0 +1,272 @@
+"""Looking at a results folder: what it holds at this moment, with what its workers hold beside it.
+
+Reads only: works while a run is writing, and after one was killed. A row stands in the journal or in a
+part or, while a segment is being sealed, in both; here it is read once.
+"""
+
+import time
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
+from asyncbench.store.holdings import TakenOver, refusal, stored, taken_over, wrong_with
+from asyncbench.store.journal import Unfinished
+from asyncbench.store.manifest import HOLDS, JOINED, Manifest, read_manifest, worker_folders
+from asyncbench.store.parts import check_parts, read_checked, with_codes
+from asyncbench.store.rows import tables
+from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.sealing import in_order, part_name
+from asyncbench.store.segment import Damage, batches, payloads, segments
+from asyncbench.store.snapshot import (
+    BATCH_ROWS,
+    LOOKS,
+    Columns,
+    Filters,
+    Snapshot,
+    chosen_columns,
+    expression,
+    reading,
+)
+from asyncbench.store.united import UnitedSnapshot, with_workers
+
+PAUSE_S = 0.05  # between two looks: as long as two folders may take to be exchanged
+
+
+def take_snapshot(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
+    """Return what a results folder holds now; looks again while what it holds is changing.
+
+    Args:
+        folder: a results folder.
+        whatever_is_wrong: also when parts are missing, or others than were written.
+
+    Raises:
+        ConfigError: it is not a results folder.
+        StoreError: its manifest or its journal cannot be read, or its parts are not those that were written.
+    """
+    seen = look_at(folder, whatever_is_wrong=whatever_is_wrong).seen()
+    tell_damage(folder, seen.damaged)
+    return seen
+
+
+class Looked(NamedTuple):
+    """A results folder and those of its workers, each by itself."""
+
+    own: Snapshot
+    workers: Mapping[str, Snapshot] = {}  # by name
+    taken: TakenOver = TakenOver()
+
+    def parts(self, name: str) -> list[Path]:
+        """Return the parts of a table."""
+        return [path for seen in (self.own, *self.workers.values()) for path in seen.files[name]]
+
+    def only(self, workers: Collection[str]) -> "Looked":
+        """Return it with only some of the workers' folders."""
+        return self._replace(workers={name: self.workers[name] for name in workers})
+
+    def united(self) -> UnitedSnapshot:
+        """Return all of it as one folder; raises StoreError where a part cannot be read."""
+        return with_workers(self.own, self.workers, self.taken)
+
+    def seen(self, but: Collection[Path] = ()) -> Snapshot:
+        """Return all of it as one folder, without some parts; raises StoreError where one cannot be read."""
+        own, *others = [_without(seen, but) if but else seen for seen in (self.own, *self.workers.values())]
+        return with_workers(own, dict(zip(self.workers, others, strict=True)), self.taken) if others else own
+
+
+def _without(seen: Snapshot, but: Collection[Path]) -> Snapshot:
+    for name in seen.files:
+        seen = seen.within(name, lambda path: path not in but)
+    return seen
+
+
+def look_at(folder: Path, *, whatever_is_wrong: bool = False) -> Looked:
+    """Return what `take_snapshot` does, folder by folder; looks again when some of them were joined."""
+    if not worker_folders(folder):
+        return Looked(_alone(folder, whatever_is_wrong)[0])
+    for looks_left in reversed(range(LOOKS)):
+        before = read_manifest(folder)
+        try:
+            workers = {path.name: _alone(path, whatever_is_wrong)[0] for path in worker_folders(folder)}
+            own, taken = _alone(folder, whatever_is_wrong)
+        except (AsyncbenchError, FileNotFoundError):
+            if not looks_left or _joins(before) == _joins(read_manifest(folder)):
+                raise
+        else:
+            if not looks_left or _joins(before) == _joins(read_manifest(folder)):
+                return Looked(own, workers, taken)
+        time.sleep(PAUSE_S)
+    raise AssertionError
+
+
+def _joins(manifest: Manifest) -> tuple[object, ...]:
+    holds = manifest[HOLDS]
+    coming = holds.get("next", {})
+    return holds.get("joining"), holds.get(JOINED), coming if coming.get("joins") else None
+
+
+def _alone(folder: Path, whatever_is_wrong: bool) -> tuple[Snapshot, TakenOver]:
+    """Return what one folder holds; and what of its workers' folders that is."""
+    for looks_left in reversed(range(LOOKS)):
+        before = read_manifest(folder)
+        seen, found = _look(folder)
+        wrong = [] if whatever_is_wrong else wrong_with(folder, before, found)
+        after = read_manifest(folder)
+        if not wrong and (_same(before, after) or not looks_left):
+            return seen, taken_over(before.get(HOLDS, {}), found)
+        if wrong and (not looks_left or (_same(before, after) and "next" not in before[HOLDS])):
+            raise refusal(folder, wrong)
+        time.sleep(PAUSE_S)
+    raise AssertionError
+
+
+def tell_damage(folder: Path, damaged: Sequence[Damage]) -> None:
+    """Warn whoever reads, or opens, a folder whose journal has damaged lines."""
+    if damaged:
+        what = f"{folder}: lines of its journal stand in another order than they were written"
+        if lines := sum(line.missing or bool(line.size) for line in damaged):
+            what = f"{folder}: {lines:,} damaged lines of its journal are left out"
+        warnings.warn(f"{what}. `asyncbench status {folder} --verify` names them.", DamageWarning, 4)
+
+
+def _same(before: Manifest, after: Manifest) -> bool:
+    return bool(before.get(HOLDS) == after.get(HOLDS))
+
+
+def _look(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
+    """Return what is found, and the parts by their paths in the folder's list."""
+    covered, damaged, left = set[str](), list[Damage](), Unfinished()
+    journalled = [tables([], place=folder)]
+    for batch in batches(_lines(folder / "journal", covered, damaged)):
+        for line in map(orjson.loads, batch):
+            left.follow(line)
+        journalled.append(tables(batch, place=folder / "journal"))
+    found = stored(folder)  # after the journal was read: what was sealed meanwhile is found here
+    snapshot = Snapshot(
+        files={
+            name: in_order(
+                path for key, path in found.items() if key.startswith(f"{name}/") and path.name not in covered
+            )
+            for name in SCHEMAS
+        },
+        journalled={name: pa.concat_tables(rows[name] for rows in journalled) for name in SCHEMAS},
+        unfinished=left,
+        damaged=damaged,
+    )
+    return snapshot, found
+
+
+def _lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[bytes]:
+    for segment in segments(journal):
+        try:
+            yield from payloads(segment, damaged)
+            covered.add(part_name(segment))
+        except FileNotFoundError:  # sealed a moment ago
+            continue
+        except OSError as error:
+            raise StoreError(f"{segment} cannot be read: {error}. Restore it from a backup.") from error
+
+
+# ── A few trials of a results folder, read from where they stand: a click does not read the rest
+
+
+AT_ONCE = 2  # parts: each holds a row group with its replies
+OF_TRIALS = ("trials", "grades")  # the tables that are read a few trials at a time
+
+Places = Mapping[Path, Sequence[int]]  # rows of a table's parts, ascending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FewTrials(Snapshot):
+    """A snapshot whose trials and grades are those of a few trials."""
+
+    ids: "pa.Array[pa.StringScalar]"
+    places: Mapping[str, Places] = field(default_factory=dict)  # of the tables whose rows are known
+
+    def batches(
+        self,
+        name: str,
+        columns: Columns = None,
+        filters: Filters | None = None,
+        *,
+        rows: int = BATCH_ROWS,
+        coded: Collection[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows as `Snapshot.batches` does, those of the few trials."""
+        if name not in OF_TRIALS:
+            return Snapshot.batches(self, name, columns, filters, rows=rows, coded=coded)
+        wanted = pc.field("trial_id").isin(self.ids)
+        if filters is not None:
+            wanted &= expression(name, filters, SCHEMAS[name])
+        if name not in self.places:
+            return Snapshot.batches(self, name, columns, wanted, rows=rows, coded=coded)
+        return self._placed(name, chosen_columns(name, columns, SCHEMAS[name]), wanted, coded)
+
+    def _placed(
+        self, table: str, columns: Sequence[str], wanted: pc.Expression, coded: Collection[str]
+    ) -> Iterator[pa.RecordBatch]:
+        said = str(wanted)  # an expression does not tell its columns otherwise
+        read = [name for name in SCHEMAS[table].names if name in columns or name in said]
+        fresh = self.journalled[table].select(read)
+
+        def rows_at(part: Path) -> pa.Table:
+            places = self.places[table][part]
+            with reading(table):
+                check_parts(table, [part], columns=read, places=places)
+                return pa.Table.from_batches(
+                    read_checked(table, part, columns=read, places=places), fresh.schema
+                )
+
+        with ThreadPoolExecutor(AT_ONCE) as threads:  # an answer of each of many models: as many parts
+            found = [fresh, *threads.map(rows_at, self.places[table])]
+        rows = pa.concat_tables(found).filter(wanted).select(columns)
+        yield from rows.cast(with_codes(rows.schema, coded)).to_batches()
+
+
+def narrowed(seen: Snapshot, ids: Sequence[str], trials: Places, grades: Places | None = None) -> Snapshot:
+    """Return a snapshot of these trials alone.
+
+    Args:
+        seen: the folder.
+        ids: of the trials; those that no part holds stand in the journal.
+        trials: where their rows of `trials` stand.
+        grades: where those of `grades` do, and maybe others; None: they are looked for.
+    """
+    if isinstance(seen, UnitedSnapshot):
+        few = (
+            narrowed(own, ids, _places_in(own, "trials", trials), _places_in(own, "grades", grades))
+            for own in seen.sources
+        )
+        return replace(seen, sources=tuple(few))
+    files = {**seen.files, "trials": tuple(trials), "grades": beside(seen, "grades", trials)}
+    return FewTrials(
+        files=files,
+        journalled=seen.journalled,
+        unfinished=seen.unfinished,
+        damaged=seen.damaged,
+        ids=pa.array(ids, pa.string()),
+        places={"trials": trials} | ({} if grades is None else {"grades": grades}),
+    )
+
+
+def _places_in(seen: Snapshot, table: str, places: Places | None) -> Any:  # Any: as `places` is
+    """Return those of some places that are in parts of one folder."""
+    return places and {part: places[part] for part in seen.files[table] if part in places}
+
+
+def beside(seen: Snapshot, table: str, parts: Collection[Path]) -> list[Path]:
+    """Return the parts of a table in the same partitions as some parts of `trials`."""
+    own = {_partition(part) for part in parts}
+    return [part for part in seen.files[table] if _partition(part) in own]
+
+
+def _partition(part: Path) -> tuple[str, str]:
+    """Return the folders of suite and model that a part stands in."""
+    return part.parent.parent.name, part.parent.name

@@ -1,0 +1,237 @@
+"""What installed packages add to a table of ours, by entry points: imported when it is looked up."""
+
+import inspect
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from hashlib import sha256
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+from asyncbench.errors import ConfigError
+from asyncbench.files import found_input, input_path
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where something that a package adds comes from."""
+
+    kind: str  # suites, graders or providers
+    name: str
+    package: str
+    version: str  # of the package
+    source: str  # SHA-256 of the package's Python files: 64 hexadecimal characters
+
+
+class WithPackages(Mapping[str, T], Generic[T]):
+    """A table of ours, and after it what packages add to it."""
+
+    def __init__(
+        self,
+        kind: str,
+        ours: Mapping[str, T],
+        taken: Callable[[object, Origin], T],
+        *,
+        reserved: Collection[str] = (),
+    ) -> None:
+        """Look for nothing yet.
+
+        Args:
+            kind: the end of the group of entry points: `asyncbench.` and this.
+            ours: what asyncbench has itself.
+            taken: makes a value of what an entry point leads to; raises ValueError with the rule.
+            reserved: more names that no package may add.
+        """
+        self._kind, self._ours, self._taken = kind, ours, taken
+        self._reserved = {*ours, *reserved}
+        self._loaded: dict[str, tuple[T, Origin]] = {}
+
+    @cached_property
+    def _entries(self) -> dict[str, EntryPoint]:
+        found: dict[str, EntryPoint] = {}
+        for entry in entry_points(group=f"asyncbench.{self._kind}"):
+            if entry.name in self._reserved or found.setdefault(entry.name, entry).value != entry.value:
+                raise ConfigError(
+                    f"{_named(entry)} adds {entry.name!r} to asyncbench's {self._kind}, which have that name "
+                    "already. Uninstall it, or one of the two packages."
+                )
+        return found
+
+    def __getitem__(self, name: str) -> T:
+        return self._ours[name] if name in self._ours else self._load(name)[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._ours, *self._entries])
+
+    def __len__(self) -> int:
+        return len(self._ours) + len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._ours or name in self._entries
+
+    def origins(self, names: Collection[str]) -> list[dict[str, str]]:
+        """Return where those of the names come from that a package adds, for results."""
+        return [asdict(self._load(name)[1]) for name in sorted(names) if name in self._entries]
+
+    def _load(self, name: str) -> tuple[T, Origin]:
+        if name not in self._loaded:
+            entry = self._entries[name]  # a KeyError where there is none, as of any mapping
+            try:
+                thing = entry.load()
+                origin = _origin(entry, self._kind)
+                self._loaded[name] = self._taken(thing, origin), origin
+            except (Exception, SystemExit) as error:
+                said = " ".join(str(error).split()).rstrip(".")
+                raise ConfigError(
+                    f"{_named(entry)} adds {name!r} to asyncbench's {self._kind}, but it cannot be used: "
+                    f"{type(error).__name__}: {said}. Update or uninstall the package."
+                ) from error
+        return self._loaded[name]
+
+
+def _named(entry: EntryPoint) -> str:
+    return f"the package {entry.dist.name if entry.dist else entry.module}"
+
+
+def _origin(entry: EntryPoint, kind: str) -> Origin:
+    package, version = (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
+    return Origin(kind=kind, name=entry.name, package=package, version=version, source=_digest(entry))
+
+
+def _digest(entry: EntryPoint) -> str:
+    """Return the digest of a package's Python files; of one that is installed in place: of its module."""
+    listed = (entry.dist.files if entry.dist else None) or []
+    sources = {str(file): Path(str(file.locate())) for file in listed if file.suffix == ".py"}
+    if not sources:
+        sources = {entry.module: Path(str(sys.modules[entry.module].__file__))}
+    digest = sha256()
+    for name, path in sorted(sources.items()):
+        digest.update(f"{name}\n{sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+# ── A function in a source file
+# No other place is looked in, and nothing else of that folder can be imported by it.
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnFunction:
+    """A function that is none of ours."""
+
+    name: str  # as results name it
+    call: Callable[..., Any]  # Any: what somebody else's function returns
+    digest: str  # SHA-256 of its source file: 64 hexadecimal characters
+    source: bytes | None = None  # of that file; None: it is of a package, which other machines have, too
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Be pickled as its source: another machine has no such file."""
+        if self.source is None:
+            return super().__reduce__()  # type: ignore[return-value]  # of an object it is a tuple
+        return function_of, (self.name, self.source)
+
+    @cached_property
+    def version(self) -> int:
+        """What stands for the source where a version is a number."""
+        return version_of(self.digest)
+
+
+def version_of(digest: str) -> int:
+    """Return the number that the first seven digits of a source's digest are."""
+    return int(digest[:7], 16)
+
+
+def is_in_file(name: str) -> bool:
+    """Return whether a name means a function in a file, rather than one of ours or of a package."""
+    return ":" in name
+
+
+def file_named(name: str, near: Path | None) -> str:
+    """Return the same name with the path of its file, so that it needs no sweep file `near` it."""
+    path, function = _parts(name)
+    return f"{input_path(path, near)}:{function}"
+
+
+def function_named(name: str, near: Path | None, *, place: str, takes: tuple[str, ...]) -> OwnFunction:
+    """Import the file of a function and return it; the same source is imported once.
+
+    Args:
+        name: `my_module:function`, or with a path: `graders/my_module.py:function`.
+        near: the sweep file that names it; its folder is looked in first, then the working directory.
+        place: where the name stands, for messages.
+        takes: what the function is called with, in order.
+
+    Raises:
+        ConfigError: there is no such file or function, the import fails, or it takes something else.
+    """
+    path, function = _parts(name)
+    way_out = "Put the file beside the sweep file, or correct the name"
+    found = found_input(path, near, place=place, way_out=way_out)
+    try:
+        source = found.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{place}: {found} cannot be read: {error.strerror}. {way_out}.") from None
+    digest = sha256(source).hexdigest()
+    call = getattr(_imported(source, found, digest, place=place), function, None)
+    checked = checked_callable(call, function, place=f"{place}: {found}", takes=takes)
+    return OwnFunction(name=f"{path.stem}:{function}", call=checked, digest=digest, source=source)
+
+
+def function_of(name: str, source: bytes) -> OwnFunction:
+    """Return a function that was found and checked on another machine, of the source of its file.
+
+    Raises:
+        ConfigError: the import fails here.
+    """
+    path, function = _parts(name)
+    digest = sha256(source).hexdigest()
+    call = getattr(_imported(source, path, digest, place=f"grader {name!r} on this worker"), function)
+    return OwnFunction(name=name, call=call, digest=digest, source=source)
+
+
+def checked_callable(call: object, name: str, *, place: str, takes: tuple[str, ...]) -> Callable[..., Any]:
+    """Return what can be called with so many arguments.
+
+    Raises:
+        ConfigError: it is no function, an asynchronous one, or takes something else.
+    """
+    wanted = f"`def {name}({', '.join(takes)})`"
+    if not callable(call):
+        raise ConfigError(f"{place}: it has no function {name!r}. Define {wanted}.")
+    if inspect.iscoroutinefunction(call):
+        raise ConfigError(f"{place}: {name!r} is asynchronous. Define it without `async`: {wanted}.")
+    try:
+        inspect.signature(call).bind(*takes)
+    except TypeError:
+        raise ConfigError(f"{place}: {name!r} takes other arguments. Define {wanted}.") from None
+    except ValueError:
+        pass  # a function in C does not say what it takes
+    return call
+
+
+def _parts(name: str) -> tuple[Path, str]:
+    file, _, function = name.rpartition(":")
+    return Path(file if file.endswith(".py") else f"{file}.py"), function
+
+
+def _imported(source: bytes, path: Path, digest: str, *, place: str) -> ModuleType:
+    name = f"_asyncbench_{path.stem}_{digest[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102  the sweep names this file
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        said = " ".join(str(error).split()).rstrip(".")
+        raise ConfigError(
+            f"{place}: {path} cannot be imported: {type(error).__name__}: {said}. Correct it. It may import "
+            "installed packages, but no file beside it."
+        ) from error
+    return module

@@ -1,0 +1,234 @@
+"""What a results folder holds beside its trials: their problems, and the grades that stand for them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.config.sweep import all_sources, load_sweep
+from asyncbench.errors import ConfigError
+from asyncbench.planning.grading import graded
+from asyncbench.problems.copies import read_problems
+from asyncbench.problems.custom import used_grader
+from asyncbench.problems.schema import PROBLEM_SCHEMA, problems_of
+from asyncbench.providers.params import longest_stored
+from asyncbench.records import Condition, Grade, Problem, Reply, Usage
+from asyncbench.store.manifest import kept_sweep_file
+from asyncbench.store.schema import GRADES, OF_THE_TRIAL, PARTITIONED_BY
+from asyncbench.store.snapshot import Snapshot
+from asyncbench.suites.own import grader_of
+from asyncbench.suites.plugins import is_in_file
+from asyncbench.suites.table import SUITES
+from asyncbench.suites.wording import digits_stored
+
+MOST_READY = 65_536  # problems as records, which take ten times the memory of the columns they are made of
+Column: TypeAlias = "pa.ChunkedArray[Any]"  # of any type: what its values are is known at run time alone
+
+
+def joined(table: pa.Table, left: str, right: str) -> Column:
+    """Return `left/right` of each row; at least one of the two is an id, so that no two pairs look alike."""
+    text: Column = pc.binary_join_element_wise(table[left], table[right], "/")  # type: ignore[call-overload]  # the stubs forget the separator
+    return text
+
+
+class FolderQuestions:
+    """Every problem of a results folder, as it stands now."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the folder's problems/, and load the graders of somebody's own that they name.
+
+        Raises:
+            ConfigError: such a grader cannot be loaded.
+            ProblemSetError: a copy of a problem set is damaged.
+        """
+        self._problems = _with_graders_of_today(read_problems(folder), folder).combine_chunks()
+        self._keys = joined(self._problems, "problem_set", "problem_id")
+        self._ready: dict[int, Problem] = {}
+
+    def of(self, trials: pa.Table) -> list[Problem | None]:
+        """Return the problem of each trial; None where no copy holds it."""
+        found = pc.index_in(joined(trials, "problem_set", "problem_id"), value_set=self._keys)
+        if found.null_count:  # of a set that was renamed since: the same questions, all the same
+            ids = self._problems["problem_id"]
+            found = pc.coalesce(found, pc.index_in(trials["problem_id"], value_set=ids))
+        places = found.to_pylist()
+        if len(self._ready) > MOST_READY:
+            self._ready.clear()
+        missing = sorted({place for place in places if place is not None} - self._ready.keys())
+        rows = self._problems.select(PROBLEM_SCHEMA.names).take(pa.array(missing, pa.int64()))
+        self._ready.update(zip(missing, problems_of(rows.to_batches()), strict=True))
+        return [None if place is None else self._ready[place] for place in places]
+
+
+def _with_graders_of_today(problems: pa.Table, folder: Path) -> pa.Table:
+    """Return the problems with the source of each grader of somebody's own as it is now."""
+    extras: list[str] = problems["extra"].to_pylist()  # type: ignore[assignment]  # never NULL
+    own = [extra for extra in set(extras) if '"source"' in extra and is_in_file(grader_of(extra) or "")]
+    if not own:
+        return problems
+    sweep, today = kept_sweep_file(folder), dict[str, str]()
+    for source in () if sweep is None else all_sources(load_sweep(sweep)):
+        if source.grader is not None and is_in_file(source.grader):
+            grader = used_grader(source.grader, sweep, place=str(sweep))
+            today[grader.name] = grader.digest
+    now = dict[str, str]()
+    for extra in own:
+        said = json.loads(extra)
+        if said["grader"] not in today:
+            raise ConfigError(
+                f"{folder}: its problems are graded by {said['grader']!r}, but its sweep file does not say "
+                "where that is. Run the sweep again, then regrade."
+            )
+        now[extra] = json.dumps(said | {"source": today[said["grader"]]})
+    column = pa.array([now.get(extra, extra) for extra in extras], pa.string())
+    return problems.set_column(problems.schema.get_field_index("extra"), "extra", column)
+
+
+class EarlierGrades:
+    """The stored grades, taken in the order of the trials, in which they are stored as well."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._batches: Iterator[pa.RecordBatch] = snapshot.batches("grades")
+        self._waiting = GRADES.empty_table()
+        self._in_order = True
+
+    def of(self, trials: pa.Table) -> pa.Table:
+        """Return the grades of the next trials, in any number of rows a trial.
+
+        Raises:
+            StoreError: a part cannot be read.
+        """
+        ids = trials["trial_id"].combine_chunks()
+        if self._in_order:
+            found = self._next(ids)
+            self._in_order = len(pc.unique(found["trial_id"])) == len(ids)
+            if self._in_order:
+                return found
+        # another order, as after a compaction: looked up, which takes longer and finds them all the same
+        wanted = pc.field("trial_id").isin(ids)
+        for name in PARTITIONED_BY["grades"]:
+            wanted &= pc.field(name).isin(trials[name].unique())  # so that other partitions are skipped
+        return self._snapshot.read("grades", filters=wanted)
+
+    def _next(self, ids: "pa.Array[pa.StringScalar]") -> pa.Table:
+        """Take rows as long as they are of these trials."""
+        taken = [GRADES.empty_table()]
+        other = -1
+        while other < 0:
+            if not len(self._waiting):
+                batch = next(self._batches, None)
+                if batch is None:
+                    break
+                self._waiting = pa.Table.from_batches([batch], GRADES)
+            other = pc.index(pc.is_in(self._waiting["trial_id"], value_set=ids), False).as_py()
+            count = len(self._waiting) if other < 0 else other
+            taken.append(self._waiting.slice(0, count))
+            self._waiting = self._waiting.slice(count)
+        return pa.concat_tables(taken)
+
+
+# ── A batch of stored trials graded anew: the rows that its grades and its trials get
+
+
+REPLY = (
+    *("style", "reply_text", "reasoning_text", "finish_reason", "output_tokens"),
+    *("params", "condition_params"),
+)
+OF_THE_GRADE = tuple(name for name in GRADES.names if name not in OF_THE_TRIAL)
+HEADLINE = ("grader", "answer", "outcome", "exact_match")  # what a trial's row repeats of its headline grade
+
+_fields, _headline = attrgetter(*OF_THE_GRADE), attrgetter(*HEADLINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regrade:
+    """Trials with the grades of today's graders."""
+
+    trials: pa.Table  # the rows as they will stand
+    grades: pa.Table
+    kept: "pa.ChunkedArray[pa.BooleanScalar]"  # trials that could not be graded: they are as they were
+    changed: bool  # whether any row of either is another than before
+
+
+def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.Table) -> Regrade:
+    """Grade stored replies by the newest graders.
+
+    Args:
+        trials: rows of `trials` with at least the columns of `REPLY`, `HEADLINE`, `OF_THE_TRIAL`, `expected`.
+        problems: the problem of each; without one, or of a suite that is not known, it stays as it is.
+        earlier: the rows of `grades` that stand for them.
+    """
+    grades = _grades(trials, problems)
+    kept = pa.chunked_array([pa.array([not of_trial for of_trial in grades], pa.bool_())])
+    rows = _grade_rows(trials, grades)
+    if pc.any(kept).as_py():
+        standing = earlier.filter(pc.is_in(earlier["trial_id"], value_set=trials["trial_id"].filter(kept)))
+        rows = pa.concat_tables([rows, standing])
+        places = pc.index_in(rows["trial_id"], value_set=trials["trial_id"])
+        rows = rows.take(pc.sort_indices(places))  # stable: a trial's grades keep their order
+    anew = _trial_rows(trials, problems, grades, kept)
+    changed = not (anew.equals(trials) and rows.equals(earlier))
+    return Regrade(trials=anew, grades=rows, kept=kept, changed=changed)
+
+
+def _grades(trials: pa.Table, problems: Sequence[Problem | None]) -> list[tuple[Grade, ...]]:
+    """Return the grades of each trial; none of one that cannot be graded."""
+    replies = zip(*(trials[name].to_pylist() for name in REPLY), strict=True)
+    return [
+        ()
+        if problem is None or problem.suite not in SUITES
+        else graded(problem, _reply(*stored), Condition(style=style, digits=digits_stored(stored[-1])))
+        for problem, (style, *stored) in zip(problems, replies, strict=True)
+    ]
+
+
+def _reply(
+    text: str | None, reasoning: str | None, finish: str | None, written: int | None, *params: str
+) -> Reply | None:
+    """Return what a trial's row keeps of its reply, as far as grading looks at it; None: it has none."""
+    if text is None:
+        return None
+    return Reply(
+        text=text,
+        reasoning=reasoning,
+        finish_reason=finish,
+        usage=Usage(output_tokens=written),
+        max_tokens=longest_stored(*params),
+    )
+
+
+def _grade_rows(trials: pa.Table, grades: Sequence[Sequence[Grade]]) -> pa.Table:
+    """Return the grades one after the other, with the columns they share with their trial."""
+    parents = pa.array([n for n, of_trial in enumerate(grades) for _ in of_trial], pa.int64())
+    shared = trials.select(list(OF_THE_TRIAL)).take(parents)
+    own = [*zip(*map(_fields, chain.from_iterable(grades)), strict=True)] or [()] * len(OF_THE_GRADE)
+    columns = [
+        pa.array(values, GRADES.field(name).type) for name, values in zip(OF_THE_GRADE, own, strict=True)
+    ]
+    return pa.table([*shared.columns, *columns], schema=GRADES)
+
+
+def _trial_rows(
+    trials: pa.Table,
+    problems: Sequence[Problem | None],
+    grades: Sequence[Sequence[Grade]],
+    kept: "pa.ChunkedArray[pa.BooleanScalar]",
+) -> pa.Table:
+    """Return the trials with what their headline grade says, and the answer it was compared with."""
+    nothing = (None,) * len(HEADLINE)
+    said = zip(*(_headline(of_trial[0]) if of_trial else nothing for of_trial in grades), strict=True)
+    values = dict(zip(HEADLINE, said, strict=True))
+    values["expected"] = tuple(problem.expected if problem else None for problem in problems)
+    for name, new in values.items():
+        place = trials.schema.get_field_index(name)
+        field = trials.schema.field(name)
+        column = pc.if_else(kept, trials[name], pa.chunked_array([pa.array(new, field.type)]))
+        trials = trials.set_column(place, field, column)
+    return trials
