@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.run_overview import run_overview_on
 from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, whole
 from tests.processes import Forked, until
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep_file
@@ -76,7 +76,7 @@ def test_the_demo_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(tmp
     correct = {name: model["outcomes"]["correct"] for name, model in told["models"].items()}
     assert correct == CHOSEN
     monkeypatch.chdir(tmp_path)
-    screen = morning_on("demo").as_text(width=100)
+    screen = run_overview_on("demo").as_text(width=100)
     assert len(screen.splitlines()) <= 24
     assert screen.startswith("RECORDED: 4 models gave these answers (2025-05 to 2026-06). None is asked now.")
     for said in (*correct, "leads, statistically tied with claude-opus-4-6-thinking", "no trial lost"):

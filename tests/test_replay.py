@@ -19,8 +19,8 @@ from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.regrading import regrade_report
 from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.morning import morning_on
 from asyncbench.reports.status.report import status_of
+from asyncbench.reports.status.run_overview import run_overview_on
 from asyncbench.reports.styles import report as styled
 from asyncbench.run.summary import Exit
 from asyncbench.tables.report import SIMULATED
@@ -107,7 +107,7 @@ def test_a_simulator_that_is_asked_in_the_name_of_a_vendor_is_called_simulated(t
         summary = asyncio.run(run_sweep(asked, env={"OPENAI_API_KEY": "any"}))
     assert summary.exit is Exit.COMPLETE
     assert set(read_trials(tmp_path / "out", columns=["upstream"])["upstream"].to_pylist()) == {SIMULATOR}
-    for report in (*REPORTS, morning_on):
+    for report in (*REPORTS, run_overview_on):
         told = report(tmp_path / "out")
         assert "in the name of openai" in " ".join(told.as_text().split()), report
         assert json.loads(told.as_json())["simulated"] is True
@@ -162,7 +162,7 @@ def test_notes_on_several_folders_say_which_is_recorded(tmp_path):
 
 
 def told_by(folder):
-    return " ".join(morning_on(folder).as_text(width=100).split())
+    return " ".join(run_overview_on(folder).as_text(width=100).split())
 
 
 def test_effects_of_recorded_answers_are_called_recorded(tmp_path):

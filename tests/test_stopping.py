@@ -20,8 +20,8 @@ from asyncbench.problems.opening import open_set
 from asyncbench.records import Outcome, StopWhen
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.morning import morning_on
 from asyncbench.reports.status.report import status_of
+from asyncbench.reports.status.run_overview import run_overview_on
 from asyncbench.run.summary import Exit
 from asyncbench.stats.always_valid import always_valid_interval
 from asyncbench.store.verify import verify_folder
@@ -182,7 +182,7 @@ def test_every_ranking_says_that_trials_were_skipped(asking, tmp_path):
     out = tmp_path / "out"
     asking(stop_when=ALIKE)
     assert "trials were skipped" in standings_on(out).as_text(width=200)
-    assert "trials skipped (stop_when)" in morning_on(out).as_text(width=200)
+    assert "trials skipped (stop_when)" in run_overview_on(out).as_text(width=200)
 
 
 MIXED = {"ci_width": 0.45, "saturated": 0.2}

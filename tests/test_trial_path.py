@@ -21,13 +21,13 @@ import pytest
 import asyncbench
 from asyncbench import run_sweep
 from asyncbench.engine.scheduler import Scheduler
-from asyncbench.engine.trial_queue import Turn
+from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.records import Problem, Request, Trial
 from asyncbench.run.summary import Exit
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
 OURS = str(Path(asyncbench.__file__).parent)
-FORMS = (Problem, Trial, Request, Turn)
+FORMS = (Problem, Trial, Request, PendingTrial)
 STATIONS = [
     "ProblemRows.problem",
     "trials_of",

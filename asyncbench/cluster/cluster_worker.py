@@ -11,7 +11,7 @@ from asyncbench.cluster.messages import LaneStart, Orders, WorkerReport
 from asyncbench.cluster.worker_lane import WorkerLane
 from asyncbench.engine.budget import CostBound
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError, ProviderError
 from asyncbench.records import Model
 
@@ -37,7 +37,7 @@ class ClusterWorker:
         self,
         name: str,
         *,
-        asker_for: Callable[[Model], Asker],
+        asker_for: Callable[[Model], ModelClient],
         bound_for: Callable[[Model], CostBound],
         now_s: Callable[[], float],
         lag: LoopLag,
@@ -156,7 +156,7 @@ class ClusterWorker:
         )
         self._start(lane.lane.run()).add_done_callback(lambda _: lane.end())
 
-    def _asker(self, model: Model) -> Asker:
+    def _asker(self, model: Model) -> ModelClient:
         asker = self._asker_for(model)
         asker.worker = asker.worker or self.name
         return asker

@@ -15,7 +15,7 @@ from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.leases import Leases, Note
 from asyncbench.cluster.messages import JournalNews, LaneOrders, Orders, WorkerReport
 from asyncbench.engine.budget import Ledger
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Limits
 
@@ -34,7 +34,7 @@ class RivalError(AsyncbenchError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerStanding:
+class WorkerStatus:
     """How a worker stands."""
 
     name: str
@@ -110,7 +110,9 @@ class Coordinator:
 
     # ── lanes ────────────────────────────────────────────────────────────────────────────────
 
-    def lane(self, *, name: str, askers: list[Asker], limits: Limits, turn: str | None = None) -> DealtLane:
+    def lane(
+        self, *, name: str, askers: list[ModelClient], limits: Limits, turn: str | None = None
+    ) -> DealtLane:
         """Return a lane that one of the workers runs."""
         lane = DealtLane(name=name, askers=askers, limits=limits, turn=turn, number_of=self._numbers.__next__)
         self._lanes.append(lane)
@@ -190,13 +192,13 @@ class Coordinator:
         """Whether nothing more is to be begun."""
         return self.ended or self._drains_until_s < inf
 
-    def standing(self) -> tuple[WorkerStanding, ...]:
+    def standing(self) -> tuple[WorkerStatus, ...]:
         """Return how each worker stands."""
         at_s = self._now_s()
         rates = {name: member.calls_per_s(at_s) for name, member in self._members.items()}
         total = sum(rates.values())
         return tuple(
-            WorkerStanding(
+            WorkerStatus(
                 name=name,
                 lanes=[lane.name for lane in self._lanes if lane.worker == name],
                 in_flight=0 if member.report is None else member.report.in_flight,
@@ -222,7 +224,7 @@ class Coordinator:
         for said in report.said:
             self._say(said)
 
-    def _asker(self, alias: str) -> Asker:
+    def _asker(self, alias: str) -> ModelClient:
         askers = [asker for lane in self._lanes for asker in lane.askers]
         return next(asker for asker in askers if asker.model.alias == alias)
 

@@ -18,7 +18,7 @@ from asyncbench.engine.budget import Hold
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.stopping import ConditionCell
 from asyncbench.engine.telemetry import Counters, change_alone
-from asyncbench.engine.trial_queue import Asker, Turn
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.records import History, Limits, Stop
 
 CHUNK: Final = 256  # trials that a worker may hold beside those that it has begun
@@ -32,8 +32,8 @@ FIGURES: Final = (
 class DealtModel(LaneModel):
     """A model of a lane that a worker runs."""
 
-    def __init__(self, asker: Asker) -> None:
-        self.dealt: dict[int, Turn] = {}  # not closed yet, in planned order
+    def __init__(self, asker: ModelClient) -> None:
+        self.dealt: dict[int, PendingTrial] = {}  # not closed yet, in planned order
         self.reported = Counters()  # by the worker, so far
         super().__init__(asker)
 
@@ -42,7 +42,7 @@ class DealtModel(LaneModel):
         """Whether nothing more is to be asked, and nothing is out."""
         return self.exhausted and not self.dealt
 
-    def deal(self, count: int) -> Iterator[Turn]:
+    def deal(self, count: int) -> Iterator[PendingTrial]:
         """Take the next trials."""
         turns = self.queue.turns
         for _ in range(min(count, len(turns))):
@@ -91,7 +91,7 @@ class DealtLane:
     """The queue of one model, or of all models of one group. Its limits are with its worker."""
 
     name: str
-    askers: list[Asker]
+    askers: list[ModelClient]
     limits: Limits
     number_of: Callable[[], int]  # the next one, of all trials of the coordinator
     turn: str | None = None  # lanes with the same one run one after the other; None: it waits for none
@@ -289,7 +289,7 @@ class DealtLane:
             self._over.set()
 
 
-def _answered(asker: Asker) -> bool:
+def _answered(asker: ModelClient) -> bool:
     outcomes = asker.counters.outcomes
     return asker.answered_before or outcomes.total() > asker.counters.failed - asker.counters.failed_before
 
@@ -298,13 +298,13 @@ def _is_dry(model: DealtModel) -> bool:
     return model.queue.dry and not model.queue.turns
 
 
-def _close(model: DealtModel, turn: Turn, closed: ClosedTrial) -> None:
+def _close(model: DealtModel, turn: PendingTrial, closed: ClosedTrial) -> None:
     model.counters.outcomes[closed.outcome] += 1
     if model.asker.stopping is not None:
         model.asker.stopping.close(turn.request.trial.trial_id, right=closed.right)
 
 
-def _skip(model: DealtModel, turn: Turn) -> None:
+def _skip(model: DealtModel, turn: PendingTrial) -> None:
     model.counters.skipped += 1
     if model.asker.stopping is not None:
         model.asker.stopping.skipped(turn.request.trial)
@@ -328,12 +328,12 @@ def _continued(before: History, since: History) -> History:
     return replace(since, cost_usd=None if None in costs else sum(filter(None, costs), 0.0))
 
 
-def _begun(model: DealtModel, news: JournalNews | None) -> Iterator[Turn]:
+def _begun(model: DealtModel, news: JournalNews | None) -> Iterator[PendingTrial]:
     """Yield the trials that a dead worker had begun; if its journal was not read, about as many."""
     if news is None:
         yield from islice(model.dealt.values(), model.reported.in_flight + 1)  # one more: it may be graded
         return
-    others = list[Turn]()
+    others = list[PendingTrial]()
     for turn in model.dealt.values():
         if turn.request.trial.trial_id in news.histories:
             yield turn

@@ -15,7 +15,7 @@ Note = Callable[[str, str, int], None]  # worker, alias, picodollars: the most t
 
 
 @dataclass(slots=True, kw_only=True)
-class WorkerBook:
+class LeaseAccount:
     """What one worker did with the dollars of one model, as far as the coordinator knows; picodollars."""
 
     granted: int = 0  # for its lanes
@@ -48,11 +48,11 @@ class Leases:
 
     def __init__(self, ledger: Ledger | None, note: Note) -> None:
         self._ledger, self._note = ledger, note
-        self._books: defaultdict[str, dict[str, WorkerBook]] = defaultdict(dict)  # by worker and alias
+        self._books: defaultdict[str, dict[str, LeaseAccount]] = defaultdict(dict)  # by worker and alias
 
-    def of(self, worker: str, alias: str) -> WorkerBook:
+    def of(self, worker: str, alias: str) -> LeaseAccount:
         """Return a book."""
-        return self._books[worker].setdefault(alias, WorkerBook())
+        return self._books[worker].setdefault(alias, LeaseAccount())
 
     def holds(self, worker: str) -> bool:
         """Whether a worker may still spend anything."""
@@ -88,7 +88,7 @@ class Leases:
                 news[alias] = book.told = lease
         return news
 
-    def _raise(self, account: Account, book: WorkerBook, use: LeaseUse, workers: int) -> int | None:
+    def _raise(self, account: Account, book: LeaseAccount, use: LeaseUse, workers: int) -> int | None:
         """Lease some more; return what for one call will never be there, if that is so."""
         if use.short:
             account.latest = use.short
@@ -148,7 +148,7 @@ class Leases:
                 self._note(worker, alias, book.most)
 
 
-def _settle_change(account: Account, before: WorkerBook, now: WorkerBook) -> None:
+def _settle_change(account: Account, before: LeaseAccount, now: LeaseAccount) -> None:
     account.settle_elsewhere(
         reserved=now.leased - before.leased,
         spent=now.spent - before.spent,

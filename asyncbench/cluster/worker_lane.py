@@ -12,7 +12,7 @@ from asyncbench.cluster.messages import ClosedTrial, DealtTrial, LaneOrders, Lan
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ProviderError, UnsentError
 from asyncbench.records import Ended, Event, History, Outcome, Result, Sent, Skipped, StopWhen, Trial
 
@@ -22,7 +22,7 @@ FEW: Final = CHUNK // 4  # trials that were not begun: more are asked for at onc
 
 
 @dataclass(slots=True, kw_only=True)
-class Shelf:
+class TrialBuffer:
     """The trials of one model of a lane."""
 
     waiting: deque[DealtTrial] = field(default_factory=deque)  # not read yet
@@ -78,7 +78,7 @@ class WorkerLane:
         self,
         name: str,
         start: LaneStart,
-        askers: Sequence[Asker],
+        askers: Sequence[ModelClient],
         *,
         accounts: Mapping[str, LeasedAccount],
         say: Callable[[str], None],
@@ -87,7 +87,7 @@ class WorkerLane:
         wake: Callable[[], None],
     ) -> None:
         self._silent, self._wake = silent, wake
-        self._shelves = {asker.model.alias: Shelf() for asker in askers}
+        self._shelves = {asker.model.alias: TrialBuffer() for asker in askers}
         self._askers = {asker.model.alias: asker for asker in askers}
         self._closed: dict[int, ClosedTrial] = {}
         self._skipped: list[int] = []
@@ -109,7 +109,7 @@ class WorkerLane:
 
     def _prepare(
         self,
-        asker: Asker,
+        asker: ModelClient,
         start: LaneStart,
         account: LeasedAccount | None,
         tell_failed: Callable[[str, ProviderError], None],
@@ -138,7 +138,7 @@ class WorkerLane:
                 now=lambda: asker.epoch_s + asker.now_s(),
             )
 
-    def _note(self, shelf: Shelf, event: Event) -> None:
+    def _note(self, shelf: TrialBuffer, event: Event) -> None:
         """Take in what was written down."""
         if isinstance(event, Sent):
             shelf.begin(event)
@@ -156,7 +156,7 @@ class WorkerLane:
         elif isinstance(event, Skipped):
             self._skipped.append(self._end(shelf, event.trial.trial_id))
 
-    def _end(self, shelf: Shelf, trial_id: str) -> int:
+    def _end(self, shelf: TrialBuffer, trial_id: str) -> int:
         shelf.begun.pop(trial_id, None)
         return shelf.numbers.pop(trial_id)
 
@@ -214,7 +214,7 @@ class WorkerLane:
         shelf.waiting.clear()
         shelf.changed.set()
 
-    def _deal(self, shelf: Shelf, dealt: DealtTrial) -> None:
+    def _deal(self, shelf: TrialBuffer, dealt: DealtTrial) -> None:
         trial = dealt.trial
         shelf.numbers[trial.trial_id] = dealt.number
         shelf.histories[trial.trial_id] = dealt.history

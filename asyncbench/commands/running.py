@@ -300,12 +300,12 @@ def _show_morning(folder: Path, *, below: int = 0) -> None:
     try:
         import pyarrow
 
-        from asyncbench.reports.status.morning import morning_on
+        from asyncbench.reports.status.run_overview import run_overview_on
 
         gc.collect()  # the run held the ids of all its trials: the overview gets their room
         pyarrow.default_memory_pool().release_unused()
         room = get_terminal_size().lines - below - 1 if sys.stdout.isatty() else None
-        typer.echo(f"\n{morning_on(folder, after_run=True).as_text(height=room)}")
+        typer.echo(f"\n{run_overview_on(folder, after_run=True).as_text(height=room)}")
     except KeyboardInterrupt:
         typer.echo("Stopped before the overview. All results are saved.", err=True)
     except Exception as error:

@@ -293,7 +293,7 @@ def flag_typed(context: typer.Context, name: str) -> str | None:
 def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]") -> "Sweep":
     from asyncbench.config.place import Place
     from asyncbench.config.sweep import sweep_from
-    from asyncbench.planning.asked_alike import check_asked_alike
+    from asyncbench.planning.comparability import check_comparable
 
     lacking = [flag(name) for name in ("model", "out") if name not in flags]
     lacking += ["--suite or --problems"] * (not {"suite", "problems"} & flags.keys())
@@ -303,7 +303,7 @@ def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]") -> "Sweep":
     named = {name: flag(name) for name in (*OF_MODELS, *OF_CONDITIONS, *OF_SWEEPS, "seed", "grader", "out")}
     place = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
     sweep = read(sweep_from(_mapping_of(flags), place=place))
-    check_asked_alike(sweep)
+    check_comparable(sweep)
     return sweep
 
 

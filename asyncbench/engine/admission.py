@@ -10,10 +10,10 @@ from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.guessed_limit import BIN_S, LOST_S, GuessedLimit
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import WORTH_TELLING_S, Gate, Pause, Wait
-from asyncbench.engine.overload import Strain
+from asyncbench.engine.overload import OverloadDetector
 from asyncbench.engine.telemetry import LoopLag, Minutes
-from asyncbench.engine.throttle import OF_IN_FLIGHT, RAREST_SCOUT_S, Throttle
-from asyncbench.engine.trial_queue import ONE_CALL, Turn
+from asyncbench.engine.throttle import OF_IN_FLIGHT, RAREST_PROBE_S, Throttle
+from asyncbench.engine.trial_queue import ONE_CALL, PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import MOST_IN_FLIGHT, Attempt, Limits, Reply
 
@@ -47,7 +47,7 @@ class Slots:
 
     fixed: int | None
     most: int = MOST_IN_FLIGHT
-    strain: Strain = field(default_factory=Strain)
+    strain: OverloadDetector = field(default_factory=OverloadDetector)
     _ceiling: float = FIRST
     _before: float = FIRST  # the ceiling of the round before
     _rate_before: float = 0.0  # answers a second then
@@ -199,7 +199,7 @@ class Admission:
         """Return how many trials of a model may wait, so that none waits for the file: two rounds at most."""
         return min(DEEPEST, max(SHALLOWEST, 2 * self.slots.ceiling(limited=self.limited, share=1.0)))
 
-    def obstacle(self, model: LaneModel, turn: Turn) -> Wait | None:
+    def obstacle(self, model: LaneModel, turn: PendingTrial) -> Wait | None:
         """Return what keeps a call from starting now, and for how long at most; None: nothing."""
         at_s = self.now_s()
         if model.counters.paused:
@@ -230,7 +230,7 @@ class Admission:
         self._bound |= wait is not None
         return wait
 
-    def start(self, model: LaneModel, turn: Turn) -> None:
+    def start(self, model: LaneModel, turn: PendingTrial) -> None:
         """Count a call that starts."""
         at_s = self.now_s()
         self.in_flight += 1
@@ -245,7 +245,9 @@ class Admission:
             self.throttle.scouted_s = at_s
         self.minutes.admitted(self.in_flight)
 
-    def settle(self, model: LaneModel, turn: Turn, attempt: Attempt, ended: Reply | ProviderError) -> None:
+    def settle(
+        self, model: LaneModel, turn: PendingTrial, attempt: Attempt, ended: Reply | ProviderError
+    ) -> None:
         """Put the limits right by what a call used, what its response told, and whether it was refused."""
         at_s, error = self.now_s(), ended if isinstance(ended, ProviderError) else None
         kind = None if error is None else error.kind
@@ -281,7 +283,7 @@ class Admission:
         share = self.throttle.share(at_s)
         self.minutes.close(at_s, self.gate.in_force(), share, in_flight=self.in_flight)
 
-    def _follow(self, turn: Turn, ended: Reply | ProviderError, at_s: float) -> None:
+    def _follow(self, turn: PendingTrial, ended: Reply | ProviderError, at_s: float) -> None:
         """Follow what a response told of the provider's limits."""
         if isinstance(ended, Reply):
             self.gate.holds.admitted(turn.sent_s)
@@ -308,12 +310,12 @@ class Admission:
             model.queue.suspend(why)
         elif wait_s > LONG_WAIT_S and len(self.models) > 1:
             # Others of the group may be answered all the same; and it may mean another limit.
-            model.not_before_s = at_s + min(wait_s, RAREST_SCOUT_S)
+            model.not_before_s = at_s + min(wait_s, RAREST_PROBE_S)
             said = f"the provider asks to wait {wait_s:,.0f} s ({error.kind.value}: {error.message})"
             why = f"only {model.alias}, because {said}. asyncbench tries it again now and then"
             self._tell(Pause(model.alias, why), at_s)
 
-    def _strain(self, turn: Turn, at_s: float, *, broke: bool) -> None:
+    def _strain(self, turn: PendingTrial, at_s: float, *, broke: bool) -> None:
         """Take in whether an answer broke off: with fewer calls in flight it may not."""
         strain = self.slots.strain
         strain.ended(turn.sent_s, at_s, in_flight=turn.in_flight, broke=broke)
@@ -324,7 +326,7 @@ class Admission:
                 "keeps fewer in flight, and tries more again later"
             )
 
-    def _judge(self, turn: Turn, error: ProviderError | None, at_s: float) -> None:
+    def _judge(self, turn: PendingTrial, error: ProviderError | None, at_s: float) -> None:
         """Take in whether a call was one too many, came to nothing, or was answered, be it with a refusal."""
         throttle = self.throttle
         kind, wait_s = (None, None) if error is None else (error.kind, error.retry_after_s)
@@ -336,7 +338,7 @@ class Admission:
         scouts = turn.scouts and throttle.scouting and turn.sent_s >= throttle.scouted_s
         if error is not None and scouts and kind in ONE_TOO_MANY | BROKEN:
             soon = not self.gate.limited and throttle.for_refusals and throttle.closed_for(at_s) < LOST_S
-            throttle.scouted_in_vain(at_s, wait_s=wait_s, rarest_s=SOON_S if soon else RAREST_SCOUT_S)
+            throttle.scouted_in_vain(at_s, wait_s=wait_s, rarest_s=SOON_S if soon else RAREST_PROBE_S)
             self._lose_patience(error, at_s)
         elif scouts:
             self._reopen(at_s)

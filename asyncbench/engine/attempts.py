@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.engine.budget import Account
-from asyncbench.engine.trial_queue import Asker, TrialQueue, Turn
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue
 from asyncbench.errors import AsyncbenchError, ErrorKind, LostCallError, ProviderError, UnwrittenError
 from asyncbench.pricing import Charge, charge, dollars_of
 from asyncbench.records import BATCH, Attempt, Ended, Reply, Sent
@@ -18,12 +18,12 @@ PRICED_FOR_S: Final = 60.0  # what a call may cost holds so long, as far as the 
 class Money:
     """The money of one model, be it held by a budget or not."""
 
-    def __init__(self, asker: Asker, queue: TrialQueue) -> None:
+    def __init__(self, asker: ModelClient, queue: TrialQueue) -> None:
         self._asker, self._account, self._queue = asker, asker.account, queue
         self._billed_more: Charge | None = None  # the latest bill of a vendor above the sweep's price
         self._told_more = False
 
-    def affords(self, turn: Turn) -> bool:
+    def affords(self, turn: PendingTrial) -> bool:
         """Whether there is money for a call now; where there never will be, stop asking."""
         account = self._account
         if account is None or turn.answered:
@@ -37,7 +37,7 @@ class Money:
             account.stop(turn.hold)
         return False
 
-    def reserve(self, turn: Turn) -> bool:
+    def reserve(self, turn: PendingTrial) -> bool:
         """Set money aside for a call that is made now; where there is none, the trial waits again."""
         account = self._account
         if account is None:
@@ -49,7 +49,7 @@ class Money:
             self._queue.put_back(turn)
         return reserved
 
-    def insist(self, turn: Turn) -> bool:
+    def insist(self, turn: PendingTrial) -> bool:
         """Set money aside for a call that cannot wait; where there is none now, stop asking."""
         account = self._account
         if account is None:
@@ -61,24 +61,24 @@ class Money:
         account.stop(turn.hold, now=True)
         return False
 
-    def _price(self, turn: Turn, account: Account) -> None:
+    def _price(self, turn: PendingTrial, account: Account) -> None:
         turn.priced_s, turn.terms = self._asker.now_s(), account.terms
         turn.hold = account.hold(turn.request, self._asker.epoch_s + turn.priced_s)
 
-    def bound(self, turn: Turn) -> None:
+    def bound(self, turn: PendingTrial) -> None:
         """Note what a call that is made now may cost: a budget that is set later counts it with that."""
         if self._account is None:
             turn.most_usd = self._asker.most_usd(turn.request, self._asker.epoch_s + turn.sent_s)
         else:
             turn.most_usd, turn.reserved_usd = dollars_of(turn.hold.most), dollars_of(turn.hold.amount)
 
-    def settle(self, turn: Turn, cost_usd: float | None) -> None:
+    def settle(self, turn: PendingTrial, cost_usd: float | None) -> None:
         """Charge a call, and give back what it did not use; None: its cost is unknown."""
         turn.charge(cost_usd)
         if self._account is not None:
             self._account.settle(turn.hold, cost_usd)
 
-    def cost(self, turn: Turn, ended: Reply | ProviderError | None) -> float | None:
+    def cost(self, turn: PendingTrial, ended: Reply | ProviderError | None) -> float | None:
         """Return what an attempt cost, USD; 0 when it was refused before any work, None when unknown."""
         if isinstance(ended, Reply):
             charged = self.charged(ended, self._asker.epoch_s + turn.sent_s)
@@ -88,7 +88,7 @@ class Money:
             return charged.usd
         return None if ended is None or ended.may_have_been_billed else 0.0
 
-    def source(self, turn: Turn, reply: Reply, at_s: float) -> str | None:
+    def source(self, turn: PendingTrial, reply: Reply, at_s: float) -> str | None:
         """Return who says what the call cost that got a reply and was sent then, UTC; None: nobody does."""
         return turn.price_source if turn.tries else self.charged(reply, at_s).source
 
@@ -129,11 +129,11 @@ class BatchOfCall:
 class Attempts:
     """What is written down of the calls of one model."""
 
-    def __init__(self, asker: Asker, money: Money) -> None:
+    def __init__(self, asker: ModelClient, money: Money) -> None:
         self._asker, self._model, self._money = asker, asker.model, money
         self.within_s = asker.model.timeouts.total + GRACE_S  # no call takes longer
 
-    def begin(self, turn: Turn) -> None:
+    def begin(self, turn: PendingTrial) -> None:
         """Write down that a call is about to be made.
 
         Raises:
@@ -164,7 +164,7 @@ class Attempts:
             self._money.settle(turn, 0.0)
             raise
 
-    def pack(self, turn: Turn) -> None:
+    def pack(self, turn: PendingTrial) -> None:
         """Note that a trial goes into a batch, whose own ledger tells that it was sent."""
         turn.sent_s = self._asker.now_s()
         turn.tries += 1
@@ -172,19 +172,19 @@ class Attempts:
         turn.rounds += 1
         self._money.bound(turn)
 
-    def forget(self, turn: Turn) -> None:
+    def forget(self, turn: PendingTrial) -> None:
         """Take back an attempt that was never made."""
         turn.tries, turn.attempts = turn.tries - 1, turn.attempts - 1
         self._money.settle(turn, 0.0)
 
-    def unpack(self, turn: Turn) -> None:
+    def unpack(self, turn: PendingTrial) -> None:
         """Take a trial out of a batch that was never sent."""
         turn.rounds -= 1
         self.forget(turn)
 
     def collect(
         self,
-        turn: Turn,
+        turn: PendingTrial,
         ended: Reply | ProviderError | None,
         batch: BatchOfCall,
         *,
@@ -228,7 +228,7 @@ class Attempts:
         self._asker.counters.count(attempt)
         return attempt
 
-    def failure(self, turn: Turn, error: Exception) -> ProviderError:
+    def failure(self, turn: PendingTrial, error: Exception) -> ProviderError:
         """Return what a call raised as a failure of that call; raise what is no matter of one call."""
         if isinstance(error, TimeoutError):
             said = f"no reply within timeouts.total and {GRACE_S:.0f} s more"
@@ -248,14 +248,14 @@ class Attempts:
             error.args = (error.message,)
         return error.with_traceback(None)  # which leads back to it: a cycle of a failed call's size
 
-    def lose(self, turn: Turn, lost: LostCallError) -> Attempt:
+    def lose(self, turn: PendingTrial, lost: LostCallError) -> Attempt:
         """Write down that the process of a call died, before it made it or meanwhile."""
         unsent = None if lost.sent else ProviderError(ErrorKind.UNREACHABLE, str(lost), never_sent=True)
         return self.end(turn, unsent, said=str(lost), worker=lost.worker)
 
     def end(
         self,
-        turn: Turn,
+        turn: PendingTrial,
         ended: Reply | ProviderError | None,
         *,
         status: str = LOST,
@@ -305,7 +305,7 @@ class Attempts:
         """Return which process made a call: `w003`, or `w003.2` for the second that this one started."""
         return ".".join(filter(None, (self._asker.worker, child))) or None
 
-    def _lag_s(self, turn: Turn, ended: Reply | ProviderError | None) -> float:
+    def _lag_s(self, turn: PendingTrial, ended: Reply | ProviderError | None) -> float:
         """Return how late an event loop was during a call at worst: this one's, or that of its worker."""
         own_s = self._asker.lag.worst_since(turn.sent_s)
         return own_s if ended is None else max(own_s, ended.loop_lag_s)

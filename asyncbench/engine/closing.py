@@ -7,7 +7,7 @@ from math import inf
 from typing import Final
 
 from asyncbench.engine.attempts import Money
-from asyncbench.engine.trial_queue import Asker, TrialQueue, Turn, wait_before_retry
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue, wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
 from asyncbench.records import Attempt, Grade, Outcome, Reply, Result
 
@@ -30,12 +30,12 @@ _READ_IT: Final = frozenset(
 
 
 @dataclass(slots=True, kw_only=True)
-class Probation:
+class WarmUp:
     """What is known of a model that was not answered yet; times are the loop's clock."""
 
     answered_before: bool  # by earlier runs
     accepted: bool  # requests as such: refusals are each about a trial of its own
-    refused: list[tuple[Turn, ProviderError]] = field(default_factory=list)  # and it is not known why
+    refused: list[tuple[PendingTrial, ProviderError]] = field(default_factory=list)  # and it is not known why
     passed: bool = False  # a call showed that key and name are good
     _calm_since_s: float = math.inf  # the first call, or the latest failure
     _too_many: int = 0  # calls that were one too many
@@ -117,13 +117,13 @@ _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, E
 class Closing:
     """Closes the trials of one model."""
 
-    def __init__(self, asker: Asker, money: Money, queue: TrialQueue, probation: Probation) -> None:
+    def __init__(self, asker: ModelClient, money: Money, queue: TrialQueue, probation: WarmUp) -> None:
         self._asker, self._counters = asker, asker.counters
         self._money, self._queue, self._probation = money, queue, probation
         self._answers = 0  # of this run
         self._failures = 0  # likewise, of the kinds that may be a trial's own
 
-    async def close(self, turn: Turn, attempt: Attempt, reply: Reply) -> None:
+    async def close(self, turn: PendingTrial, attempt: Attempt, reply: Reply) -> None:
         """Grade a reply and close its trial."""
         self._answers += turn.tries > 0
         self.accept()
@@ -144,7 +144,7 @@ class Closing:
                 self._close_failed(turn, error)
         self._probation.refused.clear()
 
-    def failed(self, turn: Turn, error: ProviderError, *, paused: bool) -> float | None:
+    def failed(self, turn: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
         """Suspend the model, close the trial as failed, or return the seconds until it is tried again.
 
         Args:
@@ -168,7 +168,7 @@ class Closing:
             self._queue.suspend(f"{first.kind.value}: {first.message}")
         return None if self._counters.suspended is not None else wait_s
 
-    def _wait_s(self, turn: Turn, error: ProviderError, *, paused: bool) -> float | None:
+    def _wait_s(self, turn: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
         if self._fails_for_good(turn, error):
             return None
         now_s, policy = self._asker.now_s(), self._asker.model.retry
@@ -184,7 +184,7 @@ class Closing:
             turn.since_s = now_s + wait_s
         return wait_s
 
-    def _fails_for_good(self, turn: Turn, error: ProviderError) -> bool:
+    def _fails_for_good(self, turn: PendingTrial, error: ProviderError) -> bool:
         """Whether a trial met the same error again and again while hardly any other did."""
         turn.hears(f"{error.kind} {error.message}", heard=(self._answers, self._failures))
         if error.kind not in _OF_THE_TRIAL:
@@ -194,12 +194,16 @@ class Closing:
         others = failures - turn.same_words
         return turn.same_words >= SAME_WORDS and answers >= WELL * max(1, others)
 
-    def _close_failed(self, turn: Turn, error: ProviderError) -> None:
+    def _close_failed(self, turn: PendingTrial, error: ProviderError) -> None:
         grades = self._asker.grade(turn.request.trial.problem, None, turn.request.trial.condition)
         self._write(turn, None, error, grades)
 
     def _write(
-        self, turn: Turn, answered: Attempt | None, ended: Reply | ProviderError, grades: tuple[Grade, ...]
+        self,
+        turn: PendingTrial,
+        answered: Attempt | None,
+        ended: Reply | ProviderError,
+        grades: tuple[Grade, ...],
     ) -> None:
         """Close a trial; its times are those of the attempt that was answered."""
         trial, reply = turn.request.trial, ended if isinstance(ended, Reply) else None

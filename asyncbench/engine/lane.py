@@ -20,7 +20,7 @@ from asyncbench.engine.budget import Account
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Amounts
 from asyncbench.engine.telemetry import LoopLag, Minutes
-from asyncbench.engine.trial_queue import Asker, Keep, Turn
+from asyncbench.engine.trial_queue import Keep, ModelClient, PendingTrial
 from asyncbench.errors import LostCallError, ProviderError, UnsentError, UnwrittenError
 from asyncbench.records import Limits, Reply
 
@@ -41,7 +41,7 @@ class Lane:
     """
 
     name: str
-    askers: list[Asker]
+    askers: list[ModelClient]
     limits: Limits
     keep: Keep
     say: Callable[[str], None]  # to a person, once
@@ -50,7 +50,9 @@ class Lane:
     turn: str | None = None  # lanes with the same one run one after the other; None: it waits for none
     taken_until_s: list[float] = field(default_factory=list)  # slots, by calls of a process that died
     held_s: Callable[[], float] = float  # for how long nothing may start: nobody is there to make a call
-    _retries: list[tuple[float, int, LaneModel, Turn]] = field(default_factory=list)  # a heap by due time
+    _retries: list[tuple[float, int, LaneModel, PendingTrial]] = field(
+        default_factory=list
+    )  # a heap by due time
     _ties: Iterator[int] = field(default_factory=itertools.count)  # equal due times stay in order
     _stopped: bool = False
     _client_s: float = 0.0  # lost to our own event loop
@@ -169,7 +171,7 @@ class Lane:
                 grown_to = self.admission.in_flight + GROWTH
                 await asyncio.sleep(0)
 
-    async def _attempt(self, model: LaneModel, turn: Turn) -> None:
+    async def _attempt(self, model: LaneModel, turn: PendingTrial) -> None:
         """Make one call; a retry goes to the heap, anything else closes the trial."""
         attempts = model.attempts
         ended: Reply | ProviderError
@@ -249,7 +251,7 @@ class Lane:
                 return model
         return None
 
-    def _affords(self, model: LaneModel, turn: Turn) -> bool:
+    def _affords(self, model: LaneModel, turn: PendingTrial) -> bool:
         """Whether there is money for a call; where there never will be, the model's retries are left."""
         if model.asker.account is None:
             return True
@@ -288,7 +290,7 @@ class Lane:
 
     # ── waiting ──────────────────────────────────────────────────────────────────────────────
 
-    async def _admit(self, model: LaneModel, turn: Turn) -> bool:
+    async def _admit(self, model: LaneModel, turn: PendingTrial) -> bool:
         """Wait until a call may be made, by every limit at once; return whether it is to be made."""
         admission, queue = self.admission, model.queue
         while not queue.gives_up(turn) and (wait := admission.obstacle(model, turn)):

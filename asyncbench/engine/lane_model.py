@@ -14,9 +14,9 @@ from math import inf
 from typing import Final
 
 from asyncbench.engine.attempts import Attempts, Money
-from asyncbench.engine.closing import Closing, Probation
+from asyncbench.engine.closing import Closing, WarmUp
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Amounts, Counting, counted, demanded
-from asyncbench.engine.trial_queue import Asker, TrialQueue, Turn
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, UnsentError
 from asyncbench.records import Reply, Usage
 
@@ -47,11 +47,11 @@ class TokenEstimates:
         """Whether enough replies were seen to expect others like them."""
         return self._all.count >= ENOUGH
 
-    def guesses(self, turn: Turn) -> bool:
+    def guesses(self, turn: PendingTrial) -> bool:
         """Whether nothing says how many tokens a call may use: neither replies seen nor a longest one."""
         return not self.taught and turn.longest is None
 
-    def amounts(self, turn: Turn) -> Amounts:
+    def amounts(self, turn: PendingTrial) -> Amounts:
         """Return what to set aside for a call; before any reply was seen, the longest that is allowed."""
         lengths = self._kinds.get(_kind_of(turn), self._all)
         if lengths.count < ENOUGH:
@@ -62,7 +62,7 @@ class TokenEstimates:
             return Amounts(1.0, demanded(turn.characters, turn.longest), taken, given)
         return Amounts(1.0, taken + given, taken, given)
 
-    def used(self, turn: Turn, ended: Reply | ProviderError) -> Amounts:
+    def used(self, turn: PendingTrial, ended: Reply | ProviderError) -> Amounts:
         """Return what a call was counted for, as far as that is known."""
         if isinstance(ended, Reply):
             if ended.usage is not None:
@@ -72,7 +72,7 @@ class TokenEstimates:
             return turn.reserved
         return Amounts(turn.reserved.requests)
 
-    def _learn(self, turn: Turn, usage: Usage) -> None:
+    def _learn(self, turn: PendingTrial, usage: Usage) -> None:
         if usage.output_tokens is not None:
             kind = _kind_of(turn)
             lengths = self._kinds.pop(kind, None) or _Lengths()
@@ -87,7 +87,7 @@ class TokenEstimates:
             self._per_character += (ratio - self._per_character) / min(self._learnt, 50)
 
 
-def _kind_of(turn: Turn) -> Kind:
+def _kind_of(turn: PendingTrial) -> Kind:
     problem = turn.request.trial.problem
     return problem.task, problem.variant, problem.length, turn.request.trial.condition.name
 
@@ -120,11 +120,11 @@ class _Lengths:
 class LaneModel:
     """The trials of one model, from its problem sets to their results."""
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker: ModelClient) -> None:
         asker.now_s = asyncio.get_running_loop().time
         self.asker, self.counters, self.alias = asker, asker.counters, asker.model.alias
         self.estimates = TokenEstimates(asker.counting)
-        self.probation = Probation(answered_before=asker.answered_before, accepted=asker.answered_before)
+        self.probation = WarmUp(answered_before=asker.answered_before, accepted=asker.answered_before)
         self.queue = TrialQueue(asker)
         self.money = Money(asker, self.queue)
         self.attempts = Attempts(asker, self.money)
@@ -152,7 +152,7 @@ class LaneModel:
         """Whether there is, and will be, nothing more to take."""
         return (self.queue.dry or self.counters.over) and not self.queue.turns
 
-    def lose(self, turn: Turn, lost: LostCallError | UnsentError) -> None:
+    def lose(self, turn: PendingTrial, lost: LostCallError | UnsentError) -> None:
         """Write down that nobody knows how a call ended. Its trial is next, unless all its calls are lost.
 
         A call that was not made leaves no trace.

@@ -22,7 +22,7 @@ LONGEST_RESIGNED_S: Final = 3_600.0
 
 
 @dataclass(slots=True)
-class Strain:
+class OverloadDetector:
     """An upper bound of calls in flight, infinite as long as few answers break off.
 
     When more than few do, fewer calls are in flight, until hardly any breaks. Then the bound climbs: half the

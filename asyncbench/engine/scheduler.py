@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from asyncbench.engine.telemetry import LoopLag, change_alone
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.records import Limits
 
 
@@ -14,7 +14,7 @@ class AnyLane(Protocol):
     """What a scheduler runs: the calls of some models, or their batches."""
 
     name: str
-    askers: list[Asker]
+    askers: list[ModelClient]
     turn: str | None  # lanes with the same one run one after the other; None: it waits for none
 
     async def run(self) -> None:

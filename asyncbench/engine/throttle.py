@@ -28,8 +28,8 @@ OF_IN_FLIGHT: Final = (
     4  # one in so many: failures come sooner than answers, and many in a row of many say little
 )
 SETTLED_S: Final = 30.0  # open for so long: a pause is news, and not what too large a share leads to
-FIRST_SCOUT_S: Final = 1.0  # where the provider names no time
-RAREST_SCOUT_S: Final = 60.0  # where the provider names none, or one further off: it may mean another limit
+FIRST_PROBE_S: Final = 1.0  # where the provider names no time
+RAREST_PROBE_S: Final = 60.0  # where the provider names none, or one further off: it may mean another limit
 RAREST_OF_LONG_S: Final = 900.0  # of a pause that the provider says is longer than an hour
 
 
@@ -48,7 +48,7 @@ class Throttle:
     _refused_streak: int = 0  # those of them that were refused
     _opened_s: float = -math.inf
     _closed_s: float = -math.inf
-    _wait_s: float = FIRST_SCOUT_S
+    _wait_s: float = FIRST_PROBE_S
     _top: float = 1.0  # the share that was admitted
     _cut_s: float = -math.inf
     _stretch: float = 1.0  # of all times of coming back
@@ -112,7 +112,7 @@ class Throttle:
         """Take in that a scout was answered: the pause is over."""
         self.closed = self.scouting = False
         self.streak = self._refused_streak = 0
-        self._opened_s, self._wait_s = at_s, FIRST_SCOUT_S
+        self._opened_s, self._wait_s = at_s, FIRST_PROBE_S
 
     def refused(
         self, sent_s: float, at_s: float, *, wait_s: float | None, per_s: float, in_flight: int = 0
@@ -153,7 +153,7 @@ class Throttle:
         self._await_scout(at_s, wait_s)
         return True
 
-    def scouted_in_vain(self, at_s: float, *, wait_s: float | None, rarest_s: float = RAREST_SCOUT_S) -> None:
+    def scouted_in_vain(self, at_s: float, *, wait_s: float | None, rarest_s: float = RAREST_PROBE_S) -> None:
         """Take in that a scout came back with nothing: the next leaves later."""
         self.scouting = False
         self._wait_s = min(rarest_s, self._wait_s * 2)
@@ -164,7 +164,7 @@ class Throttle:
         self.scouting, self.scout_s = False, at_s
 
     def _await_scout(self, at_s: float, told_s: float | None) -> None:
-        rarest_s = RAREST_OF_LONG_S if (told_s or 0.0) > 3600 else RAREST_SCOUT_S
+        rarest_s = RAREST_OF_LONG_S if (told_s or 0.0) > 3600 else RAREST_PROBE_S
         self.as_told = told_s is not None
         self.scout_s = at_s + (self._wait_s if told_s is None else min(told_s, rarest_s))
 

@@ -36,11 +36,11 @@ from asyncbench.records import (
 BELIEVED: Final = 3  # times in a row that a Retry-After alone says how long to wait
 _NUMBERS: Final = re.compile(r"[0-9a-fA-F-]{8,}|\d+")  # ids of requests, times: no two errors have the same
 ONE_CALL: Final = Amounts()
-More = Callable[["Turn", Reply | ProviderError | None], Mapping[str, Any]]  # Any: fields of `Attempt`
+More = Callable[["PendingTrial", Reply | ProviderError | None], Mapping[str, Any]]  # Any: fields of `Attempt`
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class PendingTrial:
     """What is known of a trial between its problem set and its result; times are the loop's clock."""
 
     request: Request
@@ -125,7 +125,7 @@ MostUsd = Callable[[Request, float], float | None]  # that a call may cost, sent
 
 
 @dataclass(slots=True, kw_only=True)
-class Asker:
+class ModelClient:
     """A model with its trials, and the ways to ask, grade and keep them."""
 
     model: Model
@@ -175,8 +175,8 @@ BATCH: Final = 256  # trials read at a time
 class TrialQueue:
     """The next trials of one model, in the planned order; those that have to be tried again come first."""
 
-    def __init__(self, asker: Asker) -> None:
-        self.turns = deque[Turn]()
+    def __init__(self, asker: ModelClient) -> None:
+        self.turns = deque[PendingTrial]()
         self.hungry = asyncio.Event()  # it may be read on
         self.dry = False  # nothing more comes
         self._asker, self._counters, self._stopping = asker, asker.counters, asker.stopping
@@ -198,7 +198,7 @@ class TrialQueue:
                     continue
                 request = asker.request_for(trial)
                 self.turns.append(
-                    Turn(
+                    PendingTrial(
                         request=request,
                         history=history,
                         characters=asker.characters(request),
@@ -216,7 +216,7 @@ class TrialQueue:
         self.dry = True
         self._tell_others()
 
-    def put_back(self, turn: Turn) -> None:
+    def put_back(self, turn: PendingTrial) -> None:
         """Let a trial be the next again; of a model that is over it stays open."""
         if not self._counters.over:
             self.turns.appendleft(turn)
@@ -237,11 +237,11 @@ class TrialQueue:
 
     # ── what need not be asked ───────────────────────────────────────────────────────────────
 
-    def gives_up(self, turn: Turn) -> bool:
+    def gives_up(self, turn: PendingTrial) -> bool:
         """Whether a trial that waits for its limits is not asked after all."""
         return self._counters.suspended is not None or self._stop_of(turn) is not None
 
-    def skip(self, turn: Turn) -> bool:
+    def skip(self, turn: PendingTrial) -> bool:
         """Write down that a trial is needless, if it is; return whether it is."""
         stop = self._stop_of(turn)
         if stop is None or self._stopping is None:
@@ -249,7 +249,7 @@ class TrialQueue:
         self._stopping.skip(turn.request.trial, stop)
         return True
 
-    def _stop_of(self, turn: Turn) -> Stop | None:
+    def _stop_of(self, turn: PendingTrial) -> Stop | None:
         """Return what is known of a trial's cell, where the trial is neither begun nor answered."""
         if self._stopping is None or turn.tries or turn.answered:
             return None

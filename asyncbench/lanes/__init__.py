@@ -1,14 +1,14 @@
 """Two other ways to ask: in batches of a provider, and as a load of calls at drawn times."""
 
 PUBLIC = (
-    "batches.books",
-    "batches.desk",
+    "batches.context",
     "batches.harvest",
     "batches.lane",
     "batches.ledger",
     "batches.packing",
     "batches.polling",
-    "batches.standing",
+    "batches.spending",
+    "batches.status",
     "batches.switching",
     "load.measuring",
     "load.open_lane",

@@ -7,7 +7,7 @@ from typing import Final
 
 from asyncbench.analysis.entrants import Asked, Entrant, NamedEntrant, NamedKind, shortened
 from asyncbench.page.charts.breaks import KindCurve
-from asyncbench.reports.standings.rankings import Ranking, Standing
+from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import Standings
 
 LOW: Final = 0.1  # below this share somebody cannot do a thing
@@ -137,23 +137,23 @@ class _Told:
             f" on the {problems} that {'both' if models == 2 else f'all {_number(models)}'} models were asked"
         )
 
-    def _of_place(self, place: int) -> list[Standing]:
+    def _of_place(self, place: int) -> list[RankingRow]:
         return [line for line in self.ranking.lines if line.place == place]
 
-    def _name(self, line: Standing) -> str:
+    def _name(self, line: RankingRow) -> str:
         return self.names[line.run, line.model, line.condition]
 
-    def _shares(self, lines: Sequence[Standing]) -> str:
+    def _shares(self, lines: Sequence[RankingRow]) -> str:
         if len(lines) > 2:
             return f"{_percent(lines[-1].share)} to {_percent(lines[0].share)}"
         return " and ".join(_percent(line.share) for line in lines)
 
 
-def _best_case(line: Standing) -> float:
+def _best_case(line: RankingRow) -> float:
     return line.accuracy.highest or 0.0
 
 
-def _unpaired(first: Standing, second: Standing) -> tuple[float, float]:
+def _unpaired(first: RankingRow, second: RankingRow) -> tuple[float, float]:
     """Return the 95 % interval of the difference of two shares on different problems (Newcombe 1998, 10)."""
     (low_a, high_a), (low_b, high_b) = first.interval, second.interval
     ahead = first.share - second.share

@@ -10,9 +10,9 @@ from asyncbench.analysis.digits import Hardest
 from asyncbench.analysis.entrants import Entrant, asked_in
 from asyncbench.analysis.pairing import ANSWERS, marks_in
 from asyncbench.page.charts.breaks import KindCurve, kind_curves
-from asyncbench.page.charts.standing_rows import dot_rows, pair_rows
-from asyncbench.reports.standings.by_kind import KindStanding, rankings_by_kind
-from asyncbench.reports.standings.rankings import Ranking, Standing
+from asyncbench.page.charts.ranking_rows import dot_rows, pair_rows
+from asyncbench.reports.standings.by_kind import KindRankingRow, rankings_by_kind
+from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import ALONE, Standings, over, standings_of, unranked
 from asyncbench.tables.numbers import number_of
 from asyncbench.tables.screen import safe
@@ -72,7 +72,7 @@ def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
         }
 
 
-def _kind_line(line: KindStanding, place: int, curve: KindCurve | None) -> Values:
+def _kind_line(line: KindRankingRow, place: int, curve: KindCurve | None) -> Values:
     return {
         "asked": place,
         "place": line.place,
@@ -111,7 +111,7 @@ def _ranking(ranking: Ranking, places: Mapping[Entrant, int]) -> Values:
     }
 
 
-def _figures(line: Standing) -> Values:
+def _figures(line: RankingRow) -> Values:
     accuracy = line.accuracy
     return {
         "answered": accuracy.over_answered.share,

@@ -1,9 +1,9 @@
 """The plan of a sweep: the trials that are left, the money they may take, and the time."""
 
 PUBLIC = (
-    "asked_alike",
     "belonging",
     "budget_bounds",
+    "comparability",
     "finished",
     "forecast_file",
     "grading",

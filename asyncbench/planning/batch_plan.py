@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from asyncbench.config.run_entries import Batching
-from asyncbench.lanes.batches.desk import FIRST_TOKENS
+from asyncbench.lanes.batches.context import FIRST_TOKENS
 from asyncbench.lanes.batches.switching import LEAST_S, switch_s
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.guesses import LanePace, pace

@@ -24,7 +24,7 @@ from asyncbench.providers.prices import (
     tiers_set_elsewhere,
 )
 from asyncbench.records import BATCH, REALTIME, Condition, Model, Request, Trial
-from asyncbench.store.budget_state import Books, spending_of
+from asyncbench.store.budget_state import FolderSpending, spending_of
 from asyncbench.store.manifest import Manifest, is_results_folder, read_manifest
 from asyncbench.store.spending import Spending, UnknownCost
 from asyncbench.suites.requests import most_input_tokens
@@ -90,7 +90,7 @@ def _faults(sweep: Sweep, model: Model) -> Iterator[str]:
             yield f"the length of its replies has no limit{where}. Set `max_tokens`."
 
 
-def held_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
+def budgeted_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
     """Return models as a budget lets them be asked: a router is told that nobody dearer may serve a call.
 
     A dearer price that a condition lets it take is said by that condition's `params`, and by no other's.
@@ -240,7 +240,7 @@ def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
     if not held:
         return None
     begun = is_results_folder(folder)
-    found = spending_of(folder) if begun else Books(by_alias={})
+    found = spending_of(folder) if begun else FolderSpending(by_alias={})
     asked: Named = read_manifest(folder).get(ASKED, {}) if begun else {}
     caps = tuple(_caps(sweep, held, found, asked))
     _charge_unknown(caps, sweep, folder, found)
@@ -265,7 +265,7 @@ def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
     return ledger
 
 
-def _caps(sweep: Sweep, held: Sequence[Model], found: Books, asked: "Named") -> Iterator[Cap]:
+def _caps(sweep: Sweep, held: Sequence[Model], found: FolderSpending, asked: "Named") -> Iterator[Cap]:
     if sweep.budget_usd is not None:
         yield _cap("sweep", sweep.name, sweep.budget_usd)
     for provider in dict.fromkeys(model.provider for model in held):
@@ -286,7 +286,7 @@ def _counts_for(cap: Cap, alias: str, provider: str) -> bool:
     return alias in cap.also or cap.of == {"provider": provider, "model": alias}.get(cap.kind, cap.of)
 
 
-def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, found: Books) -> None:
+def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, found: FolderSpending) -> None:
     """Charge calls for which no price was known with the most that they can have cost.
 
     Raises:
@@ -389,7 +389,7 @@ def _name_of(model: Model) -> str:
     return f"{model.provider}/{model.model_id}{at}"
 
 
-def _may_name(alias: str, model: Model, asked: Named, found: Books) -> bool:
+def _may_name(alias: str, model: Model, asked: Named, found: FolderSpending) -> bool:
     """Whether an alias named this model in some run; of earlier versions' runs, whether it may have."""
     names = asked.get(alias, [ANY])
     if alias == model.alias or _name_of(model) in names:

@@ -9,7 +9,7 @@ from asyncbench.config.run_entries import seconds_left
 from asyncbench.engine.budget import Ledger
 from asyncbench.errors import ConfigError
 from asyncbench.planning.batch_plan import chain_of, in_a_chain
-from asyncbench.planning.budget_bounds import check_budget, held_models, open_ledger
+from asyncbench.planning.budget_bounds import budgeted_models, check_budget, open_ledger
 from asyncbench.planning.records import Cut, ModelPlan, Outlook, StillAsked
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.pricing import dollars_of
@@ -177,7 +177,7 @@ def _of_budgets(ledger: Ledger, rest: Remainder, plans: Sequence[ModelPlan]) -> 
 def _set_aside(ledger: Ledger, rest: Remainder) -> dict[str, float]:
     """Return the USD that are set aside for the dearest call that is left of each model, by alias."""
     aside: dict[str, float] = {}
-    for model in held_models(rest.sweep, rest.models):
+    for model in budgeted_models(rest.sweep, rest.models):
         account = ledger.account_of(model.alias)
         if account is not None and rest.left[model.alias].longest:
             requests = (request_for(trial) for trial in _longest(rest, model))

@@ -16,10 +16,10 @@ from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.resuming import refuse_beyond_limits, steps_before
 from asyncbench.lanes.load.searching import RateSearch, most_calls, probe_s
 from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, to_measure
-from asyncbench.planning.asked_alike import asked_by_steps
 from asyncbench.planning.assumptions import servers_started
 from asyncbench.planning.belonging import check_one_sweep, folder_begun
 from asyncbench.planning.budget_bounds import check_budget
+from asyncbench.planning.comparability import questions_of_steps
 from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.preflight import check_sets, chosen_models
 from asyncbench.planning.records import ModelPlan
@@ -122,7 +122,9 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
         sets = sets_of(at_rest, asked, Path(made))
         check_one_sweep(sweep, (each.problems for many in sets.values() for each in many))
         check_sets(at_rest, asked, sets)
-        ways = {model.alias: asked_by_steps(sweep, sweep.load, model, sets[model.alias]) for model in asked}
+        ways = {
+            model.alias: questions_of_steps(sweep, sweep.load, model, sets[model.alias]) for model in asked
+        }
         plans = plan_of(at_rest, asked, sets, limit=None, finished=frozenset(), begun=False).models
     latencies = [_latency_s(sweep.out, model, plan) for model, plan in zip(asked, plans, strict=True)]
     steps = [

@@ -14,7 +14,7 @@ from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.files import found_input, input_path, text_of
 from asyncbench.planning.belonging import copy_of_lost, generated_set
 from asyncbench.planning.grading import graded
-from asyncbench.planning.trial_columns import AskedSet
+from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.planning.trials import asked_by_model, conditions_of
 from asyncbench.problems.hub import remote_address
 from asyncbench.problems.making import copy_into
@@ -169,7 +169,7 @@ def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ..
 
 def sets_in_folder(
     sweep: Sweep, models: Sequence[Model], opened: Mapping[str, ProblemSet], folder: Path
-) -> dict[str, tuple[AskedSet, ...]]:
+) -> dict[str, tuple[TrialSource, ...]]:
     """Copy or generate every problem set into a results folder; return what each model is asked, by alias.
 
     With these copies the folder stands alone. `opened` are the sets that are files, by place in the sweep.
@@ -292,7 +292,7 @@ def recorded_by(sweep: Sweep, models: Iterable[Model]) -> list[dict[str, str]]:
     return found
 
 
-def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[AskedSet]]) -> None:
+def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[TrialSource]]) -> None:
     """Refuse problems that cannot be asked, and models whose tokens a minute do not suffice for them.
 
     Each model has the longest reply that it may give; `sets` are what it is asked, by alias.
@@ -311,7 +311,7 @@ def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequenc
         _check_tokens(model, sweep.conditions_of(model.alias), sets[model.alias])
 
 
-def _check_kinds(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[AskedSet]]) -> None:
+def _check_kinds(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[TrialSource]]) -> None:
     """Refuse problems that their suite has no words for under a condition: a task may have no rule."""
     worded = {
         asked.problems.path: asked.problems
@@ -357,7 +357,7 @@ def _check_answers(condition: Condition, sets: Iterable[ProblemSet]) -> None:
             )
 
 
-def _check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[AskedSet]) -> None:
+def _check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[TrialSource]) -> None:
     """Refuse a model whose largest request would never be admitted as its limits say."""
     limits, given = model.limits, model.max_tokens or 0
     if (limits.tpm, limits.input_tpm) == (None, None):

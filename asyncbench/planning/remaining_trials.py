@@ -13,7 +13,7 @@ from asyncbench.config.sweep import Sweep
 from asyncbench.planning.finished import ENOUGH, SeenUse, Way
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.preflight import check_conditions, open_sources, sources_of
-from asyncbench.planning.trial_columns import AskedSet, Slot, ids_of, looked_up, numbered, rows_within
+from asyncbench.planning.trial_columns import Slot, TrialSource, ids_of, looked_up, numbered, rows_within
 from asyncbench.planning.trials import CELL, Cell, asked_by_model, places_of
 from asyncbench.problems.making import generate
 from asyncbench.problems.schema import problems_of
@@ -42,7 +42,7 @@ _SIZES = Shape._fields[2:]
 class ShapedProblems:
     """The problems of a set as they are asked under one condition."""
 
-    asked: AskedSet
+    asked: TrialSource
     shapes: Sequence[Shape]
     numbers: Any  # a column: for each problem the number of its shape; NULL: the condition is for others
 
@@ -56,7 +56,7 @@ class ShapedProblems:
 
 
 def shaped_problems(
-    conditions: Sequence[Condition], sets: Sequence[AskedSet], repeats: int, *, limit: int | None
+    conditions: Sequence[Condition], sets: Sequence[TrialSource], repeats: int, *, limit: int | None
 ) -> Mapping[Slot, ShapedProblems]:
     """Return the problems of each set under each condition; the order is that of `ids_of`."""
     found = {}
@@ -67,7 +67,7 @@ def shaped_problems(
     return found
 
 
-def _shaped(conditions: Sequence[Condition], asked: AskedSet, rows: int) -> Iterator[ShapedProblems]:
+def _shaped(conditions: Sequence[Condition], asked: TrialSource, rows: int) -> Iterator[ShapedProblems]:
     plain = [all(asks_as_it_stands(suite, condition) for suite in asked.tasks) for condition in conditions]
     columns = ["problem_id", *CELL, "question", "expected"]
     batches = asked.batches(columns if all(plain) else None, rows)
@@ -100,7 +100,7 @@ def _worded(batch: pa.RecordBatch, condition: Condition) -> Collection[Any]:
     return [pa.array([size[i] for size in sizes], pa.int32()) for i in (0, 1)]
 
 
-def _with_numbers(table: pa.Table, condition: Condition, asked: AskedSet) -> ShapedProblems:
+def _with_numbers(table: pa.Table, condition: Condition, asked: TrialSource) -> ShapedProblems:
     """Return problems with the shapes that their columns tell, numbered as they first appear."""
     number, firsts = numbered(table, [*CELL, *_SIZES])
     shapes = [
@@ -123,7 +123,7 @@ class Left:
     finished: Counter[tuple[str, Cell]]  # trials, by condition and cell
     characters: Counter[tuple[str, Cell]]  # of their questions
     ids: Mapping[str, IdColumn]  # of the finished, by condition
-    longest: Mapping[str, tuple[AskedSet, int]]  # of the others: a set and which of its problems
+    longest: Mapping[str, tuple[TrialSource, int]]  # of the others: a set and which of its problems
 
     @property
     def cells(self) -> int:
@@ -164,7 +164,7 @@ class Remainder:
         return way in self.seen and self.seen[way].replies >= ENOUGH
 
 
-def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tuple[AskedSet, ...]]:
+def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tuple[TrialSource, ...]]:
     """Return what each model is asked, by alias; sets that are not files yet are generated into `made`.
 
     Raises:
@@ -183,7 +183,7 @@ def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tupl
 def left_by_model(
     sweep: Sweep,
     models: Sequence[Model],
-    sets: Mapping[str, tuple[AskedSet, ...]],
+    sets: Mapping[str, tuple[TrialSource, ...]],
     *,
     limit: int | None,
     finished: Collection[str],
@@ -220,7 +220,7 @@ class _ClosedSlot(NamedTuple):
 def _closed_slots(
     sweep: Sweep,
     models: Sequence[Model],
-    sets: Mapping[str, tuple[AskedSet, ...]],
+    sets: Mapping[str, tuple[TrialSource, ...]],
     limit: int | None,
     finished: IdSet,
     skipped: IdSet,
@@ -250,7 +250,7 @@ def _left_of(shaped: Mapping[Slot, ShapedProblems], closed: Mapping[Slot, _Close
         Counter[tuple[str, Cell]](),
     )
     ids = defaultdict[str, list[IdColumn]](list)
-    at = dict[Shape, tuple[AskedSet, int]]()
+    at = dict[Shape, tuple[TrialSource, int]]()
     for number, (slot, problems) in enumerate(shaped.items()):
         left = pc.is_valid(problems.numbers)
         if known := closed.get(slot):

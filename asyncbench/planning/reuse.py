@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.planning.grading import graded
-from asyncbench.planning.trial_columns import AskedSet
+from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.params import ANY_LONGEST_REPLY, longest_stored
 from asyncbench.records import (
@@ -222,7 +222,7 @@ async def take_over(
     answers: Answers,
     sweep: Sweep,
     models: Iterable[Model],
-    sets: Mapping[str, tuple[AskedSet, ...]],
+    sets: Mapping[str, tuple[TrialSource, ...]],
     *,
     limit: int | None,
     store: Store,
@@ -254,7 +254,7 @@ def _taken(
     answers: Answers,
     sweep: Sweep,
     model: Model,
-    sets: tuple[AskedSet, ...],
+    sets: tuple[TrialSource, ...],
     *,
     limit: int | None,
     store: Store,

@@ -11,7 +11,7 @@ from typing import Any, cast
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.stopping import ConditionCell, Stopping, still_stopped
 from asyncbench.engine.telemetry import Counters
-from asyncbench.planning.trial_columns import AskedSet
+from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.planning.trials import Cell as ProblemCell, trials_of
 from asyncbench.records import History, Model, Outcome, Skipped, Stop, StopWhen, Trial
 from asyncbench.stats.always_valid import always_valid_interval
@@ -135,7 +135,7 @@ def unsettled(stopping: Stopping) -> bool:
 async def settle(
     sweep: Sweep,
     models: Mapping[str, tuple[Model, Stopping]],
-    sets: Mapping[str, Sequence[AskedSet]],
+    sets: Mapping[str, Sequence[TrialSource]],
     *,
     limit: int | None,
     per_cell: int | None,
@@ -190,7 +190,7 @@ class SettledTrials:
         self,
         sweep: Sweep,
         model: Model,
-        sets: Sequence[AskedSet],
+        sets: Sequence[TrialSource],
         run: Stopping,
         *,
         limit: int | None,

@@ -26,7 +26,7 @@ from asyncbench.planning.records import ConditionPlan, ModelPlan, PlannedSet
 from asyncbench.planning.remaining_trials import Remainder, left_by_model, sets_of
 from asyncbench.planning.report import Plan, varied_in
 from asyncbench.planning.skipping import still_skipped
-from asyncbench.planning.trial_columns import AskedSet
+from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.records import BATCH, REALTIME, Model, Usage
 from asyncbench.store.catalog import known_trials
@@ -87,7 +87,7 @@ def plan(
 def plan_of(
     sweep: Sweep,
     models: Sequence[Model],
-    sets: Mapping[str, tuple[AskedSet, ...]],
+    sets: Mapping[str, tuple[TrialSource, ...]],
     *,
     limit: int | None,
     finished: Collection[str],

@@ -31,7 +31,7 @@ Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedSet:
+class TrialSource:
     """A problem set as one model is asked it: in its order, and without what an earlier set also holds."""
 
     problems: ProblemSet
@@ -117,7 +117,7 @@ class Closed:
         return bytes(map(all, zip(*columns, strict=True))) if len(columns) > 1 else columns[0]
 
 
-def rows_within(sets: Sequence[AskedSet], limit: int | None) -> list[int]:
+def rows_within(sets: Sequence[TrialSource], limit: int | None) -> list[int]:
     """Return how many problems of each set are among the first `limit` of all; None: all are."""
     if limit is None or len(sets) == 1:
         return [asked.rows if limit is None else min(limit, asked.rows) for asked in sets]
@@ -131,7 +131,7 @@ def rows_within(sets: Sequence[AskedSet], limit: int | None) -> list[int]:
 
 
 def ids_of(
-    sweep: Sweep, model: Model, sets: Sequence[AskedSet], *, limit: int | None
+    sweep: Sweep, model: Model, sets: Sequence[TrialSource], *, limit: int | None
 ) -> dict[Slot, IdColumn]:
     """Return the ids of a model's trials, in the order of each set; NULL where a condition is for others."""
     found: dict[Slot, IdColumn] = {}
@@ -181,7 +181,7 @@ def _cut(column: IdColumn, lengths: Mapping[Slot, int]) -> dict[Slot, IdColumn]:
 def closed_trials(
     sweep: Sweep,
     models: Sequence[Model],
-    sets: Mapping[str, Sequence[AskedSet]],
+    sets: Mapping[str, Sequence[TrialSource]],
     *,
     limit: int | None,
     finished: IdSet,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.config.sweep import Sweep
-from asyncbench.planning.trial_columns import ROWS, AskedSet, Closed, Slot, numbered
+from asyncbench.planning.trial_columns import ROWS, Closed, Slot, TrialSource, numbered
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import ProblemRows
 from asyncbench.records import Condition, Model, Problem, Trial
@@ -112,12 +112,12 @@ def cell_of(problem: Problem) -> Cell:
     return Cell(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
 
 
-def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
+def asked_once(sets: Sequence[ProblemSet]) -> tuple[TrialSource, ...]:
     """Return the sets so that a problem found in two of them belongs to the first.
 
     Only sets that share a suite can share a problem; their ids are held in memory while comparing.
     """
-    asked: list[AskedSet] = []
+    asked: list[TrialSource] = []
     for later in sets:
         earlier = [before.problems for before in asked if set(before.problems.suites) & set(later.suites)]
         twice = _problems_in(later, earlier) if earlier else {}
@@ -126,7 +126,7 @@ def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
             suite: {task: rows - skipped[suite, task] for task, rows in counts.items()}
             for suite, counts in later.tasks.items()
         }
-        asked.append(AskedSet(problems=later, tasks=tasks, order=_without(twice, later)))
+        asked.append(TrialSource(problems=later, tasks=tasks, order=_without(twice, later)))
     return tuple(asked)
 
 
@@ -154,12 +154,12 @@ def _problems_in(later: ProblemSet, earlier: Sequence[ProblemSet]) -> dict[str, 
 
 def asked_by_model(
     sweep: Sweep, models: Sequence[Model], placed: Mapping[str, ProblemSet]
-) -> dict[str, tuple[AskedSet, ...]]:
+) -> dict[str, tuple[TrialSource, ...]]:
     """Return what each model is asked, by alias, of problem sets by their place in the sweep.
 
     Models with the same problems share one answer.
     """
-    asked: dict[tuple[str, ...], tuple[AskedSet, ...]] = {}
+    asked: dict[tuple[str, ...], tuple[TrialSource, ...]] = {}
     for places in (places_of(sweep, model) for model in models):
         if places not in asked:
             asked[places] = asked_once([placed[place] for place in places])
@@ -176,7 +176,9 @@ def conditions_of(sweep: Sweep, alias: str, suite: str) -> tuple[Condition, ...]
     return tuple(condition for condition in sweep.conditions_of(alias) if condition.is_for(suite))
 
 
-def planned_tasks(sweep: Sweep, alias: str, sets: Sequence[AskedSet]) -> dict[str, dict[str, dict[str, int]]]:
+def planned_tasks(
+    sweep: Sweep, alias: str, sets: Sequence[TrialSource]
+) -> dict[str, dict[str, dict[str, int]]]:
     """Return how many trials a model has in this sweep: condition → suite → task → trials."""
     trials: dict[str, dict[str, dict[str, int]]] = {}
     for suite, counts in (tasks for asked in sets for tasks in asked.tasks.items()):
@@ -188,7 +190,7 @@ def planned_tasks(sweep: Sweep, alias: str, sets: Sequence[AskedSet]) -> dict[st
 
 
 def planned(
-    sweep: Sweep, alias: str, sets: Sequence[AskedSet], *, limit: int | None, per_cell: int | None = None
+    sweep: Sweep, alias: str, sets: Sequence[TrialSource], *, limit: int | None, per_cell: int | None = None
 ) -> int:
     """Return how many trials a model has in this sweep, or in its first problems: see `trials_of`."""
     if limit is None and per_cell is None:
@@ -202,7 +204,7 @@ def planned(
 def trials_of(
     sweep: Sweep,
     model: Model,
-    sets: Sequence[AskedSet],
+    sets: Sequence[TrialSource],
     *,
     limit: int | None,
     per_cell: int | None = None,
@@ -291,7 +293,7 @@ class _AskedPlace(NamedTuple):
 
 
 def _chosen(
-    sets: Sequence[AskedSet], limit: int | None, per_cell: int | None, closed: Closed | None, repeat: int
+    sets: Sequence[TrialSource], limit: int | None, per_cell: int | None, closed: Closed | None, repeat: int
 ) -> Iterator[_AskedPlace]:
     """Yield the problems that are asked, in order: each set is spread evenly over the whole."""
     placed = (
@@ -311,7 +313,7 @@ def _first_of_cells(places: Iterator[_AskedPlace], count: int) -> Iterator[_Aske
             yield place
 
 
-def _placed(asked: AskedSet, set_number: int, closed: bytes | None) -> Iterator[_AskedPlace]:
+def _placed(asked: TrialSource, set_number: int, closed: bytes | None) -> Iterator[_AskedPlace]:
     """Yield the places of an asked set's problems, in its order; `closed`: only of those where it is 0."""
     count = asked.rows
     start = 0 if closed is None else closed.find(0)

@@ -20,8 +20,8 @@ PUBLIC = (
     "standings.rankings",
     "standings.report",
     "status.following",
-    "status.morning",
     "status.report",
+    "status.run_overview",
     "status.verifying",
     "styles",
 )

@@ -17,14 +17,14 @@ from asyncbench.reports.load.report import load_report_on, only_loaded
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.run_overview import run_overview_on
 from asyncbench.tables.report import Report
 
 # Of those that published benchmarks give their names: loaded when asked for.
 PUBLISHED = ("llm-arithmetic", "integer-addition", "nupa")
 DRAWN = ("llm-arithmetic", "nupa")  # of these, whose results have pictures
 OWN: Mapping[str, Callable[[Chosen], Report]] = {
-    "morning": morning_on,
+    "morning": run_overview_on,
     "standings": standings_on,
     "heatmap": accuracy_maps_on,
     "anatomy": anatomy_on,

@@ -41,7 +41,7 @@ class Controlled(Report):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunStanding:
+class RunProgress:
     """How a run stands that is going on."""
 
     lanes: tuple[Mapping[str, object], ...] = ()
@@ -144,7 +144,7 @@ def told(folder: Path, request: Mapping[str, object]) -> Controlled:
     )
 
 
-def standing_of_run(folder: Path) -> RunStanding:
+def progress_of_run(folder: Path) -> RunProgress:
     """Return how the run in a folder stands; nothing where there is none, or nobody may know.
 
     Nothing, too, where this is the process that runs it: its event loop may be waiting for us.
@@ -152,11 +152,11 @@ def standing_of_run(folder: Path) -> RunStanding:
     try:
         note = SocketNote.read(folder)
         if note is None or note.pid == os.getpid():
-            return RunStanding()
+            return RunProgress()
         reply = _talk(note, {"do": "look"}, within_s=GLANCE_WITHIN_S)
-        return RunStanding(lanes=tuple(reply.get("lanes", ())), workers=tuple(reply.get("workers", ())))
+        return RunProgress(lanes=tuple(reply.get("lanes", ())), workers=tuple(reply.get("workers", ())))
     except (OSError, ValueError, AttributeError):
-        return RunStanding()
+        return RunProgress()
 
 
 def _asked(folder: Path, request: Mapping[str, object], *, within_s: float) -> Mapping[str, Any]:

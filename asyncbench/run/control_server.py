@@ -164,7 +164,7 @@ async def controlled(folder: Path, answer: Answer, say: Callable[[str], None]) -
     async with AsyncExitStack() as stack:
         try:
             path = stack.enter_context(noted_socket(folder))
-            desk = _ControlDesk(answer)
+            desk = _ControlServer(answer)
             server = await asyncio.start_unix_server(desk.accept, path)
             stack.push_async_callback(desk.close, server)
         except OSError as error:
@@ -173,7 +173,7 @@ async def controlled(folder: Path, answer: Answer, say: Callable[[str], None]) -
 
 
 @dataclass(slots=True)
-class _ControlDesk:
+class _ControlServer:
     """Serves one request for each connection."""
 
     answer: Answer

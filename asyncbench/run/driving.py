@@ -15,10 +15,10 @@ from asyncbench.cluster.ray_actors import on_ray
 from asyncbench.config.run_entries import workers_here
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import StoreError
 from asyncbench.files import discard, input_path
-from asyncbench.lanes.batches.standing import PartStanding, Stand, left_in_batches, near_deletion, standings
+from asyncbench.lanes.batches.status import PartStanding, Stand, left_in_batches, near_deletion, part_statuses
 from asyncbench.planning.preflight import secret_variables
 from asyncbench.providers.garbage import rare_garbage_collection
 from asyncbench.providers.workers.process import without_keys
@@ -92,7 +92,7 @@ class BatchNews:
             self._run.notifier.batches(what, lines, [part for part in parts if part.open or len(parts) == 1])
 
     def _parts(self, now: float) -> list[PartStanding]:
-        return standings(self._run.batches, running=True, now=now)
+        return part_statuses(self._run.batches, running=True, now=now)
 
     def _now(self) -> float:
         clock = self._run.options.clock
@@ -116,7 +116,7 @@ class Driven:
     servers: Sequence[StartedServer]
 
     @property
-    def askers(self) -> list[Asker]:
+    def askers(self) -> list[ModelClient]:
         """One for each model."""
         return [asker for lane in self.scheduler.lanes for asker in lane.askers]
 

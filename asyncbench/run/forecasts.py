@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Sequence
 
 from asyncbench.errors import StoreError
-from asyncbench.lanes.batches.desk import BatchClock
+from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.switching import Switch
 from asyncbench.planning.forecast_file import is_forecast_told, keep_forecast, read_forecasts
 from asyncbench.planning.guesses import prices_of, rates_asked

@@ -16,21 +16,21 @@ from asyncbench.engine.lane import Lane
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.scheduler import AnyLane
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.engine.trial_queue import Asker, Turn
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import ConfigError
-from asyncbench.lanes.batches.books import LeftOpen
-from asyncbench.lanes.batches.desk import BatchAccount, BatchClock, BatchDesk, EnqueuedPool
+from asyncbench.lanes.batches.context import BatchAccount, BatchClock, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.harvest import Harvest
 from asyncbench.lanes.batches.lane import BatchLane
+from asyncbench.lanes.batches.spending import LeftOpen
 from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.resuming import killed_steps, limits_before, steps_before
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import CLOSED_LOOP, listed, to_measure
-from asyncbench.planning.asked_alike import asked_by_steps
+from asyncbench.planning.comparability import questions_of_steps
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import BATCH, REALTIME, History, Model, RetryPolicy, Trial
-from asyncbench.run.askers import asker_of
+from asyncbench.run.model_clients import client_of
 from asyncbench.run.state import RunState
 
 # ── A load: what its lanes are given, and what is said of it in the end
@@ -82,11 +82,13 @@ def cautions_of_load(load: Load, models: Sequence[Model], written: Sequence[Mode
         yield CLOSED_LOOP
 
 
-def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
+def load_lane(run: RunState, asker: ModelClient, load: Load) -> LoadLane:
     """Return the lane that measures the steps of one model."""
     model = asker.model
     folder = run.store.folder
-    before = steps_before(folder, model.alias, asked_by_steps(run.sweep, load, model, run.sets[model.alias]))
+    before = steps_before(
+        folder, model.alias, questions_of_steps(run.sweep, load, model, run.sets[model.alias])
+    )
     for step in killed_steps(folder, model.alias, before):
         asker.keep(step)
     finding = None
@@ -146,13 +148,13 @@ def lanes_of(
 
     A coordinator gives those to the workers of a cluster that are asked call by call.
     """
-    grouped: dict[str, list[Asker]] = {}  # the models of a group together, every other by itself
+    grouped: dict[str, list[ModelClient]] = {}  # the models of a group together, every other by itself
     lanes: list[AnyLane] = []
     # Of all aliases: under another one the same model is asked the same trials.
     out = frozenset[str]().union(*(left.out | left.abandoned for left in run.left_open.values()))
     accounts: defaultdict[object, BatchAccount] = defaultdict(BatchAccount)
     for model in run.models:
-        asker = asker_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
+        asker = client_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
         left = run.left_open[model.alias]
         if run.options.load is not None and run.sweep.load is not None:
             lanes.append(load_lane(run, asker, run.sweep.load))
@@ -180,14 +182,14 @@ def _unless_out(
     return None if trial.trial_id in out else history_of(trial)
 
 
-def _lane(run: RunState, name: str, askers: list[Asker], coordinator: Coordinator | None) -> AnyLane:
+def _lane(run: RunState, name: str, askers: list[ModelClient], coordinator: Coordinator | None) -> AnyLane:
     model = askers[0].model
     if coordinator is not None:
         return coordinator.lane(name=name, askers=askers, limits=model.limits, turn=model.turn)
     return _own_lane(run, name, askers)
 
 
-def _own_lane(run: RunState, name: str, askers: list[Asker]) -> Lane:
+def _own_lane(run: RunState, name: str, askers: list[ModelClient]) -> Lane:
     return Lane(
         name=name,
         askers=askers,
@@ -202,7 +204,7 @@ def _own_lane(run: RunState, name: str, askers: list[Asker]) -> Lane:
 
 def _batches(
     run: RunState,
-    asker: Asker,
+    asker: ModelClient,
     left: LeftOpen,
     account: BatchAccount,
     simulator_url: str | None,
@@ -218,7 +220,7 @@ def _batches(
             asker.counters.suspended = reason
             asker.tell_suspended(reason)
 
-    desk = BatchDesk(
+    desk = BatchContext(
         alias=model.alias,
         api=api,
         ledger=run.batches,
@@ -231,7 +233,7 @@ def _batches(
         host=urlsplit(simulator_url or model.base_url or "").netloc or model.provider,
     )
 
-    def harvest(lane_model: LaneModel, again: Callable[[Turn], None]) -> Harvest:
+    def harvest(lane_model: LaneModel, again: Callable[[PendingTrial], None]) -> Harvest:
         return Harvest(
             desk=desk,
             model=lane_model,

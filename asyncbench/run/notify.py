@@ -25,7 +25,7 @@ from asyncbench.config.run_entries import ADDRESS_RULE, News, Notify, is_address
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
-from asyncbench.lanes.batches.standing import PartStanding
+from asyncbench.lanes.batches.status import PartStanding
 from asyncbench.providers.workers.process import PROXY, without_keys
 from asyncbench.records import Model
 from asyncbench.run.costs import costs_text

@@ -12,11 +12,11 @@ from pathlib import Path
 from asyncbench.config.sweep import Sweep, load_sweep
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ProviderError
-from asyncbench.lanes.batches.books import abandon, most_usd_of
-from asyncbench.lanes.batches.desk import BatchClock
+from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.lanes.batches.polling import how_it_ended
-from asyncbench.lanes.batches.standing import standing_of
+from asyncbench.lanes.batches.spending import abandon, most_usd_of
+from asyncbench.lanes.batches.status import part_status
 from asyncbench.planning.preflight import keys_for
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import Model
@@ -308,7 +308,7 @@ def _sentence(part: BatchPart) -> str:
 
 
 def _state(part: BatchPart) -> str:
-    return standing_of(part, running=False, now=time.time()).state.value
+    return part_status(part, running=False, now=time.time()).state.value
 
 
 def _told(part: BatchPart) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from asyncbench.config.run_entries import WorkersWanted
 from asyncbench.config.sweep import Sweep
-from asyncbench.lanes.batches.desk import BatchClock
+from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.records import Outcome
 from asyncbench.store.manifest import SWEEP_FILE
 

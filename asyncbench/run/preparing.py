@@ -18,14 +18,14 @@ from asyncbench.config.overriding import with_budget, with_journal, with_mode, w
 from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import AnySweep, as_mapping, load_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.lanes.batches.books import ask_abandoned, hold_again, left_open, trials_out
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
+from asyncbench.lanes.batches.spending import ask_abandoned, hold_again, left_open, trials_out
 from asyncbench.lanes.load.resuming import refuse_beyond_limits
 from asyncbench.planning.belonging import cautions_on_copy, check_one_sweep
 from asyncbench.planning.budget_bounds import (
     ASKED,
+    budgeted_models,
     check_budget,
-    held_models,
     named,
     named_before,
     open_ledger,
@@ -99,7 +99,7 @@ async def open_run(
         models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
     check_servers(models)
-    models = held_models(sweep, models)
+    models = budgeted_models(sweep, models)
     env = os.environ if env is None else env
     screen = screen or Quiet()
     on_cluster = cluster is not None or options.ray is not None

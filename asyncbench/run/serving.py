@@ -6,12 +6,12 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from asyncbench.engine.scheduler import AnyLane
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.resuming import steps_before
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import to_measure
-from asyncbench.planning.asked_alike import asked_by_steps
+from asyncbench.planning.comparability import questions_of_steps
 from asyncbench.planning.trials import trials_of
 from asyncbench.records import Model
 from asyncbench.run.refusals import SERVER_ENDED
@@ -43,7 +43,7 @@ def _is_asked(run: RunState, model: Model) -> bool:
     if options.ends:
         return False
     if options.load is not None and load is not None:
-        asked = asked_by_steps(run.sweep, load, model, run.sets[model.alias])
+        asked = questions_of_steps(run.sweep, load, model, run.sets[model.alias])
         before = steps_before(run.store.folder, model.alias, asked)
         if load.find is not None:
             return not RateSearch(load=load, find=load.find, before=before).is_over
@@ -82,5 +82,5 @@ async def watch(run: RunState, server: StartedServer, lanes: Iterable[AnyLane]) 
             run.screen.say(line)
 
 
-def _unfinished(lane: AnyLane, asker: Asker) -> bool:
+def _unfinished(lane: AnyLane, asker: ModelClient) -> bool:
     return not lane.complete if isinstance(lane, LoadLane) else asker.counters.open > 0

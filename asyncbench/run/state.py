@@ -8,13 +8,13 @@ from asyncbench.cluster.messages import Cluster
 from asyncbench.config.run_entries import workers_here
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.budget import Cap, Ledger
-from asyncbench.lanes.batches.books import LeftOpen
 from asyncbench.lanes.batches.ledger import BatchLedger
+from asyncbench.lanes.batches.spending import LeftOpen
 from asyncbench.lanes.batches.switching import Switch
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.reuse import Room
 from asyncbench.planning.skipping import Before, Needed
-from asyncbench.planning.trial_columns import AskedSet, Closed
+from asyncbench.planning.trial_columns import Closed, TrialSource
 from asyncbench.planning.trials import planned
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.providers.provider import makes_own_calls
@@ -51,7 +51,7 @@ class RunState:
     refusals: Refusals
     copy: FolderCopy | None = None  # in a bucket; None: there is none
     costs_before: Mapping[str, KnownCosts] = field(default_factory=dict)  # of earlier runs, by alias
-    sets: Mapping[str, tuple[AskedSet, ...]] = field(init=False)  # what each model is asked, by alias
+    sets: Mapping[str, tuple[TrialSource, ...]] = field(init=False)  # what each model is asked, by alias
     room: Room = field(init=False)
     started_s: float = field(init=False)  # of `time.monotonic`
     batches: BatchLedger = field(init=False)

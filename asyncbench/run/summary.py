@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.telemetry import Counters
-from asyncbench.lanes.batches.standing import PartStanding, left_in_batches, warnings_on
+from asyncbench.lanes.batches.status import PartStanding, left_in_batches, warnings_on
 from asyncbench.lanes.load.steps import CLOSED_LOOP, step_text
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome, StepResult

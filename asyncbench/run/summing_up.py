@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import partial
 
 from asyncbench.engine.telemetry import Counters
-from asyncbench.lanes.batches.standing import standings
+from asyncbench.lanes.batches.status import part_statuses
 from asyncbench.planning.budget_bounds import unpriced
 from asyncbench.planning.skipping import settle as settle_stopped, unsettled
 from asyncbench.planning.trials import trials_of
-from asyncbench.run.askers import is_finished
 from asyncbench.run.driving import Driven
 from asyncbench.run.forecasts import rest_usd_of
 from asyncbench.run.lanes import loads_in
+from asyncbench.run.model_clients import is_finished
 from asyncbench.run.refusals import stop_lines
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse, Exit, Summary
@@ -116,7 +116,7 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
         stops=[*stop_lines(run.models, driven.counters), *_unread(run)],
-        batches=[part for part in standings(run.batches, running=False, now=time.time()) if part.open],
+        batches=[part for part in part_statuses(run.batches, running=False, now=time.time()) if part.open],
         limit=_limit_text(run, reached=not any(counters.open for counters in driven.counters.values())),
     )
 

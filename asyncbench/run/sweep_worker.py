@@ -18,7 +18,7 @@ from asyncbench.cluster.messages import Orders, WorkerDiedError, WorkerReport, a
 from asyncbench.config.run_entries import usable_cores, workers_here
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.planning.budget_bounds import most_of, most_usd_of
 from asyncbench.planning.preflight import keys_for, raise_file_limit, secret_variables
@@ -27,7 +27,7 @@ from asyncbench.providers.provider import Provider, makes_own_calls, open_provid
 from asyncbench.providers.workers.process import without_keys
 from asyncbench.providers.workers.workers import Workers
 from asyncbench.records import Model
-from asyncbench.run.askers import asker_through
+from asyncbench.run.model_clients import client_through
 from asyncbench.run.refusals import Faults
 from asyncbench.store.bucket.fetching import WORKERS
 from asyncbench.store.bucket.objects import journal_folder
@@ -203,9 +203,9 @@ class SweepWorker:
                 self._heard.clear()
         self._obeys.end(DRAIN_S)
 
-    def _asker(self, model: Model) -> Asker:
+    def _asker(self, model: Model) -> ModelClient:
         return replace(
-            asker_through(
+            client_through(
                 self._providers[model.alias],
                 model,
                 most_usd=most_usd_of(self._brief.sweep, model),

@@ -20,7 +20,7 @@ pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class FolderSpending:
     """What the calls of a folder cost, and what of its journal nobody can read any more."""
 
     by_alias: Mapping[str, Spending]
@@ -69,7 +69,7 @@ def known_costs(folder: Path) -> dict[str, KnownCosts]:
     return {alias: spending.known() for alias, spending in found.items()}
 
 
-def spending_of(folder: Path | str) -> Books:
+def spending_of(folder: Path | str) -> FolderSpending:
     """Return what the calls cost that a folder's own sweep made; imported runs are others' money.
 
     Raises:
@@ -78,7 +78,7 @@ def spending_of(folder: Path | str) -> Books:
     """
     path = at_hand(folder)
 
-    def books(seen: Snapshot) -> Books:
+    def books(seen: Snapshot) -> FolderSpending:
         manifests = manifests_of(path)
         try:
             damaged = sum(calls_in(line) for each in folders_of(path) for line in _damaged(each, seen))
@@ -89,7 +89,7 @@ def spending_of(folder: Path | str) -> Books:
         found = _spending(seen, str(manifests[0]["sweep"]))
         for alias, told in (call for manifest in manifests for call in lost_calls(manifest)):
             found.setdefault(alias, Spending()).add_told(told)
-        return Books(by_alias=found, damaged=damaged, unknown_loss=any(map(unknown_loss, manifests)))
+        return FolderSpending(by_alias=found, damaged=damaged, unknown_loss=any(map(unknown_loss, manifests)))
 
     return steady(path, books)
 

@@ -45,7 +45,7 @@ from asyncbench.store.manifest import (
     write_sweep_file,
 )
 from asyncbench.store.parts import TEMPORARY
-from asyncbench.store.reading import tell_damage
+from asyncbench.store.reading import warn_of_damage
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import next_number, part_files, seal, without_rows
 from asyncbench.store.segment import Damage, payloads, segments
@@ -141,7 +141,7 @@ class Store:
         manifest = read_manifest(path)
         imported = manifest.get(IMPORTED, False)
         store = cls(path, sweep=manifest["sweep"], imported=imported, again=None, accept=False)
-        tell_damage(path, store.damaged)
+        warn_of_damage(path, store.damaged)
         return store
 
     @property

@@ -38,7 +38,7 @@ from asyncbench.store.manifest import (
     workers_folder,
 )
 from asyncbench.store.parts import TEMPORARY, partition_of, scanned
-from asyncbench.store.reading import look_at
+from asyncbench.store.reading import read_folder
 from asyncbench.store.sealing import by_partition, next_number
 from asyncbench.store.segment import QUARANTINE, name_of
 from asyncbench.store.united import UnitedSnapshot
@@ -71,7 +71,7 @@ def join(folder: Path, ended: Sequence[str], journal: Journal, seal: Callable[[]
             raise StoreError(
                 f"{path} is missing, and not all of it was taken over. Restore it from a backup."
             )
-    seen = look_at(folder).only(workers).united()
+    seen = read_folder(folder).only(workers).united()
     if JOURNAL not in joining["tables"]:
         journal.carry(seen.unfinished.replies)
         seal()

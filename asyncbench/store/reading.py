@@ -51,12 +51,12 @@ def take_snapshot(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
         ConfigError: it is not a results folder.
         StoreError: its manifest or its journal cannot be read, or its parts are not those that were written.
     """
-    seen = look_at(folder, whatever_is_wrong=whatever_is_wrong).seen()
-    tell_damage(folder, seen.damaged)
+    seen = read_folder(folder, whatever_is_wrong=whatever_is_wrong).seen()
+    warn_of_damage(folder, seen.damaged)
     return seen
 
 
-class Looked(NamedTuple):
+class FolderReading(NamedTuple):
     """A results folder and those of its workers, each by itself."""
 
     own: Snapshot
@@ -67,7 +67,7 @@ class Looked(NamedTuple):
         """Return the parts of a table."""
         return [path for seen in (self.own, *self.workers.values()) for path in seen.files[name]]
 
-    def only(self, workers: Collection[str]) -> "Looked":
+    def only(self, workers: Collection[str]) -> "FolderReading":
         """Return it with only some of the workers' folders."""
         return self._replace(workers={name: self.workers[name] for name in workers})
 
@@ -87,10 +87,10 @@ def _without(seen: Snapshot, but: Collection[Path]) -> Snapshot:
     return seen
 
 
-def look_at(folder: Path, *, whatever_is_wrong: bool = False) -> Looked:
+def read_folder(folder: Path, *, whatever_is_wrong: bool = False) -> FolderReading:
     """Return what `take_snapshot` does, folder by folder; looks again when some of them were joined."""
     if not worker_folders(folder):
-        return Looked(_alone(folder, whatever_is_wrong)[0])
+        return FolderReading(_alone(folder, whatever_is_wrong)[0])
     for looks_left in reversed(range(LOOKS)):
         before = read_manifest(folder)
         try:
@@ -101,7 +101,7 @@ def look_at(folder: Path, *, whatever_is_wrong: bool = False) -> Looked:
                 raise
         else:
             if not looks_left or _joins(before) == _joins(read_manifest(folder)):
-                return Looked(own, workers, taken)
+                return FolderReading(own, workers, taken)
         time.sleep(PAUSE_S)
     raise AssertionError
 
@@ -116,7 +116,7 @@ def _alone(folder: Path, whatever_is_wrong: bool) -> tuple[Snapshot, TakenOver]:
     """Return what one folder holds; and what of its workers' folders that is."""
     for looks_left in reversed(range(LOOKS)):
         before = read_manifest(folder)
-        seen, found = _look(folder)
+        seen, found = _read_once(folder)
         wrong = [] if whatever_is_wrong else wrong_with(folder, before, found)
         after = read_manifest(folder)
         if not wrong and (_same(before, after) or not looks_left):
@@ -127,7 +127,7 @@ def _alone(folder: Path, whatever_is_wrong: bool) -> tuple[Snapshot, TakenOver]:
     raise AssertionError
 
 
-def tell_damage(folder: Path, damaged: Sequence[Damage]) -> None:
+def warn_of_damage(folder: Path, damaged: Sequence[Damage]) -> None:
     """Warn whoever reads, or opens, a folder whose journal has damaged lines."""
     if damaged:
         what = f"{folder}: lines of its journal stand in another order than they were written"
@@ -140,7 +140,7 @@ def _same(before: Manifest, after: Manifest) -> bool:
     return bool(before.get(HOLDS) == after.get(HOLDS))
 
 
-def _look(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
+def _read_once(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
     """Return what is found, and the parts by their paths in the folder's list."""
     covered, damaged, left = set[str](), list[Damage](), Unfinished()
     journalled = [tables([], place=folder)]

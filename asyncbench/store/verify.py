@@ -22,7 +22,7 @@ from asyncbench.store.manifest import (
     read_manifest,
 )
 from asyncbench.store.parts import read_checked
-from asyncbench.store.reading import Looked, look_at, tell_damage
+from asyncbench.store.reading import FolderReading, read_folder, warn_of_damage
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import QUARANTINE, quarantined
 from asyncbench.store.snapshot import Snapshot
@@ -68,9 +68,9 @@ def verify_folder(folder: Path | str) -> Verified:
         StoreError: its manifest or its journal cannot be read at all.
     """
     path = at_hand(folder)
-    looked = look_at(path, whatever_is_wrong=True)
+    looked = read_folder(path, whatever_is_wrong=True)
     seen = looked.seen(but=_unsound(looked))
-    tell_damage(path, seen.damaged)
+    warn_of_damage(path, seen.damaged)
     folders = folders_of(path)
     findings = [
         *_journal(path, folders, seen),
@@ -100,7 +100,7 @@ def verify_folder(folder: Path | str) -> Verified:
     )
 
 
-def _unsound(looked: Looked) -> set[Path]:
+def _unsound(looked: FolderReading) -> set[Path]:
     """Return the damaged parts, where several folders are held against each other first."""
     found = set[Path]()
     for part in (part for name in SCHEMAS for part in looked.parts(name) if looked.workers):

@@ -15,7 +15,7 @@ import yaml
 from asyncbench.config.sweep import Sweep, as_mapping
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, sync_to_disk, write_durably
-from asyncbench.lanes.batches.books import copy_given_up, trials_out
+from asyncbench.lanes.batches.spending import copy_given_up, trials_out
 from asyncbench.planning.budget_bounds import ASKED, named_before
 from asyncbench.planning.forecast_file import FORECAST, joined_forecasts, read_forecasts
 from asyncbench.store.bucket.fetching import at_hand, told_as

@@ -13,7 +13,7 @@ from asyncbench.engine.lane import GROWTH
 from asyncbench.engine.lane_model import TokenEstimates
 from asyncbench.engine.limits import Amounts
 from asyncbench.engine.telemetry import Counters
-from asyncbench.engine.trial_queue import LONG_REPLY, Turn
+from asyncbench.engine.trial_queue import LONG_REPLY, PendingTrial
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, StoreError, UnwrittenError
 from asyncbench.records import Attempt, Ended, History, Limits, Outcome, Reply, RetryPolicy, Sent
 from tests.world.clock import virtually
@@ -384,7 +384,7 @@ def test_tokens_that_may_have_been_used_are_not_given_back():
         ProviderError(ErrorKind.UNREACHABLE, "no", may_have_been_billed=one) for one in (True, False)
     )
     reserved = Amounts(1.0, 100.0, 60.0, 40.0)
-    turn = Turn(request=requests(1)[0], history=NEW, characters=4, taken_s=0.0, reserved=reserved)
+    turn = PendingTrial(request=requests(1)[0], history=NEW, characters=4, taken_s=0.0, reserved=reserved)
     assert TokenEstimates().used(turn, billed) == reserved
     assert TokenEstimates().used(turn, refused) == Amounts(1.0)
 

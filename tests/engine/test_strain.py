@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.engine.overload import Strain
+from asyncbench.engine.overload import OverloadDetector
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Limits, Request, RetryPolicy
 from tests.world.night import MODEL, RIGHT, Night, night_of
@@ -98,14 +98,14 @@ def test_a_model_whose_replies_are_never_valid_is_asked_as_wide_as_it_may():
 
 
 def test_a_break_now_and_then_changes_nothing():
-    strain = Strain()
+    strain = OverloadDetector()
     for n in range(2_000):
         strain.ended(float(n), n + 1.0, in_flight=50, broke=n % 40 == 0)
         assert strain.bound == float("inf")
 
 
 def test_calls_that_began_before_a_number_was_lowered_do_not_lower_it_again():
-    strain = Strain()
+    strain = OverloadDetector()
     for _ in range(40):
         strain.ended(0.0, 1.0, in_flight=40, broke=True)
     assert strain.bound == 10

@@ -7,10 +7,10 @@ import pytest
 
 from asyncbench.engine.throttle import (
     CLOSES_AT,
-    FIRST_SCOUT_S,
+    FIRST_PROBE_S,
     OF_IN_FLIGHT,
     RAREST_OF_LONG_S,
-    RAREST_SCOUT_S,
+    RAREST_PROBE_S,
     SMALLEST_SHARE,
     Throttle,
 )
@@ -171,8 +171,8 @@ def test_it_knows_whether_it_is_closed_for_refusals_alone(broken):
 def test_nothing_is_admitted_until_the_scout_leaves_and_nothing_beside_it():
     throttle = closed(10.0)
     assert not throttle.admits(10.0)
-    assert throttle.wait_s(10.0) == pytest.approx(FIRST_SCOUT_S)
-    leaves_s = 10.0 + FIRST_SCOUT_S
+    assert throttle.wait_s(10.0) == pytest.approx(FIRST_PROBE_S)
+    leaves_s = 10.0 + FIRST_PROBE_S
     assert throttle.admits(leaves_s)
     throttle.scouting = True
     assert not throttle.admits(leaves_s + 1e6)
@@ -194,8 +194,8 @@ def test_scouts_leave_ever_later_and_at_least_once_a_minute():
         at_s += gaps_s[-1] + 0.1
         throttle.scouted_in_vain(at_s, wait_s=None)
     assert gaps_s == sorted(gaps_s)
-    assert gaps_s[0] == pytest.approx(FIRST_SCOUT_S)
-    assert gaps_s[-1] == pytest.approx(RAREST_SCOUT_S)
+    assert gaps_s[0] == pytest.approx(FIRST_PROBE_S)
+    assert gaps_s[-1] == pytest.approx(RAREST_PROBE_S)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_scouts_leave_ever_later_and_at_least_once_a_minute():
     [
         pytest.param(0.1, 0.1, id="a moment"),
         pytest.param(30.0, 30.0, id="half a minute"),
-        pytest.param(89.0, RAREST_SCOUT_S, id="a minute and a half: it may mean another limit"),
+        pytest.param(89.0, RAREST_PROBE_S, id="a minute and a half: it may mean another limit"),
         pytest.param(7_200.0, RAREST_OF_LONG_S, id="hours"),
     ],
 )
@@ -232,4 +232,4 @@ def test_a_pause_after_another_begins_with_a_short_wait_again():
     throttle.scouted(100.0)
     for _ in range(CLOSES_AT):
         throttle.broke(101.0, 101.0)
-    assert throttle.wait_s(101.0) == pytest.approx(FIRST_SCOUT_S)
+    assert throttle.wait_s(101.0) == pytest.approx(FIRST_PROBE_S)

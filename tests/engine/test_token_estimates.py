@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from asyncbench.engine.lane_model import ENOUGH, TokenEstimates
-from asyncbench.engine.trial_queue import Turn
+from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.records import History, Reply, Usage
 from tests.world.night import requests
 
@@ -14,7 +14,9 @@ def turn(length, *, longest=None, characters=100):
     (request,) = requests(1)
     trial = replace(request.trial, problem=replace(request.trial.problem, length=length))
     request = replace(request, trial=trial)
-    return Turn(request=request, history=History(), characters=characters, longest=longest, taken_s=0.0)
+    return PendingTrial(
+        request=request, history=History(), characters=characters, longest=longest, taken_s=0.0
+    )
 
 
 def learnt(*replies, length=SHORT, expected=None):

@@ -15,7 +15,7 @@ from asyncbench.config.models import ModelEntry, model_from
 from asyncbench.config.place import Place
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import AsyncbenchError, ConfigError
-from asyncbench.planning.budget_bounds import held_models, most_of
+from asyncbench.planning.budget_bounds import budgeted_models, most_of
 from asyncbench.planning.draws import seconds_of
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.guesses import EFFORT_TOKENS, pace, thinking, tokens_of
@@ -302,7 +302,7 @@ def test_at_most_is_what_a_budget_sets_aside_for_the_same_calls(tmp_path, keys, 
     named = [{"name": "a"} | one for one in conditions]
     for problems in (problem_set(tmp_path, trials=1), nupa.path):
         asked = sweep(tmp_path / "out", problems, entry, conditions=named, budget_usd=1)
-        (one,) = held_models(asked, asked.models)
+        (one,) = budgeted_models(asked, asked.models)
         sets = asked_by_model(asked, asked.models, {asked.problems[0].place: open_set(problems)})
         aside = [
             most_of(one)(request_for(trial), time.time())

@@ -11,7 +11,7 @@ import pytest
 from asyncbench.config.run_entries import Batching
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import WORTH_ANOTHER_TRY, ErrorKind, ProviderError, StoreError
-from asyncbench.lanes.batches.desk import BatchAccount, BatchClock, BatchDesk
+from asyncbench.lanes.batches.context import BatchAccount, BatchClock, BatchContext
 from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.planning.trials import asked_once, trials_of
 from asyncbench.problems.opening import open_set
@@ -289,7 +289,7 @@ async def test_models_of_one_key_look_at_one_list(server, problems, tmp_path):
             return await self.api.recent(since)
 
     def desk(api, shared):
-        return BatchDesk(
+        return BatchContext(
             alias="a",
             api=api,
             ledger=BatchLedger(tmp_path),

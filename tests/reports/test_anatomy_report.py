@@ -31,7 +31,7 @@ from asyncbench.reports.anatomy import UNLIKE, anatomy_on
 from asyncbench.reports.cost.right_answers import Worth, best, frontier, worth_of
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.run_overview import run_overview_on
 from asyncbench.stats.proportions import Proportion, wilson
 from asyncbench.store.schema import ENTRANT, TRIALS
 from asyncbench.suites.table import grade
@@ -371,7 +371,7 @@ def test_a_right_answer_costs_a_dash_where_none_is_right_and_is_unknown_where_no
     results = [result(0, one, "1", model="wrong") for one in problems[1]]
     results += [result(0, one, one.expected, model="unpriced", cost_usd=None) for one in problems[1]]
     folder = folder_of(tmp_path, results)
-    for shown in (one(folder).as_markdown() for one in (anatomy_on, standings_on, morning_on)):
+    for shown in (one(folder).as_markdown() for one in (anatomy_on, standings_on, run_overview_on)):
         assert set(each(shown, "wrong")) == {"-"}
         assert set(each(shown, "unpriced")) == {"unknown"}
 

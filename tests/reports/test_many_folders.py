@@ -17,7 +17,7 @@ from asyncbench.page.charts.pictures import pictures_of
 from asyncbench.page.contents import contents_of
 from asyncbench.reports.cost.report import cost_report_on
 from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.run_overview import run_overview_on
 from asyncbench.reports.styles import DRAWN
 from asyncbench.store.sealing import part_files
 from tests.commands import asyncbench_here
@@ -73,7 +73,7 @@ def test_three_nights_are_one_ranking_over_everything_in_common(nights):
 
 @pytest.mark.long
 def test_the_morning_shows_the_ranking_over_everything_in_common(nights):
-    shown = morning_on(nights).as_text(width=100)
+    shown = run_overview_on(nights).as_text(width=100)
     assert "All suites (llm_arithmetic, nupa): 4 models on the same 70 problems" in shown
     assert "compare big 'mini in tuesday'" in shown
 

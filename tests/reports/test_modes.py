@@ -15,7 +15,7 @@ from asyncbench.reports.minutes import call_load, minutes_of
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.run_overview import run_overview_on
 from asyncbench.store.checksums import stamp
 from asyncbench.store.folder import Store
 from asyncbench.store.sealing import part_files
@@ -106,13 +106,13 @@ def test_the_page_says_it_and_shows_no_times_of_batches(folder):
 
 
 def test_the_morning_says_how_many_requests_were_in_batches(folder):
-    assert "6 of 13 requests were in batches." in morning_on(folder).as_text()
+    assert "6 of 13 requests were in batches." in run_overview_on(folder).as_text()
 
 
 @pytest.mark.long
 def test_where_nothing_was_in_a_batch_nothing_is_said_of_it(tmp_path):
     folder = folder_of(tmp_path / "f", [Asked(model="now", outcomes="+-")])
-    for report in (report_on, standings_on, quota_report_on, morning_on):
+    for report in (report_on, standings_on, quota_report_on, run_overview_on):
         assert "batch" not in report(folder).as_text()
     blocks: Any = contents_of(folder).blocks
     assert not any("batch" in note["words"] for note in blocks["head"]["notes"])

@@ -7,14 +7,14 @@ import pytest
 
 from asyncbench import generate
 from asyncbench.commands.running import _show_morning
-from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.run_overview import run_overview_on
 from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here
 from tests.reports.answered import Asked, folder_of
 
 
 def lines_of(folder, *, width=80):
-    return morning_on(folder).as_text(width=width).splitlines()
+    return run_overview_on(folder).as_text(width=width).splitlines()
 
 
 @pytest.fixture
@@ -197,14 +197,16 @@ def ad_hoc(tmp_path):
 @pytest.mark.long
 def test_a_run_ends_with_the_overview_which_changes_nothing_if_it_fails(ad_hoc, monkeypatch):
     with monkeypatch.context() as odd:
-        odd.setattr("asyncbench.reports.status.morning.morning_on", failing(RuntimeError("odd\x1b[2J")))
+        odd.setattr(
+            "asyncbench.reports.status.run_overview.run_overview_on", failing(RuntimeError("odd\x1b[2J"))
+        )
         done = asyncbench_here(*ad_hoc)
     assert done.returncode == 0
     assert "8/8 done" in done.stdout
     said = rf"asyncbench: no overview (RuntimeError: odd\x1b[2J); all results are saved in {ad_hoc[-1]}"
     assert said in done.stderr.splitlines()
 
-    assert asyncbench_here(*ad_hoc).stdout.rstrip().endswith(morning_on(ad_hoc[-1]).as_text(width=100))
+    assert asyncbench_here(*ad_hoc).stdout.rstrip().endswith(run_overview_on(ad_hoc[-1]).as_text(width=100))
     assert "Next:" not in asyncbench_here(*ad_hoc, "--quiet").stdout
 
 
@@ -216,7 +218,9 @@ def failing(error):
 
 
 def test_an_overview_may_be_interrupted(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("asyncbench.reports.status.morning.morning_on", failing(KeyboardInterrupt()))
+    monkeypatch.setattr(
+        "asyncbench.reports.status.run_overview.run_overview_on", failing(KeyboardInterrupt())
+    )
     _show_morning(tmp_path)
     assert capsys.readouterr().err == "Stopped before the overview. All results are saved.\n"
 

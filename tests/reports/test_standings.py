@@ -11,7 +11,7 @@ import pytest
 from asyncbench.records import Condition, Model, Skipped, Stop
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings.report import APART, SHARED, standings_on
-from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.run_overview import run_overview_on
 from asyncbench.stats.paired import mcnemar
 from asyncbench.store.folder import Store
 from tests.reports.answered import Asked, folder_of, problem
@@ -97,7 +97,9 @@ def test_accuracy_and_what_is_said_beside_it_are_on_the_same_problems(tmp_path):
     assert (a.trials, a.outcomes["failed"], a.cost_usd) == (40, 5, 10.0)
     assert SHARED in standings.as_text()
     (line,) = [
-        line for line in morning_on(folder).as_text(width=100).splitlines() if line.split()[:2] == ["1", "a"]
+        line
+        for line in run_overview_on(folder).as_text(width=100).splitlines()
+        if line.split()[:2] == ["1", "a"]
     ]
     assert "88.9%" in line.split()
     found = json.loads(standings.as_json())["rankings"][0]["lines"][0]
@@ -412,4 +414,4 @@ def test_models_are_ranked_over_all_suites_in_common_though_one_was_asked_more(t
     folder = folder_of(tmp_path, [*common, more])
     first = standings_on(folder).rankings[0]
     assert (first.suites, first.problems, names(first)) == (("custom", "nupa"), 36, ["a", "b"])
-    assert "All suites (custom, nupa): 2 models on the same 36" in morning_on(folder).as_text(width=100)
+    assert "All suites (custom, nupa): 2 models on the same 36" in run_overview_on(folder).as_text(width=100)

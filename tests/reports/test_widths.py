@@ -11,7 +11,7 @@ from asyncbench.reports.heatmap import accuracy_maps_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.morning import morning_on
+from asyncbench.reports.status.run_overview import run_overview_on
 from tests.reports.answered import Asked, folder_of
 
 pytestmark = pytest.mark.long
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 LONG, OTHER = "a-provider/a-model-with-a-rather-long-name-2026-11-21", "another-model-of-the-same-provider"
 REPORTS = (
     *(report_on, standings_on, accuracy_maps_on, anatomy_on),
-    *(cost_report_on, quota_report_on, morning_on, providers_on),
+    *(cost_report_on, quota_report_on, run_overview_on, providers_on),
 )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from asyncbench import read_attempts
-from asyncbench.lanes.batches import desk, lane
+from asyncbench.lanes.batches import context, lane
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.planning.preflight import open_sources, sources_of
 from asyncbench.planning.trials import asked_by_model
@@ -292,7 +292,7 @@ class DrawnNight:
         self._over_http = over_http
         with ExitStack() as stack:
             patch = stack.enter_context(pytest.MonkeyPatch.context())
-            patch.setattr(desk, "_OLD_S", HOUR_S)  # fewer polls of old batches
+            patch.setattr(context, "_OLD_S", HOUR_S)  # fewer polls of old batches
             patch.setattr(lane, "RETRY_S", 900.0)
             if over_http:
                 stack.enter_context(self.simulated.listening())

@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from asyncbench import read_attempts, read_trials
-from asyncbench.lanes.batches.desk import BatchClock
+from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.planning.budget_bounds import open_ledger
 from asyncbench.run import preparing

@@ -18,7 +18,7 @@ from typing import Final
 
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.budget import AHEAD, AHEAD_TRIALS, Cap, Ledger
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.budget_bounds import most_of, open_ledger
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
@@ -400,7 +400,7 @@ def money_is_left_only_where_no_call_fits(played: Played) -> None:
                 _check_rest(played, start, asker)
 
 
-def _check_rest(played: Played, start: Start, asker: Asker) -> None:
+def _check_rest(played: Played, start: Start, asker: ModelClient) -> None:
     alias = asker.model.alias
     closed = {e.trial.trial_id for e in start.night.of(Result)} | start.closed_before
     left = {name for name in played.trials if name.startswith(f"{alias} ")} - closed

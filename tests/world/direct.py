@@ -23,7 +23,7 @@ from aiohttp.http_parser import RawRequestMessage
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from asyncbench.lanes.batches.desk import BatchClock
+from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.providers.anthropic import client as anthropic_client
 from asyncbench.providers.calls import under_way
 from asyncbench.providers.openai import client as openai_client

@@ -25,7 +25,7 @@ from asyncbench.engine.limits import HEADROOM, REQUEST_BURST_S
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import picodollars
 from asyncbench.records import (
@@ -377,7 +377,7 @@ class Reign:
         self.gone: set[str] = set()  # those, and workers that left
         self.unread: list[str] = []  # workers of an earlier coordinator
         self.members: dict[str, Process] = {}
-        self.askers: list[Asker] = []
+        self.askers: list[ModelClient] = []
         self.ledger: Ledger | None = None
         self._rng = random.Random(f"{self.plan.seed} messages {epoch}")
         self._inboxes: dict[str, asyncio.Queue[bytes]] = {}
@@ -433,7 +433,7 @@ class Reign:
             limits=askers[0].model.limits,
         )
 
-    def _asker(self, night: Night, lane: PlannedLane, known: JournalNews) -> Asker:
+    def _asker(self, night: Night, lane: PlannedLane, known: JournalNews) -> ModelClient:
         model = _model(lane)
         asker = night.asker(self.fleet.never, [], model)
         left = [one for one in _asked(lane) if one.trial.trial_id not in known.closed.keys() | known.skipped]
@@ -448,7 +448,7 @@ class Reign:
             asker.stopping = self._stopping(asker, lane, known)
         return asker
 
-    def _stopping(self, asker: Asker, lane: PlannedLane, known: JournalNews) -> Stopping:
+    def _stopping(self, asker: ModelClient, lane: PlannedLane, known: JournalNews) -> Stopping:
         assert self.plan.stop_when is not None
         stopping = Stopping(
             when=self.plan.stop_when, keep=asker.keep, counters=asker.counters, now=lambda: 0.0
@@ -471,7 +471,7 @@ class Reign:
     async def _work(self, name: str, process: Process, journal: Journal) -> None:
         night = Night(kept=journal.kept)
 
-        def asker_for(model: Model) -> Asker:
+        def asker_for(model: Model) -> ModelClient:
             asker = night.asker(partial(self.fleet.provider.ask, process), [], model)
             asker.request_for = _request_of
             return asker

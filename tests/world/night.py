@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import Asker, Turn
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import UnwrittenError
 from asyncbench.pricing import rates_at
 from asyncbench.records import (
@@ -126,9 +126,9 @@ def side_by_side(
     return virtually(play())
 
 
-def waiting(request: Request) -> Turn:
+def waiting(request: Request) -> PendingTrial:
     """A trial that was read and not asked yet."""
-    return Turn(request=request, history=History(), characters=0, taken_s=0.0)
+    return PendingTrial(request=request, history=History(), characters=0, taken_s=0.0)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,13 +167,15 @@ class Night:
     def statuses(self) -> list[str]:
         return [ended.attempt.status for ended in self.of(Ended)]
 
-    def lane(self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL) -> Asker:
+    def lane(
+        self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL
+    ) -> ModelClient:
         """Add a lane of one model; return that model."""
         asker = self.asker(ask, asked, model)
         self.group([asker])
         return asker
 
-    def group(self, askers: list[Asker]) -> Lane:
+    def group(self, askers: list[ModelClient]) -> Lane:
         """Add a lane of several models."""
         lane = Lane(
             name=askers[0].model.limits.group or askers[0].model.alias,
@@ -187,11 +189,13 @@ class Night:
         self.lanes.append(lane)
         return lane
 
-    def asker(self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL) -> Asker:
+    def asker(
+        self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL
+    ) -> ModelClient:
         """Return a model that is asked; of no lane yet."""
         asked = list(asked)
         by_trial = {request.trial.trial_id: (request, history) for request, history in asked}
-        return Asker(
+        return ModelClient(
             model=model,
             trials=iter([request.trial for request, _ in asked]),
             history_of=lambda trial: by_trial[trial.trial_id][1],

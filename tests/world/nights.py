@@ -28,7 +28,7 @@ from asyncbench.engine.limits import (
     Counting,
     demanded,
 )
-from asyncbench.engine.throttle import RAREST_OF_LONG_S, RAREST_SCOUT_S
+from asyncbench.engine.throttle import RAREST_OF_LONG_S, RAREST_PROBE_S
 from asyncbench.engine.trial_queue import ONE_CALL
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import (
@@ -820,7 +820,7 @@ def a_lane_is_back_soon_after_its_provider(played: Sequence[Played]) -> None:
         plan = one.plan
         if plan.a_day is not None or one.stopped or one.suspended:
             continue
-        rarest_s = RAREST_OF_LONG_S if plan.longest_wait_s > 3600 else RAREST_SCOUT_S
+        rarest_s = RAREST_OF_LONG_S if plan.longest_wait_s > 3600 else RAREST_PROBE_S
         slow = min([*plan.real.values(), *(v for v in plan.configured.per_minute.values() if v)], default=600)
         a_call_s = (plan.input_tokens[1] + plan.output_tokens[1] + (plan.max_tokens or 0)) * 60 / slow
         soon_s = rarest_s + 2 * (plan.deadline_s + GRACE_S) + 2 * a_call_s + 60

@@ -12,7 +12,7 @@ from asyncbench.cluster.messages import JournalNews
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.pricing import picodollars
 from asyncbench.records import Event, History, Message, Model, Request, Trial
 from tests.world.night import Answer, Night
@@ -117,7 +117,7 @@ class SmallFleet:
     def worker(self, name: str) -> ClusterWorker:
         night = Night(kept=self.journals.setdefault(name, []))
 
-        def asker_for(model: Model) -> Asker:
+        def asker_for(model: Model) -> ModelClient:
             asker = night.asker(self.ask, [], model)
             asker.request_for = request_of
             return asker

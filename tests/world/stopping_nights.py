@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from asyncbench.engine.stopping import ConditionCell, cell_of, stop_at
-from asyncbench.engine.trial_queue import Asker
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.skipping import Before, Needed, stopping_of
 from asyncbench.planning.trials import cell_of as problem_cell
@@ -103,7 +103,7 @@ class Start:
     """One start of a night, and what was there before it."""
 
     night: Night
-    asker: Asker
+    asker: ModelClient
     when: StopWhen | None
     crashed: bool
     closed_before: Mapping[str, bool | None]  # right or not, None: failed, by trial
@@ -187,7 +187,7 @@ def said(stop: Stop) -> tuple[str, int, int]:
     return stop.rule, stop.asked, stop.correct
 
 
-def spare(asker: Asker, asked: Sequence[Request], closed: Container[str], needed: Needed) -> None:
+def spare(asker: ModelClient, asked: Sequence[Request], closed: Container[str], needed: Needed) -> None:
     """Feed a model as a run does: trials that are closed are told, the others asked for."""
 
     def open_trials() -> Iterator[Trial]:

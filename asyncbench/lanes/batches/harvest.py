@@ -12,10 +12,10 @@ import orjson
 from asyncbench.engine.attempts import BatchOfCall
 from asyncbench.engine.budget import Hold
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.trial_queue import Turn
+from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.files import storing, sync_to_disk
-from asyncbench.lanes.batches.desk import BatchDesk
+from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.ledger import GONE, BatchPart, Step
 from asyncbench.lanes.batches.packing import ManifestRow, manifest_rows, packed_rows, trial_of
 from asyncbench.pricing import picodollars
@@ -36,12 +36,12 @@ Trials = Callable[[Collection[str]], Collection[Trial]]
 class Harvest:
     """Collects the parts of one model."""
 
-    desk: BatchDesk
+    desk: BatchContext
     model: LaneModel
     trials: Trials  # of the sweep, those with these ids
     finished: Container[str]  # ids of trials that earlier runs closed
     saved: Callable[[], Awaitable[bool]]  # waits until all that was kept is on the disk
-    again: Callable[[Turn], None]  # takes what is to be asked again
+    again: Callable[[PendingTrial], None]  # takes what is to be asked again
     done: dict[str, frozenset[str]] = field(default_factory=dict)  # by part: trials that an earlier run ended
     _short: Counter[str] = field(default_factory=Counter)  # downloads with too few lines, by part
     # of the part that is being read
@@ -206,11 +206,11 @@ class Harvest:
             if not closed:
                 self.again(turn)
 
-    def _turn(self, row: ManifestRow, trial: Trial, *, sent_at: float) -> Turn:
+    def _turn(self, row: ManifestRow, trial: Trial, *, sent_at: float) -> PendingTrial:
         """Return a trial as it was when it went into its part."""
         asker = self.model.asker
         request = asker.request_for(trial)
-        return Turn(
+        return PendingTrial(
             request=request,
             history=History(attempts=row["attempt"], cost_usd=row["cost_usd"]),
             characters=asker.characters(request),
@@ -274,7 +274,7 @@ def hold_of(row: ManifestRow) -> Hold:
     return Hold(most, most if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
 
 
-def has_results(part: BatchPart, desk: BatchDesk) -> bool:
+def has_results(part: BatchPart, desk: BatchContext) -> bool:
     """Whether there is something to download: of a batch that was refused as a whole there is nothing."""
     return bool(part.files) if desk.api.uploads else part.status != GONE
 

@@ -15,15 +15,15 @@ from typing import Final
 from asyncbench.engine.attempts import BatchOfCall
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.trial_queue import Asker, Turn
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import NoRoomError, ProviderError, StoreError
-from asyncbench.lanes.batches.books import Links, Reserves
-from asyncbench.lanes.batches.desk import DAY_S, NOT_FOUND, BatchDesk, EnqueuedPool
+from asyncbench.lanes.batches.context import DAY_S, NOT_FOUND, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.harvest import Harvest, hold_of
 from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, NOTHING, BatchPart, Step
 from asyncbench.lanes.batches.packing import PartWriter, tokens_of
 from asyncbench.lanes.batches.polling import WAIT_S, Cancelling, Polling
-from asyncbench.lanes.batches.standing import counts_of
+from asyncbench.lanes.batches.spending import Links, Reserves
+from asyncbench.lanes.batches.status import counts_of
 from asyncbench.lanes.batches.submitting import Submitting
 from asyncbench.lanes.batches.switching import Switch, Switching
 from asyncbench.records import REALTIME, History, Trial
@@ -40,10 +40,10 @@ class BatchLane:
     """The batches of one model."""
 
     name: str
-    askers: list[Asker]  # one
-    desk: BatchDesk
-    harvest: Callable[[LaneModel, Callable[[Turn], None]], Harvest]
-    realtime: Callable[[Asker], Lane]  # asks what batches did not answer
+    askers: list[ModelClient]  # one
+    desk: BatchContext
+    harvest: Callable[[LaneModel, Callable[[PendingTrial], None]], Harvest]
+    realtime: Callable[[ModelClient], Lane]  # asks what batches did not answer
     fail: Callable[[StoreError], None]  # the run: the disk takes nothing more
     rounds: Counter[str] = field(default_factory=Counter)  # parts that trials were in, by earlier runs
     pool: EnqueuedPool  # perhaps of other models, too
@@ -54,11 +54,11 @@ class BatchLane:
     steered: Lane | None = None  # asks what batches did not answer: they themselves have no such limits
     _stopped: bool = False
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _left: list[Turn] = field(default_factory=list)  # for real time
+    _left: list[PendingTrial] = field(default_factory=list)  # for real time
     _writer: PartWriter | None = None
     _held: int = 0  # of the pool, by open parts
     _no_room: bool = False  # for the next trial, in the pool that open parts hold
-    _latest: deque[Turn] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
+    _latest: deque[PendingTrial] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
     _failed: Counter[str] = field(default_factory=Counter)  # collections in a row, by part
     _failing: dict[str, float] = field(default_factory=dict)  # by part: UTC since which they failed
     _model: LaneModel = field(init=False)
@@ -285,11 +285,11 @@ class BatchLane:
         begins_none = self._switching.begins_none or self._model.counters.over
         return await self._finish() if begins_none or (queue.dry and not queue.turns) else False
 
-    def _has_had_its_rounds(self, turn: Turn) -> bool:
+    def _has_had_its_rounds(self, turn: PendingTrial) -> bool:
         turn.rounds = max(turn.rounds, self.rounds.pop(turn.request.trial.trial_id, 0))
         return turn.rounds >= self.desk.batching.rounds or self.desk.shared.absent is not None
 
-    def _put_in(self, turn: Turn) -> bool:
+    def _put_in(self, turn: PendingTrial) -> bool:
         """Put a trial into the part that is being filled; return whether there is room and money."""
         desk, model = self.desk, self._model
         if self._writer is None:
@@ -323,7 +323,7 @@ class BatchLane:
         model.counters.in_batches += 1
         return True
 
-    def _refuse(self, turn: Turn, error: ProviderError) -> None:
+    def _refuse(self, turn: PendingTrial, error: ProviderError) -> None:
         """Fail a trial alone whose request no file can hold: it costs nothing, and no other."""
         model = self._model
         model.attempts.pack(turn)
@@ -368,7 +368,7 @@ class BatchLane:
             self._writer.abandon()
             self._writer = None
 
-    def _again(self, turn: Turn) -> None:
+    def _again(self, turn: PendingTrial) -> None:
         """Ask a trial again that a batch did not answer: in another one, or in real time."""
         absent = self.desk.shared.absent is not None
         if turn.rounds >= self.desk.batching.rounds or absent or self._switching.begins_none:
@@ -407,7 +407,7 @@ class BatchLane:
         self.steered = None
 
 
-async def _clean(desk: BatchDesk, part: BatchPart) -> float:
+async def _clean(desk: BatchContext, part: BatchPart) -> float:
     """Delete what is no longer needed: the upload, and our copies of what was sent and came."""
     if part.step is not Step.CLEANING:
         await desk.note(part, Step.CLEANING)
@@ -432,7 +432,7 @@ def _in_real_time(trials: Sequence[Trial]) -> list[Trial]:
     return [replace(trial, model=asked[id(trial.model)]) for trial in trials]
 
 
-def _recent_sizes(desk: BatchDesk) -> set[int]:
+def _recent_sizes(desk: BatchContext) -> set[int]:
     """Return how many requests those parts have for which another one could be taken."""
     parts = desk.ledger.parts.values()
     return {part.requests for part in parts if desk.clock.since(part.at) < RECENT_S or part.open}

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, TypedDict
 import orjson
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.engine.trial_queue import Turn
+from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError, StoreError
 from asyncbench.files import make_folder, publish, storing
 from asyncbench.lanes.batches.ledger import BatchPart
@@ -63,7 +63,7 @@ class PartWriter:
         """Whether no further request may come."""
         return self.requests >= self._most
 
-    def line(self, turn: Turn) -> bytes:
+    def line(self, turn: PendingTrial) -> bytes:
         """Return a trial's request as a line.
 
         Raises:
@@ -78,7 +78,7 @@ class PartWriter:
     def fits(self, line: bytes) -> bool:
         return not self.requests or self._size + len(line) <= self._most_bytes
 
-    def add(self, turn: Turn, line: bytes) -> None:
+    def add(self, turn: PendingTrial, line: bytes) -> None:
         """Write a trial's request into the file."""
         with storing(self._folder):
             if self._file is None:
@@ -164,7 +164,7 @@ def trial_of(custom_id: str, key: str) -> str | None:
     return custom_id.removesuffix(key) if custom_id.endswith(key) and custom_id != key else None
 
 
-def tokens_of(turn: Turn) -> int:
+def tokens_of(turn: PendingTrial) -> int:
     """Return how many tokens of prompt a request has, estimated."""
     return 1 + int(turn.characters / CHARACTERS_PER_TOKEN)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 from asyncbench.errors import WORTH_ANOTHER_TRY, ProviderError
-from asyncbench.lanes.batches.desk import NOT_FOUND, SAYS_FULL, BatchDesk, EnqueuedPool
+from asyncbench.lanes.batches.context import NOT_FOUND, SAYS_FULL, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
 from asyncbench.lanes.batches.searching import ours
 from asyncbench.lanes.batches.submitting import Submitting
@@ -24,7 +24,7 @@ HEARD: Final = frozenset({400, 409})  # by a batch that has ended, though nobody
 class Cancelling:
     """The batches of one model that are to end early."""
 
-    def __init__(self, desk: BatchDesk) -> None:
+    def __init__(self, desk: BatchContext) -> None:
         self._desk = desk
         self._heard = set[str]()  # batches, in this run
         self._failures = Counter[str]()  # in a row, by batch
@@ -76,7 +76,7 @@ class Polling:
     """The polls of one model."""
 
     def __init__(
-        self, desk: BatchDesk, pool: EnqueuedPool, submitting: Submitting, cancelling: Cancelling
+        self, desk: BatchContext, pool: EnqueuedPool, submitting: Submitting, cancelling: Cancelling
     ) -> None:
         self.news = False  # the latest poll changed something
         self.latest: dict[str, RemoteBatch] = {}  # by batch that is running: as it was seen last

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Final
 
 from asyncbench.errors import ProviderError
-from asyncbench.lanes.batches.desk import NOT_FOUND, PATIENCE_S, BatchDesk
+from asyncbench.lanes.batches.context import NOT_FOUND, PATIENCE_S, BatchContext
 from asyncbench.lanes.batches.ledger import BatchPart, Step
 from asyncbench.lanes.batches.packing import trial_of
 from asyncbench.providers.batch_calls import RemoteBatch
@@ -28,7 +28,7 @@ PATIENCE: Final = 8  # reads of results that leave a doubt, before a batch is as
 class Searching:
     """Searches for the batches of one model's parts in doubt."""
 
-    def __init__(self, desk: BatchDesk) -> None:
+    def __init__(self, desk: BatchContext) -> None:
         self._desk = desk
         self._looks_s = LOOKS_S[desk.api.uploads]
         self._untraced: set[str] = set()  # parts for which nothing more can be done
@@ -212,7 +212,7 @@ def ours(part: BatchPart, listed: list[RemoteBatch]) -> list[RemoteBatch]:
     ]
 
 
-async def is_made_of(desk: BatchDesk, part: BatchPart, batch: RemoteBatch) -> bool | None:
+async def is_made_of(desk: BatchContext, part: BatchPart, batch: RemoteBatch) -> bool | None:
     """Whether a batch was made of a part, as its results tell; None: they do not.
 
     One line of ours proves it, wherever it stands. That it is another's is proved by foreign lines, as

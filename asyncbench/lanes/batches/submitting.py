@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from asyncbench.errors import WORTH_ANOTHER_TRY, ErrorKind, ProviderError
-from asyncbench.lanes.batches.desk import NO_PAGE, NOT_FOUND, SAYS_FULL, BatchDesk, EnqueuedPool
+from asyncbench.lanes.batches.context import NO_PAGE, NOT_FOUND, SAYS_FULL, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.ledger import BatchPart, Step
 from asyncbench.lanes.batches.searching import Searching
 from asyncbench.providers.batch_calls import Submission, certainly_not_created
@@ -26,7 +26,7 @@ _ORGANIZATION: Final = re.compile(r"\borg-[\w-]+")  # no id of it gets to the di
 class Submitting:
     """Takes the parts of one model to their batches."""
 
-    def __init__(self, desk: BatchDesk, pool: EnqueuedPool, *, paused: Callable[[], bool]) -> None:
+    def __init__(self, desk: BatchContext, pool: EnqueuedPool, *, paused: Callable[[], bool]) -> None:
         self._desk, self._pool, self._paused = desk, pool, paused
         self._failures = Counter[str]()  # in a row, by part
         self._absence_told = False
@@ -170,7 +170,7 @@ class Submitting:
         return desk.failed(error, again=part.refusals + 1)
 
 
-def _created_lately(desk: BatchDesk) -> int:
+def _created_lately(desk: BatchContext) -> int:
     """Return how many batches were created, or may have been, within an hour."""
     ages_s = ((desk.vendor_now - part.intended_at) / desk.clock.real_s for part in desk.ledger.parts.values())
     return sum(age_s < HOUR_S for age_s in ages_s)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.engine.trial_queue import Asker
-from asyncbench.lanes.batches.desk import BatchDesk
+from asyncbench.engine.trial_queue import ModelClient
+from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.ledger import BatchPart
 from asyncbench.lanes.batches.polling import WAIT_S, Polling
 from asyncbench.pricing import dollars_of
@@ -39,10 +39,10 @@ class Switching:
 
     def __init__(
         self,
-        desk: BatchDesk,
+        desk: BatchContext,
         switch: Switch | None,
         polling: Polling,
-        asker: Asker,
+        asker: ModelClient,
         *,
         ends: bool = False,
         leaves: bool = False,

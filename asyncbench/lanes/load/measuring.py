@@ -14,7 +14,7 @@ from typing import Any, Final
 from asyncbench.config.loading import Slo
 from asyncbench.engine.attempts import LOST
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import Turn
+from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.lanes.load.arrivals import POISSON, dispersion_p, ks_p
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep, slo_of
@@ -51,7 +51,9 @@ class CallOfStep:
         self.phase = phase
         self._name, self.due_s, self._epoch_s = name, due_s, epoch_s
 
-    def more(self, turn: Turn, ended: Reply | ProviderError | None) -> Mapping[str, Any]:  # Any: as of `More`
+    def more(
+        self, turn: PendingTrial, ended: Reply | ProviderError | None
+    ) -> Mapping[str, Any]:  # Any: as of `More`
         """Return the columns of its attempt that only steps have."""
         reply = ended if isinstance(ended, Reply) else None
         times = None if reply is None else reply.times

@@ -18,7 +18,7 @@ from asyncbench.config.loading import Load
 from asyncbench.engine.attempts import INTERRUPTED, LOST
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.telemetry import StepCounts
-from asyncbench.engine.trial_queue import Asker, Turn
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, UnwrittenError
 from asyncbench.lanes.load.measuring import UNFINISHED, CallOfStep, Measuring
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, LoadStep, Steps, step_text
@@ -39,7 +39,7 @@ class LoadLane:
     """The steps of one model."""
 
     name: str
-    askers: list[Asker]  # one
+    askers: list[ModelClient]  # one
     load: Load
     steps: Steps
     known: Sequence[LoadStep] | None  # that these are, before any; None: a search says which
@@ -264,12 +264,12 @@ class LoadLane:
                 for _caller in range(round(measuring.step.rate)):
                     callers.create_task(call())
 
-    async def _next(self) -> Turn | None:
+    async def _next(self) -> PendingTrial | None:
         """Return the next trial, with money set aside for it; None: nothing more is to be sent."""
         turn = await self._taken()
         return turn if turn is not None and self._model.money.insist(turn) else None
 
-    async def _taken(self) -> Turn | None:
+    async def _taken(self) -> PendingTrial | None:
         queue = self._model.queue
         while not (queue.turns or queue.dry or self._over):
             self._changed.clear()
@@ -282,7 +282,7 @@ class LoadLane:
         return turn
 
     def _begin(
-        self, turn: Turn, due_s: float, measuring: Measuring, tasks: asyncio.TaskGroup
+        self, turn: PendingTrial, due_s: float, measuring: Measuring, tasks: asyncio.TaskGroup
     ) -> "asyncio.Task[ProviderError | None]":
         counters = self._model.counters
         counters.in_flight += 1
@@ -296,7 +296,7 @@ class LoadLane:
         self._calls.add(task)
         return task
 
-    async def _call(self, turn: Turn, call: CallOfStep, measuring: Measuring) -> ProviderError | None:
+    async def _call(self, turn: PendingTrial, call: CallOfStep, measuring: Measuring) -> ProviderError | None:
         """Make one call, once: whatever comes of it closes its trial. Return how it failed."""
         model, attempts = self._model, self._model.attempts
         ended: Reply | ProviderError

@@ -25,8 +25,8 @@ from asyncbench.page.charts.catalogue import CHARTS
 from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows
 from asyncbench.page.charts.frontier import frontier_cost, frontier_note, frontier_reasoning
 from asyncbench.page.charts.loads import rows_of_loads, uncounted_note
-from asyncbench.page.charts.standing_rows import dot_rows, pair_rows
-from asyncbench.page.charts.styling import MOST_LIT, Row, dressed
+from asyncbench.page.charts.ranking_rows import dot_rows, pair_rows
+from asyncbench.page.charts.styling import MOST_LIT, Row, with_style
 from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
 from asyncbench.reports.load.accuracy import answers_by_step
 from asyncbench.reports.load.steps import steps_in
@@ -58,7 +58,7 @@ class _Material:
 
     def dressed(self, rows: Sequence[Mapping[str, Any]]) -> list[Row]:  # Any: of a block
         """Return rows with names and colours; of many lines the best ones keep theirs."""
-        return dressed(rows, self.asked, lit=self._lit)
+        return with_style(rows, self.asked, lit=self._lit)
 
     @property
     def _lit(self) -> set[int] | None:

@@ -11,7 +11,7 @@ Row = dict[str, Any]  # Any: text, number, bool or None, by column
 MOST_LIT: Final = 8  # lines of a panel that people tell apart
 
 
-def dressed(
+def with_style(
     rows: Iterable[Mapping[str, Any]],  # Any: likewise
     asked: Asked,
     *,

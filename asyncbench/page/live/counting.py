@@ -19,7 +19,7 @@ from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.errors import AsyncbenchError
 from asyncbench.page.blocks import BLOCKS
-from asyncbench.page.live.looks import Holding, LiveLook, State, state_of, take_look
+from asyncbench.page.live.snapshots import Holding, LiveSnapshot, State, read_live, state_of
 from asyncbench.reports.status.report import Status, status_of
 from asyncbench.store.lock import writer_of
 from asyncbench.store.rows import encode_json
@@ -176,7 +176,7 @@ class LiveCounts:
     again_s: float = AGAIN_S
     blocks: Blocks = field(default_factory=dict)
     version: int = 0  # grows when blocks are new
-    look: LiveLook | None = None  # the last one whose trials can be asked for
+    look: LiveSnapshot | None = None  # the last one whose trials can be asked for
     now: Now = field(default_factory=Now)
     trouble: str = ""  # why the folders cannot be read any more
     _figures: RunFigures = field(default_factory=RunFigures)
@@ -198,7 +198,7 @@ class LiveCounts:
             StoreError: one cannot be read.
         """
         holding, state = Holding(self.of), state_of(self.of.labels)
-        look = take_look(holding)
+        look = read_live(holding)
         with look.views():  # what is wrong with a folder or a filter is told at once
             pass
         self._thread = threading.Thread(target=self._count_on, args=(holding, look, state), name="counting")
@@ -229,7 +229,7 @@ class LiveCounts:
         """Return the share of the work that is done, of each block that is not counted yet."""
         return {name: self._counted / len(BLOCKS) for name in BLOCKS if name not in self.blocks}
 
-    def ready(self) -> LiveLook:
+    def ready(self) -> LiveSnapshot:
         """Return the last look, once its trials can be asked for."""
         with self._change:
             while self.look is None and not self._over:
@@ -263,9 +263,9 @@ class LiveCounts:
 
     # ── in its own thread ────────────────────────────────────────────────────────────────────
 
-    def _count_on(self, holding: Holding, first: LiveLook, state: State) -> None:
+    def _count_on(self, holding: Holding, first: LiveSnapshot, state: State) -> None:
         """Count, and again whenever the folders change, but never most of the time."""
-        look: LiveLook | None = first
+        look: LiveSnapshot | None = first
         while not self._ending:
             began = time.monotonic()
             self._tried(holding, look)
@@ -284,12 +284,12 @@ class LiveCounts:
                 return state_now
         return state
 
-    def _tried(self, holding: Holding, look: LiveLook | None) -> None:
+    def _tried(self, holding: Holding, look: LiveSnapshot | None) -> None:
         """Count what the folders hold now; keep what was known where they cannot be read."""
         try:
             for looks_left in reversed(range(LOOKS)):
                 try:
-                    self._count(look or take_look(holding))
+                    self._count(look or read_live(holding))
                     break
                 except MovedError:
                     if not looks_left:
@@ -303,7 +303,7 @@ class LiveCounts:
                     traceback.print_exc(file=sys.stderr)
                 self._say(OUR_FAULT)
 
-    def _count(self, look: LiveLook) -> None:
+    def _count(self, look: LiveSnapshot) -> None:
         """Count a look. A page gets all of it together, but of the first one each block once it is there."""
         blocks = self.blocks if self.look is None else {}
         with look.views() as views:
@@ -354,7 +354,7 @@ class LiveCounts:
         text = encode_json(value)
         return CountedBlock(gzip.compress(text, 5, mtime=0), blake2b(text, digest_size=12).hexdigest())
 
-    def _show(self, look: LiveLook, blocks: Blocks) -> None:
+    def _show(self, look: LiveSnapshot, blocks: Blocks) -> None:
         """Let pages have what is counted."""
         with self._change:
             self.version += self.look not in (None, look)

@@ -83,7 +83,7 @@ class Registers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldRows:
+class RowsInMemory:
     """The trials of one part, or of a journal, column by column."""
 
     texts: pa.Table  # `_TEXTS`
@@ -99,12 +99,12 @@ class HeldRows:
         return len(self.at)
 
 
-def held_rows(rows: pa.Table, registers: Registers, label: str) -> HeldRows:
+def rows_in_memory(rows: pa.Table, registers: Registers, label: str) -> RowsInMemory:
     """Return rows of `trials` as numbers; `label`: what their folder is called."""
     length = pc.fill_null(rows["length"], UNKNOWN)
     at_rest = pc.is_null(rows["load"])
     problem: Any = rows["problem_id"].combine_chunks()
-    return HeldRows(
+    return RowsInMemory(
         texts=rows.select(_TEXTS),
         entrant=_numbered(rows.select(ENTRANT), registers.entrants, label),
         kind=_numbered(rows.select(KIND), registers.kinds),
@@ -137,21 +137,21 @@ def _distinct(values: Numbers) -> tuple[Numbers, Numbers]:
     return which, at
 
 
-class HeldFolder:
+class FolderInMemory:
     """The trials of one folder; `look` reads what is new."""
 
     def __init__(self, label: str, registers: Registers) -> None:
         self.label = label
         self._registers = registers
-        self._parts: dict[Path, HeldRows] = {}
+        self._parts: dict[Path, RowsInMemory] = {}
         self._graded: dict[Path, Numbers] = {}  # fingerprints of the ids in parts of `grades`
 
-    def look(self, seen: Snapshot) -> list[tuple[Path | None, HeldRows, Numbers | None]]:
+    def look(self, seen: Snapshot) -> list[tuple[Path | None, RowsInMemory, Numbers | None]]:
         """Return the rows of each part, and of the journal (None), with which of them count (None: all)."""
         self._parts = {part: self._parts.get(part) or self._read(seen, part) for part in seen.files["trials"]}
         pa.default_memory_pool().release_unused()
         gone = seen.uncounted("trials")
-        found: list[tuple[Path | None, HeldRows, Numbers | None]] = [
+        found: list[tuple[Path | None, RowsInMemory, Numbers | None]] = [
             (part, rows, _counting(rows, gone[part])) for part, rows in self._parts.items()
         ]
         fresh = seen.journalled["trials"].select(_COLUMNS)
@@ -161,7 +161,7 @@ class HeldFolder:
                 for name, column in zip(fresh.column_names, fresh.columns, strict=True)
             }
         ).unify_dictionaries()
-        rows = held_rows(coded, self._registers, self.label)
+        rows = rows_in_memory(coded, self._registers, self.label)
         return [*found, (None, rows, rows.counted)] if len(rows) else found
 
     def look_at_grades(self, seen: Snapshot) -> None:
@@ -183,12 +183,12 @@ class HeldFolder:
             found |= {part: rows} if rows else {}
         return found
 
-    def _read(self, seen: Snapshot, part: Path) -> HeldRows:
+    def _read(self, seen: Snapshot, part: Path) -> RowsInMemory:
         rows = seen.read_part("trials", part, _COLUMNS, coded=_CODED)
-        return held_rows(rows, self._registers, self.label)
+        return rows_in_memory(rows, self._registers, self.label)
 
 
-def _counting(rows: HeldRows, gone: "pa.Array[pa.StringScalar]") -> Numbers | None:
+def _counting(rows: RowsInMemory, gone: "pa.Array[pa.StringScalar]") -> Numbers | None:
     if not len(gone):
         return rows.counted
     first: Numbers = pc.invert(pc.is_in(rows.texts["trial_id"], value_set=gone)).to_numpy()

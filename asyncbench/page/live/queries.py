@@ -13,7 +13,7 @@ import pyarrow.compute
 
 from asyncbench.analysis.anatomy.counts import ExaminedAnswer
 from asyncbench.errors import ConfigError
-from asyncbench.page.live.index import HeldRows, Registers
+from asyncbench.page.live.index import Registers, RowsInMemory
 from asyncbench.records import Outcome
 from asyncbench.store.id_set import Numbers
 
@@ -103,7 +103,7 @@ class HeldPart(NamedTuple):
 
     label: str  # of the folder
     path: Path | None  # None: the journal
-    rows: HeldRows
+    rows: RowsInMemory
     counting: Numbers | None  # which of them count; None: all
 
 
@@ -211,7 +211,7 @@ class TrialIndex:
                 rows = rows[_holding(texts, query.text, label)]
             yield rows
 
-    def _conditions(self, rows: HeldRows, query: TrialQuery) -> Iterator[Numbers]:
+    def _conditions(self, rows: RowsInMemory, query: TrialQuery) -> Iterator[Numbers]:
         registers = self.registers
         for places, register, known, held in (
             (query.asked, registers.entrants, self.entrants, rows.entrant),

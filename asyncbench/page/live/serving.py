@@ -22,8 +22,8 @@ from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.contents import specs_block
 from asyncbench.page.live.counting import EVERY_S, LESS_OFTEN, CountedBlock, LiveCounts
-from asyncbench.page.live.looks import NotCountedError
 from asyncbench.page.live.queries import parsed
+from asyncbench.page.live.snapshots import NotCountedError
 from asyncbench.page.writing import LIVE_POLICY, served_files
 from asyncbench.store.rows import encode_json
 from asyncbench.store.snapshot import MovedError

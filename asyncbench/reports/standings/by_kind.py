@@ -18,7 +18,7 @@ Lengths = Mapping[int | None, Bits]  # length → the problems of a kind that ha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KindStanding:
+class KindRankingRow:
     """One line of the ranking of a kind."""
 
     entrant: Entrant
@@ -35,7 +35,7 @@ class KindRanking:
     kind: KindKey
     problems: int
     paired: bool
-    lines: tuple[KindStanding, ...]  # the best first
+    lines: tuple[KindRankingRow, ...]  # the best first
 
 
 def kind_bits(views: FolderViews) -> Mapping[KindKey, Lengths]:
@@ -76,7 +76,7 @@ def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, found: Marked) -
         share, interval = share_of(marks[name])
         accuracy = _accuracy(marks[name], found.ended[who[name]])
         lines.append(
-            KindStanding(
+            KindRankingRow(
                 entrant=who[name], place=places[name], share=share, interval=interval, accuracy=accuracy
             )
         )

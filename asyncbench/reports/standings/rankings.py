@@ -45,7 +45,7 @@ Key = tuple[str | None, ...]  # run, model, condition and suite; None: all suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RankingRow:
     """One line of a ranking: a model under a condition."""
 
     name: str
@@ -103,7 +103,7 @@ class Ranking:
     suite: str | None  # None: several suites together
     suites: tuple[str, ...]
     problems: int  # that all in it were asked; not `paired`: that each was asked
-    lines: tuple[Standing, ...]  # the best first
+    lines: tuple[RankingRow, ...]  # the best first
     ties: tuple[tuple[str, ...], ...]  # names by place; the first is better than, or as good as, the others
     pairs: tuple[PairLine, ...]  # none unless `paired`
     paired: bool = True  # False: each was asked problems of its own, as many of every kind as all others
@@ -354,13 +354,13 @@ class _Counts:
         place: int,
         shared: dict[str, int],
         at_k: tuple[AtK, ...],
-    ) -> Standing:
+    ) -> RankingRow:
         key = (*entrant, suite)
         sums, (at_90, at_50) = dict(self._sums[key]), self._digits.get(key, (None, None))
         share, interval = share_of(marks)
         repeats, any_right, all_right = _repeated(marks)
         run, model, condition = entrant
-        return Standing(
+        return RankingRow(
             name=self.names[entrant],
             run=run,
             model=model,

@@ -19,7 +19,7 @@ from asyncbench.analysis.notes import (
 from asyncbench.analysis.pairing import ModelPair
 from asyncbench.analysis.stopped_cells import keep_skips, lapsed_note
 from asyncbench.reports.standings.by_kind import kind_bits
-from asyncbench.reports.standings.rankings import Ranking, Standing, rankings_of
+from asyncbench.reports.standings.rankings import Ranking, RankingRow, rankings_of
 from asyncbench.tables.headings import (
     ACCURACY,
     ANSWERED,
@@ -137,9 +137,9 @@ def over(ranking: Ranking) -> str:
     return f"{named}: {models}{' ' if ranking.paired else ', '}{asked}"
 
 
-def unranked(rankings: Iterable[Ranking]) -> dict[str | None, list[Standing]]:
+def unranked(rankings: Iterable[Ranking]) -> dict[str | None, list[RankingRow]]:
     """Return those that stand alone, by suite, with the highest accuracy first."""
-    found: dict[str | None, list[Standing]] = {}
+    found: dict[str | None, list[RankingRow]] = {}
     for ranking in rankings:
         if ranking.alone:
             found.setdefault(ranking.suite, []).extend(ranking.lines)
@@ -200,7 +200,7 @@ REPEATS_HEAD: Final = ("model", "k", "problems", PASS_AT_K, MAJORITY_AT_K, PASS_
 COST_HEAD: Final = ("cost", PER_CORRECT, FORMAT, MEDIAN_LATENCY)
 
 
-def _sheets(title: str, lines: Collection[Standing], *, placed: bool) -> Iterator[Sheet]:
+def _sheets(title: str, lines: Collection[RankingRow], *, placed: bool) -> Iterator[Sheet]:
     """Yield all figures side by side, or in two sheets where that is too wide; then what repeats tell."""
     names = ("rank", "model") if placed else ("model",)
     table: list[tuple[Sequence[str], ...]] = [(names, ACCURACY_HEAD, COST_HEAD)]
@@ -217,14 +217,14 @@ def _sheets(title: str, lines: Collection[Standing], *, placed: bool) -> Iterato
     yield Sheet(title=f"{title}: repeats", head=REPEATS_HEAD, rows=list(_repeats_rows(lines)))
 
 
-def _repeats_rows(lines: Iterable[Standing]) -> Iterator[list[str]]:
+def _repeats_rows(lines: Iterable[RankingRow]) -> Iterator[list[str]]:
     for line in lines:
         for at in line.at_k:
             shares = [percent(figure.share, figure.interval) for figure in at.figures]
             yield [line.name, str(at.k), f"{at.pass_at_k.clusters:,}", *shares]
 
 
-def _accuracy_row(line: Standing) -> list[str]:
+def _accuracy_row(line: RankingRow) -> list[str]:
     accuracy = line.accuracy
     return [
         percent(line.share, line.interval),
@@ -236,7 +236,7 @@ def _accuracy_row(line: Standing) -> list[str]:
     ]
 
 
-def _cost_row(line: Standing) -> list[str]:
+def _cost_row(line: RankingRow) -> list[str]:
     return [
         dollars(line.cost_usd),
         per_correct_text(line.cost_usd, line.cost_per_correct),
@@ -255,7 +255,7 @@ def _ranking_mapping(ranking: Ranking) -> dict[str, object]:
     return {name: getattr(ranking, name) for name in names} | {"lines": lines, "pairs": pairs}
 
 
-def standing_mapping(line: Standing) -> dict[str, object]:
+def standing_mapping(line: RankingRow) -> dict[str, object]:
     """Return a line as JSON has it."""
     accuracy = line.accuracy
     return asdict(line) | {

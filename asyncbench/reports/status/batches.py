@@ -10,7 +10,7 @@ from typing import Final
 from asyncbench.config.sweep import priced_models
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.ledger import BatchLedger
-from asyncbench.lanes.batches.standing import PartStanding, Stand, standings, states_text, warnings_on
+from asyncbench.lanes.batches.status import PartStanding, Stand, part_statuses, states_text, warnings_on
 from asyncbench.store.manifest import SWEEP_FILE
 from asyncbench.tables.numbers import MISSING, days
 from asyncbench.tables.report import Sheet
@@ -91,7 +91,7 @@ def batches_in(folder: Path, *, running: bool) -> BatchesStatus:
     """
     now = time.time()
     ledger = BatchLedger(folder)
-    parts = tuple(standings(ledger, running=running, now=now))
+    parts = tuple(part_statuses(ledger, running=running, now=now))
     return BatchesStatus(parts=parts, at=now, written_at=ledger.written_at)
 
 

@@ -15,10 +15,10 @@ from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.reports.status.batches import BatchesStatus, aliases_of, batches_in
-from asyncbench.run.control_client import RunStanding, standing_of_run
+from asyncbench.run.control_client import RunProgress, progress_of_run
 from asyncbench.store.bucket.claiming import current_folder
 from asyncbench.store.bucket.fetching import told_as, written_elsewhere
-from asyncbench.store.budget_state import Books, spending_of
+from asyncbench.store.budget_state import FolderSpending, spending_of
 from asyncbench.store.manifest import planned, read_manifest, simulated_note
 from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_counts
@@ -262,7 +262,7 @@ def status_of(folder: Path | str) -> Status:
     )
     latest = max(found.written_at or 0.0, batches.written_at)  # of batches nothing may be answered yet
     written_at = datetime.fromtimestamp(latest, UTC) if latest else None
-    standing = RunStanding() if files.writer is None else standing_of_run(path)
+    standing = RunProgress() if files.writer is None else progress_of_run(path)
     return Status(
         sweep=str(manifest["sweep"]),
         folder=told_as(folder),
@@ -341,7 +341,7 @@ def _caps(
     batches: BatchesStatus,
 ) -> Iterator[CapStatus]:
     caps = manifest.get("budget") or ()
-    found = spending_of(folder) if caps else Books(by_alias={})
+    found = spending_of(folder) if caps else FolderSpending(by_alias={})
     for cap in caps:
         of = cap["kind"], cap["of"], cap.get("also", ())
         counted = found.charges(*of)

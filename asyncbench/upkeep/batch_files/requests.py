@@ -16,10 +16,10 @@ import orjson
 from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, writing
-from asyncbench.lanes.batches.books import trials_out
+from asyncbench.lanes.batches.spending import trials_out
 from asyncbench.planning.preflight import check_sets, chosen_models
 from asyncbench.planning.remaining_trials import sets_of
-from asyncbench.planning.trial_columns import AskedSet
+from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.provider import open_batches
@@ -109,7 +109,7 @@ def export_batches(
         sets = sets_of(asked, chosen, Path(made))
         check_sets(asked, chosen, sets)
 
-        def open_trials(model: Model, sets: Sequence[AskedSet]) -> Iterator[Trial]:
+        def open_trials(model: Model, sets: Sequence[TrialSource]) -> Iterator[Trial]:
             return trials_of(asked, model, sets, limit=limit, skip=closed.__contains__)
 
         trials = {model.alias: open_trials(model, sets[model.alias]) for model in chosen}

@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.lanes.batches.desk import EnqueuedPool
+from asyncbench.lanes.batches.context import EnqueuedPool
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 
 OPENAIS = (

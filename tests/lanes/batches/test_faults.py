@@ -2,8 +2,8 @@
 
 import pytest
 
-from asyncbench.lanes.batches.books import left_open
 from asyncbench.lanes.batches.ledger import BatchLedger
+from asyncbench.lanes.batches.spending import left_open
 from asyncbench.run.summary import Exit
 from tests.world.batches import VENDORS
 

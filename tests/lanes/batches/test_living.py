@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from asyncbench.cli import app
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
-from asyncbench.lanes.batches.standing import Stand, left_in_batches, standings, warnings_on
+from asyncbench.lanes.batches.status import Stand, left_in_batches, part_statuses, warnings_on
 from asyncbench.reports.status.batches import batches_in
 from asyncbench.reports.status.report import status_of
 from asyncbench.run.open_batches import refresh_batches
@@ -25,7 +25,7 @@ DAY_S = 86_400.0
 
 
 def states(asked, *, running=False):
-    found = standings(BatchLedger(asked.out), running=running, now=time.time())
+    found = part_statuses(BatchLedger(asked.out), running=running, now=time.time())
     return [part.state.value for part in found]
 
 
@@ -169,16 +169,16 @@ def test_a_part_stands_where_its_last_step_left_it(tmp_path, state):
     for step, said in STATES[state]:
         ledger.write(part, step, at=0.0, **said)
     ledger.close()
-    [found] = standings(BatchLedger(tmp_path), running=True, now=5.0)
+    [found] = part_statuses(BatchLedger(tmp_path), running=True, now=5.0)
     assert found.state is state
-    later = standings(BatchLedger(tmp_path), running=False, now=5.0)[0]
+    later = part_statuses(BatchLedger(tmp_path), running=False, now=5.0)[0]
     assert later.state is (Stand.IN_DOUBT if state is Stand.SUBMITTING else state)
 
 
 def test_a_person_is_warned_a_week_before_results_are_deleted(night):
     asked = night(OPENAI)
     asked.run(limit=6, detach=True)
-    [part] = standings(BatchLedger(asked.out), running=False, now=time.time())
+    [part] = part_statuses(BatchLedger(asked.out), running=False, now=time.time())
     created_at = part.created_at or 0.0
     assert part.deleted_at == created_at + 30 * DAY_S
     assert warnings_on([part], now=created_at + 22 * DAY_S) == []

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from asyncbench.lanes.batches.books import Reserves
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.lanes.batches.packing import manifest_rows
+from asyncbench.lanes.batches.spending import Reserves
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.reports.cost.report import cost_report_on
 from asyncbench.run.summary import Exit

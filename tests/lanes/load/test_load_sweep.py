@@ -24,7 +24,7 @@ from asyncbench import (
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.resuming import limits_before
-from asyncbench.planning.asked_alike import asked_by_steps
+from asyncbench.planning.comparability import questions_of_steps
 from asyncbench.planning.planned_load import load_plan
 from asyncbench.planning.trials import asked_once
 from asyncbench.problems.opening import open_set
@@ -139,7 +139,7 @@ def test_a_step_tells_how_it_was_asked(server, problems, tmp_path):
         planned = sweep(tmp_path, problems, one, load=STEPS | {"rates": [10]} | load)
         sets = asked_once([open_set(problems)])
         assert planned.load is not None
-        return asked_by_steps(planned, planned.load, planned.models[0], sets)
+        return questions_of_steps(planned, planned.load, planned.models[0], sets)
 
     ways = [how(), how("simulated/null"), how(max_in_flight=7), how(drain="9s"), how(same_problems=False)]
     ways += [how(params={"max_tokens": 64}), how(arrivals="closed", think="1s")]

@@ -11,10 +11,10 @@ import pytest
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
-from asyncbench.page.live import counting, counting as running, looks
+from asyncbench.page.live import counting, counting as running, snapshots
 from asyncbench.page.live.counting import CountedBlock, LiveCounts, now_in, run_figures
-from asyncbench.page.live.looks import Holding, NotCountedError, take_look
 from asyncbench.page.live.queries import TrialQuery
+from asyncbench.page.live.snapshots import Holding, NotCountedError, read_live
 from asyncbench.reports.status.report import status_of
 from asyncbench.store.folder import Store
 from tests.page.live.test_following import keep
@@ -55,7 +55,7 @@ def test_what_is_written_just_after_the_first_look_is_counted_too(sweep, monkeyp
 
     def look_late(holding):
         monkeypatch.undo()
-        look = take_look(holding)
+        look = read_live(holding)
         keep(*into, first=20, trials=5)
         return look
 
@@ -90,12 +90,12 @@ def test_a_look_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep, mon
     folder, store, problems = sweep
     keep(store, problems[:1], first=100, trials=6)
     keep(store, problems[:1], first=200, trials=2, model="small")
-    look = take_look(Holding(chosen(folder)))
+    look = read_live(Holding(chosen(folder)))
     with look.views() as views:
         look.read_index(views, asked_in(views))
     with pytest.raises(NotCountedError):
         look.trials(TrialQuery(error="carry"))
-    monkeypatch.setattr(looks, "MOST_OF_A_QUESTION", 4)
+    monkeypatch.setattr(snapshots, "MOST_OF_A_QUESTION", 4)
     found = look.question(problems[0].problem_id)
     assert found["of"] == 9
     assert [trial["asked"] for trial in found["trials"]] == [0, 0, 1, 1]
@@ -109,7 +109,7 @@ def test_a_trial_that_two_workers_answered_is_found_and_opened_once(sweep):
         with Store.open(folder / "workers" / name, sweep="night") as store:
             for event in events(asked, text, at=at):
                 store.keep(event)
-    look = take_look(Holding(chosen(folder)))
+    look = read_live(Holding(chosen(folder)))
     with look.views() as views:
         look.read_index(views, asked_in(views))
         found = look.trials(TrialQuery(outcome=("wrong",)))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from asyncbench import generate
-from asyncbench.planning.trial_columns import AT_ONCE, AskedSet
+from asyncbench.planning.trial_columns import AT_ONCE, TrialSource
 from asyncbench.planning.trials import OPERATION, asked_once, balanced_rows
 from asyncbench.problems.opening import open_set
 
@@ -96,7 +96,7 @@ def test_any_part_of_the_order_is_read_as_it_stands(tmp_path_factory, data):
     )
     table = pq.read_table(problems.path)
     order = np.array(data.draw(st.permutations(range(len(table)))), np.int32)
-    asked = AskedSet(problems=problems, tasks=problems.tasks, order=order)
+    asked = TrialSource(problems=problems, tasks=problems.tasks, order=order)
     start = data.draw(st.integers(0, len(table)))
     rows = data.draw(st.integers(start, len(table)))
     found = pa.Table.from_batches(asked.batches(["problem_id", "question"], rows, start=start))

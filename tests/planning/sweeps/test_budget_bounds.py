@@ -16,8 +16,8 @@ from asyncbench.engine.lane_model import LaneModel
 from asyncbench.errors import ConfigError, UnwrittenError
 from asyncbench.planning.budget_bounds import (
     NEVER,
+    budgeted_models,
     check_budget,
-    held_models,
     most_for,
     most_of,
     most_usd_of,
@@ -349,7 +349,7 @@ TOLD = {"provider": {"max_price": {"prompt": 0.15015, "completion": 0.6006, "req
 def held(**model):
     plan = planned(ROUTED | model)
     check_budget(plan, plan.models)
-    return held_models(plan, plan.models)[0]
+    return budgeted_models(plan, plan.models)[0]
 
 
 def bound(model, **condition):
@@ -364,14 +364,14 @@ def test_under_a_budget_a_router_is_told_that_nobody_dearer_may_serve_and_that_i
     assert bound(model) == 554 * 150_150 + 100 * 600_600
     assert held(price={"input": 2, "output": 3}).budget_params["provider"]["max_price"]["prompt"] == 2.002
     ordinary = planned("openai/gpt-4o-mini", ROUTED | {"max_tokens": None}, budget_usd=None)
-    assert held_models(ordinary, ordinary.models) == ordinary.models
+    assert budgeted_models(ordinary, ordinary.models) == ordinary.models
 
 
 def test_a_dearer_price_of_one_condition_is_told_and_set_aside_under_no_other():
     dear = {"provider": {"max_price": {"prompt": 100, "completion": 200}}}
     plan = planned(ROUTED, conditions=[{"name": "plain"}, {"name": "dear", "params": dear}])
     check_budget(plan, plan.models)
-    (model,) = held_models(plan, plan.models)
+    (model,) = budgeted_models(plan, plan.models)
     assert model.budget_params == TOLD
     plain, other = (most_for(plan, plan.models[0], condition, 1.795e9)(554) for condition in plan.conditions)
     assert plain == dollars_of(bound(model)) < 0.0002

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from asyncbench.engine.telemetry import BatchCounts
-from asyncbench.lanes.batches.desk import DAY_S, SAYS_FULL, BatchDesk, kept_s
+from asyncbench.lanes.batches.context import DAY_S, SAYS_FULL, BatchContext, kept_s
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.tables.numbers import days, dollars
 
@@ -80,16 +80,16 @@ def _iso(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat("T", "seconds")
 
 
-def standings(ledger: BatchLedger, *, running: bool, now: float) -> list[PartStanding]:
+def part_statuses(ledger: BatchLedger, *, running: bool, now: float) -> list[PartStanding]:
     """Return how all parts stand that were not given back unsent."""
     return [
-        standing_of(part, running=running, now=now)
+        part_status(part, running=running, now=now)
         for part in ledger.parts.values()
         if part.batch_id or part.open or part.step in (Step.GIVEN_UP, Step.ABANDONED)
     ]
 
 
-def standing_of(part: BatchPart, *, running: bool, now: float) -> PartStanding:
+def part_status(part: BatchPart, *, running: bool, now: float) -> PartStanding:
     """Return how a part stands; a create of a running process is in doubt only when it took too long."""
     state = _state(part)
     young = now - part.at < _CREATE_S + part.size / _CREATE_BYTES
@@ -141,10 +141,10 @@ def _state(part: BatchPart) -> Stand:
 # ── together, and in words ───────────────────────────────────────────────────────────────────
 
 
-def counts_of(desk: BatchDesk, *, wait_s: float) -> BatchCounts:
+def counts_of(desk: BatchContext, *, wait_s: float) -> BatchCounts:
     """Return what a screen shows of a model's parts, for which something is done in `wait_s` seconds."""
     now, now_s = desk.clock.now(), asyncio.get_running_loop().time()
-    parts = [standing_of(part, running=True, now=now) for part in desk.ledger.open_of(desk.alias)]
+    parts = [part_status(part, running=True, now=now) for part in desk.ledger.open_of(desk.alias)]
     ages_s = [now - one.begun_at for one in parts]
     return BatchCounts(
         states={state.value: count for state, count in _by_state(parts).items()},

@@ -14,7 +14,7 @@ from asyncbench.analysis.counting import FolderViews, open_views
 from asyncbench.analysis.entrants import Asked
 from asyncbench.errors import AsyncbenchError
 from asyncbench.page.answers import summaries, whole_trials
-from asyncbench.page.live.index import HeldFolder, Registers
+from asyncbench.page.live.index import FolderInMemory, Registers
 from asyncbench.page.live.queries import HeldPart, HeldPlace, TrialIndex, TrialQuery, pages_of
 from asyncbench.store.id_set import Numbers
 from asyncbench.store.manifest import folders_of
@@ -48,11 +48,11 @@ class Holding:
     def __init__(self, of: Chosen) -> None:
         self.of = of
         self.registers = Registers()
-        self.folders = [HeldFolder(label, self.registers) for label in of.labels]
+        self.folders = [FolderInMemory(label, self.registers) for label in of.labels]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class LiveLook:
+class LiveSnapshot:
     """One moment of the folders, and what is asked of it."""
 
     holding: Holding
@@ -176,14 +176,14 @@ class LiveLook:
         return self._disagreeing or ()
 
 
-def take_look(holding: Holding) -> LiveLook:
+def read_live(holding: Holding) -> LiveSnapshot:
     """Return a look at the folders.
 
     Raises:
         ConfigError: one is not a results folder.
         StoreError: one cannot be read.
     """
-    return LiveLook(holding=holding, snapshots=tuple(map(take_snapshot, holding.of.paths)))
+    return LiveSnapshot(holding=holding, snapshots=tuple(map(take_snapshot, holding.of.paths)))
 
 
 def state_of(folders: Mapping[str, Path]) -> State:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from asyncbench.config.loading import Load
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.planning.trial_columns import AskedSet
+from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.problems.copies import copies
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Model
@@ -23,7 +23,7 @@ _WAY: Final = ("suite", "model", "condition", "style", "condition_params", "para
 _OF_ONE: Final = ("trial_id", "problem_id", "repeat", "load")
 
 
-def check_asked_alike(sweep: Sweep) -> None:
+def check_comparable(sweep: Sweep) -> None:
     """Refuse the folder of a sweep where reports would mix what it holds with what is asked now.
 
     A damaged folder is left to the run, which says what is to be done.
@@ -41,7 +41,7 @@ def check_asked_alike(sweep: Sweep) -> None:
             )
 
 
-def asked_by_steps(sweep: Sweep, load: Load, model: Model, sets: Sequence[AskedSet]) -> str:
+def questions_of_steps(sweep: Sweep, load: Load, model: Model, sets: Sequence[TrialSource]) -> str:
     """Return a digest of how the steps of a load ask a model: those of two digests are not compared."""
     said = blake2b(digest_size=16)
     for condition in sweep.conditions_of(model.alias):

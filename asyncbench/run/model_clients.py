@@ -10,7 +10,7 @@ from functools import partial
 
 from asyncbench.engine.limits import Counting
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import Asker, MostUsd
+from asyncbench.engine.trial_queue import ModelClient, MostUsd
 from asyncbench.planning.budget_bounds import most_usd_of
 from asyncbench.planning.grading import graded
 from asyncbench.planning.skipping import Needed, stopping_of
@@ -28,9 +28,9 @@ UNKNOWN = History()  # of a trial that no earlier run knows
 NO_COSTS = KnownCosts()
 
 
-def asker_of(
+def client_of(
     run: RunState, model: Model, *, simulator_url: str | None, lag: LoopLag, stack: AsyncExitStack
-) -> Asker:
+) -> ModelClient:
     """Return the asker of a model; `stack` closes its connections."""
     provider = None if run.is_dealt(model) else _provider(run, model, simulator_url, stack)
     before = run.costs_before.get(model.alias, NO_COSTS)
@@ -43,7 +43,7 @@ def asker_of(
         _show_met(counters, met)
     needed = _needed(run, model, counters)
     return replace(
-        asker_through(
+        client_through(
             provider,
             model,
             most_usd=most_usd_of(run.sweep, model),
@@ -75,7 +75,7 @@ async def _elsewhere(_: Request) -> Reply:
     raise NotImplementedError
 
 
-def asker_through(
+def client_through(
     provider: Provider | None,
     model: Model,
     *,
@@ -84,9 +84,9 @@ def asker_through(
     lag: LoopLag,
     keep: Callable[[Event], None],
     tell_fault: Callable[[Exception], None],
-) -> Asker:
+) -> ModelClient:
     """Return the asker of a model; it has no trials yet, and no budget. Without a provider others call."""
-    return Asker(
+    return ModelClient(
         model=model,
         trials=iter(()),
         history_of=lambda _: UNKNOWN,

@@ -177,7 +177,7 @@ class BatchAccount:
 
 
 @dataclass(slots=True, kw_only=True)
-class BatchDesk:
+class BatchContext:
     """Where the batches of one model are looked after."""
 
     alias: str

@@ -9,10 +9,10 @@ from typing import Final
 
 from asyncbench.engine.budget import Account, Cap, Hold, Ledger
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.trial_queue import Turn
+from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.errors import ConfigError
 from asyncbench.files import write_durably
-from asyncbench.lanes.batches.desk import BatchDesk
+from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.harvest import hold_of
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.lanes.batches.packing import manifest_rows
@@ -193,13 +193,13 @@ def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
 class Links:
     """The parts of a model that a budget cuts short: many of them would be a chain, each up to a day long."""
 
-    def __init__(self, desk: BatchDesk, model: LaneModel) -> None:
+    def __init__(self, desk: BatchContext, model: LaneModel) -> None:
         self._desk, self._model = desk, model
         most = min(desk.batching.max_requests, desk.api.most_requests)
         self._useful = max(1, min(most, ceil(model.counters.open / USEFUL_PARTS)))
         self._small = 0  # parts that were sent all the same
 
-    def wait(self, turn: Turn, requests: int) -> bool:
+    def wait(self, turn: PendingTrial, requests: int) -> bool:
         """Whether a part of so many requests, with no money for the next, waits for what others give back.
 
         Where no other is open it is sent, a few times; then the model asks no more.

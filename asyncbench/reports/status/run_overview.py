@@ -14,7 +14,7 @@ from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.notes import lost_briefly, no_trials, note_of_simulated
 from asyncbench.records import Outcome
 from asyncbench.reports.minutes import CallLoad, call_load
-from asyncbench.reports.standings.rankings import Ranking, Standing
+from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import (
     ALONE,
     Standings,
@@ -55,15 +55,15 @@ NAMED: Final = 3  # of those that need attention, in a line
 LONGEST_NAMED: Final = 60  # characters of one, with what is said of it
 
 
-class MorningColumn(NamedTuple):
+class OverviewColumn(NamedTuple):
     """A figure of the table; the later ones give way on a narrow screen. Its name may have a break."""
 
     name: str
-    of: Callable[[Standing], str]
+    of: Callable[[RankingRow], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Morning(Report):
+class RunOverview(Report):
     """A results folder at a glance; in Markdown and LaTeX with nobody left out."""
 
     standings: Standings
@@ -158,7 +158,7 @@ class Morning(Report):
         if self.load is not None:
             yield from _survived(self.load, lost=any(one.failed or one.open for one in status.models))
 
-    def _listed(self) -> tuple[str, Sequence[Standing]]:
+    def _listed(self) -> tuple[str, Sequence[RankingRow]]:
         """Return the longest ranking with its title; where none was possible, everybody by accuracy."""
         ranking = self._ranking
         if ranking is not None:
@@ -264,11 +264,11 @@ class Morning(Report):
             cells.insert(len(cells) - LAST, ["", f"({left_out} more)", *("" for _ in figures)])
         return as_lines(columns(_head(figures), cells, labels=2), width=width).splitlines()
 
-    def _width(self, figures: Sequence[MorningColumn], lines: Sequence[Standing], name: int) -> int:
+    def _width(self, figures: Sequence[OverviewColumn], lines: Sequence[RankingRow], name: int) -> int:
         return natural_width(columns(_head(figures), self._cells(figures, lines, name), labels=2))
 
     def _cells(
-        self, figures: Sequence[MorningColumn], lines: Sequence[Standing], longest: int | None = None
+        self, figures: Sequence[OverviewColumn], lines: Sequence[RankingRow], longest: int | None = None
     ) -> list[list[str]]:
         """Return a row for each line; names are cut to the longest."""
         ranked = self._ranking is not None
@@ -282,7 +282,7 @@ class Morning(Report):
         ]
 
 
-def morning_on(folder: Folders, *, after_run: bool = False) -> Morning:
+def run_overview_on(folder: Folders, *, after_run: bool = False) -> RunOverview:
     """Return results at a glance.
 
     Args:
@@ -303,7 +303,7 @@ def morning_on(folder: Folders, *, after_run: bool = False) -> Morning:
         return status, views.manifest, note, call_load(views) if few else None
 
     status, manifest, note, load = counted(of, look)
-    return Morning(
+    return RunOverview(
         chosen=of,
         standings=standings_on(of, formats=False),
         status=status,
@@ -348,20 +348,20 @@ def _legend(ranking: Ranking | None) -> Iterator[str]:
         yield f"Same rank = no significant difference ({kind} test, 5 %)."
 
 
-def _columns(rankings: Sequence[Ranking]) -> list[MorningColumn]:
+def _columns(rankings: Sequence[Ranking]) -> list[OverviewColumn]:
     """Return the figures, those that may give way last."""
     suites = _by_suite(rankings)
-    per_suite = [MorningColumn(f"\n{suite}", partial(_share_of, shares)) for suite, shares in suites.items()]
+    per_suite = [OverviewColumn(f"\n{suite}", partial(_share_of, shares)) for suite, shares in suites.items()]
     return [
-        MorningColumn("accuracy\n(95 % CI)", lambda line: percent(line.share, line.interval)),
-        *([] if suites else [MorningColumn("50 % right up to\n(hardest task)", _digits)]),
-        MorningColumn("\ncost", lambda line: _usd(line.cost_usd, dollars(line.cost_usd))),
-        MorningColumn(
+        OverviewColumn("accuracy\n(95 % CI)", lambda line: percent(line.share, line.interval)),
+        *([] if suites else [OverviewColumn("50 % right up to\n(hardest task)", _digits)]),
+        OverviewColumn("\ncost", lambda line: _usd(line.cost_usd, dollars(line.cost_usd))),
+        OverviewColumn(
             "per correct\nanswer",
             lambda line: _usd(line.cost_usd, per_correct_text(line.cost_usd, line.cost_per_correct)),
         ),
         *per_suite,
-        MorningColumn("accuracy when\nit answered", lambda line: percent(line.accuracy.over_answered.share)),
+        OverviewColumn("accuracy when\nit answered", lambda line: percent(line.accuracy.over_answered.share)),
     ]
 
 
@@ -370,7 +370,7 @@ def _usd(cost: float | None, text: str) -> str:
     return "$0" if cost == 0 else text
 
 
-def _digits(line: Standing) -> str:
+def _digits(line: RankingRow) -> str:
     return "-" if line.at_50 is None else line.at_50.in_short()
 
 
@@ -384,11 +384,11 @@ def _by_suite(rankings: Sequence[Ranking]) -> dict[str, dict[str, str]]:
     return found if len(found) > 1 else {}
 
 
-def _head(figures: Sequence[MorningColumn]) -> list[str]:
+def _head(figures: Sequence[OverviewColumn]) -> list[str]:
     return ["\nrank", "\nmodel", *(one.name for one in figures)]
 
 
-def _share_of(shares: Mapping[str, str], line: Standing) -> str:
+def _share_of(shares: Mapping[str, str], line: RankingRow) -> str:
     return shares.get(line.name, "-")
 
 
@@ -398,7 +398,7 @@ def _some(named: Sequence[str], between: str = ", ") -> str:
     return f"{shown} and {len(named) - NAMED} more" if len(named) > NAMED else shown
 
 
-def _rivals(lines: Sequence[Standing]) -> tuple[Standing, Standing]:
+def _rivals(lines: Sequence[RankingRow]) -> tuple[RankingRow, RankingRow]:
     """Return the leader and the best other model; of one model, the first two that a place divides."""
     for line in lines:
         if line.model != lines[0].model:
