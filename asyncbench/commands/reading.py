@@ -345,8 +345,7 @@ def reconcile(
 
     asyncbench reconcile bill.csv results/overnight --model "Haiku 4.5=haiku"
 
-    The comparison is by day and model. It suggests reasons for each difference. The exit code is 3 if a
-    difference is above the tolerance.
+    The comparison is by day and model. The exit code is 3 if a difference is above the tolerance.
 
     These exports need no --columns: usage and costs of OpenAI, usage and cost reports of Anthropic, activity
     of OpenRouter.

@@ -1,7 +1,7 @@
-"""Every call of a results folder with its tokens by kind, and what it costs: as served, or otherwise.
+"""Calls of a results folder with their tokens by kind and their cost.
 
-`keep_calls` reads the calls of some views into their table `calls`, `CallPrices.put_rates` puts a table of
-what tokens cost beside it, and `PRICED` are the calls with their dollars.
+`keep_calls` reads the calls of some views into their table `calls`, and puts `rates`, the price of tokens,
+beside it. `PRICED` are the calls with their dollars.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,6 @@ from asyncbench.records import BATCH, REALTIME, Sent
 from asyncbench.store.schema import LOST
 
 TOKEN_KINDS: Final = ("uncached_input", "cached_input", "cache_write_5m", "cache_write_1h", "output")
-AS_SERVED: Final = "as served"
 OPEN: Final = "open"  # suite, task and outcome of a trial that is not finished
 NEAR: Final = 1e-9  # of a call's cost: by no more may its parts miss it
 
@@ -80,22 +79,16 @@ class CallPrices:
     model_ids: Mapping[str, str]  # by alias, of models that have one only
     simulated_note: str  # what to say if the simulator answered any of it; empty: it did not
 
-    def put_rates(self, name: str, *, tier: str | None = AS_SERVED, at_s: float | None = None) -> None:
-        """Put a table of what a token of each kind costs in each call, USD; NULL where no price is known.
-
-        Args:
-            name: of the table, for `joined`.
-            tier: as if served so, None: the standard way; `AS_SERVED`: as each was.
-            at_s: as if made then, seconds since 1970; None: when each was.
-        """
+    def put_rates(self) -> None:
+        """Put the table `rates`: USD of a token of each kind in each call; NULL where no price is known."""
         rows: list[dict[str, object]] = []
         for served in self.views.rows(_WAYS):
             said = {"speed": served["speed"] or None, "inference_geo": served["place"] or None}
-            way = tier_of(served["service_tier"], said) if tier == AS_SERVED else tier
+            way = tier_of(served["service_tier"], said)
             rates = self.rates.get((served["model"], served["model_id"]))
-            found = rates(way, served["period"] * PERIOD_S if at_s is None else at_s) if rates else None
+            found = rates(way, served["period"] * PERIOD_S) if rates else None
             rows += ({**served, **bracket} for bracket in _brackets(found))
-        self.views.put(name, pa.Table.from_pylist(rows, _RATES))
+        self.views.put("rates", pa.Table.from_pylist(rows, _RATES))
 
 
 _RATES: Final = pa.schema(
@@ -138,7 +131,7 @@ def keep_calls(views: FolderViews) -> CallPrices:
     known = bool(views.manifest.get("simulated")) or any(map(is_simulated, providers))
     note = note_of_simulated(views, known=known)
     found = CallPrices(views=views, rates=rates, model_ids=model_ids, simulated_note=note)
-    found.put_rates("rates")
+    found.put_rates()
     return found
 
 
@@ -150,16 +143,9 @@ def bound_of(sent: Sent) -> float | None:
     return sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
 
 
-def joined(name: str) -> str:
-    """Return the join of `calls` with a table of rates."""
-    alike = " AND ".join(f"calls.{column} IS NOT DISTINCT FROM {name}.{column}" for column in _SERVED)
-    inputs = "coalesce(calls.input_tokens, 0)"
-    return f"JOIN {name} ON {alike} AND {inputs} > {name}.above AND {inputs} <= {name}.up_to"
-
-
-def whole(name: str) -> str:
-    """Return what a call costs by a table of rates, USD; NULL where its tokens or their price are unknown."""
-    return " + ".join(f"tokens_{kind} * {name}.{kind}" for kind in TOKEN_KINDS)
+_ALIKE: Final = " AND ".join(f"calls.{column} IS NOT DISTINCT FROM rates.{column}" for column in _SERVED)
+_INPUT: Final = "coalesce(calls.input_tokens, 0)"
+_BY_RATES: Final = " + ".join(f"tokens_{kind} * rates.{kind}" for kind in TOKEN_KINDS)
 
 
 def _part(usd: str) -> str:
@@ -167,19 +153,17 @@ def _part(usd: str) -> str:
     return f"CASE WHEN cost_usd IS NOT NULL THEN {part} END"
 
 
-# The calls with `usd_…` of each kind of token, `usd_reasoning` (of output) and `usd_not_split`,
-# and `rate_…`, USD for a token. What a call
-# costs is what was written down when it was made. It is split where today's price table, at the call's own
-# day and tier, comes to the same; else all of it is `usd_not_split`: a provider's own bill, a recorded cost,
-# another version of the table. NULL where the cost is unknown.
+# The calls with `usd_…` of each kind of token, `usd_reasoning` (of output) and `usd_not_split`.
+# What a call costs is what was written down when it was made. It is split where today's price table, at the
+# call's own day and tier, comes to the same; else all of it is `usd_not_split`: a provider's own bill, a
+# recorded cost, another version of the table. NULL where the cost is unknown.
 PRICED: Final = f"""
 SELECT calls.*,
-    coalesce(abs({whole("rates")} - cost_usd) <= abs(cost_usd) * {NEAR}, false) OR cost_usd = 0 AS split,
+    coalesce(abs({_BY_RATES} - cost_usd) <= abs(cost_usd) * {NEAR}, false) OR cost_usd = 0 AS split,
     {", ".join(f"{_part(f'tokens_{kind} * rates.{kind}')} AS usd_{kind}" for kind in TOKEN_KINDS)},
     {_part("reasoning_tokens * rates.output")} AS usd_reasoning,
-    {", ".join(f"rates.{kind} AS rate_{kind}" for kind in TOKEN_KINDS)},
     CASE WHEN cost_usd IS NOT NULL THEN CASE WHEN split THEN 0 ELSE cost_usd END END AS usd_not_split
-FROM calls {joined("rates")}
+FROM calls JOIN rates ON {_ALIKE} AND {_INPUT} > rates.above AND {_INPUT} <= rates.up_to
 """  # noqa: S608  made of our own words alone
 
 # ── Where a folder's money went: its calls counted by model, suite, task, outcome, and kind of token

@@ -1,16 +1,15 @@
-"""`reconcile`: a results folder beside a provider's usage export, the gaps, and what may be behind them."""
+"""`reconcile`: a results folder beside a provider's usage export, and the gaps by model and day."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.reports.cost.report import fine
-from asyncbench.reports.reconciliation.causes import Cause, likely_causes, listed
 from asyncbench.reports.reconciliation.matching import MatchedNames, matched
 from asyncbench.reports.reconciliation.our_costs import FolderUse, Ours, use_of
 from asyncbench.reports.reconciliation.reading import (
@@ -33,7 +32,7 @@ NEVER_ASKED: Final = "never asked here"
 NOT_THEIRS: Final = "asked here, but the file has no model of its provider"
 OTHER_DAYS: Final = "no call of this folder within a day of it"
 Key = tuple[str, Any]  # of a model in the comparison: its day, or why it is left out
-NOT_CERTAIN: Final = "Possible reasons for the gap, the likeliest first (none is certain)"
+MOST_NAMED: Final = 6  # columns that a line names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,6 @@ class Reconciled(Report):
     tolerance: float
     days: tuple[BillPair, ...]  # by model and day
     left_out: tuple[LeftOut, ...]
-    causes: tuple[Cause, ...]
 
     @property
     def models(self) -> list[BillPair]:
@@ -107,10 +105,6 @@ class Reconciled(Report):
             "left_out": [
                 {"model": part.model, "why": part.why, **_side_data(part.told)} for part in self.left_out
             ],
-            "causes": [
-                {"name": cause.name, "says": cause.says, "share": cause.share, "explains": cause.explains}
-                for cause in self.causes
-            ],
         }
 
     def _notes(self) -> Iterator[str]:
@@ -123,7 +117,7 @@ class Reconciled(Report):
             read = ", ".join(f"{kind} from {' + '.join(names)}" for kind, names in export.columns.items())
             yield (f"The file is read as: {export.format}: {read}. Check that: no provider documents this.")
             if export.unread:
-                yield f"Columns not read: {listed(export.unread)}. Name those that count with --columns."
+                yield f"Columns not read: {_listed(export.unread)}. Name those that count with --columns."
         zone = f"UTC{self.utc_offset_h:+g} h" if self.utc_offset_h else "UTC"
         yield f"A day is a day of {zone}, and a call counts when it began. Gap: the file minus the folder."
         if batched := self.whole.ours.batched:
@@ -145,13 +139,6 @@ class Reconciled(Report):
         yield _pairs("By model", [*self.models, *several], by_day=False)
         if any(pair.day for pair in self.days):
             yield _pairs("By day", self.days, by_day=True)
-        if self.causes:
-            rows = [
-                [cause.name, cause.says, f"{cause.share:.0%}", *_amounts(cause.explains)]
-                for cause in self.causes
-            ]
-            head = ["reason", "evidence", "explains up to", *MEASURES.values()]
-            yield Sheet(title=NOT_CERTAIN, head=head, rows=rows, labels=2)
         if self.left_out:
             rows = [
                 [part.model, part.why, f"{part.told.lines:,}", *_amounts(_side_data(part.told))]
@@ -170,7 +157,6 @@ def reconcile(
     provider: str | None = None,
     utc_offset_h: float = 0.0,
     tolerance: float = TOLERANCE,
-    now: datetime | None = None,
 ) -> Reconciled:
     """Compare the recorded tokens and cost with a provider's bill. Nothing is changed.
 
@@ -185,10 +171,9 @@ def reconcile(
         provider: compare only the calls of this provider. [all providers in the bill]
         utc_offset_h: the time zone of the bill's days, in hours east of UTC.
         tolerance: the relative gap up to which both agree; 0.01 is 1 %.
-        now: the time whose prices count as today's. [now]
 
     Returns:
-        A `Reconciled`: both sums for each model, the gap, and likely reasons for it.
+        A `Reconciled`: both sums for each model and day, and the gap.
 
     Raises:
         ConfigError: The file cannot be read or compared. The message names line and column.
@@ -196,7 +181,7 @@ def reconcile(
     """
     file, folder = Path(file), at_hand(folder)
     export = read_export(file, columns=columns, shift_h=utc_offset_h)
-    use = use_of(folder, provider, now=now or datetime.now(UTC), shift_h=utc_offset_h)
+    use = use_of(folder, provider, shift_h=utc_offset_h)
     if not use.by_day:
         raise ConfigError(f"{folder} has no calls to compare {file} with. Name another folder.")
     told = {line.model for line in export.lines if line.model}
@@ -208,7 +193,6 @@ def reconcile(
             f"and the calls of {folder} are of {_period(day for _, day in use.by_day)}. Export those days "
             "with dollars or tokens, or map names with --model and --columns."
         )
-    halves = use.half_hours(names.ours)
     return Reconciled(
         folder=told_as(folder),
         file=str(file),
@@ -218,7 +202,6 @@ def reconcile(
         tolerance=tolerance,
         days=days,
         left_out=left_out,
-        causes=likely_causes(days, halves, decimals=export.decimals, shift_h=utc_offset_h),
     )
 
 
@@ -269,6 +252,11 @@ def _compared(
 
 
 # ── how it is shown ──────────────────────────────────────────────────────────────────────────
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _side_data(side: BillSide) -> dict[str, float | None]:

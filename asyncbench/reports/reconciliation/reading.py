@@ -92,12 +92,6 @@ def _number(text: str, rule: str) -> Decimal:
     return number
 
 
-def decimals_of(usd: Decimal) -> int:
-    """Return how many decimals an amount was written with."""
-    exponent = usd.as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
-
-
 # ── A bill and a folder side by side: a day or a whole period of one model, and what is between them
 
 
@@ -196,7 +190,6 @@ class Export:
     lines: tuple[BillLine, ...]
     columns: Columns  # what was read, by what it is taken to hold
     unread: tuple[str, ...]  # the other columns
-    decimals: int  # the most that any of its costs is written with
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -240,7 +233,6 @@ def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0)
         lines=tuple(told),
         columns=known,
         unread=tuple(name for name in head if name not in read),
-        decimals=max((decimals_of(line.usd) for line in told if line.usd is not None), default=0),
     )
 
 
