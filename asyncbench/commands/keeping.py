@@ -34,15 +34,7 @@ NupaStyle = Annotated[
 ]
 Requests = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help="batch: the requests, or the folder with them and their map."),
-]
-AskedProblems = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="batch: the problem set asked, if there is no map. Default: NUPA's."),
-]
-AskedModel = Annotated[
-    str | None,
-    typer.Option(metavar="PROVIDER/MODEL", help="batch: the model, if there is no map. Default: theirs."),
+    typer.Option(metavar="PATH", help="batch: the folder that `export --batch-files` wrote."),
 ]
 Partial = Annotated[
     bool,
@@ -58,8 +50,6 @@ def import_results(
     trials: PlannedTrials = None,
     style: NupaStyle = None,
     requests: Requests = None,
-    problems: AskedProblems = None,
-    model: AskedModel = None,
     partial: Partial = False,
     as_json: Json = False,
 ) -> None:
@@ -86,12 +76,10 @@ def import_results(
     plan = {name: value for name, value in given.items() if value is not None}
     if form == NUPA_PROBLEMS:
         return _import_problems(files, out, plan, as_json=as_json)
-    if form != BATCH and (requests, problems, model) != (None, None, None):
-        raise ConfigError("--requests, --problems and --model are for `import batch` alone. Remove them.")
+    if form != BATCH and requests is not None:
+        raise ConfigError("--requests is for `import batch` alone. Remove it.")
     if form == BATCH and plan:
         raise ConfigError("import batch takes none of --depths, --trials and --style. Remove them.")
-    if form == BATCH and requests is None and (problems, model) != (None, None):
-        raise ConfigError("--problems and --model need --requests: name the file of requests.")
     if partial and (form != BATCH or requests is not None):
         raise ConfigError("--partial is for `import batch` without --requests alone. Remove it.")
     with interruptible("run the same import again to continue"):
@@ -101,7 +89,7 @@ def import_results(
 
         imported: Imported | HandedIn
         if requests is not None:
-            imported = import_batches(files, out, requests=requests, problems=problems, model=model)
+            imported = import_batches(files, out, requests=requests)
         elif form == BATCH:
             imported = hand_in_results(files, out, partial=partial)
         else:

@@ -161,25 +161,6 @@ def _draft(task: NupaTask, length: int, question: str, answer: str) -> Draft:
     return replace(made, length=length, question=question, expected=answer)
 
 
-def asked_problem(question: str) -> Draft:
-    """Return the problem that a question asks, answered by its task as it was published.
-
-    Some tasks ask alike (`add` and `add_easy`): then it is the plain one, or else the hard one.
-
-    Raises:
-        ValueError: no task asks so.
-    """
-    for task in _PLAIN_FIRST:
-        for form in _forms(task):
-            if found := form.fullmatch(question):
-                with suppress(ValueError, ArithmeticError, IndexError):  # the numbers of another task
-                    return draft_nupa(task, found.groups(), profile=PROFILE)
-    raise ValueError(f"{shown(question)} is no question of NUPA")
-
-
-_PLAIN_FIRST: Final = sorted(TASKS.values(), key=lambda task: ("", "hard", "easy").index(task.variant))
-
-
 @cache
 def _forms(task: NupaTask) -> tuple[re.Pattern[str], ...]:
     """Return how a task asks in each profile, with its format prompt or without."""

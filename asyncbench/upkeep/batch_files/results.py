@@ -1,8 +1,8 @@
-"""import_batches(): files of requests and their results, submitted by hand, become a results folder."""
+"""import_batches(): results of batches that were exported and submitted by hand become a results folder."""
 
 import re
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from os import PathLike
@@ -12,12 +12,10 @@ from typing import Any, Final
 
 from asyncbench.errors import ConfigError, ProviderError
 from asyncbench.pricing import charge
-from asyncbench.problems.opening import open_set
 from asyncbench.providers.batch_calls import BatchApi, NotRun
-from asyncbench.providers.endpoints import is_simulated, known_endpoints
+from asyncbench.providers.endpoints import is_simulated
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import open_batches
-from asyncbench.published.nupa.files import asked_problem
 from asyncbench.published.recorded import (
     Fields,
     Planned,
@@ -37,10 +35,6 @@ from asyncbench.upkeep.batch_files.requests import MAP, NO_KEY
 from asyncbench.upkeep.importing import Imported, Keeper, folder_for
 
 FORM: Final = "batch"
-_APIS: Final = {
-    "/v1/chat/completions": "chat",
-    "/v1/responses": "responses",
-}
 _RESULTS: Final = frozenset({"response", "error", "result"})  # what a line has of one
 BATCH_ID: Final = re.compile(r"(?:msg)?batch_[0-9A-Za-z]{6,}")  # in the name of a file, as vendors give it
 
@@ -53,10 +47,7 @@ class Requested:
     model: Model
     condition: Condition
     repeat: int = 0
-    trial_id: str | None = None  # of a sweep of ours
-
-
-Drafting = Callable[[str], Draft]  # question → its problem; raises ValueError
+    trial_id: str
 
 
 def import_batches(
@@ -64,20 +55,13 @@ def import_batches(
     out: PathLike[str] | str,
     *,
     requests: PathLike[str] | str,
-    problems: PathLike[str] | str | None = None,
-    model: str | None = None,
 ) -> Imported:
-    """Import batches that were submitted by hand: files of requests, and files of their results.
-
-    They may be those of `export --batch-files`, whose map tells all, or of another program, such as NUPA's.
-    Then a problem is found by its question. All files together are one run.
+    """Import the results of batches that `export_batches` wrote and you submitted. All files are one run.
 
     Args:
         files: files of results, with answers and with errors, or folders that hold them.
         out: the results folder. It is made if it does not exist.
-        requests: the file of requests, or the folder that holds them and their map.
-        problems: the problem set that was asked. [without a map: questions of NUPA]
-        model: provider/model id. [as the requests say]
+        requests: the folder that holds the requests and their map, or a file of requests beside the map.
 
     Returns:
         An `Imported`, with the rows and what could not be used.
@@ -86,11 +70,9 @@ def import_batches(
         ConfigError: A file cannot be read, nothing can be used, or the folder holds a sweep or another run of
             that name.
         StoreError: The folder cannot be written.
-        ProblemSetError: The problem set cannot be read.
     """
     folder, sweep, _ = folder_for(out)
-    drafting = asked_problem if problems is None else _drafting_of(Path(problems))
-    recording = _recording(files_of(files, ".jsonl", ".json"), Path(requests), drafting, model)
+    recording = _recording(files_of(files, ".jsonl", ".json"), Path(requests))
     with Store.open(folder, sweep=sweep, imported=True) as store:
         return Imported(out=Path(out), runs=(Keeper(store, FORM).keep(recording),))
 
@@ -113,30 +95,14 @@ def files_of(given: Iterable[PathLike[str] | str], *endings: str) -> list[Path]:
     return found
 
 
-def _drafting_of(path: Path) -> Drafting:
-    """Return what finds a problem by its question; one that stands twice is given in order."""
-    asked = defaultdict[str, deque[Draft]](deque)
-    for problem in open_set(path).read():
-        said = {name: getattr(problem, name) for name in Draft.__dataclass_fields__}
-        asked[problem.question].append(Draft(**said))
-
-    def drafting(question: str) -> Draft:
-        if not (found := asked.get(question)):
-            raise ValueError(f"{path} has no problem with this question")
-        found.rotate(-1)
-        return found[-1]
-
-    return drafting
-
-
-def _recording(files: list[Path], requests: Path, drafting: Drafting, model: str | None) -> RecordedRun:
+def _recording(files: list[Path], requests: Path) -> RecordedRun:
     """Return all results as one run.
 
     Raises:
         ConfigError: none of them can be used.
     """
     left_out = list[str]()
-    asked = dict(_requested(requests, drafting, model, left_out))
+    asked = dict(_requested(requests, left_out))
     results = _Results(asked=asked, left_out=left_out)
     for path in files:
         results.read(path)
@@ -165,23 +131,23 @@ def _planned(asked: Iterable[Requested]) -> Planned:
 # ── what was asked ───────────────────────────────────────────────────────────────────────────
 
 
-def _requested(
-    path: Path, drafting: Drafting, model: str | None, left_out: list[str]
-) -> Iterator[tuple[str, Requested]]:
+def _requested(path: Path, left_out: list[str]) -> Iterator[tuple[str, Requested]]:
     """Yield each request with its custom id; note what cannot be used."""
     map_file = path / MAP if isdir(path) else path.with_name(MAP)
-    mapped = dict(_mapped(map_file)) if map_file.is_file() else {}
-    seen = set[str]()
+    if not map_file.is_file():
+        raise ConfigError(
+            f"{map_file}: no such file. Name the folder that `asyncbench export SWEEP --batch-files` wrote: "
+            f"its {MAP} tells the problem of each request."
+        )
+    mapped = dict(_mapped(map_file))
     for file in files_of([path], ".jsonl"):
         for place, line in lines(file):
             try:
                 fields = mapping(parsed(line), "a request")
                 custom_id = text(fields, "custom_id")
-                if custom_id in seen:
-                    raise ValueError(f"custom_id {custom_id!r} stands twice")
-                seen.add(custom_id)
-                known = mapped.pop(custom_id, None)
-                yield custom_id, _asked(fields, model, drafting) if known is None else _known(fields, known)
+                if (entry := mapped.pop(custom_id, None)) is None:
+                    raise ValueError(f"custom_id {custom_id!r} stands twice, or {MAP} does not have it")
+                yield custom_id, _known(fields, entry)
             except ValueError as error:
                 left_out.append(f"{place}: {error}")
 
@@ -248,45 +214,8 @@ def _known(fields: Fields, entry: _MapEntry) -> Requested:
     )
 
 
-def _asked(fields: Fields, model: str | None, drafting: Drafting) -> Requested:
-    """Return a request of another program: its problem is found by its question."""
-    body = _body(fields)
-    if model is None:
-        provider, model_id = "anthropic" if "params" in fields else "openai", text(body, "model")
-    else:
-        provider, _, model_id = model.partition("/")
-        if provider not in known_endpoints() or not model_id:
-            raise ConfigError(f"--model {model}: name a provider and a model, such as openai/gpt-4o")
-    said = body.get("messages", body.get("input"))
-    turns = said if isinstance(said, list) else [{"role": "user", "content": said}]
-    texts = [(text(turn, "role"), turn.get("content")) for turn in turns if isinstance(turn, dict)]
-    questions = [said for role, said in texts if role == "user"]
-    if not questions or not isinstance(questions[-1], str):
-        raise ValueError("the request holds no question in a message of the user")
-    system = [said for role, said in texts if role in ("system", "developer") and isinstance(said, str)]
-    return Requested(
-        draft=drafting(questions[-1]),
-        model=_model(fields, provider, model_id, model_id, _api(fields)),
-        condition=_said_first(system[0] if system else None),
-    )
-
-
-@cache
-def _said_first(system: str | None) -> Condition:
-    return Condition(name="chat", system=system)
-
-
 def _body(fields: Fields) -> Fields:
     return inner(fields, "params" if "params" in fields else "body")
-
-
-def _api(fields: Fields) -> str:
-    """Return the wire format of a request."""
-    if "params" in fields:
-        return "messages"
-    if (api := _APIS.get(text(fields, "url"))) is None:
-        raise ValueError(f"'url' is {fields['url']!r}, none of {', '.join(_APIS)}")
-    return api
 
 
 def _model(

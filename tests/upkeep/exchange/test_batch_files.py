@@ -260,58 +260,12 @@ async def test_answers_submitted_by_hand_are_taken_over_by_the_sweep_and_nothing
     assert len(read_attempts(tmp_path / "out")) == 0
 
 
-# ── files of other programs ──────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def released(tmp_path):
-    """Requests as NUPA's programs wrote them, without any map, and results for each."""
-    problems = tmp_path / "nupa.parquet"
-    generate("nupa", problems, per_length=1, seed=7, profile="reference", lengths="5,20")
-    asked = sweep(tmp_path / "out", problems, {"model": "openai/gpt-4o-2024-08-06", "max_tokens": 256})
-    export_batches("nupa", asked, tmp_path / "r")
-    (folder,) = (tmp_path / "r").iterdir()
-    entries = json_lines(folder / "map.jsonl")
+def test_requests_without_their_map_are_refused_with_the_way_out(exported, tmp_path):
+    folder, requests, right = exported
+    results = written(tmp_path / "x.jsonl", [answered(one, right[one["custom_id"]]) for one in requests])
     (folder / "map.jsonl").unlink()
-    results = [answered(entry, f"The answer is {entry['problem']['expected']}.") for entry in entries]
-    return problems, folder, entries, results
-
-
-@pytest.mark.parametrize("given", [True, False], ids=["by the problem set", "by the questions alone"])
-def test_released_files_are_read_by_their_questions(released, tmp_path, given):
-    problems, folder, entries, results = released
-    file = written(tmp_path / "mini_batch_0.json", results)
-    found = import_batches([file], tmp_path / "in", requests=folder, problems=problems if given else None)
-    assert found.left_out == ()
-    rows = read_trials(tmp_path / "in").to_pylist()
-    assert len(rows) == len(entries)
-    assert {(row["suite"], row["outcome"], row["model"]) for row in rows} == {
-        ("nupa", "correct", "gpt-4o-2024-08-06")
-    }
-    expected = {entry["problem"]["problem_id"]: entry["problem"]["task"] for entry in entries}
-    if given:
-        assert {row["problem_id"]: row["task"] for row in rows} == expected
-    else:
-        assert {row["task"] for row in rows} == set(expected.values())
-
-
-def test_a_question_of_no_problem_is_left_out_with_its_line(released, tmp_path):
-    _, folder, _, results = released
-    requests = json_lines(folder / "batch_0.jsonl")
-    requests[0]["body"]["messages"][-1]["content"] = "What is love?"
-    written(folder / "batch_0.jsonl", requests)
-    found = import_batches([written(tmp_path / "x.json", results)], tmp_path / "in", requests=folder)
-    assert "batch_0.jsonl, line 1" in found.left_out[0]
-    assert "is no question of NUPA" in found.left_out[0]
-
-
-def test_the_model_can_be_told(released, tmp_path):
-    _, folder, _, results = released
-    file = written(tmp_path / "x.json", results)
-    told = import_batches([file], tmp_path / "in", requests=folder, model="openai/gpt-4o-mini-2024-07-18")
-    assert [run.run for run in told.runs] == ["gpt-4o-mini-2024-07-18"]
-    with pytest.raises(ConfigError, match="--model gpt-4o"):
-        import_batches([file], tmp_path / "other", requests=folder, model="gpt-4o")
+    with pytest.raises(ConfigError, match=r"map\.jsonl: no such file.*export SWEEP --batch-files"):
+        import_batches([results], tmp_path / "in", requests=folder)
 
 
 def test_the_commands_write_and_read_the_same(tmp_path):
