@@ -134,7 +134,7 @@ def test_a_problem_whose_trials_are_finished_is_not_even_made(tmp_path, problems
     assert found == [every[3], every[140]]
     assert told == [one.trial_id for one in every], "each is asked about once, in order"
     with monkeypatch.context() as patched:
-        patched.setattr("asyncbench.problems.ProblemRows.problem", None)
+        patched.setattr("asyncbench.problems.schema.ProblemRows.problem", None)
         assert not list(trials_of(asked, asked.models[0], sets, limit=None, skip=lambda _: True))
 
 

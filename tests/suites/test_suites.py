@@ -102,7 +102,7 @@ def test_a_problem_of_an_unknown_suite_is_refused_by_name():
 
 def test_the_layer_loads_nothing_heavy():
     loaded = subprocess.run(
-        [sys.executable, "-c", "import sys; from asyncbench.suites import SUITES; print(*sys.modules)"],
+        [sys.executable, "-c", "import sys; from asyncbench.suites.table import SUITES; print(*sys.modules)"],
         capture_output=True,
         text=True,
         check=True,

@@ -468,14 +468,14 @@ async def test_of_batches_doctor_says_how_large_and_pays_for_one_call_alone():
 @pytest.mark.parametrize(
     ("place", "state", "said"),
     [
-        ("together", FindingState.NOTE, "never tried"),
+        ("groq", FindingState.NOTE, "never tried"),
         ("without", FindingState.NOTE, "no list: no_such_model: HTTP 404"),
     ],
 )
 def test_doctor_looks_whether_a_batch_api_answers(place, state, said):
     with running(Settings()) as server:
-        entry = {"model": "together/oracle", "mode": "batch", "base_url": f"{server.url}/{place}/v1"}
-        (one,) = asyncio.run(examine(models(entry), env={"TOGETHER_API_KEY": KEY}))
+        entry = {"model": "groq/oracle", "mode": "batch", "base_url": f"{server.url}/{place}/v1"}
+        (one,) = asyncio.run(examine(models(entry), env={"GROQ_API_KEY": KEY}))
     batches = found(one.findings, "batches")
     assert batches.state is state
     assert said in batches.said
