@@ -24,7 +24,7 @@ from asyncbench.tables.numbers import count, dollars, seconds
 LONGEST: Final = 3_000  # characters of one text of a whole trial; of a longer one its ends are kept
 SHORT: Final = 120  # characters of a text in a list
 ROWS_AT_ONCE: Final = 2048  # whose texts are in memory together
-_LAST_LINE: Final = 400  # characters of a question in which its last line is looked for
+_LAST_LINE: Final = 400  # characters of a question in which its last line is searched
 _KIND: Final = ("suite", "task", "variant", "representation")
 _EXAMINED: Final = (Outcome.WRONG, Outcome.NO_ANSWER)
 
@@ -49,14 +49,14 @@ Row = dict[str, Any]  # Any: cells of `trials`, `grades` and a problem set
 
 
 class Places(NamedTuple):
-    """Where the page's head has who was asked, and what."""
+    """The places of entrants and kinds of questions in the page's head."""
 
     entrants: Mapping[Entrant, int]
     kinds: Mapping[KindKey, int]
 
 
 def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
-    """Return the lines of a list of trials, in the order of their ids; ids that nobody knows are left out.
+    """Return the lines of a list of trials, in the order of their ids; unknown ids are left out.
 
     Raises:
         StoreError: the folder cannot be read.
@@ -88,23 +88,23 @@ def answers_to(views: FolderViews, problem_ids: Sequence[str]) -> list[ShownTria
     )
 
 
-# ── what is read ─────────────────────────────────────────────────────────────────────────────
+# ── reading rows ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _in_order(found: Mapping[str, ShownTrial], ids: Sequence[str]) -> list[ShownTrial]:
-    return [found[trial_id] for trial_id in ids if trial_id in found]
+def _in_order(by_id: Mapping[str, ShownTrial], ids: Sequence[str]) -> list[ShownTrial]:
+    return [by_id[trial_id] for trial_id in ids if trial_id in by_id]
 
 
 def _whole_by_id(views: FolderViews, by: str, wanted: Sequence[str]) -> dict[str, ShownTrial]:
-    """Return whole trials by id, each made as it is read, so that few long replies are held together."""
+    """Return whole trials by id, each made as it is read, so that few long replies are in memory together."""
     places = Places(entrants_in(views), kinds_in(views))
     rows = _rows(views, _SHOWN, by, wanted)
-    found = {row["trial_id"]: _whole(row, places) for row in rows}
-    for grade in _as_rows(views.of_trials("grades", ["trial_id", *_GRADES], list(found))):
-        grades = found[grade.pop("trial_id")]["grades"]
+    trials = {row["trial_id"]: _whole(row, places) for row in rows}
+    for grade in _as_rows(views.of_trials("grades", ["trial_id", *_GRADES], list(trials))):
+        grades = trials[grade.pop("trial_id")]["grades"]
         grade["answer"] = grade["answer"] and _ends(grade["answer"])
         grades.insert(0 if grade["headline"] else len(grades), grade)
-    return found
+    return trials
 
 
 def _rows(views: FolderViews, columns: Sequence[str], by: str, wanted: Sequence[str]) -> Iterator[Row]:
@@ -124,8 +124,8 @@ _UNKNOWN: Final[Row] = {"question": None, "operands": (), "answer_type": None}
 
 def _problems(views: FolderViews, problem_ids: Collection[str]) -> dict[tuple[str, str], Row]:
     wanted = pc.field("problem_id").isin(pa.array(sorted(problem_ids), pa.string()))
-    found = _as_rows(views.problems(_PROBLEM, wanted)) if problem_ids else ()
-    return {(row.pop("problem_set"), row.pop("problem_id")): row for row in found}
+    rows = _as_rows(views.problems(_PROBLEM, wanted)) if problem_ids else ()
+    return {(row.pop("problem_set"), row.pop("problem_id")): row for row in rows}
 
 
 def _as_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
@@ -155,7 +155,7 @@ def _values(column: "pa.Array[Any]") -> list[Any]:  # Any: cells of a table
     return column.to_pylist()
 
 
-# ── what is shown ────────────────────────────────────────────────────────────────────────────
+# ── lines and whole trials ───────────────────────────────────────────────────────────────────────
 
 
 def _line(row: Row, places: Places, error: Error | None) -> ShownTrial:

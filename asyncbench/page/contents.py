@@ -1,4 +1,4 @@
-"""Everything that the page to mail holds, as plain values: what its script reads, block by block."""
+"""The contents of the page to mail, as plain values, block by block."""
 
 import gzip
 from bisect import bisect_left
@@ -20,7 +20,7 @@ from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.charts.themes import THEMES
 from asyncbench.store.schema import ENTRANT
 
-# ── Which trials a page to mail holds
+# ── sample of trials ─────────────────────────────────────────────────────────────────────────────
 
 
 MOST_TRIALS: Final = 20_000  # of a folder that has no more
@@ -100,13 +100,13 @@ def _questions(views: FolderViews, counts: Sequence[int], most: int) -> list[str
 
     # So many of each kind and entrant are enough, even where an entrant was asked one kind alone.
     each = max(1, bisect_left(range(max(counts, default=0)), most, key=chosen))
-    found, trials = list[str](), 0
+    problem_ids, trials = list[str](), 0
     for row in views.rows(_CHOICE, {"each": each}):
         if trials >= most:
             break
-        found.append(row["problem_id"])
+        problem_ids.append(row["problem_id"])
         trials += row["trials"]
-    return found
+    return problem_ids
 
 
 def _within(trials: Iterable[ShownTrial], most: int, most_text: int) -> Iterator[ShownTrial]:
@@ -126,7 +126,7 @@ def _size(trial: ShownTrial) -> int:
     return sum(len((text or "").encode("utf-8", "replace")) for text in texts)
 
 
-# ── contents
+# ── blocks ───────────────────────────────────────────────────────────────────────────────────────
 
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
@@ -134,7 +134,7 @@ Values = dict[str, Any]  # Any: whatever JSON can hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """The blocks of a page, and what people are told of them."""
+    """The blocks of a page, with the figures that the command prints of them."""
 
     title: str
     blocks: Mapping[str, object]  # by the id of their element
@@ -169,7 +169,7 @@ def _contents(views: FolderViews) -> Contents:
 
 
 def specs_block() -> Values:
-    """Return the charts, and how they look."""
+    """Return the specifications of all charts, and their themes."""
     return {"specs": orjson.loads(ready_made("specs.json")), "themes": THEMES}
 
 

@@ -1,4 +1,4 @@
-"""What was found, in sentences written from the statistics: who leads, what nobody can do, what was lost."""
+"""The finding of a page: sentences on the leader, the hardest task and lost trials, from the statistics."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from asyncbench.page.charts.breaks import KindCurve
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import Standings
 
-LOW: Final = 0.1  # below this share somebody cannot do a thing
-HIGH: Final = 0.9  # from this one on it can
+LOW: Final = 0.1  # share right below which a model fails at a task
+HIGH: Final = 0.9  # share right from which on it masters the task
 MOST_NAMED: Final = 3  # models, or tasks, of a sentence
 MOST_SENTENCES: Final = 4
 LONGEST_NAME: Final = 60  # characters
@@ -22,38 +22,40 @@ _WORDS: Final = (
 _IN_DIGITS: Final = ("llm_arithmetic", "integer_addition", "nupa")  # suites whose length counts digits
 
 
-def finding_of(standings: Standings, asked: Asked, curves: Sequence[KindCurve]) -> list[str]:
+def finding_of(standings: Standings, roster: Asked, curves: Sequence[KindCurve]) -> list[str]:
     """Return at most four sentences: who leads or is tied, who follows, what is hardest, what was lost.
 
     Nobody leads who is tied. Each figure is of one model; it is of several tasks only in the standings.
     """
-    names = {entrant.key: _called(entrant) for entrant in asked.entrants}
+    names = {entrant.key: _sentence_name(entrant) for entrant in roster.entrants}
     ranked = [ranking for ranking in standings.rankings if not ranking.alone]
     curves = [each for each in curves if each.bins]
     if not ranked:
-        first = _alone(standings, names, curves, asked)
-        return _sentences([*first, *_hardest(curves, asked, names)])
+        first = _unranked(standings, names, curves, roster)
+        return _sentences([*first, *_hardest(curves, roster, names)])
     ranking = max(ranked, key=lambda ranking: (ranking.suite is None, len(ranking.lines)))
-    told = _Told(ranking=ranking, names=names, left_out=standings.asked - len(ranking.lines))
-    return _sentences([*told.first(), *told.others(), *_hardest(curves, asked, names), *told.lost()])
+    sentences = _RankingSentences(ranking=ranking, names=names, left_out=standings.asked - len(ranking.lines))
+    return _sentences(
+        [*sentences.first(), *sentences.others(), *_hardest(curves, roster, names), *sentences.lost()]
+    )
 
 
-def _called(entrant: NamedEntrant) -> str:
+def _sentence_name(entrant: NamedEntrant) -> str:
     """Return a name for sentences, which have more room than charts."""
     return entrant.short if "…" not in entrant.short else shortened(entrant.name, most=LONGEST_NAME)
 
 
-def _sentences(found: Sequence[str]) -> list[str]:
-    """Return as many as are read, in which no line begins with the sign of a percentage."""
-    return [sentence.replace(" %", "\u00a0%") for sentence in found[:MOST_SENTENCES]]
+def _sentences(sentences: Sequence[str]) -> list[str]:
+    """Return the first sentences, with no line break before the sign of a percentage."""
+    return [sentence.replace(" %", "\u00a0%") for sentence in sentences[:MOST_SENTENCES]]
 
 
-# ── who leads ────────────────────────────────────────────────────────────────────────────────
+# ── leaders and ties ─────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """A ranking, in sentences."""
+class _RankingSentences:
+    """The sentences on a ranking."""
 
     ranking: Ranking
     names: dict[Entrant, str]
@@ -82,21 +84,21 @@ class _Told:
 
     def others(self) -> Iterator[str]:
         """Yield who comes next, and how many are not ranked."""
-        said, best, second = [], self._of_place(1), self._of_place(2)
+        clauses, best, second = [], self._of_place(1), self._of_place(2)
         if len(best) == 1 and len(second) > 1:
-            said.append(f"the next {_number(len(second))} are statistically tied")
+            clauses.append(f"the next {_number(len(second))} are statistically tied")
         elif len(best) > 1 and second:
             follow = "follows" if len(second) == 1 else "follow"
-            said.append(
+            clauses.append(
                 f"{_listed([self._name(line) for line in second])} {follow} with {self._shares(second)}"
             )
         if self.left_out:
             models, share = ("model", "shares") if self.left_out == 1 else ("models", "share")
-            said.append(
+            clauses.append(
                 f"{_number(self.left_out)} {models} {share} too few problems with the others to be ranked"
             )
-        if said:
-            yield _sentence("; ".join(said))
+        if clauses:
+            yield _sentence("; ".join(clauses))
 
     def lost(self) -> Iterator[str]:
         """Yield whose rank would be another if the trials that it lost had been right."""
@@ -163,18 +165,18 @@ def _unpaired(first: RankingRow, second: RankingRow) -> tuple[float, float]:
     )
 
 
-# ── where nobody is ranked ───────────────────────────────────────────────────────────────────
+# ── results without a ranking ────────────────────────────────────────────────────────────────────
 
 
-def _alone(
-    standings: Standings, names: dict[Entrant, str], curves: Sequence[KindCurve], asked: Asked
+def _unranked(
+    standings: Standings, names: dict[Entrant, str], curves: Sequence[KindCurve], roster: Asked
 ) -> Iterator[str]:
     """Yield what the only model can do and where it breaks, or that no models can be compared."""
     if standings.asked > 1:
         yield f"The {_number(standings.asked)} models share too few problems to be ranked."
         return
     for name in names.values():
-        yield from _reach(name, curves, asked)
+        yield from _reach(name, curves, roster)
     if not curves:
         for ranking in standings.rankings[:1]:
             line = ranking.lines[0]
@@ -183,47 +185,47 @@ def _alone(
             yield f"{right} ({low:.1f} to {high:.1f}) of {ranking.problems:,} problems right."
 
 
-def _reach(name: str, curves: Sequence[KindCurve], asked: Asked) -> Iterator[str]:
+def _reach(name: str, curves: Sequence[KindCurve], roster: Asked) -> Iterator[str]:
     """Yield in which tasks one stays right at all lengths, and where half is right first."""
     far = [each for each in curves if min(share for _, _, share in each.bins) >= HIGH]
     if far:
-        tasks = _listed([asked.kinds[each.kind].called for each in far])
+        tasks = _listed([roster.kinds[each.kind].called for each in far])
         yield f"{name} gets {HIGH:.0%} or more right at every length asked in {tasks}.".replace("%", " %")
     halves = [(each.half, each) for each in curves if each.half.value is not None or each.half.between]
     below = [each for each in curves if each.half.bound == "below"]
     if below:
-        tasks = _listed([asked.kinds[each.kind].called for each in below])
+        tasks = _listed([roster.kinds[each.kind].called for each in below])
         yield f"It gets less than half right at every length asked in {tasks}."
     elif halves:
-        half, each = min(halves, key=lambda found: found[0].value or (found[0].between or (0,))[0])
-        kind, (figure, _, limits) = asked.kinds[each.kind], str(half).partition(" (")
+        half, each = min(halves, key=lambda pair: pair[0].value or (pair[0].between or (0,))[0])
+        kind, (figure, _, limits) = roster.kinds[each.kind], str(half).partition(" (")
         reach = _length(kind, f"{half.between[0]:g}" if half.between else figure)
         yield f"It breaks first in {kind.called}: half is right up to {reach} ({limits}."
 
 
-# ── what is hardest ──────────────────────────────────────────────────────────────────────────
+# ── hardest tasks ────────────────────────────────────────────────────────────────────────────────
 
 
-def _hardest(curves: Sequence[KindCurve], asked: Asked, names: Mapping[Entrant, str]) -> Iterator[str]:
+def _hardest(curves: Sequence[KindCurve], roster: Asked, names: Mapping[Entrant, str]) -> Iterator[str]:
     """Yield from which length on nobody does a task; else where most fail, and what the best does there."""
     kinds = {kind: [each for each in curves if each.kind == kind] for kind in {each.kind for each in curves}}
-    several = len({each.asked for each in curves}) > 1
+    several = len({each.entrant for each in curves}) > 1
     nobody = {
-        kind: found
+        kind: limit
         for kind, those in kinds.items()
-        if (found := _nobody_from(those)) is not None and -found[1] > several  # of several more than one
+        if (limit := _nobody_from(those)) is not None and -limit[1] > several  # of several more than one
     }
     if nobody:
         kind = min(nobody, key=lambda kind: (*nobody[kind], kind))
         length, models = nobody[kind][0], -nobody[kind][1]
-        about, of_all = asked.kinds[kind], f"0 of {models} models above 10 %"
+        about, of_all = roster.kinds[kind], f"0 of {models} models above 10 %"
         yield (
             f"Nobody does {about.called} from {_length(about, f'{length:g}')} on ({of_all})."
             if models > 1
             else f"From {_length(about, f'{length:g}')} on, {about.called} is right in less than 10 %."
         )
     elif several:
-        yield from _most_fail(kinds, asked, names)
+        yield from _most_fail(kinds, roster, names)
 
 
 def _nobody_from(those: Sequence[KindCurve]) -> tuple[float, int] | None:
@@ -246,7 +248,7 @@ def _nobody_from(those: Sequence[KindCurve]) -> tuple[float, int] | None:
 
 
 def _most_fail(
-    kinds: Mapping[int, Sequence[KindCurve]], asked: Asked, names: Mapping[Entrant, str]
+    kinds: Mapping[int, Sequence[KindCurve]], roster: Asked, names: Mapping[Entrant, str]
 ) -> Iterator[str]:
     """Yield at which task and length most models fail, and what the best does there."""
     at_the_end = {
@@ -262,7 +264,7 @@ def _most_fail(
         return -sum(share < LOW for share in shares) / len(shares), sum(shares) / len(shares), kind
 
     kind = min(several, key=difficulty)
-    about, those = asked.kinds[kind], several[kind]
+    about, those = roster.kinds[kind], several[kind]
     best = max(those, key=_last)
     failing = sum(_last(each) < LOW for each in those)
     first, last = best.bins[-1][:2]
@@ -270,7 +272,7 @@ def _most_fail(
     at_the_top = [each for each in those if _last(each) == _last(best)]
     if failing:
         few = f"{failing} of {len(those)} models are below 10 %" if failing > 1 else "one model is below 10 %"
-        one, several_of = names[asked.entrants[best.asked].key], f"{_number(len(at_the_top))} models"
+        one, several_of = names[roster.entrants[best.entrant].key], f"{_number(len(at_the_top))} models"
         who = f"{several_of} get" if len(at_the_top) > 1 else f"{one} gets"
         yield f"{about.called} at {where} is hardest: {few}, and {who} {_percent(_last(best))}."
     elif min(map(_last, those)) >= HIGH:

@@ -1,4 +1,4 @@
-"""The block `head`: what the folder is, who was asked what, and what was found."""
+"""The block `head`: the folder's title, its entrants and kinds of questions, its notes and the finding."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -54,7 +54,7 @@ _OFFERED: Final = "SELECT coalesce(sum(offered), 0)::BIGINT AS calls FROM steps"
 
 def head_block(views: FolderViews) -> Values:
     """Return what a page shows first; its other blocks name entrants and kinds by their places here."""
-    standings, asked = standings_in(views), asked_in(views)  # in this order nothing is read twice
+    standings, roster = standings_in(views), asked_in(views)  # in this order trials are read once
     lengths = [cell["length"] for cell in cells_in(views) if cell["length"] is not None]
     return {
         "title": safe(", ".join(views.chosen.labels)),
@@ -64,17 +64,17 @@ def head_block(views: FolderViews) -> Values:
         "mark": _mark(standings.simulated_note),
         "mark_words": standings.simulated_note,
         "notes": list(_notes(views)),
-        "trials_in_all": sum(entrant.trials for entrant in asked.entrants),
+        "trials_in_all": sum(entrant.trials for entrant in roster.entrants),
         "load_calls": views.rows(_OFFERED)[0]["calls"],
-        "finding": finding_of(standings, asked, kind_curves(views)),
-        "entrants": [_entrant(entrant, place) for place, entrant in enumerate(asked.entrants)],
+        "finding": finding_of(standings, roster, kind_curves(views)),
+        "entrants": [_entrant(entrant, place) for place, entrant in enumerate(roster.entrants)],
         "kinds": [
             {name: safe(text) for name, text in asdict(kind).items() if name != "called"}
             | {"called": kind.called}
-            for kind in asked.kinds
+            for kind in roster.kinds
         ],
         "lengths": {"least": min(lengths), "most": max(lengths)} if lengths else None,
-        "varied": _varied(asked),
+        "varied": _varied(roster),
         "metrics": _metrics(views),
         "outcomes": list(OUTCOME_COLOURS),
         "headings": dict(_HEADINGS),
@@ -114,11 +114,11 @@ def _entrant(entrant: NamedEntrant, place: int) -> Values:
     }
 
 
-def _varied(asked: Asked) -> list[str]:
-    """Return in what entrants of one model differ."""
+def _varied(roster: Asked) -> list[str]:
+    """Return the attributes in which entrants of one model differ."""
 
     def varies(name: str) -> bool:
-        values = {(entrant.model, getattr(entrant, name)) for entrant in asked.entrants}
+        values = {(entrant.model, getattr(entrant, name)) for entrant in roster.entrants}
         return len(values) > len({model for model, _ in values})
 
     return list(filter(varies, _VARIED))

@@ -1,4 +1,4 @@
-"""The blocks `time`, `cost` and `errors`: what was measured beside accuracy."""
+"""The blocks `time`, `cost`, `errors` and `loads`: measures beside accuracy."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -36,7 +36,7 @@ from asyncbench.reports.load.steps import steps_in
 from asyncbench.tables.report import Report, Sheet
 from asyncbench.tables.screen import safe, safe_note
 
-# ── What a page holds of loads and of providers: tables as reports have them, and the rows of charts
+# ── loads and providers ──────────────────────────────────────────────────────────────────────────
 
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
@@ -57,7 +57,7 @@ def loads_block(views: FolderViews) -> Values:
 
 def _loads(views: FolderViews) -> Values:
     charts = _charts(views)
-    tables = [] if views.chosen.partly else list(_tables(views, said=charts["simulated_load"]))
+    tables = [] if views.chosen.partly else list(_tables(views, shown_note=charts["simulated_load"]))
     return charts | {"load_tables": tables}
 
 
@@ -74,15 +74,18 @@ def _charts(views: FolderViews) -> Values:
     }
 
 
-def _tables(views: FolderViews, *, said: str) -> Iterator[Values]:
+def _tables(views: FolderViews, *, shown_note: str) -> Iterator[Values]:
     for title, report_of in (("Models as providers", providers_of), ("Rates", load_report_of)):
         with suppress(NothingToShowError):
-            yield {"title": title, **_as_values(report_of(views), said)}
+            yield {"title": title, **_as_values(report_of(views), shown_note)}
 
 
-def _as_values(report: Report, said: str) -> Values:
-    """Return a report as its notes (without the one `said` already) and tables; `below`: after the first."""
-    parts = [part for part in report._parts() if isinstance(part, Sheet) or part != said]
+def _as_values(report: Report, shown_note: str) -> Values:
+    """Return a report as notes and tables, without the note that the page shows already.
+
+    `notes` are those above the first table, `below` all others.
+    """
+    parts = [part for part in report._parts() if isinstance(part, Sheet) or part != shown_note]
     sheets = [part for part in parts if isinstance(part, Sheet)]
     first = parts.index(sheets[0]) if sheets else len(parts)
     above, below = (
@@ -101,7 +104,7 @@ def _sheet(sheet: Sheet) -> Values:
     }
 
 
-# ── measures
+# ── times, costs and errors ──────────────────────────────────────────────────────────────────────
 
 
 Rows = Sequence[Values]
@@ -112,28 +115,28 @@ NO_KIND: Final = "none of these"
 
 def time_block(views: FolderViews) -> Values:
     """Return how fast calls were answered, in all and over time; lists without enough points are empty."""
-    asked = asked_in(views)
-    times, minutes = times_rows(views, asked), minute_rows(views, asked)
+    roster = asked_in(views)
+    times, minutes = times_rows(views, roster), minute_rows(views, roster)
     return {
         "times": times,
         "minutes": columnar(minutes),
-        "failures": columnar(failure_rows(views, asked)),
-        "quota": columnar(limit_rows(views, asked)),
-        "notes": [safe(note, most=len(note)) for note in _notes_on_times(times, minutes, asked, views)],
+        "failures": columnar(failure_rows(views, roster)),
+        "quota": columnar(limit_rows(views, roster)),
+        "notes": [safe(note, most=len(note)) for note in _notes_on_times(times, minutes, roster, views)],
     }
 
 
-def _notes_on_times(times: Rows, minutes: Rows, asked: Asked, views: FolderViews) -> Iterator[str]:
+def _notes_on_times(times: Rows, minutes: Rows, roster: Asked, views: FolderViews) -> Iterator[str]:
     if not times:
         yield "No times of calls are known. Runs record them; imported files do not."
     elif not minutes:
         yield "The calls were made in too short a time for a chart."
-    yield from _not_streamed(times, asked)
+    yield from _not_streamed(times, roster)
     yield from batch_notes(batch_uses(views), f"{OTHER_LATENCY} {LEFT_OUT}")
 
 
-def _not_streamed(times: Rows, asked: Asked) -> Iterator[str]:
-    """Yield of how many calls no first token is known."""
+def _not_streamed(times: Rows, roster: Asked) -> Iterator[str]:
+    """Yield how many calls have no known first token."""
     streamed = {row["asked"]: row["calls"] for row in times if row["quantity"] == "TTFT"}
     answered = {row["asked"]: row["answered"] for row in times}
     lacking = {place: calls - streamed.get(place, 0) for place, calls in answered.items()}
@@ -141,18 +144,18 @@ def _not_streamed(times: Rows, asked: Asked) -> Iterator[str]:
     if calls == whole and calls:
         yield "No reply was streamed, so TTFT is unknown."
     elif calls:
-        models = sum(1 for of_it in lacking.values() if of_it)
+        models = sum(1 for missing in lacking.values() if missing)
         yield (
             f"TTFT is of streamed replies: {calls:,} of {whole:,} answered calls were not streamed "
-            f"({models:,} of {len(asked.entrants):,} models)."
+            f"({models:,} of {len(roster.entrants):,} models)."
         )
 
 
 def cost_block(views: FolderViews) -> Values:
-    """Return what was spent, and who is as good for less."""
-    spent, cells, asked = spending_by_entrant(views), placed_cells(views), asked_in(views)
-    rows = {"cost": frontier_cost(cells, asked), "reasoning_tokens": frontier_reasoning(cells, asked)}
-    noted = {name: frontier_note(cells, asked, name) for name in rows}
+    """Return what each entrant cost, and accuracy against cost and against reasoning tokens."""
+    spent, cells, roster = spending_by_entrant(views), placed_cells(views), asked_in(views)
+    rows = {"cost": frontier_cost(cells, roster), "reasoning_tokens": frontier_reasoning(cells, roster)}
+    noted = {name: frontier_note(cells, roster, name) for name in rows}
     return {
         "frontier_cost": rows["cost"],
         "frontier_reasoning": rows["reasoning_tokens"],
@@ -160,16 +163,16 @@ def cost_block(views: FolderViews) -> Values:
             name: safe(note, most=len(note)) if note and (rows[name] or note == UNLIKE) else None
             for name, note in noted.items()
         },
-        "spent": spent_rows(spent, asked),
+        "spent": spent_rows(spent, roster),
         "notes": list(_notes_on_costs(spent)),
     }
 
 
 def _notes_on_costs(spent: Iterable[EntrantSpending]) -> Iterator[str]:
     """Yield how many costs are unknown, and why."""
-    found = list(spent)
+    spending = list(spent)
     calls, unknown, failed, untold = (
-        sum(getattr(of_it, name) for of_it in found)
+        sum(getattr(each, name) for each in spending)
         for name in ("calls", "unknown", "unknown_failed", "unknown_tokens")
     )
     if not unknown:
@@ -179,19 +182,19 @@ def _notes_on_costs(spent: Iterable[EntrantSpending]) -> Iterator[str]:
         "the provider told no tokens": untold,
         "the call failed and may have been billed": failed,
     }
-    said = "; ".join(f"{count:,}: {cause}" for cause, count in why.items() if count)
-    yield f"The cost of {unknown:,} of {calls:,} calls is unknown, and no sum includes it ({said})."
+    causes = "; ".join(f"{count:,}: {cause}" for cause, count in why.items() if count)
+    yield f"The cost of {unknown:,} of {calls:,} calls is unknown, and no sum includes it ({causes})."
 
 
 def errors_block(views: FolderViews) -> Values:
     """Return outcomes, kinds of errors and places of wrong digits."""
-    asked, found = asked_in(views), [*examined_in(views).values()]
-    by_entrant, by_kind = error_kind_rows(found, asked)
+    roster, groups = asked_in(views), [*examined_in(views).values()]
+    by_entrant, by_kind = error_kind_rows(groups, roster)
     return {
-        "examined": examined_note(found),
+        "examined": examined_note(groups),
         "kind_words": {**KINDS, "unclassified": NO_KIND, "others": "the rarer kinds together"},
         "kinds": by_entrant,
         "kinds_by_kind": columnar(by_kind),
-        "places": columnar(place_rows(found, asked)),
+        "places": columnar(place_rows(groups, roster)),
         "outcomes": outcome_rows(views),
     }

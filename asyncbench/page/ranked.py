@@ -1,4 +1,4 @@
-"""The block `standings`: who is better, by how much, and is that real; over suites, and kind by kind."""
+"""The block `standings`: rankings over all suites, by suite and by kind, with leads and ties."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -50,9 +50,9 @@ def standings_block(views: FolderViews) -> Values:
 
 def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
     """Yield the rankings of each kind, of the entrants of its suite's ranking."""
-    asked = asked_in(views)
-    places, kinds = asked.entrant_places, asked.kind_places
-    curves = {(each.kind, each.asked): each for each in kind_curves(views)}
+    roster = asked_in(views)
+    places, kinds = roster.entrant_places, roster.kind_places
+    curves = {(each.kind, each.entrant): each for each in kind_curves(views)}
     for ranking in rankings_by_kind(views, standings.rankings):
         kind = kinds[ranking.kind]
         models, problems = f"{len(ranking.lines):,} models", number_of(ranking.problems, "problem")
@@ -63,7 +63,7 @@ def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
             "problems": ranking.problems,
             "paired": ranking.paired,
             "alone": False,
-            "title": f"{asked.kinds[kind].called}: {models}{where}",
+            "title": f"{roster.kinds[kind].called}: {models}{where}",
             "lines": [
                 _kind_line(line, place := places[line.entrant], curves.get((kind, place)))
                 for line in ranking.lines
@@ -133,10 +133,10 @@ def _figures(line: RankingRow) -> Values:
     }
 
 
-def _in_two(found: Hardest) -> tuple[str, str]:
+def _in_two(hardest: Hardest) -> tuple[str, str]:
     """Return a length, and its limits with the task that it is of: two lines of a narrow column."""
-    figure, limits = _on_two_lines(str(found.length))
-    return figure, safe(f"{limits}{str(found).removeprefix(str(found.length))}".strip())
+    figure, limits = _on_two_lines(str(hardest.length))
+    return figure, safe(f"{limits}{str(hardest).removeprefix(str(hardest.length))}".strip())
 
 
 def _on_two_lines(length: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from asyncbench.store.bucket.fetching import told_as
 from asyncbench.store.bucket.objects import s3_address
 from asyncbench.store.rows import encode_json
 
-# ── What every page is made of, whatever its results are: template, style, the app's script, the library
+# ── parts of every page ──────────────────────────────────────────────────────────────────────────
 
 
 # The app's modules, in the order in which they are read; together they are one function.
@@ -109,7 +109,7 @@ def _hashes(codes: Sequence[str]) -> str:
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
-# ── writing
+# ── writing the file ─────────────────────────────────────────────────────────────────────────────
 
 
 NAME: Final = "report.html"  # in the results folder, where no other place is named
@@ -121,7 +121,7 @@ _ESCAPES: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A page on the disk."""
+    """A written page: its path, and how much it holds."""
 
     path: Path
     size: int  # bytes
@@ -135,8 +135,8 @@ class Written:
         shown = "all" if self.trials_embedded == self.trials else f"{self.trials_embedded:,} of"
         trials = f"{shown} {self.trials:,} trials to read"
         loads = f"the figures of {self.calls:,} calls under load"
-        held = " and ".join([trials] * bool(self.trials or not self.calls) + [loads] * bool(self.calls))
-        return f"{self.path} ({self.size / 1_000_000:.1f} MB, with {held}). Open it in a browser."
+        contents = " and ".join([trials] * bool(self.trials or not self.calls) + [loads] * bool(self.calls))
+        return f"{self.path} ({self.size / 1_000_000:.1f} MB, with {contents}). Open it in a browser."
 
 
 def write_page(
@@ -185,12 +185,12 @@ def write_page(
 
 
 def _page(contents: Contents) -> str:
-    own, drawing, look = app_script(), library().decode(), style()
+    own, drawing, styles = app_script(), library().decode(), style()
     return filled(
         live="",
-        policy=policy([own, drawing], [look]),
+        policy=policy([own, drawing], [styles]),
         title=f"{contents.title} · asyncbench",
-        styles=element("style", look),
+        styles=element("style", styles),
         data="\n".join(data_block(f"block-{name}", value) for name, value in contents.blocks.items()),
         scripts="\n".join(element("script", code) for code in (own, drawing)),
     )

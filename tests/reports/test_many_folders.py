@@ -12,7 +12,7 @@ from asyncbench.analysis.counting import counted
 from asyncbench.analysis.views import VIEWS
 from asyncbench.commands.reading import STYLES
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.page.charts.figure_files import Press, published_files, published_of, table_files
+from asyncbench.page.charts.figure_files import FigureWriter, published_files, published_of, table_files
 from asyncbench.page.charts.pictures import pictures_of
 from asyncbench.page.contents import contents_of
 from asyncbench.reports.cost.report import cost_report_on
@@ -292,7 +292,7 @@ def test_the_pictures_of_a_published_style_are_of_two_folders(filtered, style):
     suite = SUITES.get(style, "nupa")
     of = chosen([much, alone[suite]], task=tasks[suite], models=["a"])
     found = published_of(of, style, {})
-    files = dict(published_files(found, of, style, Press("two")))
+    files = dict(published_files(found, of, style, FigureWriter("two")))
     names = {picture.name for picture in found.pictures() if picture.drawable}
     assert {f"{name}.{form}" for name in names for form in ("svg", "png", "md", "tex")} <= {*files}
     written = "".join(content.decode() for name, content in files.items() if name.endswith(".md"))

@@ -1,4 +1,4 @@
-"""The charts of accuracy as Vega-Lite specifications: who is better, where each breaks, what each can do.
+"""The charts of accuracy as Vega-Lite specifications: rankings, curves over length, maps of tasks.
 
 Each row brings the colour of its entrant, so that no chart has a legend, and a filter changes no colour.
 """
@@ -20,9 +20,9 @@ from asyncbench.page.charts.specs import (
     Options,
     accuracy_axis,
     chart,
-    once,
     panels,
-    pointed_at,
+    reference_line,
+    tooltips,
 )
 from asyncbench.page.charts.themes import STRONG
 
@@ -39,7 +39,7 @@ _COLOUR: Final = alt.Color("colour:N", scale=None, legend=None)
 _SHARE_TIPS: Final = ("value:Q|.1%|accuracy", "low:Q|.1%", "high:Q|.1%", "trials:Q|,")
 
 
-# ── who is better ────────────────────────────────────────────────────────────────────────────
+# ── rankings ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def _dots(_: Metric) -> Drawn:
@@ -60,7 +60,7 @@ def _dots(_: Metric) -> Drawn:
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(
         x=share("low"), x2="high:Q", color=_COLOUR
     )
-    tips = pointed_at("model:N", "place:Q||rank", *_SHARE_TIPS)
+    tips = tooltips("model:N", "place:Q||rank", *_SHARE_TIPS)
     dots = base.mark_point(filled=True, size=110, opacity=1, shape="circle", cursor="pointer").encode(
         x=share("value"), color=_COLOUR, tooltip=tips
     )
@@ -76,26 +76,26 @@ def _pairs(_: Metric) -> Drawn:
     axis = alt.Axis(labelExpr=points, tickCount=5)
     x = alt.X("difference:Q", title=title, axis=axis, scale=alt.Scale(zero=True, nice=True))
     base = chart().encode(y=alt.Y("other:N", sort=None, title=None, axis=alt.Axis(grid=False, minExtent=40)))
-    tips = pointed_at(
+    tips = tooltips(
         *("pair:N", "difference:Q|+.2%", "low:Q|+.2%", "high:Q|+.2%"), "p:Q|.2~g", "tied:N", "problems:Q|,"
     )
-    zero = once().encode(x=alt.datum(0))
+    zero = reference_line().encode(x=alt.datum(0))
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(
         x=alt.X("low:Q", title=title), x2="high:Q", color=_COLOUR
     )
     dots = base.mark_point(filled=True, size=110, opacity=1, shape="circle").encode(
         x=x, color=_COLOUR, tooltip=tips
     )
-    said = "format(100 * datum.difference, '+.1f') + (datum.tied ? ' tied' : '')"
+    text = "format(100 * datum.difference, '+.1f') + (datum.tied ? ' tied' : '')"
     figures = (
-        base.transform_calculate(text=said)
+        base.transform_calculate(text=text)
         .mark_text(align="left", dx=8)
         .encode(x=alt.value("width"), text="text:N")
     )
     return alt.layer(zero, intervals, dots, figures).properties(width=WIDTH, height=alt.Step(DOT_ROW))
 
 
-# ── where each breaks ────────────────────────────────────────────────────────────────────────
+# ── accuracy over length ─────────────────────────────────────────────────────────────────────────
 
 
 def _curves(_: Metric) -> Drawn:
@@ -109,7 +109,7 @@ def _curves(_: Metric) -> Drawn:
         style="faint", interpolate="monotone", strokeWidth=1
     )
     strong = lit.mark_line(strokeWidth=2, interpolate="monotone")
-    half = once().encode(y=alt.datum(0.5))
+    half = reference_line().encode(y=alt.datum(0.5))
     layers = (
         half,
         faint.encode(y=accuracy_axis(), detail="asked:N"),
@@ -130,7 +130,7 @@ def _points(base: alt.Chart) -> Iterator[alt.Chart]:
     )
     yield few.mark_rule(strokeWidth=1, opacity=0.5).encode(y=accuracy_axis("low"), y2="high:Q")
     sizes = alt.Size("trials:Q", legend=None, scale=alt.Scale(type="sqrt", range=[14, 90]))
-    tips = pointed_at("model:N", "task:N", "length:Q|,.4~r", *_SHARE_TIPS)
+    tips = tooltips("model:N", "task:N", "length:Q|,.4~r", *_SHARE_TIPS)
     marks = points.mark_point(filled=True, opacity=0.85, shape="circle", cursor="pointer")
     yield marks.encode(y=accuracy_axis(), size=sizes, tooltip=tips)
 
@@ -195,7 +195,7 @@ def _halves(_: Metric) -> Drawn:
         return alt.X(f"{field}:Q", title=title, axis=axis, scale=alt.Scale(zero=True, nice=False, padding=8))
 
     known = base.transform_filter("isValid(datum.at)").encode(color=_COLOUR)
-    tips = pointed_at("model:N", "task:N", "label:N||length at 50 %", "low:Q|.1f", "high:Q|.1f", "trials:Q|,")
+    tips = tooltips("model:N", "task:N", "label:N||length at 50 %", "low:Q|.1f", "high:Q|.1f", "trials:Q|,")
     shapes = alt.Scale(domain=[*_SHAPES], range=[*_SHAPES.values()])
     marks = known.mark_point(filled=True, opacity=1, size=80, cursor="pointer").encode(
         x=along("at"), shape=alt.Shape("bound:N", scale=shapes, legend=None), tooltip=tips
@@ -220,7 +220,7 @@ def _halves(_: Metric) -> Drawn:
     return apart
 
 
-# ── what each can do ─────────────────────────────────────────────────────────────────────────
+# ── maps of tasks ────────────────────────────────────────────────────────────────────────────────
 
 # Shares → how strong the colour of a cell is: half of it is kept for what is above 80 %.
 _KNOTS: Final = ((0, 0), (0.5, 0.25), (0.8, 0.5), (0.9, 0.64), (0.95, 0.76), (0.99, 0.88), (1, 1))
@@ -269,7 +269,7 @@ def _task_map(metric: Metric) -> Drawn:
     axis = alt.Axis(orient="top", labelAngle=-50, labelAlign="left", labelLimit=150, grid=False)
     best_first = alt.EncodingSortField(field="mean", op="max", order="descending")
     x = alt.X("model:N", sort=best_first, title=None, axis=axis)
-    tips = pointed_at("model:N", "task:N", f"value:Q|{metric.format}|{TITLE}", "trials:Q|,")
+    tips = tooltips("model:N", "task:N", f"value:Q|{metric.format}|{TITLE}", "trials:Q|,")
     drawn: Drawn = _map(metric, x=x, across="model", tips=tips).properties(
         width=alt.Step(CELL_WIDTH), height=alt.Step(CELL_ROW)
     )
@@ -279,7 +279,7 @@ def _task_map(metric: Metric) -> Drawn:
 def _length_map(metric: Metric) -> Drawn:
     axis = alt.Axis(labelAngle=0, labelOverlap=True, grid=False)
     x = alt.X("length:O", title="length", axis=axis)
-    tips = pointed_at("model:N", "task:N", "from:Q", "to:Q", "value:Q|.1%|accuracy", "trials:Q|,")
+    tips = tooltips("model:N", "task:N", "from:Q", "to:Q", "value:Q|.1%|accuracy", "trials:Q|,")
     layers = _map(metric, x=x, across="length", tips=tips)
     return panels(layers.properties(width=PANEL_WIDTH, height=alt.Step(CELL_ROW)), columns=2, field="model")
 

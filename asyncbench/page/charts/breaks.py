@@ -1,7 +1,7 @@
-"""Where each breaks: accuracy against length as points, lines and the length at which half is right.
+"""Accuracy against length by entrant and kind: points, lines, and the length at which half is right.
 
-Each curve is of one entrant and one kind. It has at most `MOST_POINTS` points and `MOST_STEPS` steps of its
-line, however many lengths and trials it is made from.
+A curve has at most `MOST_POINTS` points and `MOST_STEPS` steps of its line, however many lengths and trials
+it is made from.
 """
 
 from collections import defaultdict
@@ -19,9 +19,9 @@ from asyncbench.page.charts.styling import Row
 from asyncbench.stats.proportions import wilson
 from asyncbench.suites.nupa.tasks import TASKS, range_of
 
-# ── What each can do: every metric by entrant and kind, and accuracy by length in bins that kinds share
-# There are as many rows as entrants times kinds; by length times `MOST_BINS` at most, for a longer one is
-# in the bin of its first digit: 11 to 20, 201 to 300.
+# ── metrics by entrant and kind, and accuracy by length ──────────────────────────────────────────
+# Metrics have a row for each entrant and kind. Accuracy by length has at most `MOST_BINS` times as many: a
+# long length is in the bin of its first digit, such as 11 to 20 or 201 to 300.
 
 
 Sums = Mapping[str, Any]  # Any: a row of the view `cells`
@@ -37,16 +37,16 @@ _CLASSES: Final = {
 def heat_rows(views: FolderViews) -> list[Row]:
     """Return each entrant and kind with [value, low, high, trials] of every metric that is known of it."""
     return [
-        {"kind": kind, "asked": asked, "trials": sums["trials"], "values": _values(sums)}
-        for (kind, asked), sums in sorted(summed(placed_cells(views), ("kind", "asked")).items())
+        {"kind": kind, "asked": entrant, "trials": sums["trials"], "values": _values(sums)}
+        for (kind, entrant), sums in sorted(summed(placed_cells(views), ("kind", "asked")).items())
     ]
 
 
 def _values(sums: Sums) -> dict[str, list[float | int | None]]:
-    found = {name: metric.of(sums) for name, metric in METRICS.items()}
+    metrics = {name: metric.of(sums) for name, metric in METRICS.items()}
     return {
         name: [measured.value, measured.low, measured.high, measured.trials]
-        for name, measured in found.items()
+        for name, measured in metrics.items()
         if measured.value is not None
     }
 
@@ -64,18 +64,18 @@ def length_rows(views: FolderViews) -> list[Row]:
         cell["bin"] = bins[cell["range"], cell["length"]]
     rows = []
     by_bin = summed(cells, ("kind", "asked", "bin", "range"))
-    for (kind, asked, span, in_range), sums in sorted(by_bin.items()):
-        found = METRICS["accuracy"].of(sums)
+    for (kind, entrant, span, in_range), sums in sorted(by_bin.items()):
+        accuracy = METRICS["accuracy"].of(sums)
         rows.append(
             {
                 "kind": kind,
-                "asked": asked,
+                "asked": entrant,
                 "length": span[1],
                 "from": span[0],
                 "to": span[1],
                 "range": in_range,
-                "value": found.value,
-                "trials": found.trials,
+                "value": accuracy.value,
+                "trials": accuracy.trials,
             }
         )
     return rows
@@ -86,8 +86,8 @@ def placed_cells(views: FolderViews) -> list[dict[str, Any]]:
     return views.once("placed_cells", lambda: _with_places(cells_in(views), asked_in(views)))
 
 
-def _with_places(cells: Iterable[Sums], asked: Asked) -> list[dict[str, Any]]:
-    entrants, kinds = asked.entrant_places, asked.kind_places
+def _with_places(cells: Iterable[Sums], roster: Asked) -> list[dict[str, Any]]:
+    entrants, kinds = roster.entrant_places, roster.kind_places
     return [
         {**cell, "asked": entrants[who], "kind": kinds[kind_of(cell)]}
         for cell in cells
@@ -100,11 +100,11 @@ def length_bins(lengths: Iterable[tuple[str, int]]) -> dict[tuple[str, int], tup
 
     Bins end on round lengths, and none is of two of NUPA's ranges, which differ by task.
     """
-    found = sorted(set(lengths))
-    if len({length for _, length in found}) <= MOST_LENGTHS:
-        return {(of, length): (length, length) for of, length in found}
+    pairs = sorted(set(lengths))
+    if len({length for _, length in pairs}) <= MOST_LENGTHS:
+        return {(of, length): (length, length) for of, length in pairs}
     together = defaultdict[tuple[str, int], list[int]](list)
-    for of, length in found:
+    for of, length in pairs:
         together[of, _rounded_up(length)].append(length)
     return {(of, n): (those[0], those[-1]) for (of, _), those in together.items() for n in those}
 
@@ -123,7 +123,7 @@ def range_in(suite: str, task: str, variant: str, representation: str, length: i
     return "" if length_class is None or length is None else range_of(length, length_class) or ""
 
 
-# ── breaks
+# ── curves ───────────────────────────────────────────────────────────────────────────────────────
 
 
 LEAST_TRIALS: Final = 8  # of a point: fewer say too little to be drawn
@@ -140,7 +140,7 @@ class KindCurve:
     """The curve of one entrant and one kind; places are those of `Asked`."""
 
     kind: int
-    asked: int
+    entrant: int
     curve: Curve | None  # None: no call had a reply
     repeats: float  # times that each problem was asked: in intervals of points it counts once
 
@@ -186,13 +186,13 @@ def _kind_curves(cells: Iterable[Sums]) -> tuple[KindCurve, ...]:
     return tuple(
         KindCurve(
             kind=kind,
-            asked=place,
+            entrant=entrant,
             curve=fit((cell["length"], cell["correct"], cell["trials"] - cell["failed"]) for cell in those),
             repeats=repeats_of(those),
             shortest=min(cell["length"] for cell in those),
             longest=max(cell["length"] for cell in those),
         )
-        for (kind, place), those in sorted(groups.items())
+        for (kind, entrant), those in sorted(groups.items())
     )
 
 
@@ -262,7 +262,7 @@ def _steps(curve: Curve) -> list[float]:
         return _at_the_step(curve)
     width = (curve.longest - curve.shortest) / _EVEN_STEPS
     even = [curve.shortest + n * width for n in range(_EVEN_STEPS)]
-    steep = [found for share in _SHARES if (found := curve.crossing(share)) is not None]
+    steep = [length for share in _SHARES if (length := curve.crossing(share)) is not None]
     return sorted({*even, curve.longest, *steep})
 
 
@@ -292,7 +292,7 @@ def _row(
     value, low, high = (None if figure is None else round(figure, 5) for figure in share)
     return {
         "kind": each.kind,
-        "asked": each.asked,
+        "asked": each.entrant,
         "sort": sort,
         "length": round(length, 4),
         "value": value,
@@ -305,7 +305,7 @@ def _row(
     }
 
 
-# ── the length at which half is right ────────────────────────────────────────────────────────
+# ── lengths at which half is right ───────────────────────────────────────────────────────────────
 
 
 def half_rows(curves: Iterable[KindCurve]) -> list[Row]:
@@ -333,7 +333,7 @@ def _half(each: KindCurve) -> Row:
     half = each.half
     return {
         "kind": each.kind,
-        "asked": each.asked,
+        "asked": each.entrant,
         "at": _at(half),
         "low": half.low,
         "high": half.high,

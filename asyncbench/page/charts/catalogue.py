@@ -1,4 +1,4 @@
-"""Which charts there are, what each is for, and the columns of its rows."""
+"""The catalogue of charts: title and purpose of each, and the columns of its rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart before it has rows."""
+    """The words and the layout of a chart, without its rows."""
 
     title: str
     purpose: str

@@ -28,18 +28,18 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
     Raises:
         ConfigError: altair is not installed; there is no such chart or metric.
     """
-    for kind, given, known in (("chart", name, CHARTS), ("metric", metric, METRICS)):
-        if given not in known:
-            raise ConfigError(f"no {kind} {given!r}. Choose one of: {', '.join(known)}")
+    for kind, choice, known in (("chart", name, CHARTS), ("metric", metric, METRICS)):
+        if choice not in known:
+            raise ConfigError(f"no {kind} {choice!r}. Choose one of: {', '.join(known)}")
     with _altair():
         from asyncbench.page.charts.loads import load_spec
         from asyncbench.page.charts.spec_table import spec
-    with _taken_as_valid():
+    with _without_validation():
         return load_spec(name) if CHARTS[name].load else spec(name, metric)
 
 
 @contextmanager
-def _taken_as_valid() -> Iterator[None]:
+def _without_validation() -> Iterator[None]:
     """Let altair not hold each part against the schema of all, as the tests do once."""
     from altair.utils.schemapi import debug_mode
 
@@ -76,19 +76,19 @@ def drawn(
         ConfigError: as `spec_of` does.
     """
     spec = titled(spec_of(name, metric), CHARTS[name].title, notes)
-    return standing_alone(spec, list(rows), theme=theme, paired=CHARTS[name].paired)
+    return self_contained(spec, list(rows), theme=theme, paired=CHARTS[name].paired)
 
 
 def published_drawn(picture: PublishedPicture, *, theme: str = "light", notes: Sequence[str] = ()) -> Spec:
     """Return a picture of a published benchmark that stands alone, as `drawn` does a chart."""
     with _altair():
         from asyncbench.page.charts.published_specs import published_spec
-    with _taken_as_valid():
+    with _without_validation():
         spec = titled(published_spec(picture), picture.title, notes)
-    return standing_alone(spec, picture.drawn_rows(), theme=theme)
+    return self_contained(spec, picture.drawn_rows(), theme=theme)
 
 
-def standing_alone(
+def self_contained(
     spec: Spec, rows: Sequence[Mapping[str, Any]], *, theme: str, paired: bool = False
 ) -> Spec:
     """Return a specification with its rows, its theme, and its panels side by side where it has any."""
@@ -101,8 +101,8 @@ def standing_alone(
             spec["resolve"] = spec.get("resolve", {}) | {"axis": {"x": "independent"}}
         if panels == 1 and isinstance(spec["spec"]["width"], int):  # else it is as wide as its columns
             spec["spec"]["width"] = ALONE
-    for asked in spec.get("params", ()):
-        asked["value"] = sorted({row["rate"] for row in rows if "rate" in row})
+    for parameter in spec.get("params", ()):
+        parameter["value"] = sorted({row["rate"] for row in rows if "rate" in row})
     return {**spec, "data": {"values": rows}, "config": THEMES[theme], "padding": 12}
 
 

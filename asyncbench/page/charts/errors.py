@@ -1,4 +1,7 @@
-"""The rows of charts of outcomes and errors; `asked` and `kind` are places in `asked_in`."""
+"""The charts of outcomes, errors and costs: rows of the first two, specifications of all.
+
+`asked` and `kind` are places in `asked_in`.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +29,7 @@ from asyncbench.page.charts.specs import (
     accuracy_axis,
     chart,
     panels,
-    pointed_at,
+    tooltips,
 )
 from asyncbench.page.charts.styling import Row
 from asyncbench.page.charts.themes import OUTCOME_COLOURS, STRONG
@@ -55,12 +58,12 @@ def outcome_rows(views: FolderViews) -> list[Row]:
     ]
 
 
-def error_kind_rows(found: Iterable[ErrorFindings], asked: Asked) -> tuple[list[Row], list[Row]]:
+def error_kind_rows(groups: Iterable[ErrorFindings], roster: Asked) -> tuple[list[Row], list[Row]]:
     """Return the kinds of errors as parts of the examined answers: by entrant, and by entrant and kind.
 
     At most `MOST_ERRORS` are told apart, the commonest first; `OTHERS` are those that are left.
     """
-    by_both = _by_both(found, asked)
+    by_both = _by_both(groups, roster)
     by_entrant = defaultdict[tuple[int, int | None], Counter[str]](Counter)
     for (place, _), counts in by_both.items():
         by_entrant[place, None] += counts
@@ -72,9 +75,9 @@ def error_kind_rows(found: Iterable[ErrorFindings], asked: Asked) -> tuple[list[
     return of_entrants, of_both
 
 
-def _by_both(found: Iterable[ErrorFindings], asked: Asked) -> dict[tuple[int, int | None], Counter[str]]:
+def _by_both(groups: Iterable[ErrorFindings], roster: Asked) -> dict[tuple[int, int | None], Counter[str]]:
     counts: dict[tuple[int, int | None], Counter[str]] = {}
-    for place, kind, group in _placed(found, asked):
+    for place, kind, group in _placed(groups, roster):
         if group.kinds:
             counts.setdefault((place, kind), Counter()).update(group.kinds)
     return dict(sorted(counts.items()))
@@ -95,20 +98,20 @@ def _rows_of(
 
 def examined_note(findings: Iterable[ErrorFindings]) -> str:
     """Return in a sentence how many wrong answers were examined."""
-    found = [group for group in findings if group.wrong or group.unread]
-    examined = sum(group.examined for group in found)
-    wrong = sum(group.wrong + group.unread for group in found)
+    groups = [group for group in findings if group.wrong or group.unread]
+    examined = sum(group.examined for group in groups)
+    wrong = sum(group.wrong + group.unread for group in groups)
     first = "" if examined == wrong else " (a fixed random sample per model and task)"
     return f"{examined:,} of {wrong:,} wrong answers (or replies without one) were examined{first}."
 
 
-def place_rows(found: Iterable[ErrorFindings], asked: Asked) -> list[Row]:
+def place_rows(groups: Iterable[ErrorFindings], roster: Asked) -> list[Row]:
     """Return where wrong answers have wrong digits, by place from either end: 1 is the outermost.
 
     Places that fewer than `LEAST_ANSWERS` wrong answers have are left out.
     """
     rows = []
-    for place, kind, group in sorted(_placed(found, asked), key=lambda placed: (placed[1], placed[0])):
+    for place, kind, group in sorted(_placed(groups, roster), key=lambda placed: (placed[1], placed[0])):
         for end, wrong in ((FIRST, group.from_left), (LAST, group.from_right)):
             for position, seen in enumerate(group.wrong_at(wrong)[:MOST_PLACES], 1):
                 if seen.trials >= LEAST_ANSWERS:
@@ -129,17 +132,17 @@ def place_rows(found: Iterable[ErrorFindings], asked: Asked) -> list[Row]:
     return rows
 
 
-def _placed(found: Iterable[ErrorFindings], asked: Asked) -> Iterator[tuple[int, int, ErrorFindings]]:
+def _placed(groups: Iterable[ErrorFindings], roster: Asked) -> Iterator[tuple[int, int, ErrorFindings]]:
     """Yield each group with the places of its entrant and kind; newer ones of a running sweep have none."""
-    entrants, kinds = asked.entrant_places, asked.kind_places
-    for group in found:
+    entrants, kinds = roster.entrant_places, roster.kind_places
+    for group in groups:
         of = dict(zip(GROUP, group.group, strict=True))
         who, kind = (of["run"], of["model"], of["condition"]), kind_of(of)
         if who in entrants and kind in kinds:
             yield entrants[who], kinds[kind], group
 
 
-# ── The charts of outcomes, errors and costs as Vega-Lite specifications
+# ── specifications: outcomes ─────────────────────────────────────────────────────────────────────
 
 
 CELL: Final = 22  # pixels of a row of a heatmap
@@ -172,13 +175,13 @@ def _outcomes() -> Drawn:
             y=_models(),
             order=alt.Order("place:Q"),
             color=alt.Color("outcome:N", scale=colours, legend=legend),
-            tooltip=pointed_at("model:N", "outcome:N", "share:Q|.2%", "trials:Q|,"),
+            tooltip=tooltips("model:N", "outcome:N", "share:Q|.2%", "trials:Q|,"),
         )
     )
     return alt.layer(bars).properties(width=WIDTH, height=alt.Step(ROW))
 
 
-# ── kinds of errors, and where digits are wrong ──────────────────────────────────────────────
+# ── specifications: kinds of errors, and wrong digits ────────────────────────────────────────────
 
 
 def _shares(x: alt.X, tips: list[alt.Tooltip], y: alt.Y) -> Drawn:
@@ -201,7 +204,7 @@ def _kinds() -> Drawn:
     )
     by_count = alt.EncodingSortField(field="nth", op="min")
     x = alt.X("error:N", sort=by_count, title=None, axis=axis)
-    tips = pointed_at("model:N", "error:N", "value:Q|.1%|share of its errors", "wrong:Q|,|wrong answers")
+    tips = tooltips("model:N", "error:N", "value:Q|.1%|share of its errors", "wrong:Q|,|wrong answers")
     drawn = _shares(x, tips, _models("counted")).transform_joinaggregate(all="sum(wrong)", groupby=["model"])
     drawn = drawn.transform_calculate(counted="datum.model + ' (' + format(datum.all, ',') + ')'")
     return drawn.properties(width=alt.Step(CELL_WIDTH), height=alt.Step(CELL))
@@ -212,7 +215,7 @@ def _digit_errors() -> Drawn:
     ends = [*range(1, MOST_PLACES + 1), *range(-MOST_PLACES, 0)]
     axis = alt.Axis(labelAngle=0, labelOverlap=False, grid=False, labelExpr=_MINUS)
     x = alt.X("digit:O", sort=ends, title="digit: 1 is the first, −1 the last", axis=axis)
-    tips = pointed_at(
+    tips = tooltips(
         *("model:N", "task:N", "end:N||digits from the", "position:Q", "value:Q|.1%|share wrong here"),
         *("low:Q|.1%", "high:Q|.1%", "errors:Q|,", "answers:Q|,"),
     )
@@ -227,7 +230,7 @@ def _digit_errors() -> Drawn:
 _MINUS: Final = "replace(datum.label, '-', '−')"
 
 
-# ── accuracy against what it takes ───────────────────────────────────────────────────────────
+# ── specifications: frontiers ────────────────────────────────────────────────────────────────────
 
 
 def _frontier(x: alt.X, tips: list[alt.Tooltip]) -> Drawn:
@@ -259,8 +262,8 @@ def _names(base: alt.Chart, y: alt.Y) -> Iterator[alt.Chart]:
         "left": {"align": "right", "dx": -ASIDE, "dy": -BELOW},
     }
     for halo, (side, place) in product((True, False), sides.items()):
-        look: Options = {"style": "halo"} if halo else {}
-        text = alt.MarkDef(type="text", **place, **look)
+        halo_style: Options = {"style": "halo"} if halo else {}
+        text = alt.MarkDef(type="text", **place, **halo_style)
         coloured: Options = {} if halo else {"color": _COLOUR}
         there = base.transform_filter(f"datum.side == '{side}'").properties(mark=text)
         yield there.encode(y=y, text="model:N", **coloured)
@@ -270,14 +273,14 @@ def _frontier_cost() -> Drawn:
     axis = alt.Axis(format="$,~g", tickCount=6, grid=False)
     scale = alt.Scale(type="log", nice=False, padding=PADDING["log"])
     x = alt.X("x:Q", title="cost per 1,000 trials, USD (log scale)", axis=axis, scale=scale)
-    return _frontier(x, pointed_at("model:N", "cost:Q|$,.4~g|cost per 1,000 trials", *SHARE_TIPS))
+    return _frontier(x, tooltips("model:N", "cost:Q|$,.4~g|cost per 1,000 trials", *SHARE_TIPS))
 
 
 def _frontier_reasoning() -> Drawn:
     axis = alt.Axis(format=",~r", tickCount=6, grid=False)
     scale = alt.Scale(type="sqrt", zero=True)
     x = alt.X("x:Q", title="reasoning tokens per trial (square-root scale)", axis=axis, scale=scale)
-    return _frontier(x, pointed_at("model:N", "x:Q|,.0f|reasoning tokens per trial", *SHARE_TIPS))
+    return _frontier(x, tooltips("model:N", "x:Q|,.0f|reasoning tokens per trial", *SHARE_TIPS))
 
 
 ERROR_CHARTS: Final[Mapping[str, Callable[[], Drawn]]] = {

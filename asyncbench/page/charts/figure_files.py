@@ -94,10 +94,10 @@ def write_figures(
         raise ConfigError(f"--figures {out} is a file. Name a folder.")
     if width not in INCHES:
         raise ConfigError(f"--width {width!r}: choose one of: {', '.join(INCHES)}.")
-    press = Press(width)
+    writer = FigureWriter(width)
     of = chosen(folder, suite=suite, task=task, models=models, where=where)
     written = []
-    for name, content in _files(of, style, options, press):
+    for name, content in _files(of, style, options, writer):
         with writing(out / name), replacing(out / name) as file:
             file.write(content)
         written.append(out / name)
@@ -105,8 +105,8 @@ def write_figures(
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
-    """What makes files of drawings."""
+class FigureWriter:
+    """Files of drawings, at the width of a paper's columns."""
 
     width: str  # of `INCHES`
 
@@ -139,13 +139,13 @@ class Press:
 
 
 def _svg(spec: Spec) -> str:
-    found: str = _vega().vegalite_to_svg(dict(spec))
-    return found
+    svg: str = _vega().vegalite_to_svg(dict(spec))
+    return svg
 
 
 def _png(svg: str, scale: float) -> bytes:
-    found: bytes = _vega().svg_to_png(svg, scale=scale)
-    return found
+    png: bytes = _vega().svg_to_png(svg, scale=scale)
+    return png
 
 
 def _vega() -> Any:  # Any: a module whose types are not its own
@@ -160,26 +160,26 @@ def _folded(notes: Iterable[str], most: int) -> list[str]:
     return [line for note in notes for line in wrap(note, most, break_on_hyphens=False)]
 
 
-# ── which files ──────────────────────────────────────────────────────────────────────────────
+# ── files of charts and tables ───────────────────────────────────────────────────────────────────
 
 
 def _files(
     of: Chosen,
     style: str | None,
     options: Mapping[str, Any],  # Any: of the style
-    press: Press,
+    writer: FigureWriter,
 ) -> Files:
     _vega()
     if style is not None:
-        yield from published_files(published_of(of, style, options), of, style, press)
+        yield from published_files(published_of(of, style, options), of, style, writer)
         return
     loads, trials = load_charts(of), counted(of, _trials)
     if not trials and not loads.pictures:
         raise ConfigError(f"{of} has no trials yet. Run its sweep first.")
     if trials:
         note, pictures = counted(of, _charts)
-        yield from picture_files(pictures, note, of, press)
-    yield from picture_files(loads.pictures, loads.simulated_note, of, press)
+        yield from picture_files(pictures, note, of, writer)
+    yield from picture_files(loads.pictures, loads.simulated_note, of, writer)
     yield from table_files(of, trials=trials, loaded=bool(loads.pictures))
 
 
@@ -192,39 +192,41 @@ def _charts(views: FolderViews) -> tuple[str, list[Picture]]:
     return note_of_simulated(views), [*pictures_of(views)]
 
 
-def picture_files(pictures: Iterable[Picture], simulated_note: str, of: Chosen, press: Press) -> Files:
+def picture_files(
+    pictures: Iterable[Picture], simulated_note: str, of: Chosen, writer: FigureWriter
+) -> Files:
     """Yield the name and content of each picture's files."""
     marks = [*([simulated_note] if simulated_note else []), *of.notes()]
     for picture in pictures:
-        yield from press.files(picture, marks)
+        yield from writer.files(picture, marks)
 
 
 def published_of(of: Chosen, style: str, options: Mapping[str, Any]) -> PublishedReport:  # Any: of it
     """Return the report of a style that has pictures; raises `ConfigError` for others."""
-    found = report(of, style, **options)
-    if isinstance(found, ReportOfChosen):
-        found = found.whole
-    if isinstance(found, PublishedReport) and style in DRAWN:
-        return found
-    if isinstance(found, Nothing):
-        raise ConfigError(found.nothing)
+    published = report(of, style, **options)
+    if isinstance(published, ReportOfChosen):
+        published = published.whole
+    if isinstance(published, PublishedReport) and style in DRAWN:
+        return published
+    if isinstance(published, Nothing):
+        raise ConfigError(published.nothing)
     raise ConfigError(
         f"--style {style} has no pictures of its own. --markdown and --latex print its tables. For pictures, "
         f"leave --style out, or choose one of: {', '.join(DRAWN)}."
     )
 
 
-def published_files(found: PublishedReport, of: Chosen, style: str, press: Press) -> Files:
+def published_files(published: PublishedReport, of: Chosen, style: str, writer: FigureWriter) -> Files:
     """Yield the name and content of the files of a published style: its pictures, their rows, its tables."""
-    marks = [*([found.simulated_note] if found.simulated_note else []), *of.notes()]
+    marks = [*([published.simulated_note] if published.simulated_note else []), *of.notes()]
     reports: dict[str, Report] = {}
-    for whole in filter(lambda picture: picture.drawable, found.pictures()):
+    for whole in filter(lambda picture: picture.drawable, published.pictures()):
         for picture in whole.parted():
             marked = replace(picture, notes=[*marks, *picture.notes])
             spec = published_drawn(marked, notes=_folded(marked.notes, LONGEST_LINE))
-            yield from press.published_files(picture.name, spec)
+            yield from writer.published_files(picture.name, spec)
             reports[picture.name] = marked
-    yield from _forms(reports | {style: of_chosen(found, of)})
+    yield from _forms(reports | {style: of_chosen(published, of)})
 
 
 _OF_TRIALS: Final[Mapping[str, Callable[[Folders], Report]]] = {

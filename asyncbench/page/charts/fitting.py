@@ -60,24 +60,24 @@ def drawn_at(spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str], 
 
 def width_of(svg: str) -> float:
     """Return how wide a drawing is, pixels."""
-    found = re.search(r'<svg[^>]*? width="([\d.]+)"', svg)
-    return float(found[1]) if found else 0.0
+    match = re.search(r'<svg[^>]*? width="([\d.]+)"', svg)
+    return float(match[1]) if match else 0.0
 
 
 def printed(svg: str, inches: float) -> str:
     """Return a drawing that is so wide on paper; one that is wider is made smaller as a whole."""
-    found = re.search(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"', svg)
-    if not found:
+    match = re.search(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"', svg)
+    if not match:
         return svg
-    width, height = float(found[1]), float(found[2])
+    width, height = float(match[1]), float(match[2])
     whole = min(inches, width * POINTS_PER_PIXEL / 72)
     size = f'width="{whole:.3f}in" height="{whole * height / width:.3f}in"'
-    return svg.replace(f'width="{found[1]}" height="{found[2]}"', size, 1)
+    return svg.replace(f'width="{match[1]}" height="{match[2]}"', size, 1)
 
 
 def _panel(spec: Spec) -> Spec:
-    found: Spec = spec["spec"] if "facet" in spec else spec
-    return found
+    panel: Spec = spec["spec"] if "facet" in spec else spec
+    return panel
 
 
 def _columns(spec: Spec, rows: Rows, whole: float, most: int) -> int:

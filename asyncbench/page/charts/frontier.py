@@ -1,4 +1,4 @@
-"""Accuracy against what it takes: what was spent, the rows of a frontier, and which names have room."""
+"""Accuracy against cost and reasoning tokens: rows of both charts, spending, and names that have room."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,60 +31,60 @@ MARGIN: Final = 14.0  # above and below
 _SCALES: Final[Mapping[str, Callable[[float], float]]] = {"log": log, "sqrt": sqrt}
 Sums = Mapping[str, Any]  # Any: a row of the view `cells`, with the places of its entrant and kind
 Cells = Sequence[Sums]
-By = Mapping[int, Sequence[Sums]]  # cells by the place of who was asked
+CellsByEntrant = Mapping[int, Sequence[Sums]]  # cells by the place of who was asked
 
 
-def frontier_cost(cells: Cells, asked: Asked) -> list[Row]:
+def frontier_cost(cells: Cells, roster: Asked) -> list[Row]:
     """Return accuracy against USD per 1,000 trials, of the entrants whose cost is known.
 
     All are compared over the kinds of questions that all of them were asked; without any there are no rows.
     Who was asked less than half of what others were asked is left out, where that leaves most.
-    `frontier_note` tells both.
+    `frontier_note` says both.
     """
     rows = _frontier(cells, "cost")
     positive = [row["x"] for row in rows if row["x"] > 0]
     least = min(positive, default=1.0) * FREE
-    return _with_names([{**row, "cost": row["x"], "x": row["x"] or least} for row in rows], asked, "log")
+    return _with_names([{**row, "cost": row["x"], "x": row["x"] or least} for row in rows], roster, "log")
 
 
-def frontier_reasoning(cells: Cells, asked: Asked) -> list[Row]:
+def frontier_reasoning(cells: Cells, roster: Asked) -> list[Row]:
     """Return accuracy against mean reasoning tokens a trial, of the entrants that tell them; likewise.
 
     None where nobody reasoned.
     """
     rows = _frontier(cells, "reasoning_tokens")
-    return _with_names(rows, asked, "sqrt") if any(row["x"] for row in rows) else []
+    return _with_names(rows, roster, "sqrt") if any(row["x"] for row in rows) else []
 
 
-def _with_names(rows: Sequence[Row], asked: Asked, scale: str) -> list[Row]:
-    names = [asked.entrants[row["asked"]].short for row in rows]
-    sides = {column: named_at(rows, names, scale=scale, width=width) for column, width in WIDTHS.items()}
-    return [{**row, **{column: found[n] for column, found in sides.items()}} for n, row in enumerate(rows)]
+def _with_names(rows: Sequence[Row], roster: Asked, scale: str) -> list[Row]:
+    names = [roster.entrants[row["asked"]].short for row in rows]
+    sides = {column: name_sides(rows, names, scale=scale, width=width) for column, width in WIDTHS.items()}
+    return [{**row, **{column: by_row[n] for column, by_row in sides.items()}} for n, row in enumerate(rows)]
 
 
-def frontier_note(cells: Cells, asked: Asked, against: str) -> str | None:
+def frontier_note(cells: Cells, roster: Asked, against: str) -> str | None:
     """Return over what the entrants of a frontier are compared; None: over all that any was asked.
 
     Args:
-        cells, asked: as for the frontier.
+        cells, roster: as for the frontier.
         against: its metric, `cost` or `reasoning_tokens`.
     """
-    every = _placed(_cells_by(cells), against)
-    placed = _asked_much(every)
-    common, kinds = _asked_by_all(placed), _kinds_of(every)
+    every = _with_known(_cells_by_entrant(cells), against)
+    placed = _with_enough_kinds(every)
+    common, kinds = _common_kinds(placed), _kinds_of(every)
     if not common:
         return UNLIKE if placed else None
-    left_out = [asked.entrants[place].short for place in every if place not in placed]
+    left_out = [roster.entrants[place].short for place in every if place not in placed]
     if len(common) == len(kinds) and not left_out:
         return None
-    return _compared(asked, common, kinds) + _without(left_out)
+    return _compared(roster, common, kinds) + _without(left_out)
 
 
-def _compared(asked: Asked, common: Collection[int], kinds: Collection[int]) -> str:
+def _compared(roster: Asked, common: Collection[int], kinds: Collection[int]) -> str:
     if len(common) == len(kinds):
         return f"On all {len(kinds):,} kinds of questions"
-    suites = ", ".join(sorted({asked.kinds[kind].suite for kind in common}))
-    called = sorted(asked.kinds[kind].called for kind in common)
+    suites = ", ".join(sorted({roster.kinds[kind].suite for kind in common}))
+    called = sorted(roster.kinds[kind].called for kind in common)
     few = f": {', '.join(called)}" if len(called) <= MOST_KINDS else ""
     return f"On the {len(common):,} of {len(kinds):,} kinds of questions that all were asked ({suites}{few})"
 
@@ -98,7 +98,7 @@ def _without(left_out: Sequence[str]) -> str:
 
 def _frontier(cells: Cells, against: str) -> list[Row]:
     rows: list[Row] = []
-    by_entrant = _in_common(_asked_much(_placed(_cells_by(cells), against)))
+    by_entrant = _in_common(_with_enough_kinds(_with_known(_cells_by_entrant(cells), against)))
     for place, own in by_entrant.items():
         ((_, sums),) = summed(own, ()).items()
         x, seen = METRICS[against].of(sums).value, METRICS["accuracy"].of(sums)
@@ -109,48 +109,48 @@ def _frontier(cells: Cells, against: str) -> list[Row]:
     return [{**row, "front": front} for row, front in zip(rows, ahead, strict=True)]
 
 
-def _cells_by(cells: Cells) -> By:
+def _cells_by_entrant(cells: Cells) -> CellsByEntrant:
     """Return the cells of each entrant."""
-    found = defaultdict[int, list[Sums]](list)
+    by_entrant = defaultdict[int, list[Sums]](list)
     for cell in sorted(cells, key=lambda cell: cell["asked"]):
-        found[cell["asked"]].append(cell)
-    return found
+        by_entrant[cell["asked"]].append(cell)
+    return by_entrant
 
 
-def _placed(cells: By, against: str) -> By:
+def _with_known(cells: CellsByEntrant, against: str) -> CellsByEntrant:
     """Return the cells of those that have a place on a frontier: they replied, at a known price."""
-    found = {}
+    known = {}
     for place, own in cells.items():
         for sums in summed(own, ()).values():
             if sums["trials"] > sums["failed"] and METRICS[against].of(sums).value is not None:
-                found[place] = own
-    return found
+                known[place] = own
+    return known
 
 
-def _asked_much(cells: By) -> By:
+def _with_enough_kinds(cells: CellsByEntrant) -> CellsByEntrant:
     """Return the cells of those that were asked half of all kinds or more, where most were."""
     kinds = _kinds_of(cells)
     kept = {place: own for place, own in cells.items() if 2 * len(_kinds_of({place: own})) >= len(kinds)}
     return kept if 2 * len(kept) > len(cells) else cells
 
 
-def _in_common(cells: By) -> By:
+def _in_common(cells: CellsByEntrant) -> CellsByEntrant:
     """Return the cells of the kinds that all were asked."""
-    common = _asked_by_all(cells)
+    common = _common_kinds(cells)
     shared = {place: [cell for cell in own if cell["kind"] in common] for place, own in cells.items()}
     return shared if common else {}
 
 
-def _asked_by_all(cells: By) -> set[int]:
+def _common_kinds(cells: CellsByEntrant) -> set[int]:
     kinds = [_kinds_of({place: own}) for place, own in cells.items()]
     return set.intersection(*kinds) if kinds else set()
 
 
-def _kinds_of(cells: By) -> set[int]:
+def _kinds_of(cells: CellsByEntrant) -> set[int]:
     return {cell["kind"] for own in cells.values() for cell in own}
 
 
-# ── what was spent ───────────────────────────────────────────────────────────────────────────
+# ── spending ─────────────────────────────────────────────────────────────────────────────────────
 
 _SPENT: Final = (
     *("calls", "unknown", "cost_usd", "input_tokens", "cached_input_tokens", "output_tokens"),
@@ -158,24 +158,24 @@ _SPENT: Final = (
 )
 
 
-def spent_rows(spent: Iterable[EntrantSpending], asked: Asked) -> list[Row]:
+def spent_rows(spent: Iterable[EntrantSpending], roster: Asked) -> list[Row]:
     """Return what was spent on each entrant, as planned."""
-    places = asked.entrant_places
+    places = roster.entrant_places
     rows = [
         {
-            "asked": places[of_it.entrant],
-            **{name: getattr(of_it, name) for name in _SPENT},
-            "per_1000": of_it.per_1000_usd,
-            "per_correct": of_it.per_correct_usd,
-            "cached_share": of_it.cached_share,
+            "asked": places[spending.entrant],
+            **{name: getattr(spending, name) for name in _SPENT},
+            "per_1000": spending.per_1000_usd,
+            "per_correct": spending.per_correct_usd,
+            "cached_share": spending.cached_share,
         }
-        for of_it in spent
-        if of_it.entrant in places
+        for spending in spent
+        if spending.entrant in places
     ]
     return sorted(rows, key=lambda row: row["asked"])
 
 
-# ── names ────────────────────────────────────────────────────────────────────────────────────
+# ── names beside points ──────────────────────────────────────────────────────────────────────────
 
 
 class _Box(NamedTuple):
@@ -189,7 +189,7 @@ class _Box(NamedTuple):
         return across and self.top < other.bottom and other.top < self.bottom
 
 
-def named_at(
+def name_sides(
     rows: Sequence[Row], names: Sequence[str], *, scale: str, width: float = WIDTHS["name_at"]
 ) -> list[str]:
     """Return for each row `right`, `left`, or nothing where its name would cover something.
@@ -204,15 +204,15 @@ def named_at(
     """
     spots = _spots(rows, scale, width)
     points = [_Box(x - POINT, x + POINT, y - POINT, y + POINT) for x, y in spots]
-    found, taken = [""] * len(rows), list[_Box]()
+    sides, taken = [""] * len(rows), list[_Box]()
     for n in sorted(range(len(rows)), key=lambda n: (not rows[n]["front"], -rows[n]["value"], n)):
         others = [*taken, *(point for m, point in enumerate(points) if m != n)]
         for side, box in _sides(spots[n], LETTER * len(names[n]), above=rows[n]["front"]):
             if box.left >= 0 and box.right <= width and not any(map(box.meets, others)):
-                found[n] = side
+                sides[n] = side
                 taken.append(box)
                 break
-    return found
+    return sides
 
 
 def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, float]]:
@@ -231,8 +231,8 @@ def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, f
 
 
 def _ends(values: Iterable[float]) -> tuple[float, float]:
-    found = list(values)
-    return min(found, default=0.0), max(found, default=1.0)
+    numbers = list(values)
+    return min(numbers, default=0.0), max(numbers, default=1.0)
 
 
 def _sides(spot: tuple[float, float], width: float, *, above: bool) -> list[tuple[str, _Box]]:

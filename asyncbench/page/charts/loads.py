@@ -1,4 +1,4 @@
-"""The rows of the charts of a load: what each rate of each model came to, of the steps that count.
+"""The charts of a load: rows and specifications of times, throughput, accuracy and dollars by rate.
 
 A percentile that falls on a call without an answer has no end: there is no row for it, so lines have a gap.
 """
@@ -25,8 +25,8 @@ from asyncbench.page.charts.specs import (
     accuracy_axis,
     chart,
     panels,
-    pointed_at,
     series_colour,
+    tooltips,
 )
 from asyncbench.page.charts.styling import Row
 from asyncbench.reports.load.accuracy import StepAnswers
@@ -64,11 +64,11 @@ def uncounted_note(steps: Iterable[StepFigures]) -> str | None:
     stopped, bound = (
         [f"{step.model} {step.step}" for step in steps if step.verdict == verdict] for verdict in UNCOUNTED
     )
-    said = [
+    reasons = [
         *([f"stopped early: {', '.join(stopped)}"] if stopped else []),
         *([f"this computer was too slow: {', '.join(bound)}"] if bound else []),
     ]
-    return f"Left out: {'; '.join(said)}." if said else None
+    return f"Left out: {'; '.join(reasons)}." if reasons else None
 
 
 def load_times_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Row]:
@@ -102,18 +102,18 @@ def _percentiles(steps: Sequence[StepFigures], kind: str, name: str) -> Iterator
     """Yield a percentile of each rate; `part` counts up where rates between have none."""
     part = 0
     for step in steps:
-        found = step.times[kind].at(name)
-        if found is None or isinf(found.value):
+        percentile = step.times[kind].at(name)
+        if percentile is None or isinf(percentile.value):
             part += 1
             continue
-        bounded = not isinf(found.high)
+        bounded = not isinf(percentile.high)
         yield {
             **_at(step),
             "per_s": step.answered_per_s,
             "part": part,
-            "value": found.value,
-            "low": found.low if bounded else None,
-            "high": found.high if bounded else None,
+            "value": percentile.value,
+            "low": percentile.low if bounded else None,
+            "high": percentile.high if bounded else None,
             "slo": (step.slo or {}).get(kind),
         }
 
@@ -123,20 +123,20 @@ def load_rate_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Ro
 
     Two rows are the ends of a line on which every call that was due is answered.
     """
-    found: dict[str, list[Row]] = {ANSWERS: [], GOODPUT: [], TOKENS: []}
+    by_panel: dict[str, list[Row]] = {ANSWERS: [], GOODPUT: [], TOKENS: []}
     most: dict[str, float] = defaultdict(float)
     for model, step in _named(steps, shown):
         per_s = (step.answered_per_s, step.goodput_per_s, step.tokens_per_s)
-        for panel, value in zip(found, per_s, strict=True):
+        for panel, value in zip(by_panel, per_s, strict=True):
             if value is not None:
                 row = {"panel": panel, "series": model, **_at(step), "value": value, "kind": "measured"}
-                found[panel].append(row)
+                by_panel[panel].append(row)
                 if panel != TOKENS and step.arrivals != CLOSED:
                     most[panel] = max(most[panel], step.offered_per_s)
     for panel, end in most.items():
         ends = ({"offered": at, "rate": at, "value": at} for at in (0.0, end))
-        found[panel] += [{**found[panel][0], **at, "kind": "all"} for at in ends]
-    return [row for rows in found.values() for row in rows]
+        by_panel[panel] += [{**by_panel[panel][0], **at, "kind": "all"} for at in ends]
+    return [row for rows in by_panel.values() for row in rows]
 
 
 def load_cdf_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Row]:
@@ -180,13 +180,13 @@ def _curve(step: StepFigures, kind: str, all_s: Sequence[float]) -> Iterator[Row
 
 def load_accuracy_rows(steps: Iterable[StepAnswers], shown: Shown = None) -> list[Row]:
     """Return the accuracy of answers by rate, with its interval; rounds of a rate count together."""
-    found = defaultdict[tuple[str, str], list[StepAnswers]](list)
+    groups = defaultdict[tuple[str, str], list[StepAnswers]](list)
     for step in steps:
         if step.accuracy.trials and step.verdict not in UNCOUNTED:
-            found[step.model, base_in(step.load)].append(step)
-    names = shown or short_names(dict.fromkeys(model for model, _ in found))
+            groups[step.model, base_in(step.load)].append(step)
+    names = shown or short_names(dict.fromkeys(model for model, _ in groups))
     rows: list[Row] = []
-    for (model, name), those in found.items():
+    for (model, name), those in groups.items():
         trials = sum(step.accuracy.trials for step in those)
         problems = max(step.accuracy.trials / step.accuracy.repeats for step in those)
         correct = sum(step.accuracy.successes for step in those)
@@ -211,11 +211,11 @@ def load_cost_rows(steps: Iterable[StepFigures], shown: Shown = None) -> list[Ro
 
 def _named(steps: Iterable[StepFigures], shown: Shown) -> Iterator[tuple[str, StepFigures]]:
     """Yield the steps that count, each with its model's name; at most `MOST_SERIES` models."""
-    found = [step for step in steps if step.verdict not in UNCOUNTED and step.offered]
-    models = dict.fromkeys(step.model for step in found)
+    counted = [step for step in steps if step.verdict not in UNCOUNTED and step.offered]
+    models = dict.fromkeys(step.model for step in counted)
     names = short_names(models) if shown is None else shown
     drawn = set(list(models)[:MOST_SERIES])
-    return ((names.get(step.model, shortened(step.model)), step) for step in found if step.model in drawn)
+    return ((names.get(step.model, shortened(step.model)), step) for step in counted if step.model in drawn)
 
 
 def _at(step: StepFigures) -> Row:
@@ -226,7 +226,7 @@ def _offered(step: StepFigures) -> float:
     return step.rate if step.arrivals == CLOSED else step.offered_per_s
 
 
-# ── The charts of a load as Vega-Lite specifications: times, throughput, accuracy and dollars over rate
+# ── specifications ───────────────────────────────────────────────────────────────────────────────
 
 
 ASKED: Final = "asked"  # the parameter with the rates that were asked: whoever draws rows fills it in
@@ -244,14 +244,14 @@ def load_spec(name: str) -> Spec:
 
 @cache
 def _built(name: str) -> Spec:
-    found: Spec = _DRAWN[name]().to_dict()
-    found.pop("config", None)  # altair's own theme
-    return found | {"params": [{"name": ASKED, "value": []}]}
+    spec: Spec = _DRAWN[name]().to_dict()
+    spec.pop("config", None)  # altair's own theme
+    return spec | {"params": [{"name": ASKED, "value": []}]}
 
 
 def _log(field: str, title: str) -> alt.X:
-    asked: Options = {"values": alt.ExprRef(expr=ASKED)} if title == RATE else {"tickCount": 5}
-    axis = alt.Axis(format=",~g", grid=False, labelOverlap="greedy", **asked)
+    ticks: Options = {"values": alt.ExprRef(expr=ASKED)} if title == RATE else {"tickCount": 5}
+    axis = alt.Axis(format=",~g", grid=False, labelOverlap="greedy", **ticks)
     return alt.X(f"{field}:Q", title=title, axis=axis, scale=alt.Scale(type="log", nice=False, padding=10))
 
 
@@ -261,7 +261,7 @@ def _percentile_lines(x: alt.X) -> Drawn:
     axis = alt.Axis(format=",~g", tickCount=5)
     scale = alt.Scale(type="log", nice=False, padding=8)
     y = alt.Y("value:Q", title=SECONDS, axis=axis, scale=scale)
-    tips = pointed_at("model:N", *_STEP, *_ENDS, "per_s:Q|,.3~r|answers within the step, per second")
+    tips = tooltips("model:N", *_STEP, *_ENDS, "per_s:Q|,.3~r|answers within the step, per second")
     points = base.mark_point(filled=True, size=42, opacity=1).encode(y=y, tooltip=tips)
     lines = base.mark_line(strokeWidth=2).encode(y=y, detail="part:N", order=alt.Order("rate:Q"))
     known = base.transform_filter("isValid(datum.low)")
@@ -276,7 +276,7 @@ def _percentile_lines(x: alt.X) -> Drawn:
 def _slo(place: alt.X | alt.Y) -> alt.Chart:
     """Return the dashed line of what the SLO promises."""
     known = chart().transform_filter("isValid(datum.slo)").mark_rule(style="reference")
-    line: alt.Chart = known.encode(place, tooltip=pointed_at("slo:Q|,.3~r|SLO, seconds"))
+    line: alt.Chart = known.encode(place, tooltip=tooltips("slo:Q|,.3~r|SLO, seconds"))
     return line
 
 
@@ -293,7 +293,7 @@ def _rates() -> Drawn:
     axis = alt.Axis(format=",~r", tickCount=5)
     x = alt.X("offered:Q", title="calls per second that were due", axis=axis, scale=alt.Scale(zero=True))
     y = alt.Y("value:Q", title="per second", axis=axis, scale=alt.Scale(zero=True))
-    tips = pointed_at("series:N", *_STEP, "offered:Q|,.3~r|due per second", "value:Q|,.4~r|per second")
+    tips = tooltips("series:N", *_STEP, "offered:Q|,.3~r|due per second", "value:Q|,.4~r|per second")
     base = chart().transform_filter("datum.kind == 'measured'").encode(x=x, y=y, color=series_colour())
     points = base.mark_point(filled=True, size=42, opacity=1).encode(tooltip=tips)
     lines = base.mark_line(strokeWidth=2).encode(order=alt.Order("offered:Q"))
@@ -312,9 +312,7 @@ def _cdf() -> Drawn:
             x=_log("seconds", SECONDS),
             y=accuracy_axis(title="share of all calls that were due"),
             color=series_colour(),
-            tooltip=pointed_at(
-                "series:N||step", "seconds:Q|,.3~r", "value:Q|.1%|share", "calls:Q|,|calls due"
-            ),
+            tooltip=tooltips("series:N||step", "seconds:Q|,.3~r", "value:Q|.1%|share", "calls:Q|,|calls due"),
         )
     )
     promised = _slo(_log("slo", SECONDS))
@@ -327,7 +325,7 @@ def _cdf() -> Drawn:
 def _accuracy() -> Drawn:
     base = chart().encode(x=_log("x", RATE), color=series_colour())
     span = {"zero": False, "nice": True}
-    tips = pointed_at(
+    tips = tooltips(
         "series:N", "step:N", "value:Q|.1%|accuracy", "low:Q|.1%", "high:Q|.1%", "trials:Q|,|answers"
     )
     y = accuracy_axis("value", "accuracy of answers", **span)
@@ -344,7 +342,7 @@ def _cost() -> Drawn:
     y = alt.Y("value:Q", title="USD per 1,000 answers", axis=axis, scale=alt.Scale(zero=True))
     base = chart().encode(x=_log("rate", RATE), y=y, color=series_colour())
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
-        tooltip=pointed_at("series:N", *_STEP, "value:Q|$,.4~g|USD per 1,000 answers")
+        tooltip=tooltips("series:N", *_STEP, "value:Q|$,.4~g|USD per 1,000 answers")
     )
     return alt.layer(points, base.mark_line(strokeWidth=2)).properties(width=WIDTH, height=HEIGHT)
 

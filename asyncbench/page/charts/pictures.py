@@ -52,19 +52,19 @@ class _Material:
     """What several pictures are made from; of one moment."""
 
     views: FolderViews
-    asked: Asked
+    roster: Asked
     standings: Standings
     lost: Sequence[str]  # the loud line, where more than 1 % of somebody's trials were lost
 
-    def dressed(self, rows: Sequence[Mapping[str, Any]]) -> list[Row]:  # Any: of a block
+    def styled(self, rows: Sequence[Mapping[str, Any]]) -> list[Row]:  # Any: of a block
         """Return rows with names and colours; of many lines the best ones keep theirs."""
-        return with_style(rows, self.asked, lit=self._lit)
+        return with_style(rows, self.roster, lit=self._lit)
 
     @property
     def _lit(self) -> set[int] | None:
-        if len(self.asked.entrants) <= MOST_LIT:
+        if len(self.roster.entrants) <= MOST_LIT:
             return None
-        places = self.asked.entrant_places
+        places = self.roster.entrant_places
         lines = [line for ranking in self.standings.rankings for line in ranking.lines]
         best = dict.fromkeys(places[line.run, line.model, line.condition] for line in lines)
         return set([*best][:MOST_LIT])
@@ -73,43 +73,46 @@ class _Material:
 def pictures_of(views: FolderViews) -> Iterator[Picture]:
     """Yield every chart of a folder's trials that has something to show."""
     standings = standings_of(views)
-    found = _Material(
+    material = _Material(
         views=views,
-        asked=asked_in(views),
+        roster=asked_in(views),
         standings=standings,
         lost=lost_notes(outcomes_of(standings.rankings)),
     )
     for made in (_rankings, _maps, _breaks, _frontiers, _errors, _over_time):
-        for picture in made(found):
+        for picture in made(material):
             if any(row.get("value", 0) is not None for row in picture.rows):
                 yield picture
 
 
-def _rankings(found: _Material) -> Iterator[Picture]:
+def _rankings(material: _Material) -> Iterator[Picture]:
     """Yield each ranking as dots, of several suites together first, and the lead of its best."""
-    taken, places = Counter[str](), found.asked.entrant_places
-    for ranking in found.standings.rankings:
+    taken, places = Counter[str](), material.roster.entrant_places
+    for ranking in material.standings.rankings:
         if ranking.alone:
             continue
         slug = slug_of(ranking.suite or "all")
         taken[slug] += 1
         name = f"{slug}-{taken[slug]}" if taken[slug] > 1 else slug
-        rows = found.dressed(dot_rows(ranking, places))
-        notes = [f"{over(ranking)}. 95 % CI; models with the same rank are statistically tied", *found.lost]
+        rows = material.styled(dot_rows(ranking, places))
+        notes = [
+            f"{over(ranking)}. 95 % CI; models with the same rank are statistically tied",
+            *material.lost,
+        ]
         yield Picture(name=f"dots-{name}", chart="dots", rows=rows, notes=notes)
-        leader = found.asked.entrants[rows[0]["asked"]].short
+        leader = material.roster.entrants[rows[0]["asked"]].short
         note = (
             f"{leader} is ahead; each line compares it with another model. {ranking.problems:,} problems "
             "that all models were asked; 95 % CI; tied: no significant difference"
         )
-        rows = found.dressed(pair_rows(ranking, places))
+        rows = material.styled(pair_rows(ranking, places))
         notes = [f"{ranking.suite or 'All suites'}. {note}"]
         yield Picture(name=f"pairs-{name}", chart="pairs", rows=rows, notes=notes)
 
 
-def _maps(found: _Material) -> Iterator[Picture]:
+def _maps(material: _Material) -> Iterator[Picture]:
     """Yield what each can do: a map for each metric, and accuracy by length."""
-    heat = heat_rows(found.views)
+    heat = heat_rows(material.views)
     for name, metric in METRICS.items():
         rows = _best_first(
             {**row, **dict(zip(("value", "low", "high", "trials"), row["values"][name], strict=True))}
@@ -117,73 +120,77 @@ def _maps(found: _Material) -> Iterator[Picture]:
             if name in row["values"]
         )
         slug = "task-map" if name == "accuracy" else f"task-map-{slug_of(name)}"
-        notes = [metric.title, *found.lost]
-        yield Picture(name=slug, chart="task_map", rows=found.dressed(rows), metric=name, notes=notes)
-    yield Picture(name="length-map", chart="length_map", rows=found.dressed(length_rows(found.views)))
+        notes = [metric.title, *material.lost]
+        yield Picture(name=slug, chart="task_map", rows=material.styled(rows), metric=name, notes=notes)
+    yield Picture(name="length-map", chart="length_map", rows=material.styled(length_rows(material.views)))
 
 
 def _best_first(rows: Iterable[Row]) -> list[Row]:
     """Return rows by their entrants: first who has the highest values in the mean."""
     values = defaultdict[int, list[float]](list)
-    found = list(rows)
-    for row in found:
+    cells = list(rows)
+    for row in cells:
         values[row["asked"]].append(row["value"])
-    return sorted(found, key=lambda row: (-fmean(values[row["asked"]]), row["asked"], row["kind"]))
+    return sorted(cells, key=lambda row: (-fmean(values[row["asked"]]), row["asked"], row["kind"]))
 
 
-def _breaks(found: _Material) -> Iterator[Picture]:
-    curves, many = kind_curves(found.views), len(found.asked.entrants)
+def _breaks(material: _Material) -> Iterator[Picture]:
+    curves, many = kind_curves(material.views), len(material.roster.entrants)
     notes = ["Trials with a reply, 8 or more a point. Lines: logistic fits; dashed: 50 %"]
     if many > MOST_LIT:
         notes.append(f"The {MOST_LIT} best of {many:,} models have colours; others are grey")
-    yield Picture(name="curves", chart="curves", rows=found.dressed(break_rows(curves)), notes=notes)
+    yield Picture(name="curves", chart="curves", rows=material.styled(break_rows(curves)), notes=notes)
     notes = ["Trials with a reply; 95 % CI. A triangle points beyond the lengths that were asked"]
-    yield Picture(name="halves", chart="halves", rows=found.dressed(half_rows(curves)), notes=notes)
+    yield Picture(name="halves", chart="halves", rows=material.styled(half_rows(curves)), notes=notes)
 
 
-def _frontiers(found: _Material) -> Iterator[Picture]:
-    cells, asked = placed_cells(found.views), found.asked
+def _frontiers(material: _Material) -> Iterator[Picture]:
+    cells, roster = placed_cells(material.views), material.roster
     for chart, rows, against, more in (
-        ("frontier_cost", frontier_cost(cells, asked), "cost", "; free models are at the left"),
-        ("frontier_reasoning", frontier_reasoning(cells, asked), "reasoning_tokens", ""),
+        ("frontier_cost", frontier_cost(cells, roster), "cost", "; free models are at the left"),
+        ("frontier_reasoning", frontier_reasoning(cells, roster), "reasoning_tokens", ""),
     ):
-        note = frontier_note(cells, asked, against)
-        notes = [f"With 95 % CI. {FRONT}{more}", *([note] if note else []), *found.lost]
-        yield Picture(name=slug_of(chart), chart=chart, rows=found.dressed(rows), notes=notes)
+        note = frontier_note(cells, roster, against)
+        notes = [f"With 95 % CI. {FRONT}{more}", *([note] if note else []), *material.lost]
+        yield Picture(name=slug_of(chart), chart=chart, rows=material.styled(rows), notes=notes)
 
 
-def _errors(found: _Material) -> Iterator[Picture]:
-    groups = [group for group in examined_in(found.views).values() if group.wrong or group.unread]
-    note, said = examined_note(groups), {name: chart.purpose for name, chart in CHARTS.items()}
-    by_entrant, _ = error_kind_rows(groups, found.asked)
+def _errors(material: _Material) -> Iterator[Picture]:
+    groups = [group for group in examined_in(material.views).values() if group.wrong or group.unread]
+    note, purposes = examined_note(groups), {name: chart.purpose for name, chart in CHARTS.items()}
+    by_entrant, _ = error_kind_rows(groups, material.roster)
     yield Picture(
         name="outcomes",
         chart="outcomes",
-        rows=found.dressed(outcome_rows(found.views)),
-        notes=found.lost,
+        rows=material.styled(outcome_rows(material.views)),
+        notes=material.lost,
     )
-    yield Picture(name="kinds", chart="kinds", rows=found.dressed(by_entrant), notes=[said["kinds"], note])
-    places = found.dressed(place_rows(groups, found.asked))
-    yield Picture(name="digit-errors", chart="digit_errors", rows=places, notes=[said["digit_errors"], note])
+    yield Picture(
+        name="kinds", chart="kinds", rows=material.styled(by_entrant), notes=[purposes["kinds"], note]
+    )
+    places = material.styled(place_rows(groups, material.roster))
+    yield Picture(
+        name="digit-errors", chart="digit_errors", rows=places, notes=[purposes["digit_errors"], note]
+    )
 
 
-def _over_time(found: _Material) -> Iterator[Picture]:
-    views, asked = found.views, found.asked
-    minutes = minute_rows(views, asked)
+def _over_time(material: _Material) -> Iterator[Picture]:
+    views, roster = material.views, material.roster
+    minutes = minute_rows(views, roster)
     charts = {
-        "times": times_rows(views, asked),
+        "times": times_rows(views, roster),
         "latency": [row for row in minutes if row["p50_s"] is not None],
         "throughput": minutes,
         "tokens": [row for row in minutes if row["tokens_per_minute"] is not None],
-        "failures": failure_rows(views, asked),
-        "quota": limit_rows(views, asked),
+        "failures": failure_rows(views, roster),
+        "quota": limit_rows(views, roster),
     }
     for chart, rows in charts.items():
-        rows = found.dressed(rows)
+        rows = material.styled(rows)
         yield Picture(name=slug_of(chart), chart=chart, rows=rows, notes=[CHARTS[chart].purpose])
 
 
-# ── of loads ─────────────────────────────────────────────────────────────────────────────────
+# ── charts of loads ──────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +205,7 @@ def load_charts(folder: Folders) -> LoadCharts:
     """Return the charts of a folder's loads that have anything to show."""
     of = replace(chosen(folder), loaded=True)
 
-    def look(views: FolderViews) -> LoadCharts:
+    def charts_of(views: FolderViews) -> LoadCharts:
         if of.partly or not (steps := steps_in(views)):  # of some calls alone no rate is known
             return LoadCharts(pictures=(), simulated_note="")
         rows = rows_of_loads(steps, answers_by_step(views))
@@ -211,7 +218,7 @@ def load_charts(folder: Folders) -> LoadCharts:
             simulated_note=note_of_simulated(views),
         )
 
-    return counted(of, look)
+    return counted(of, charts_of)
 
 
 def slug_of(text: str) -> str:

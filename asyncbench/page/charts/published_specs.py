@@ -16,8 +16,8 @@ from asyncbench.page.charts.specs import (
     Options,
     Spec,
     chart,
-    once,
     panels,
+    reference_line,
 )
 from asyncbench.page.charts.themes import STRONG
 from asyncbench.published.pictures import PublishedPicture
@@ -39,9 +39,9 @@ def published_spec(picture: PublishedPicture) -> Spec:
     layers = _DRAWN[picture.kind](picture)
     if picture.panel:  # tasks have other lengths
         layers = panels(layers, columns=2).resolve_scale(x="independent", xOffset="independent")
-    found: Spec = layers.to_dict()
-    found.pop("config", None)  # altair's own theme
-    return found
+    spec: Spec = layers.to_dict()
+    spec.pop("config", None)  # altair's own theme
+    return spec
 
 
 def _along(channel: type[alt.X | alt.Y], field: str, picture: PublishedPicture) -> Any:  # Any: X or Y
@@ -157,7 +157,7 @@ def _dots(picture: PublishedPicture) -> Drawn:
         layers.append(base.mark_rule(style="interval").encode(x=low, x2="high:Q"))
     layers.append(base.mark_point(filled=True, size=70, opacity=1).encode(x=x, color=_colour(picture)))
     if picture.scale == "difference":
-        layers.append(once().encode(x=alt.datum(0)))
+        layers.append(reference_line().encode(x=alt.datum(0)))
     return alt.layer(*layers).properties(width=PANEL_WIDTH, height=alt.Step(ROW))
 
 

@@ -1,4 +1,4 @@
-"""The rows of a ranking: where each stands, and how far ahead of the others the leader is."""
+"""The rows of a ranking: rank and accuracy of each entrant, and the lead of the best over each other."""
 
 from collections.abc import Mapping
 

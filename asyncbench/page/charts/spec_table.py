@@ -18,17 +18,17 @@ def spec(name: str, metric: str) -> Spec:
     wanted = METRICS[metric]
     alike = Metric(title=TITLE, unit=wanted.unit.partition(" ")[0], over=(), under=(), share=wanted.share)
     title = f"{wanted.title}, {wanted.unit}" if wanted.unit == "seconds" else wanted.title
-    found: Spec = _titled(_built(name, alike), title)
-    return found
+    titled: Spec = _titled(_built(name, alike), title)
+    return titled
 
 
 @cache
 def _built(name: str, metric: Metric) -> Spec:
     """Return a chart of metrics that differ in nothing but their title: altair takes its time for each."""
     drawn = _CHARTS[name]() if name in _CHARTS else ACCURACY_CHARTS[name](metric)
-    found: Spec = drawn.to_dict()
-    found.pop("config", None)  # altair's own theme
-    return found
+    chart_spec: Spec = drawn.to_dict()
+    chart_spec.pop("config", None)  # altair's own theme
+    return chart_spec
 
 
 def _titled(node: Any, title: str) -> Any:  # Any: a part of a specification

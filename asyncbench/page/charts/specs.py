@@ -1,6 +1,7 @@
-"""The charts as Vega-Lite specifications over data named `rows`; the columns of each are told in `catalogue`.
+"""The shared parts of the charts, as Vega-Lite specifications over data named `rows`.
 
-They hold no title, no data and no theme, so that the page and pictures can share them.
+Specifications hold no title, no data and no theme, so that the page and pictures can share them. The columns
+of each chart are in `catalogue`.
 """
 
 from collections.abc import Mapping
@@ -27,10 +28,11 @@ ROWS: Final = alt.NamedData(name="rows")  # one object: facets are of layers ove
 
 
 def chart() -> alt.Chart:
+    """Return an empty chart over the rows."""
     return alt.Chart(ROWS)
 
 
-def once() -> alt.Chart:
+def reference_line() -> alt.Chart:
     """Return a line of reference, drawn once however many rows there are."""
     line: alt.Chart = chart().transform_aggregate(rows="count()").mark_rule(style="reference")
     return line
@@ -53,18 +55,18 @@ def accuracy_axis(field: str = "value", title: str = "accuracy", **scale: Any) -
     )
 
 
-def pointed_at(*fields: str) -> list[alt.Tooltip]:
-    """Return what is told of a mark that is pointed at: `field`, `field|format` or `field|format|name`."""
+def tooltips(*fields: str) -> list[alt.Tooltip]:
+    """Return tooltips of a mark: each argument is `field`, `field|format` or `field|format|name`."""
     tips = []
-    for told in fields:
-        field, form, name = (*told.split("|"), "", "")[:3]
+    for definition in fields:
+        field, form, name = (*definition.split("|"), "", "")[:3]
         shown: Options = {"format": form} if form else {}
         plain = field.partition(":")[0]
         tips.append(alt.Tooltip(field, title=name or _TIPS.get(plain, plain.replace("_", " ")), **shown))
     return tips
 
 
-# What columns are called where a mark is pointed at, if not by their name.
+# Names of columns in tooltips, where these are not the column's own.
 _TIPS: Final[Mapping[str, str]] = {
     "series": "model or limit",
     "low": "95 % CI from",

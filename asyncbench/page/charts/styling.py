@@ -13,7 +13,7 @@ MOST_LIT: Final = 8  # lines of a panel that people tell apart
 
 def with_style(
     rows: Iterable[Mapping[str, Any]],  # Any: likewise
-    asked: Asked,
+    roster: Asked,
     *,
     theme: str = "light",
     lit: Collection[int] | None = None,
@@ -24,16 +24,16 @@ def with_style(
 
     Args:
         rows: of a block.
-        asked: the entrants and kinds that have the places.
+        roster: the entrants and kinds that have the places.
         theme: `light` or `dark`.
         lit: the places of the entrants that keep their colour where lines are many; None: all do.
     """
-    return [{**row, **_names(row, asked, theme, lit)} for row in rows]
+    return [{**row, **_names(row, roster, theme, lit)} for row in rows]
 
 
-def _names(row: Mapping[str, Any], asked: Asked, theme: str, lit: Collection[int] | None) -> Row:
+def _names(row: Mapping[str, Any], roster: Asked, theme: str, lit: Collection[int] | None) -> Row:
     if "a" in row:
-        first, second = (asked.entrants[row[end]].short for end in "ab")
+        first, second = (roster.entrants[row[end]].short for end in "ab")
         return {
             "pair": f"{first} − {second}",
             "model": first,
@@ -45,12 +45,12 @@ def _names(row: Mapping[str, Any], asked: Asked, theme: str, lit: Collection[int
     if place is None:
         return {}
     named: Row = {
-        "model": asked.entrants[place].short,
+        "model": roster.entrants[place].short,
         "colour": _colour(place, theme),
         "lit": lit is None or place in lit,
     }
     if row.get("kind") is not None:
-        named["task"] = asked.kinds[row["kind"]].called
+        named["task"] = roster.kinds[row["kind"]].called
     return named
 
 
@@ -60,6 +60,6 @@ def _colour(place: int, theme: str) -> str:
 
 def columnar(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:  # Any: likewise; JSON
     """Return rows column by column, which is shorter; all of them have the columns of the first."""
-    found = list(rows)
-    names = [*found[0]] if found else []
-    return {"columns": {name: [row[name] for row in found] for name in names}}
+    all_rows = list(rows)
+    names = [*all_rows[0]] if all_rows else []
+    return {"columns": {name: [row[name] for row in all_rows] for name in names}}

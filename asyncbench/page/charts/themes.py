@@ -1,4 +1,4 @@
-"""How charts look, on white and on dark ground: colours, type, lines.
+"""Themes of charts, for white and for dark ground: colours, type, lines.
 
 Colours of series are those of Okabe and Ito, which people with any colour vision tell apart, without their
 yellow and black, which vanish on one of the grounds; shades go from little to much in one hue.

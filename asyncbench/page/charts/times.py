@@ -1,6 +1,6 @@
-"""The rows of charts over time: how long calls took, throughput, failures, how much of the limits was used.
+"""The charts of calls: rows and specifications of times, throughput, failures and the use of limits.
 
-`asked` is the place of who was asked in `asked_in`; None where that is nobody alone.
+`asked` is the place of the entrant in `asked_in`; None where a row is of several entrants.
 """
 
 from collections import Counter
@@ -12,7 +12,16 @@ import altair as alt
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Asked, Entrant, short_names
-from asyncbench.page.charts.specs import PANEL_WIDTH, ROW, Drawn, Options, chart, once, panels, pointed_at
+from asyncbench.page.charts.specs import (
+    PANEL_WIDTH,
+    ROW,
+    Drawn,
+    Options,
+    chart,
+    panels,
+    reference_line,
+    tooltips,
+)
 from asyncbench.page.charts.styling import Row
 from asyncbench.reports.minutes import TIMED, failed_calls, minutes_of, times_of_calls
 from asyncbench.reports.quota import limits_over_time
@@ -22,9 +31,9 @@ MOST_LINES: Final = 6  # that people follow in one panel
 LEAST_POINTS: Final = 3  # of a line: fewer are no course of anything
 
 
-def times_rows(views: FolderViews, asked: Asked) -> list[Row]:
+def times_rows(views: FolderViews, roster: Asked) -> list[Row]:
     """Return percentiles of how long answered calls took, seconds."""
-    places = asked.entrant_places
+    places = roster.entrant_places
     return [
         {
             "asked": places[times.entrant],
@@ -40,17 +49,17 @@ def times_rows(views: FolderViews, asked: Asked) -> list[Row]:
     ]
 
 
-def minute_rows(views: FolderViews, asked: Asked) -> list[Row]:
+def minute_rows(views: FolderViews, roster: Asked) -> list[Row]:
     """Return latency and throughput of answered calls over time; none where no latency is known.
 
     A recording knows when trials were finished, and nothing of calls.
     """
-    places = asked.entrant_places
-    found = [minute for minute in minutes_of(views) if minute.entrant in places]
-    if not any(minute.p50_s is not None for minute in found):
+    places = roster.entrant_places
+    minutes = [minute for minute in minutes_of(views) if minute.entrant in places]
+    if not any(minute.p50_s is not None for minute in minutes):
         return []
-    parts = _parts((minute.at, minute.seconds) for minute in found)
-    panels = _panels(asked, {minute.entrant for minute in found})
+    parts = _parts((minute.at, minute.seconds) for minute in minutes)
+    panels = _panels(roster, {minute.entrant for minute in minutes})
     rows = [
         {
             "asked": places[minute.entrant],
@@ -66,16 +75,16 @@ def minute_rows(views: FolderViews, asked: Asked) -> list[Row]:
             if minute.output_tokens is None
             else 60 * minute.output_tokens / minute.seconds,
         }
-        for minute in found
+        for minute in minutes
     ]
     return _enough(rows, ("asked",))
 
 
-def failure_rows(views: FolderViews, asked: Asked) -> list[Row]:
+def failure_rows(views: FolderViews, roster: Asked) -> list[Row]:
     """Return calls without an answer over time, by how they ended."""
-    places = asked.entrant_places
-    found = [failed for failed in failed_calls(views) if failed.entrant in places]
-    panels = _panels(asked, {failed.entrant for failed in found})
+    places = roster.entrant_places
+    failures = [failed for failed in failed_calls(views) if failed.entrant in places]
+    panels = _panels(roster, {failed.entrant for failed in failures})
     rows = [
         {
             "asked": places[failed.entrant],
@@ -86,20 +95,20 @@ def failure_rows(views: FolderViews, asked: Asked) -> list[Row]:
             "calls": failed.calls,
             "calls_per_minute": 60 * failed.calls / failed.seconds,
         }
-        for failed in found
+        for failed in failures
     ]
     return rows if len({row["at"] for row in rows}) >= LEAST_POINTS else []
 
 
-def limit_rows(views: FolderViews, asked: Asked) -> list[Row]:
+def limit_rows(views: FolderViews, roster: Asked) -> list[Row]:
     """Return how much of each lane's limits was used over time, and what they are."""
-    found = list(limits_over_time(views))
-    parts = _parts((at, seconds) for at, seconds, _ in found)
-    models = Counter(entrant.model for entrant in asked.entrants)
-    alone = {of_it.model: n for n, of_it in enumerate(asked.entrants) if models[of_it.model] == 1}
-    lanes = dict.fromkeys(use.lane for _, _, use in found)
+    uses = list(limits_over_time(views))
+    parts = _parts((at, seconds) for at, seconds, _ in uses)
+    models = Counter(entrant.model for entrant in roster.entrants)
+    alone = {who.model: n for n, who in enumerate(roster.entrants) if models[who.model] == 1}
+    lanes = dict.fromkeys(use.lane for _, _, use in uses)
     ours = lanes.keys() <= alone.keys()
-    shown = {lane: asked.entrants[alone[lane]].short for lane in lanes} if ours else short_names(lanes)
+    shown = {lane: roster.entrants[alone[lane]].short for lane in lanes} if ours else short_names(lanes)
     rows = [
         {
             "asked": alone.get(use.lane),
@@ -113,16 +122,16 @@ def limit_rows(views: FolderViews, asked: Asked) -> list[Row]:
             "per_minute": 60 * use.allowed[limit] / use.seconds if use.seconds else None,
             "refused": use.refused,
         }
-        for at, seconds, use in found
+        for at, seconds, use in uses
         for limit, share in use.shares.items()
     ]
     return _enough(rows, ("lane", "limit"))
 
 
-def _panels(asked: Asked, entrants: Collection[Entrant]) -> dict[Entrant, str]:
+def _panels(roster: Asked, entrants: Collection[Entrant]) -> dict[Entrant, str]:
     """Return in which panel each is: all in one, or where that is too many each in its own."""
     crowded = len(entrants) > MOST_LINES
-    return {entrant.key: entrant.short if crowded else "" for entrant in asked.entrants}
+    return {entrant.key: entrant.short if crowded else "" for entrant in roster.entrants}
 
 
 def _enough(rows: Sequence[Row], keys: tuple[str, ...]) -> list[Row]:
@@ -144,7 +153,7 @@ def _parts(times: Iterable[tuple[int, float]]) -> dict[int, int]:
     return parts
 
 
-# ── The charts of calls as Vega-Lite specifications: how long they took, throughput, failures, limits
+# ── specifications ───────────────────────────────────────────────────────────────────────────────
 # Lines have their names at their ends, one under the other where they would meet.
 
 
@@ -162,7 +171,7 @@ def _times() -> Drawn:
     x = {name: _seconds(name) for name in ("p50", "p90", "p95", "p99")}
     named = alt.Y("model:N", sort=None, title=None, axis=alt.Axis(grid=False, minExtent=40))
     base = chart().encode(y=named, color=ENTRANT_COLOUR)
-    tips = pointed_at(
+    tips = tooltips(
         "model:N", "panel:N||time", *(f"{name}:Q|,.3~r|{name}, s" for name in x), "calls:Q|,", "answered:Q|,"
     )
     line = base.mark_rule(strokeWidth=2, opacity=0.55).encode(x=x["p50"], x2="p99:Q", tooltip=tips)
@@ -198,7 +207,7 @@ def _latency() -> Drawn:
     axis = alt.Axis(format=",~g", tickCount=5)
     scale = alt.Scale(type="log", nice=False, padding=MARGIN)
     y = alt.Y("p50_s:Q", title="latency, seconds (log scale)", axis=axis, scale=scale)
-    tips = pointed_at("model:N", "at:T|%d %b %H:%M:%S", "p50_s:Q|,.3~r", "p95_s:Q|,.3~r", _CALLS)
+    tips = tooltips("model:N", "at:T|%d %b %H:%M:%S", "p50_s:Q|,.3~r", "p95_s:Q|,.3~r", _CALLS)
     band = base.transform_filter("datum.lines == 1").mark_area(opacity=0.18).encode(y=y, y2="upper:Q")
     along = "log(datum.most / datum.p50_s) / log(datum.most / datum.least)"
     inner = HEIGHT - 2 * MARGIN
@@ -231,12 +240,12 @@ def _lines(
 
 
 def _throughput() -> Drawn:
-    tips = pointed_at("model:N", "at:T|%d %b %H:%M:%S", "calls_per_minute:Q|,.1f", _CALLS)
+    tips = tooltips("model:N", "at:T|%d %b %H:%M:%S", "calls_per_minute:Q|,.1f", _CALLS)
     return _from_zero("calls_per_minute", "answered calls per minute", tips)
 
 
 def _tokens() -> Drawn:
-    tips = pointed_at("model:N", "at:T|%d %b %H:%M:%S", "tokens_per_minute:Q|,.0f", _CALLS)
+    tips = tooltips("model:N", "at:T|%d %b %H:%M:%S", "tokens_per_minute:Q|,.0f", _CALLS)
     return _from_zero("tokens_per_minute", "output tokens per minute", tips)
 
 
@@ -268,7 +277,7 @@ def _failures() -> Drawn:
             y=y,
             y2="to:Q",
             color=alt.Color("status:N", sort="ascending", legend=alt.Legend(labelExpr=_WORDS)),
-            tooltip=pointed_at("model:N", "status:N", "at:T|%d %b %H:%M:%S", "calls:Q|,"),
+            tooltip=tooltips("model:N", "status:N", "at:T|%d %b %H:%M:%S", "calls:Q|,"),
         )
     )
     return panels(alt.layer(bars).properties(width=PANEL_WIDTH, height=HEIGHT), columns=2)
@@ -280,7 +289,7 @@ _WORDS: Final = "replace(datum.label, regexp('_', 'g'), ' ')"
 def _quota() -> Drawn:
     names = alt.Color("limit:N", sort=None, legend=alt.Legend(labelExpr=_WORDS))
     base = chart().encode(x=time_axis(), color=names, detail=["limit:N", "part:N"])
-    tips = pointed_at(
+    tips = tooltips(
         *("panel:N||lane", "limit:N", "at:T|%d %b %H:%M", "used:Q|.1%"),
         *("per_minute:Q|,.0f|limit, a minute", "refused:Q|,|calls refused"),
     )
@@ -288,7 +297,7 @@ def _quota() -> Drawn:
     scale: Options = {"domainMin": 0, "nice": True}
     y = alt.Y("used:Q", title="share of the limit used", axis=axis, scale=alt.Scale(**scale))
     lines = base.mark_line(strokeWidth=2, point={"size": 16}).encode(y=y, tooltip=tips)
-    layers = alt.layer(once().encode(y=alt.datum(1)), lines)
+    layers = alt.layer(reference_line().encode(y=alt.datum(1)), lines)
     return panels(layers.properties(width=PANEL_WIDTH, height=HEIGHT), columns=2)
 
 

@@ -1,4 +1,4 @@
-"""The blocks of the page, counted behind the scenes: once for each look, the first screen first."""
+"""The blocks of the live page, counted in a thread: anew for each snapshot, the first screen first."""
 
 import gzip
 import sys
@@ -19,7 +19,7 @@ from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.errors import AsyncbenchError
 from asyncbench.page.blocks import BLOCKS
-from asyncbench.page.live.snapshots import Holding, LiveSnapshot, State, read_live, state_of
+from asyncbench.page.live.snapshots import LiveMemory, LiveSnapshot, State, state_of, take_live_snapshot
 from asyncbench.reports.status.report import Status, status_of
 from asyncbench.store.lock import writer_of
 from asyncbench.store.rows import encode_json
@@ -27,7 +27,7 @@ from asyncbench.store.schema import LIMITS
 from asyncbench.store.snapshot import LOOKS, MovedError
 from asyncbench.tables.screen import safe
 
-# ── How far a run is: trials, lanes, money and errors, as the page shows them beside its results
+# ── progress of runs ─────────────────────────────────────────────────────────────────────────────
 
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
@@ -49,7 +49,7 @@ ORDER BY lane
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
-    """What the calls of folders tell of their runs, as of a look."""
+    """Errors, lanes and names of runs, counted from the calls of a snapshot."""
 
     errors: Sequence[Values] = ()
     lanes: Sequence[Values] = ()
@@ -61,8 +61,8 @@ class RunFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Now:
-    """How far the sweeps in some folders are."""
+class Progress:
+    """The progress of the sweeps in some folders."""
 
     running: bool = False
     trials: Mapping[str, int | None] | None = None  # done, planned
@@ -77,7 +77,7 @@ class Now:
 
 
 def run_figures(views: FolderViews) -> RunFigures:
-    """Return what calls and lanes of open views tell."""
+    """Return errors, lanes and names, counted from open views."""
     return RunFigures(
         errors=[row | {"kind": safe(row["kind"])} for row in views.rows(_ERRORS)],
         lanes=views.rows(_LANES),
@@ -90,30 +90,33 @@ def is_running(of: Chosen) -> bool:
     return any(writer_of(path) is not None for path in of.paths)
 
 
-def now_in(of: Chosen, figures: RunFigures) -> Now:
-    """Return how far the sweeps in some folders are.
+def progress_of(of: Chosen, figures: RunFigures) -> Progress:
+    """Return the progress of the sweeps in some folders.
 
     Raises:
         ConfigError, StoreError: a folder cannot be read.
     """
-    found = {label: status_of(path) for label, path in of.labels.items()}
-    models = [(label, model) for label, status in found.items() for model in status.models]
+    statuses = {label: status_of(path) for label, path in of.labels.items()}
+    models = [(label, model) for label, status in statuses.items() for model in status.models]
     planned = [model.planned for _, model in models]
     budgets = [
-        cap.limit_usd for status in found.values() for cap in status.budget if cap.name.startswith("sweep ")
+        cap.limit_usd
+        for status in statuses.values()
+        for cap in status.budget
+        if cap.name.startswith("sweep ")
     ]
-    return Now(
-        running=any(status.running for status in found.values()),
+    return Progress(
+        running=any(status.running for status in statuses.values()),
         trials={
             "done": sum(model.done for _, model in models),
             "planned": None if None in planned else sum(count or 0 for count in planned),
         },
         money={
-            "spent_usd": sum(status.cost_usd for status in found.values()),
-            "budget_usd": sum(budgets) if len(budgets) == len(found) else None,
+            "spent_usd": sum(status.cost_usd for status in statuses.values()),
+            "budget_usd": sum(budgets) if len(budgets) == len(statuses) else None,
         },
         errors=figures.errors,
-        lanes=list(_lanes(found, figures)),
+        lanes=list(_lanes(statuses, figures)),
         models=[
             {
                 "model": safe(figures.called(label, model.model)),
@@ -129,10 +132,10 @@ def now_in(of: Chosen, figures: RunFigures) -> Now:
     )
 
 
-def _lanes(found: Mapping[str, Status], figures: RunFigures) -> Iterator[Values]:
-    """Yield each lane as its run tells it, with what its last minute tells."""
+def _lanes(statuses: Mapping[str, Status], figures: RunFigures) -> Iterator[Values]:
+    """Yield each lane with its state now and the figures of its last minute."""
     minutes = {row["lane"]: row for row in figures.lanes}
-    for label, status in found.items():
+    for label, status in statuses.items():
         for lane in status.lanes:
             called = figures.called(label, lane["lane"])
             of_minute = minutes.get(called, {})
@@ -144,13 +147,13 @@ def _lanes(found: Mapping[str, Status], figures: RunFigures) -> Iterator[Values]
             }
 
 
-# ── counting
+# ── counting blocks ──────────────────────────────────────────────────────────────────────────────
 
 
 FIRST_SCREEN: Final = ("head", "standings", "breaks", "heat")
-EVERY_S: Final = 2.0  # between two glances at the folders
-LESS_OFTEN: Final = 4.0  # a look waits this many times as long as the last one took to count
-AGAIN_S: Final = 30.0  # after a look that failed, though nothing seems to have changed
+EVERY_S: Final = 2.0  # between two checks of the folders
+LESS_OFTEN: Final = 4.0  # the next snapshot waits this many times as long as the last one took to count
+AGAIN_S: Final = 30.0  # after a snapshot that failed, though nothing seems to have changed
 PATIENCE_S: Final = 10.0  # for what is being counted when the server ends
 OUR_FAULT: Final = "The results could not be counted. The terminal of the server says why."
 
@@ -168,7 +171,7 @@ Blocks = dict[str, CountedBlock | AsyncbenchError]
 
 @dataclass(slots=True)
 class LiveCounts:
-    """What a server knows, and the thread that counts it."""
+    """The blocks that a server has counted, and the thread that counts them."""
 
     of: Chosen
     every_s: float = EVERY_S
@@ -176,32 +179,34 @@ class LiveCounts:
     again_s: float = AGAIN_S
     blocks: Blocks = field(default_factory=dict)
     version: int = 0  # grows when blocks are new
-    look: LiveSnapshot | None = None  # the last one whose trials can be asked for
-    now: Now = field(default_factory=Now)
+    snapshot: LiveSnapshot | None = None  # the last one whose trials can be queried
+    progress: Progress = field(default_factory=Progress)
     trouble: str = ""  # why the folders cannot be read any more
     _figures: RunFigures = field(default_factory=RunFigures)
-    _next_glance: float = 0.0
-    _asked_for: list[str] = field(default_factory=list)  # blocks that somebody waits for, the last one first
-    _counted: int = 0  # blocks of the look that is being counted
+    _next_refresh: float = 0.0
+    _requested: list[str] = field(default_factory=list)  # blocks that pages wait for, the last one first
+    _counted: int = 0  # blocks of the snapshot that is being counted
     _views: FolderViews | None = None
     _change: threading.Condition = field(default_factory=threading.Condition)
-    _moved: bool = False  # whether parts of the last look are gone
+    _moved: bool = False  # whether parts of the last snapshot are gone
     _ending: bool = False
     _thread: threading.Thread | None = None
 
     @contextmanager
-    def going_on(self) -> Iterator[None]:
+    def run(self) -> Iterator[None]:
         """Count for as long as the block lasts.
 
         Raises:
             ConfigError: a folder is not a results folder; a filter is wrong, or leaves nothing.
             StoreError: one cannot be read.
         """
-        holding, state = Holding(self.of), state_of(self.of.labels)
-        look = read_live(holding)
-        with look.views():  # what is wrong with a folder or a filter is told at once
+        memory, state = LiveMemory(self.of), state_of(self.of.labels)
+        snapshot = take_live_snapshot(memory)
+        with snapshot.views():  # a wrong folder or filter is an error at once
             pass
-        self._thread = threading.Thread(target=self._count_on, args=(holding, look, state), name="counting")
+        self._thread = threading.Thread(
+            target=self._count_until_end, args=(memory, snapshot, state), name="counting"
+        )
         self._thread.start()
         try:
             yield
@@ -218,9 +223,9 @@ class LiveCounts:
         end = time.monotonic() + within_s
         with self._change:
             if name not in self.blocks:
-                self._asked_for.insert(0, name)
-            while name not in self.blocks and (left := end - time.monotonic()) > 0 and not self._over:
-                self._change.wait(left)
+                self._requested.insert(0, name)
+            while name not in self.blocks and (remaining_s := end - time.monotonic()) > 0 and not self._ended:
+                self._change.wait(remaining_s)
             if name not in self.blocks and self.trouble:
                 return AsyncbenchError(self.trouble)
             return self.blocks.get(name, self._counted / len(BLOCKS))
@@ -230,23 +235,23 @@ class LiveCounts:
         return {name: self._counted / len(BLOCKS) for name in BLOCKS if name not in self.blocks}
 
     def ready(self) -> LiveSnapshot:
-        """Return the last look, once its trials can be asked for."""
+        """Return the last snapshot, once its trials can be queried."""
         with self._change:
-            while self.look is None and not self._over:
+            while self.snapshot is None and not self._ended:
                 self._change.wait()
-            if self.look is None:
+            if self.snapshot is None:
                 raise AsyncbenchError(self.trouble or "the server is ending")
-            return self.look
+            return self.snapshot
 
-    def look_again(self) -> None:
-        """Count anew at once: the folders no longer hold what the last look saw."""
+    def recount(self) -> None:
+        """Count anew at once: parts of the last snapshot are gone from the folders."""
         with self._change:
             self._moved = True
             self._change.notify_all()
 
     @property
-    def _over(self) -> bool:
-        """Whether nothing more comes that somebody could wait for."""
+    def _ended(self) -> bool:
+        """Whether no more blocks come that a page could wait for."""
         return self._ending or bool(self.trouble)
 
     def _end(self) -> None:
@@ -261,88 +266,90 @@ class LiveCounts:
         if self._thread is not None:
             self._thread.join(PATIENCE_S)
 
-    # ── in its own thread ────────────────────────────────────────────────────────────────────
+    # ── counting thread ──────────────────────────────────────────────────────────────────────────
 
-    def _count_on(self, holding: Holding, first: LiveSnapshot, state: State) -> None:
+    def _count_until_end(self, memory: LiveMemory, first: LiveSnapshot, state: State) -> None:
         """Count, and again whenever the folders change, but never most of the time."""
-        look: LiveSnapshot | None = first
+        snapshot: LiveSnapshot | None = first
         while not self._ending:
             began = time.monotonic()
-            self._tried(holding, look)
-            look, ended = None, time.monotonic()
-            state = self._changed(state, ended + self.less_often * (ended - began), ended + self.again_s)
+            self._try_count(memory, snapshot)
+            snapshot, ended = None, time.monotonic()
+            state = self._wait_for_change(
+                state, ended + self.less_often * (ended - began), ended + self.again_s
+            )
 
-    def _changed(self, state: State, next_look: float, next_try: float) -> State:
-        """Return the state of the folders once a look at them is due; it is older than the look."""
+    def _wait_for_change(self, state: State, next_snapshot: float, next_try: float) -> State:
+        """Return the state of the folders once a snapshot is due; it is older than the snapshot."""
         while not self._ending:
             moved = self._wait(self.every_s)
-            self._glance()
+            self._refresh_progress()
             now, state_now = time.monotonic(), state_of(self.of.labels)
-            if (moved or now >= next_look) and state_now != state:
+            if (moved or now >= next_snapshot) and state_now != state:
                 return state_now
-            if self.trouble and now >= max(next_look, next_try):
+            if self.trouble and now >= max(next_snapshot, next_try):
                 return state_now
         return state
 
-    def _tried(self, holding: Holding, look: LiveSnapshot | None) -> None:
+    def _try_count(self, memory: LiveMemory, snapshot: LiveSnapshot | None) -> None:
         """Count what the folders hold now; keep what was known where they cannot be read."""
         try:
-            for looks_left in reversed(range(LOOKS)):
+            for tries_left in reversed(range(LOOKS)):
                 try:
-                    self._count(look or read_live(holding))
+                    self._count(snapshot or take_live_snapshot(memory))
                     break
                 except MovedError:
-                    if not looks_left:
+                    if not tries_left:
                         raise
-                    look = None
+                    snapshot = None
         except AsyncbenchError as error:
-            self._say(str(error))
+            self._fail(str(error))
         except Exception:
             if not self._ending:  # a query that was interrupted
                 if self.trouble != OUR_FAULT:  # it may fail again and again
                     traceback.print_exc(file=sys.stderr)
-                self._say(OUR_FAULT)
+                self._fail(OUR_FAULT)
 
-    def _count(self, look: LiveSnapshot) -> None:
-        """Count a look. A page gets all of it together, but of the first one each block once it is there."""
-        blocks = self.blocks if self.look is None else {}
-        with look.views() as views:
+    def _count(self, snapshot: LiveSnapshot) -> None:
+        """Count a snapshot. A page gets it as a whole, but the first one block by block."""
+        blocks = self.blocks if self.snapshot is None else {}
+        with snapshot.views() as views:
             self._views, self._counted = views, 0
             try:
                 self._make(views, [*FIRST_SCREEN], blocks)
                 if self._ending:
                     return
                 self._figures = run_figures(views)
-                look.read_index(views, asked_in(views))
+                snapshot.read_index(views, asked_in(views))
                 if blocks is self.blocks:
-                    self._show(look, blocks)
+                    self._show(snapshot, blocks)
                 self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN], blocks)
                 if self._ending:
                     return
                 findings = examined_in(views).values()
-                look.examined = [answer for group in findings for answer in group.answers]
-                look.look_at_grades(views)
+                snapshot.examined = [answer for group in findings for answer in group.answers]
+                snapshot.read_grades(views)
             finally:
                 self._views = None
         pa.default_memory_pool().release_unused()
-        self._glance(needed=True)
-        self._show(look, blocks)
+        self._refresh_progress(needed=True)
+        self._show(snapshot, blocks)
 
     def _make(self, views: FolderViews, names: list[str], blocks: Blocks) -> None:
-        """Count some blocks, first those that somebody waits for."""
+        """Count some blocks, first those that pages wait for."""
         while names and not self._ending:
-            name = next((name for name in self._asked_for if name in names), names[0])
+            name = next((name for name in self._requested if name in names), names[0])
             names.remove(name)
-            self._asked_for = [other for other in self._asked_for if other != name]
-            made = self._made(views, name)
+            self._requested = [other for other in self._requested if other != name]
+            made = self._make_block(views, name)
             pa.default_memory_pool().release_unused()  # to the system
             with self._change:
                 blocks[name] = made
                 self._counted += 1
                 self._change.notify_all()
-            self._glance()
+            self._refresh_progress()
 
-    def _made(self, views: FolderViews, name: str) -> CountedBlock | AsyncbenchError:
+    def _make_block(self, views: FolderViews, name: str) -> CountedBlock | AsyncbenchError:
         try:
             value = BLOCKS[name](views)
         except MovedError:
@@ -354,28 +361,28 @@ class LiveCounts:
         text = encode_json(value)
         return CountedBlock(gzip.compress(text, 5, mtime=0), blake2b(text, digest_size=12).hexdigest())
 
-    def _show(self, look: LiveSnapshot, blocks: Blocks) -> None:
-        """Let pages have what is counted."""
+    def _show(self, snapshot: LiveSnapshot, blocks: Blocks) -> None:
+        """Hand a counted snapshot to the pages."""
         with self._change:
-            self.version += self.look not in (None, look)
-            self.look, self.blocks, self.trouble = look, blocks, ""
+            self.version += self.snapshot not in (None, snapshot)
+            self.snapshot, self.blocks, self.trouble = snapshot, blocks, ""
             self._change.notify_all()
 
-    def _say(self, trouble: str) -> None:
+    def _fail(self, trouble: str) -> None:
         with self._change:
             self.trouble = trouble
             self._change.notify_all()
 
-    def _glance(self, *, needed: bool = False) -> None:
-        """See how far a run is, and once more when it has ended."""
+    def _refresh_progress(self, *, needed: bool = False) -> None:
+        """Read the progress of a run, and once more when it has ended."""
         began = time.monotonic()
-        if began >= self._next_glance and (needed or self.now.running or is_running(self.of)):
+        if began >= self._next_refresh and (needed or self.progress.running or is_running(self.of)):
             with suppress(AsyncbenchError, OSError):
-                self.now = now_in(self.of, self._figures)
-            self._next_glance = time.monotonic() + self.less_often * (time.monotonic() - began)
+                self.progress = progress_of(self.of, self._figures)
+            self._next_refresh = time.monotonic() + self.less_often * (time.monotonic() - began)
 
     def _wait(self, seconds: float) -> bool:
-        """Wait, but for nobody who found a part gone; return whether someone did."""
+        """Wait, at most until a part is reported gone; return whether one was."""
         with self._change:
             self._change.wait_for(lambda: self._ending or self._moved, seconds)
             moved, self._moved = self._moved, False

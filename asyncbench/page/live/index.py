@@ -1,7 +1,8 @@
 """All trials of results folders in memory, as numbers: which of them a query asks for takes milliseconds.
 
-What is read of a part stays, for a part never changes; rows of the journal are read anew at each look. Ten
-columns are held of each trial, some 90 bytes; its other texts stay where they are until someone opens it.
+What is read of a part stays, for a part never changes; rows of the journal are read anew for each
+snapshot. Ten columns of each trial are in memory, some 90 bytes. Its other texts stay on disk until you open
+the trial.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -51,16 +52,16 @@ class Register(Generic[T]):
 
 
 class TextRegister:
-    """The same of many texts."""
+    """Many texts and their numbers, in the order in which they were met."""
 
     def __init__(self) -> None:
         self._known = pa.array([], pa.string())
 
     def numbers(self, values: Any) -> Numbers:
         """Return the number of each of some texts that differ."""
-        found = pc.index_in(values, value_set=self._known)
-        new = values.filter(pc.is_null(found))
-        numbers: Numbers = found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).copy()
+        indices = pc.index_in(values, value_set=self._known)
+        new = values.filter(pc.is_null(indices))
+        numbers: Numbers = indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).copy()
         numbers[numbers == UNKNOWN] = np.arange(len(self._known), len(self._known) + len(new))
         self._known = pa.concat_arrays([self._known, new])
         return numbers
@@ -72,7 +73,7 @@ class TextRegister:
 
 @dataclass(slots=True)
 class Registers:
-    """What the numbers of held rows stand for."""
+    """The values that numbers in rows in memory stand for."""
 
     entrants: Register[tuple[str, ...]] = field(default_factory=Register)  # with the folder first
     kinds: Register[tuple[str, ...]] = field(default_factory=Register)
@@ -138,7 +139,7 @@ def _distinct(values: Numbers) -> tuple[Numbers, Numbers]:
 
 
 class FolderInMemory:
-    """The trials of one folder; `look` reads what is new."""
+    """The trials of one folder; `read_trials` reads new parts."""
 
     def __init__(self, label: str, registers: Registers) -> None:
         self.label = label
@@ -146,15 +147,17 @@ class FolderInMemory:
         self._parts: dict[Path, RowsInMemory] = {}
         self._graded: dict[Path, Numbers] = {}  # fingerprints of the ids in parts of `grades`
 
-    def look(self, seen: Snapshot) -> list[tuple[Path | None, RowsInMemory, Numbers | None]]:
+    def read_trials(self, snapshot: Snapshot) -> list[tuple[Path | None, RowsInMemory, Numbers | None]]:
         """Return the rows of each part, and of the journal (None), with which of them count (None: all)."""
-        self._parts = {part: self._parts.get(part) or self._read(seen, part) for part in seen.files["trials"]}
+        self._parts = {
+            part: self._parts.get(part) or self._read(snapshot, part) for part in snapshot.files["trials"]
+        }
         pa.default_memory_pool().release_unused()
-        gone = seen.uncounted("trials")
-        found: list[tuple[Path | None, RowsInMemory, Numbers | None]] = [
+        gone = snapshot.uncounted("trials")
+        parts: list[tuple[Path | None, RowsInMemory, Numbers | None]] = [
             (part, rows, _counting(rows, gone[part])) for part, rows in self._parts.items()
         ]
-        fresh = seen.journalled["trials"].select(_COLUMNS)
+        fresh = snapshot.journalled["trials"].select(_COLUMNS)
         coded = pa.table(
             {
                 name: column.dictionary_encode() if name in _CODED else column
@@ -162,29 +165,29 @@ class FolderInMemory:
             }
         ).unify_dictionaries()
         rows = rows_in_memory(coded, self._registers, self.label)
-        return [*found, (None, rows, rows.counted)] if len(rows) else found
+        return [*parts, (None, rows, rows.counted)] if len(rows) else parts
 
-    def look_at_grades(self, seen: Snapshot) -> None:
-        """Learn which trials the parts of `grades` hold: so those of one are found without a search."""
-        for part in seen.files["grades"]:
+    def read_grades(self, snapshot: Snapshot) -> None:
+        """Read which trials each part of `grades` holds, so that one trial needs no search."""
+        for part in snapshot.files["grades"]:
             if part not in self._graded:
-                ids = seen.read_part("grades", part, ["trial_id"], coded=())["trial_id"]
+                ids = snapshot.read_part("grades", part, ["trial_id"], coded=())["trial_id"]
                 self._graded[part] = fingerprints(ids)
-        self._graded = {part: self._graded[part] for part in seen.files["grades"]}
+        self._graded = {part: self._graded[part] for part in snapshot.files["grades"]}
         pa.default_memory_pool().release_unused()
 
     def grades_of(self, parts: Iterable[Path], ids: Sequence[str]) -> dict[Path, Sequence[int]] | None:
         """Return the rows of trials in parts of `grades`, and maybe others; None: nobody knows yet."""
-        wanted, found = fingerprints(pa.chunked_array([ids], pa.string())), dict[Path, Sequence[int]]()
+        wanted, by_part = fingerprints(pa.chunked_array([ids], pa.string())), dict[Path, Sequence[int]]()
         for part in parts:
             if part not in self._graded:
                 return None
             rows: list[int] = np.flatnonzero(np.isin(self._graded[part], wanted)).tolist()
-            found |= {part: rows} if rows else {}
-        return found
+            by_part |= {part: rows} if rows else {}
+        return by_part
 
-    def _read(self, seen: Snapshot, part: Path) -> RowsInMemory:
-        rows = seen.read_part("trials", part, _COLUMNS, coded=_CODED)
+    def _read(self, snapshot: Snapshot, part: Path) -> RowsInMemory:
+        rows = snapshot.read_part("trials", part, _COLUMNS, coded=_CODED)
         return rows_in_memory(rows, self._registers, self.label)
 
 

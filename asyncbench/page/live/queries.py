@@ -1,4 +1,4 @@
-"""What the page asks of trials: the words of an address, and which held trials they mean."""
+"""Queries of trials: read from the words of an address, and answered from the trials in memory."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class Words(Protocol):
 class TrialQuery:
     """Which trials are asked for; what is empty or None leaves none out."""
 
-    asked: tuple[int, ...] = ()  # places among the entrants of the page
+    entrants: tuple[int, ...] = ()  # places among the entrants of the page
     kind: tuple[int, ...] = ()  # likewise
     outcome: tuple[str, ...] = ()
     lengths: tuple[int | None, int | None] = (None, None)  # from, to
@@ -57,7 +57,7 @@ class TrialQuery:
 
     @property
     def of_errors(self) -> bool:
-        """Whether only answers that were examined can be told."""
+        """Whether only answers that were examined can match."""
         return bool(self.error) or self.position is not None
 
 
@@ -83,7 +83,7 @@ def parsed(words: Words) -> TrialQuery:
     if unknown := {*words.getall("outcome", [])} - {*map(str, Outcome)}:
         raise ConfigError(f"outcome {', '.join(sorted(unknown))}: there is none of that name")
     return TrialQuery(
-        asked=numbers("asked"),
+        entrants=numbers("asked"),
         kind=numbers("kind"),
         outcome=tuple(words.getall("outcome", [])),
         lengths=(number("from"), number("to")),
@@ -98,7 +98,7 @@ def parsed(words: Words) -> TrialQuery:
     )
 
 
-class HeldPart(NamedTuple):
+class TrialPart(NamedTuple):
     """The rows of a part, or of a journal."""
 
     label: str  # of the folder
@@ -107,8 +107,8 @@ class HeldPart(NamedTuple):
     counting: Numbers | None  # which of them count; None: all
 
 
-class HeldPlace(NamedTuple):
-    """Where a trial stands."""
+class TrialPlace(NamedTuple):
+    """The part and the row of a trial."""
 
     part: int
     row: int
@@ -116,9 +116,9 @@ class HeldPlace(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class TrialIndex:
-    """All trials of one look at the folders."""
+    """All trials of one snapshot of the folders."""
 
-    parts: Sequence[HeldPart]
+    parts: Sequence[TrialPart]
     registers: Registers
     entrants: Mapping[Key, int]  # folder, run, model and condition → place on the page
     kinds: Mapping[Key, int]  # likewise
@@ -130,7 +130,7 @@ class TrialIndex:
     def trials(self) -> int:
         return sum(_size(part) for part in self.parts)
 
-    def found(self, query: TrialQuery) -> tuple[int, list[HeldPlace]]:
+    def find(self, query: TrialQuery) -> tuple[int, list[TrialPlace]]:
         """Return how many trials a query asks for, and those of its page.
 
         They are sorted by entrant, kind and length. Beyond the last page comes the last one.
@@ -138,53 +138,53 @@ class TrialIndex:
         by_part = list(self._rows(query))
         keys = [self._keys(part, rows) for part, rows in zip(self.parts, by_part, strict=True)]
         starts = np.cumsum([0, *map(len, by_part)])
-        found, key = int(starts[-1]), np.concatenate(keys) if keys else np.zeros(0, np.uint64)
-        key += np.arange(found, dtype=np.uint64)
-        if not found:
-            return found, []
-        page = min(query.page, pages_of(found))
-        first, last = (page - 1) * A_PAGE, min(found, page * A_PAGE)
+        total, key = int(starts[-1]), np.concatenate(keys) if keys else np.zeros(0, np.uint64)
+        key += np.arange(total, dtype=np.uint64)
+        if not total:
+            return total, []
+        page = min(query.page, pages_of(total))
+        first, last = (page - 1) * A_PAGE, min(total, page * A_PAGE)
         bounds = sorted({first, last - 1})
         places = np.argpartition(key, bounds)[first:last]
         places = places[np.argsort(key[places])]
         of = np.searchsorted(starts, places, "right") - 1
         pairs = zip(of.tolist(), (places - starts[of]).tolist(), strict=True)
-        return found, [HeldPlace(part, int(by_part[part][row])) for part, row in pairs]
+        return total, [TrialPlace(part, int(by_part[part][row])) for part, row in pairs]
 
-    def with_id(self, trial_id: str) -> list[HeldPlace]:
-        """Return where a trial stands; empty: nowhere."""
+    def with_id(self, trial_id: str) -> list[TrialPlace]:
+        """Return the place of a trial; empty: there is none."""
         for number, part in enumerate(self.parts):
             rows = np.flatnonzero(_and(part.counting, pc.equal(self.named(part), trial_id).to_numpy()))
             if len(rows):
-                return [HeldPlace(number, int(rows[0]))]
+                return [TrialPlace(number, int(rows[0]))]
         return []
 
-    def of_question(self, problem_id: str, most: int) -> tuple[int, list[HeldPlace]]:
+    def of_question(self, problem_id: str, most: int) -> tuple[int, list[TrialPlace]]:
         """Return how many answers to a problem there are, and at most so many: as many of each entrant."""
         by_part = list(self._rows(TrialQuery(question=problem_id)))
-        places = [HeldPlace(number, int(row)) for number, rows in enumerate(by_part) for row in rows]
+        places = [TrialPlace(number, int(row)) for number, rows in enumerate(by_part) for row in rows]
         if len(places) <= most:
             return len(places), places
         met = Counter[int]()  # answers of each entrant
-        turns = []
+        ranked = []
         for part, row in places:
             entrant = int(self.parts[part].rows.entrant[row])
-            turns.append((met[entrant], part, row))
+            ranked.append((met[entrant], part, row))
             met[entrant] += 1
-        return len(places), [HeldPlace(part, row) for _, part, row in sorted(turns)[:most]]
+        return len(places), [TrialPlace(part, row) for _, part, row in sorted(ranked)[:most]]
 
-    def named(self, part: HeldPart) -> Any:
+    def named(self, part: TrialPart) -> Any:
         """Return the ids of a part's trials as views have them."""
         ids = part.rows.texts["trial_id"]
         return pc.binary_join_element_wise(part.label, ids, "/") if self.several else ids
 
-    def _keys(self, part: HeldPart, rows: Numbers) -> Numbers:
+    def _keys(self, part: TrialPart, rows: Numbers) -> Numbers:
         """Return numbers by which rows are sorted; the last bits are left free for their places."""
-        key, held = np.zeros(len(rows), np.uint64), part.rows
+        key, columns = np.zeros(len(rows), np.uint64), part.rows
         for values, bits in (
-            (self.registers.entrants.among(self.entrants)[held.entrant[rows]], _BITS["entrant"]),
-            (self.registers.kinds.among(self.kinds)[held.kind[rows]], _BITS["kind"]),
-            (held.length[rows] + 1, _BITS["length"]),
+            (self.registers.entrants.among(self.entrants)[columns.entrant[rows]], _BITS["entrant"]),
+            (self.registers.kinds.among(self.kinds)[columns.kind[rows]], _BITS["kind"]),
+            (columns.length[rows] + 1, _BITS["length"]),
         ):
             key <<= np.uint64(bits)
             key |= np.minimum(values, 2**bits - 1).astype(np.uint64)
@@ -192,7 +192,7 @@ class TrialIndex:
 
     def _rows(self, query: TrialQuery) -> Iterator[Numbers]:
         """Yield which rows of each part a query asks for."""
-        known = filter(partial(_is_so, query), self.examined() if query.of_errors else ())
+        known = filter(partial(_matches_query, query), self.examined() if query.of_errors else ())
         erring = pa.array([answer.trial_id for answer in known], pa.string())
         differing = self.disagreeing() if query.disagree else ()
         for number, part in enumerate(self.parts):
@@ -208,17 +208,17 @@ class TrialIndex:
                 texts = part.rows.texts
                 texts = texts if len(rows) == len(texts) else texts.take(rows)
                 label = f"{part.label}/" if self.several else ""
-                rows = rows[_holding(texts, query.text, label)]
+                rows = rows[_matches(texts, query.text, label)]
             yield rows
 
     def _conditions(self, rows: RowsInMemory, query: TrialQuery) -> Iterator[Numbers]:
         registers = self.registers
-        for places, register, known, held in (
-            (query.asked, registers.entrants, self.entrants, rows.entrant),
+        for places, register, known, codes in (
+            (query.entrants, registers.entrants, self.entrants, rows.entrant),
             (query.kind, registers.kinds, self.kinds, rows.kind),
         ):
             if places:
-                yield np.isin(register.among(known), places)[held]
+                yield np.isin(register.among(known), places)[codes]
         if query.outcome:
             numbers = [registers.outcomes.get((name,)) for name in query.outcome]
             yield np.isin(rows.outcome, numbers)
@@ -231,18 +231,18 @@ class TrialIndex:
             yield rows.problem == registers.problems.get(query.question)
 
 
-def pages_of(found: int) -> int:
+def pages_of(trials: int) -> int:
     """Return how many pages so many trials fill."""
-    return max(1, -(-found // A_PAGE))
+    return max(1, -(-trials // A_PAGE))
 
 
-def _is_so(query: TrialQuery, answer: ExaminedAnswer) -> bool:
+def _matches_query(query: TrialQuery, answer: ExaminedAnswer) -> bool:
     at = query.position
     wrong = answer.wrong_from_left if query.end == "first" else answer.wrong_from_right
     return query.error in ("", answer.kind) and (at is None or at in wrong)
 
 
-def _size(part: HeldPart) -> int:
+def _size(part: TrialPart) -> int:
     return len(part.rows) if part.counting is None else int(part.counting.sum())
 
 
@@ -250,14 +250,14 @@ def _and(a: Numbers | None, b: Numbers) -> Numbers:
     return b if a is None else a & b
 
 
-def _holding(texts: pa.Table, text: str, label: str) -> Numbers:
+def _matches(texts: pa.Table, text: str, label: str) -> Numbers:
     """Return whether a row's id begins with a text, or another of its texts holds it in any case.
 
     `label`: what ids begin with on the page, and not here.
     """
-    found: Numbers = pc.starts_with(texts["trial_id"], text.removeprefix(label)).to_numpy()
+    matches: Numbers = pc.starts_with(texts["trial_id"], text.removeprefix(label)).to_numpy()
     lowered = text.lower()
     for name in ("expected", "answer"):
-        held = texts[name] if lowered == text.upper() else pc.utf8_lower(texts[name])
-        found = found | pc.fill_null(pc.match_substring(held, lowered), False).to_numpy()
-    return found
+        column = texts[name] if lowered == text.upper() else pc.utf8_lower(texts[name])
+        matches = matches | pc.fill_null(pc.match_substring(column, lowered), False).to_numpy()
+    return matches

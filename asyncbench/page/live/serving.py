@@ -29,7 +29,7 @@ from asyncbench.store.rows import encode_json
 from asyncbench.store.snapshot import MovedError
 from asyncbench.tables.screen import safe
 
-# ── Who may ask the server: the browser that was given its address, and no other page in it
+# ── access ───────────────────────────────────────────────────────────────────────────────────────
 
 
 _HEADERS: Final = {
@@ -49,7 +49,7 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost")
 
 
 class Guard:
-    """The secrets of a server, and what it asks of each request."""
+    """The secrets of a server, and its check of each request."""
 
     def __init__(self, port: int) -> None:
         self._token, self._session = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
@@ -59,7 +59,7 @@ class Guard:
         self.address = f"http://{_LOOPBACK[0]}:{port}/?token={self._token}"
 
     async def refusal(self, request: web.Request) -> web.StreamResponse | None:
-        """Return what a request gets that may not be answered; None: it may.
+        """Return the refusal of a request; None: it may be answered.
 
         A name that leads here from outside (DNS rebinding) is no host of ours. The token in the address works
         once: it leaves the address, and the browser that opened it has a cookie.
@@ -101,12 +101,12 @@ def guarded(guard: Guard) -> Middleware:
     return answer
 
 
-# ── serving
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────
 
 
 HOST: Final = "127.0.0.1"
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-WAITED_S: Final = 1.0  # for a block, before a page is told that it is being counted
+WAITED_S: Final = 1.0  # for a block, before a page hears that it is being counted
 ASKED_FOR: Final = "private, no-cache"  # a browser keeps it, and asks each time whether it still holds
 GRACE_S: Final = 0.1  # for answers on their way out when the server ends
 
@@ -114,7 +114,7 @@ T = TypeVar("T")
 
 
 class LivePage:
-    """The answers of a server."""
+    """The routes of a server and their answers."""
 
     def __init__(self, counting: LiveCounts) -> None:
         self._counting = counting
@@ -122,10 +122,10 @@ class LivePage:
         self._waiting = ThreadPoolExecutor(8, "waiting")
 
     def routes(self) -> list[web.RouteDef]:
-        """Return which address has which answer."""
-        found = [web.get(path, partial(self._file, path), allow_head=False) for path in served_files()]
+        """Return the route of each address."""
+        files = [web.get(path, partial(self._file, path), allow_head=False) for path in served_files()]
         return [
-            *found,
+            *files,
             web.get("/blocks/{name}", self._block, allow_head=False),
             web.get("/trials", self._trials, allow_head=False),
             web.get("/trial/{id:.+}", self._trial, allow_head=False),
@@ -148,18 +148,18 @@ class LivePage:
             return _json(specs_block())
         if name not in BLOCKS:
             return _refused(404, f"There is no block {name}.")
-        found = await self._in_thread(self._waiting, partial(self._counting.block, name, WAITED_S))
-        if isinstance(found, float):
-            return _json({"counting": found}, status=202)
-        if isinstance(found, AsyncbenchError):
-            return _refused(500, str(found))
-        return _sent(found, request)
+        block = await self._in_thread(self._waiting, partial(self._counting.block, name, WAITED_S))
+        if isinstance(block, float):
+            return _json({"counting": block}, status=202)
+        if isinstance(block, AsyncbenchError):
+            return _refused(500, str(block))
+        return _sent(block, request)
 
     async def _trials(self, request: web.Request) -> web.Response:
         query = parsed(request.query)
         counting = self._counting
         try:
-            return _json(await self._asked(lambda: counting.ready().trials(query)))
+            return _json(await self._query(lambda: counting.ready().trials(query)))
         except NotCountedError as error:
             if counting.trouble:  # nobody counts it soon
                 raise AsyncbenchError(counting.trouble) from error
@@ -167,24 +167,24 @@ class LivePage:
 
     async def _trial(self, request: web.Request) -> web.Response:
         trial_id = request.match_info["id"]
-        found = await self._asked(lambda: self._counting.ready().trial(trial_id))
-        return _json(found) if found is not None else _refused(404, "There is no trial of this id.")
+        trial = await self._query(lambda: self._counting.ready().trial(trial_id))
+        return _json(trial) if trial is not None else _refused(404, "There is no trial of this id.")
 
     async def _question(self, request: web.Request) -> web.Response:
         key = request.match_info["key"]
-        return _json(await self._asked(lambda: self._counting.ready().question(key)))
+        return _json(await self._query(lambda: self._counting.ready().question(key)))
 
     async def _now(self, _: web.Request) -> web.Response:
         counting = self._counting
-        now = counting.now.as_values()
-        told = {"version": str(counting.version), "counting": counting.shares(), "trouble": counting.trouble}
-        return _json(now | told)
+        now = counting.progress.as_values()
+        state = {"version": str(counting.version), "counting": counting.shares(), "trouble": counting.trouble}
+        return _json(now | state)
 
-    async def _asked(self, ask: Callable[[], T]) -> T:
+    async def _query(self, ask: Callable[[], T]) -> T:
         try:
             return await self._in_thread(self._counted_in, ask)
         except MovedError:
-            self._counting.look_again()
+            self._counting.recount()
             raise
 
     async def _in_thread(self, threads: ThreadPoolExecutor, ask: Callable[[], T]) -> T:
@@ -192,10 +192,10 @@ class LivePage:
 
 
 @web.middleware
-async def told(
+async def with_error_text(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Answer what went wrong in words."""
+    """Answer errors with their words."""
     try:
         return await handler(request)
     except ConfigError as error:
@@ -222,7 +222,7 @@ def _sent(block: CountedBlock, request: web.Request) -> web.Response:
     return web.Response(body=block.content, headers=headers, content_type="application/json")
 
 
-# ── from start to end ────────────────────────────────────────────────────────────────────────
+# ── start and end ────────────────────────────────────────────────────────────────────────────────
 
 
 @asynccontextmanager
@@ -234,7 +234,7 @@ async def live_page(
     Args:
         of: the folders, and which trials count.
         port: 0: a free one.
-        every_s: between two glances at the folders.
+        every_s: between two checks of the folders.
         less_often: they are counted again after this many times as long as counting them took.
 
     Raises:
@@ -242,7 +242,7 @@ async def live_page(
         StoreError: a folder cannot be read.
     """
     counting = LiveCounts(of, every_s, less_often)
-    with counting.going_on():
+    with counting.run():
         page = LivePage(counting)
         try:
             async with _listening(page, port) as address:
@@ -259,7 +259,7 @@ async def _listening(page: LivePage, port: int) -> AsyncIterator[str]:
         why = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(f"cannot listen on port {port}: {why}. Choose another --port, or none") from error
     guard = Guard(listener.getsockname()[1])
-    app = web.Application(middlewares=[guarded(guard), told])
+    app = web.Application(middlewares=[guarded(guard), with_error_text])
     app.add_routes(page.routes())
     runner = web.AppRunner(
         app, access_log=None, handle_signals=False, logger=_no_log(), shutdown_timeout=GRACE_S

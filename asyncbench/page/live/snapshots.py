@@ -1,4 +1,4 @@
-"""Results folders at one moment: what a server counts and shows until it looks again."""
+"""Snapshots of results folders: the trials that a server shows until it reads the folders anew."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from asyncbench.analysis.entrants import Asked
 from asyncbench.errors import AsyncbenchError
 from asyncbench.page.answers import summaries, whole_trials
 from asyncbench.page.live.index import FolderInMemory, Registers
-from asyncbench.page.live.queries import HeldPart, HeldPlace, TrialIndex, TrialQuery, pages_of
+from asyncbench.page.live.queries import TrialIndex, TrialPart, TrialPlace, TrialQuery, pages_of
 from asyncbench.store.id_set import Numbers
 from asyncbench.store.manifest import folders_of
 from asyncbench.store.reading import beside, narrowed, take_snapshot
@@ -39,11 +39,11 @@ EXAMINED_WORDS: Final = "{:,} wrong answers were examined for their kind of erro
 
 
 class NotCountedError(AsyncbenchError):
-    """What was asked is not counted yet."""
+    """The figures of a query are not counted yet."""
 
 
-class Holding:
-    """What stays in memory from look to look."""
+class LiveMemory:
+    """The trials of folders that stay in memory from snapshot to snapshot."""
 
     def __init__(self, of: Chosen) -> None:
         self.of = of
@@ -53,12 +53,12 @@ class Holding:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LiveSnapshot:
-    """One moment of the folders, and what is asked of it."""
+    """One moment of the folders, and the answers to queries of its trials."""
 
-    holding: Holding
+    memory: LiveMemory
     snapshots: tuple[Snapshot, ...]
     names: Names = field(default_factory=dict)
-    asked: Asked | None = None  # None: not counted yet
+    roster: Asked | None = None  # None: not counted yet
     index: TrialIndex | None = None  # likewise
     examined: Sequence[ExaminedAnswer] | None = None  # None: not counted yet
     _disagreeing: Sequence[Numbers] | None = None  # by part; None: not read yet
@@ -66,34 +66,34 @@ class LiveSnapshot:
     @contextmanager
     def views(self) -> Iterator[FolderViews]:
         """Open the views of this moment, for the thread that asks."""
-        with open_views(self.holding.of, *self.snapshots) as views:
+        with open_views(self.memory.of, *self.snapshots) as views:
             yield views
 
-    def read_index(self, views: FolderViews, asked: Asked) -> None:
-        """Read the trials, those that are new since the look before."""
+    def read_index(self, views: FolderViews, roster: Asked) -> None:
+        """Read the trials that are new since the last snapshot."""
         self.names = views.names
-        self.asked = asked
+        self.roster = roster
         wanted = views.table("SELECT trial_id FROM trials")["trial_id"] if views.chosen.filtered else None
         index = TrialIndex(
             parts=(),
-            registers=self.holding.registers,
+            registers=self.memory.registers,
             entrants={},
-            kinds={kind.key: place for place, kind in enumerate(asked.kinds)},
+            kinds={kind.key: place for place, kind in enumerate(roster.kinds)},
             disagreeing=self._graders_differ,
             examined=lambda: self.examined or (),
             several=views.chosen.several,
         )
-        held = [
-            HeldPart(folder.label, *part)
-            for folder, seen in zip(self.holding.folders, self.snapshots, strict=True)
-            for part in folder.look(seen)
+        parts = [
+            TrialPart(folder.label, *part)
+            for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True)
+            for part in folder.read_trials(snapshot)
         ]
-        index.parts = held if wanted is None else [_among(part, index.named(part), wanted) for part in held]
+        index.parts = parts if wanted is None else [_among(part, index.named(part), wanted) for part in parts]
         index.entrants = {
             key: place
-            for key in self.holding.registers.entrants
+            for key in self.memory.registers.entrants
             for label, run, model, condition in [key]
-            for place in [asked.entrant_places.get((run, views.called(label, model), condition))]
+            for place in [roster.entrant_places.get((run, views.called(label, model), condition))]
             if place is not None
         }
         self.index = index
@@ -107,33 +107,33 @@ class LiveSnapshot:
         index = self._read()
         if query.of_errors and self.examined is None:
             raise NotCountedError("wrong answers are being examined for their kind of error")
-        found, places = index.found(query)
+        total, places = index.find(query)
         notes = [SEARCHED_WORDS] * bool(query.text)
         notes += [EXAMINED_WORDS.format(len(self.examined or ()))] * query.of_errors
-        with self.few(places) as (views, ids):
+        with self.open_few(places) as (views, ids):
             rows = summaries(views, ids)
-        pages = pages_of(found)
+        pages = pages_of(total)
         page = min(query.page, pages)
-        told = {"found": found, "of": index.trials, "page": page, "pages": pages, "rows": rows}
-        return told | ({"note": " ".join(notes)} if notes else {})
+        listing = {"found": total, "of": index.trials, "page": page, "pages": pages, "rows": rows}
+        return listing | ({"note": " ".join(notes)} if notes else {})
 
     def trial(self, trial_id: str) -> Values | None:
         """Return one trial whole; None: there is none of this id."""
-        with self.few(self._read().with_id(trial_id)) as (views, ids):
+        with self.open_few(self._read().with_id(trial_id)) as (views, ids):
             return next(iter(whole_trials(views, ids)), None)
 
     def question(self, problem_id: str) -> Values:
         """Return answers to one problem whole, in the order of the page; `of`: how many there are."""
-        found, places = self._read().of_question(problem_id, MOST_OF_A_QUESTION)
-        with self.few(places) as (views, ids):
+        total, places = self._read().of_question(problem_id, MOST_OF_A_QUESTION)
+        with self.open_few(places) as (views, ids):
             trials = whole_trials(views, ids)
         trials.sort(key=lambda trial: (trial["asked"] or 0, trial["repeat"], trial["id"]))
-        return {"of": found, "trials": trials}
+        return {"of": total, "trials": trials}
 
     @contextmanager
-    def few(self, places: Sequence[HeldPlace]) -> Iterator[tuple[FolderViews, list[str]]]:
-        """Open views of a few trials, which are read from where they stand, and return their ids."""
-        of, index = self.holding.of, self._read()
+    def open_few(self, places: Sequence[TrialPlace]) -> Iterator[tuple[FolderViews, list[str]]]:
+        """Open views of a few trials, read from their rows alone; yields the views and the ids."""
+        of, index = self.memory.of, self._read()
         own: dict[str, list[str]] = {label: [] for label in of.labels}
         rows: dict[str, dict[Path, list[int]]] = {label: {} for label in of.labels}
         ids = []
@@ -145,24 +145,24 @@ class LiveSnapshot:
             if at.path is not None:
                 rows[at.label].setdefault(at.path, []).append(row)
         few = [
-            narrowed(seen, own[held.label], trials, grades)
-            for held, seen in zip(self.holding.folders, self.snapshots, strict=True)
-            for trials in [{path: sorted(found) for path, found in rows[held.label].items()}]
-            for grades in [held.grades_of(beside(seen, "grades", trials), own[held.label])]
+            narrowed(snapshot, own[folder.label], trials, grades)
+            for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True)
+            for trials in [{path: sorted(numbers) for path, numbers in rows[folder.label].items()}]
+            for grades in [folder.grades_of(beside(snapshot, "grades", trials), own[folder.label])]
         ]
         with open_views(Chosen(paths=of.paths), *few, known=self.names) as views:
-            views.once("asked", lambda: self.asked)  # not those of the few
+            views.once("asked", lambda: self.roster)  # not the entrants of these few trials
             yield views, ids
 
     def _read(self) -> TrialIndex:
         if self.index is None:
-            raise AssertionError("a look is asked before its trials are read")
+            raise AssertionError("a snapshot is queried before its trials are read")
         return self.index
 
-    def look_at_grades(self, views: FolderViews) -> None:
-        """Learn where the grades of each trial stand, and on which trials graders differ."""
-        for folder, seen in zip(self.holding.folders, self.snapshots, strict=True):
-            folder.look_at_grades(seen)
+    def read_grades(self, views: FolderViews) -> None:
+        """Read where the grades of each trial are, and on which trials graders differ."""
+        for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True):
+            folder.read_grades(snapshot)
         self._compare_graders(views)
 
     def _compare_graders(self, views: FolderViews) -> None:
@@ -176,23 +176,23 @@ class LiveSnapshot:
         return self._disagreeing or ()
 
 
-def read_live(holding: Holding) -> LiveSnapshot:
-    """Return a look at the folders.
+def take_live_snapshot(memory: LiveMemory) -> LiveSnapshot:
+    """Take a snapshot of the folders.
 
     Raises:
         ConfigError: one is not a results folder.
         StoreError: one cannot be read.
     """
-    return LiveSnapshot(holding=holding, snapshots=tuple(map(take_snapshot, holding.of.paths)))
+    return LiveSnapshot(memory=memory, snapshots=tuple(map(take_snapshot, memory.of.paths)))
 
 
 def state_of(folders: Mapping[str, Path]) -> State:
-    """Return what changes when a folder does, without reading anything; () of one that is gone."""
+    """Return a value that changes when a folder does, read without any rows; () of one that is gone."""
     return tuple(_state(path) for path in folders.values())
 
 
 def _state(folder: Path) -> tuple[object, ...]:
-    """Return it of a folder, and of those of its workers."""
+    """Return the state of a folder and of its workers' folders."""
     try:
         return tuple(map(_state_alone, folders_of(folder)))
     except (OSError, AsyncbenchError):  # a segment was sealed a moment ago, or the folder is gone
@@ -205,7 +205,7 @@ def _state_alone(folder: Path) -> tuple[object, ...]:
     return manifest.st_mtime_ns, manifest.st_size, *journal
 
 
-def _among(part: HeldPart, ids: Any, wanted: Any) -> HeldPart:
-    """Return a part of which only trials that are among some ids count."""
-    found = pc.is_in(ids, value_set=wanted).to_numpy()
-    return part._replace(counting=found if part.counting is None else part.counting & found)
+def _among(part: TrialPart, ids: Any, wanted: Any) -> TrialPart:
+    """Return a part in which only trials with one of the wanted ids count."""
+    matches = pc.is_in(ids, value_set=wanted).to_numpy()
+    return part._replace(counting=matches if part.counting is None else part.counting & matches)

@@ -34,7 +34,7 @@ def curve(points, *, kind=0, asked=0, repeats=1.0):
     lengths = [length for length, _, _ in points]
     return KindCurve(
         kind=kind,
-        asked=asked,
+        entrant=asked,
         curve=fit(points),
         repeats=repeats,
         shortest=min(lengths),
@@ -105,7 +105,7 @@ def test_repeats_of_a_problem_make_no_interval_narrower():
 
 
 def test_everybody_has_its_length_at_a_half_or_a_bound_or_the_reason_why_not():
-    silent = KindCurve(kind=0, asked=5, curve=None, repeats=1.0, shortest=2, longest=4)
+    silent = KindCurve(kind=0, entrant=5, curve=None, repeats=1.0, shortest=2, longest=4)
     curves = [
         curve(FALLING, asked=0),
         curve([(1, 9, 9), (2, 9, 9)], asked=1),

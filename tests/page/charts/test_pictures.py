@@ -192,7 +192,9 @@ def browser():
 def in_one_column(folder):
     """Yield the name and the SVG of each picture of a folder."""
     for picture in counted(folder, lambda views: [*pictures.pictures_of(views)]):
-        svg = next(figure_files.Press("one").files(picture, ["SIMULATED: " + "a note of some length " * 9]))
+        svg = next(
+            figure_files.FigureWriter("one").files(picture, ["SIMULATED: " + "a note of some length " * 9])
+        )
         yield picture.name, svg[1].decode()
 
 
@@ -234,7 +236,7 @@ def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_p
     assert "On the 1 of 2 kinds of questions that all were asked (nupa: add)" in notes["frontier-cost"]
     for table in (standings_on(folder), anatomy_on(folder), report_on(folder)):
         assert lost in table.as_markdown()
-    (svg, _) = figure_files.Press("two").files(drawn["outcomes"], ["MARK"])
+    (svg, _) = figure_files.FigureWriter("two").files(drawn["outcomes"], ["MARK"])
     (tmp_path / "outcomes.svg").write_bytes(svg[1])
     told = _texts(tmp_path / "outcomes.svg")
     assert "MARK" in " ".join(told)

@@ -1,4 +1,4 @@
-"""A look at folders that change, fail or are not counted yet."""
+"""Snapshots of folders that change, fail or are not counted yet."""
 
 import gzip
 import shutil
@@ -12,9 +12,9 @@ from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.live import counting, counting as running, snapshots
-from asyncbench.page.live.counting import CountedBlock, LiveCounts, now_in, run_figures
+from asyncbench.page.live.counting import CountedBlock, LiveCounts, progress_of, run_figures
 from asyncbench.page.live.queries import TrialQuery
-from asyncbench.page.live.snapshots import Holding, NotCountedError, read_live
+from asyncbench.page.live.snapshots import LiveMemory, NotCountedError, take_live_snapshot
 from asyncbench.reports.status.report import status_of
 from asyncbench.store.folder import Store
 from tests.page.live.test_following import keep
@@ -37,7 +37,7 @@ def sweep(tmp_path):
 @contextmanager
 def counts(folder, **pauses):
     found = LiveCounts(chosen(folder), **{"every_s": 0.05, "again_s": 1e6} | pauses)
-    with found.going_on():
+    with found.run():
         yield found
 
 
@@ -47,19 +47,19 @@ def trials_in(counts):
 
 
 def is_done(counts):
-    return not counts.shares() and counts.look.examined is not None
+    return not counts.shares() and counts.snapshot.examined is not None
 
 
-def test_what_is_written_just_after_the_first_look_is_counted_too(sweep, monkeypatch):
+def test_what_is_written_just_after_the_first_snapshot_is_counted_too(sweep, monkeypatch):
     folder, *into = sweep
 
-    def look_late(holding):
+    def take_late(memory):
         monkeypatch.undo()
-        look = read_live(holding)
+        snapshot = take_live_snapshot(memory)
         keep(*into, first=20, trials=5)
-        return look
+        return snapshot
 
-    monkeypatch.setattr(counting, "take_look", look_late)
+    monkeypatch.setattr(counting, "take_live_snapshot", take_late)
     with counts(folder, less_often=0.0) as found:
         until(lambda: trials_in(found) == 25)
 
@@ -70,11 +70,11 @@ def test_a_folder_that_moved_is_counted_at_once(sweep):
         until(lambda: is_done(found))
         assert trials_in(found) == 20
         keep(*into, first=20, trials=5)
-        found.look_again()
+        found.recount()
         until(lambda: trials_in(found) == 25)
 
 
-def test_a_look_that_failed_is_tried_again(tmp_path, night):
+def test_a_snapshot_that_failed_is_tried_again(tmp_path, night):
     folder = shutil.copytree(night, tmp_path / "night")
     part = next(folder.glob("trials/**/*.parquet"))
     whole = part.read_bytes()
@@ -86,17 +86,17 @@ def test_a_look_that_failed_is_tried_again(tmp_path, night):
         until(lambda: not found.trouble)
 
 
-def test_a_look_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep, monkeypatch):
+def test_a_snapshot_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep, monkeypatch):
     folder, store, problems = sweep
     keep(store, problems[:1], first=100, trials=6)
     keep(store, problems[:1], first=200, trials=2, model="small")
-    look = read_live(Holding(chosen(folder)))
-    with look.views() as views:
-        look.read_index(views, asked_in(views))
+    snapshot = take_live_snapshot(LiveMemory(chosen(folder)))
+    with snapshot.views() as views:
+        snapshot.read_index(views, asked_in(views))
     with pytest.raises(NotCountedError):
-        look.trials(TrialQuery(error="carry"))
+        snapshot.trials(TrialQuery(error="carry"))
     monkeypatch.setattr(snapshots, "MOST_OF_A_QUESTION", 4)
-    found = look.question(problems[0].problem_id)
+    found = snapshot.question(problems[0].problem_id)
     assert found["of"] == 9
     assert [trial["asked"] for trial in found["trials"]] == [0, 0, 1, 1]
 
@@ -109,13 +109,13 @@ def test_a_trial_that_two_workers_answered_is_found_and_opened_once(sweep):
         with Store.open(folder / "workers" / name, sweep="night") as store:
             for event in events(asked, text, at=at):
                 store.keep(event)
-    look = read_live(Holding(chosen(folder)))
-    with look.views() as views:
-        look.read_index(views, asked_in(views))
-        found = look.trials(TrialQuery(outcome=("wrong",)))
+    snapshot = take_live_snapshot(LiveMemory(chosen(folder)))
+    with snapshot.views() as views:
+        snapshot.read_index(views, asked_in(views))
+        found = snapshot.trials(TrialQuery(outcome=("wrong",)))
         assert (found["found"], found["of"]) == (0, 21)
-        look.look_at_grades(views)
-    found = look.question(problems[0].problem_id)
+        snapshot.read_grades(views)
+    found = snapshot.question(problems[0].problem_id)
     assert found["of"] == 2
     opened = next(trial for trial in found["trials"] if trial["id"] == asked.trial_id)
     assert [grade["answer"] for grade in opened["grades"]] == ["137"] * 3
@@ -126,6 +126,6 @@ def test_a_lane_of_several_folders_has_what_its_last_minute_tells(night, simulat
     lanes = ({"lane": "large", "in_flight": 1, "limited_by": ""},)  # as a run in another process tells them
     monkeypatch.setattr(running, "status_of", lambda path: replace(status_of(path), lanes=lanes))
     of = chosen([night, simulated])
-    found = now_in(of, counted(of, run_figures)).lanes
+    found = progress_of(of, counted(of, run_figures)).lanes
     assert [lane["lane"] for lane in found] == ["large in night", "large in rehearsal"]
     assert all(lane["calls_per_minute"] for lane in found)
