@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from asyncbench.engine.stopping import next_look, stop_at
+from asyncbench.engine.stopping import next_check, stop_at
 from asyncbench.records import Stop, StopWhen
 from asyncbench.stats.always_valid import LEVEL, evidence
 from asyncbench.stats.proportions import Proportion
@@ -79,13 +79,13 @@ def ever_excluded_by_fixed(share: float, seen: Answers) -> bool:
 
 def stopped(when: StopWhen, seen: Answers) -> Stop | None:
     """Return where a rule stops, looked at as a run does; None: nowhere."""
-    correct, look_at = 0, next_look(when, 0, 0)
+    correct, look_at = 0, next_check(when, 0, 0)
     for asked, right in enumerate(seen, 1):
         correct += right
         if asked >= look_at:
             if (stop := stop_at(when, correct, asked)) is not None:
                 return stop
-            look_at = next_look(when, correct, asked)
+            look_at = next_check(when, correct, asked)
     return None
 
 
@@ -161,7 +161,7 @@ def sweep(
 
 def _asked(every: Sequence[Answers], when: StopWhen) -> tuple[list[int], dict[int, Stop]]:
     """Ask row by row, so many at a time; return the problems asked of each cell, and where cells stopped."""
-    asked, looks = [0] * len(every), [next_look(when, 0, 0)] * len(every)
+    asked, looks = [0] * len(every), [next_check(when, 0, 0)] * len(every)
     closed, stops, flying = [(0, 0)] * len(every), dict[int, Stop](), deque[int]()
 
     def land() -> None:
@@ -169,7 +169,7 @@ def _asked(every: Sequence[Answers], when: StopWhen) -> tuple[list[int], dict[in
         count, correct = closed[i][0] + 1, closed[i][1] + every[i][closed[i][0]]
         closed[i] = count, correct
         if i not in stops and count >= looks[i]:
-            looks[i] = next_look(when, correct, count)
+            looks[i] = next_check(when, correct, count)
             if (stop := stop_at(when, correct, count)) is not None:
                 stops[i] = stop
 

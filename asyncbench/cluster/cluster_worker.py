@@ -27,7 +27,7 @@ class ClusterWorker:
 
     Args:
         name: is never used again, by whatever run.
-        asker_for: returns a complete asker of a model but for its trials, histories, account and rule.
+        client_for: returns a complete client of a model but for its trials, histories, account and rule.
         bound_for: returns what a call of a model may cost at most.
         now_s: a clock that goes on while the machine sleeps, where there is one.
         lag: of the event loop; somebody measures it.
@@ -37,26 +37,26 @@ class ClusterWorker:
         self,
         name: str,
         *,
-        asker_for: Callable[[Model], ModelClient],
+        client_for: Callable[[Model], ModelClient],
         bound_for: Callable[[Model], CostBound],
         now_s: Callable[[], float],
         lag: LoopLag,
     ) -> None:
         self.name = name
-        self._asker_for, self._bound_for, self._now_s, self._lag = asker_for, bound_for, now_s, lag
+        self._client_for, self._bound_for, self._now_s, self._lag = client_for, bound_for, now_s, lag
         self._lanes: dict[str, WorkerLane] = {}
         self._accounts: dict[str, LeasedAccount] = {}
         self._ended_calls = 0  # of lanes that have ended
         self._running = set[asyncio.Task[None]]()
         self._failed: list[tuple[str, ProviderError]] = []
-        self._said: list[str] = []
+        self._messages: list[str] = []
         self._epoch = 0
         self._number = -1  # of the latest orders
-        self._asked_s = -inf  # when the latest report was made
+        self._made_s = -inf  # when the latest report was made
         self._reported_s = -inf  # likewise, on the event loop's clock
         self._heard_until_s = -inf
         self._report: WorkerReport | None = None  # the latest
-        self._news, self._over = asyncio.Event(), asyncio.Event()
+        self._changed, self._over = asyncio.Event(), asyncio.Event()
         self._leaving = False
         self._tasks: asyncio.TaskGroup | None = None
         self._ready = asyncio.Event()
@@ -87,9 +87,9 @@ class ClusterWorker:
         self.leave(drain_s)
         self._over.set()
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Have the coordinator tell a person something."""
-        self._said.append(text)
+        self._messages.append(text)
         self._wake()
 
     async def exchange(self, orders: Orders) -> WorkerReport:
@@ -112,23 +112,23 @@ class ClusterWorker:
                 orders.epoch,
                 orders.number,
             ):
-                await self._news_or(orders)
+                await self._wait_for_change(orders)
                 self._report = self._made_report(orders)
             return self._report
 
-    # ── orders ───────────────────────────────────────────────────────────────────────────────
+    # ── Orders ───────────────────────────────────────────────────────────────────────────────────
 
     def _obey(self, orders: Orders) -> None:
         self._epoch, self._number = orders.epoch, orders.number
-        asked_s = self._asked_s if self._report is not None else self._now_s()
-        self._heard_until_s = asked_s + orders.lane_lives_s
+        made_s = self._made_s if self._report is not None else self._now_s()
+        self._heard_until_s = made_s + orders.lane_lives_s
         for alias, lease in orders.leases.items():
             if (account := self._accounts.get(alias)) is not None:
                 account.take(lease)
-        for name, told in orders.lanes.items():
-            if told.start is not None:
-                self._begin(name, told.start)
-            self._lanes[name].heed(told)
+        for name, lane_orders in orders.lanes.items():
+            if lane_orders.start is not None:
+                self._begin(name, lane_orders.start)
+            self._lanes[name].heed(lane_orders)
         if self._leaving:
             self._stop_lanes()
         if orders.drain_s is not None:
@@ -139,7 +139,7 @@ class ClusterWorker:
             self._over.set()
 
     def _begin(self, name: str, start: LaneStart) -> None:
-        askers = [self._asker(model) for model in start.models]
+        clients = [self._client(model) for model in start.models]
         for model in start.models:
             if model.alias in start.budgeted and model.alias not in self._accounts:
                 bound = self._bound_for(model)
@@ -147,19 +147,19 @@ class ClusterWorker:
         lane = self._lanes[name] = WorkerLane(
             name,
             start,
-            askers,
+            clients,
             accounts=self._accounts,
-            say=self._said.append,
-            tell_failed=lambda alias, error: self._failed.append((alias, error)),
+            notify=self._messages.append,
+            on_failure=lambda alias, error: self._failed.append((alias, error)),
             silent=self._is_silent,
             wake=self._wake,
         )
         self._start(lane.lane.run()).add_done_callback(lambda _: lane.end())
 
-    def _asker(self, model: Model) -> ModelClient:
-        asker = self._asker_for(model)
-        asker.worker = asker.worker or self.name
-        return asker
+    def _client(self, model: Model) -> ModelClient:
+        client = self._client_for(model)
+        client.worker = client.worker or self.name
+        return client
 
     def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         assert self._tasks is not None  # noqa: S101  it is ready
@@ -186,27 +186,27 @@ class ClusterWorker:
         for task in self._running:
             task.cancel()
 
-    # ── reports ──────────────────────────────────────────────────────────────────────────────
+    # ── Reports ──────────────────────────────────────────────────────────────────────────────────
 
     def _wake(self) -> None:
-        self._news.set()
+        self._changed.set()
 
     def _is_silent(self) -> bool:
         return self._now_s() >= self._heard_until_s
 
-    async def _news_or(self, orders: Orders) -> None:
+    async def _wait_for_change(self, orders: Orders) -> None:
         """Wait for news, no longer than the coordinator wants, and some time since the report before."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._reported_s + orders.soonest_s - loop.time())
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._reported_s + orders.every_s):
-                await self._news.wait()
+                await self._changed.wait()
 
     def _made_report(self, orders: Orders) -> WorkerReport:
-        self._news.clear()
-        self._asked_s = self._now_s()
+        self._changed.clear()
+        self._made_s = self._now_s()
         failed, self._failed = self._failed, []
-        said, self._said[:] = [*self._said], []
+        messages, self._messages[:] = [*self._messages], []
         loop_s = self._reported_s = asyncio.get_running_loop().time()
         counters = [*self._counters()]
         report = WorkerReport(
@@ -216,7 +216,7 @@ class ClusterWorker:
             lanes={name: lane.report() for name, lane in self._lanes.items()},
             leases={alias: account.use(self._calls_soon(alias)) for alias, account in self._accounts.items()},
             failed=failed,
-            said=said,
+            messages=messages,
             attempts=sum(one.attempts for one in counters) + self._ended_calls,
             in_flight=sum(one.in_flight for one in counters),
             lag_s=self._lag.worst_since(loop_s - LAG_WINDOW_S),

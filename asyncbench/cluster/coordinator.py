@@ -1,4 +1,4 @@
-"""The one that rules a cluster: it gives lanes, trials and dollars to workers, and counts for all.
+"""The coordinator of a cluster: it gives lanes, trials and dollars to workers, and counts for all.
 
 It is pure: whoever carries its messages calls `join`, `answer` and `lose`, on the clock that it was given.
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.leases import Leases, Note
-from asyncbench.cluster.messages import JournalNews, LaneOrders, Orders, WorkerReport
+from asyncbench.cluster.messages import JournalSummary, LaneOrders, Orders, WorkerReport
 from asyncbench.engine.budget import Ledger
 from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError
@@ -80,7 +80,7 @@ class Coordinator:
         epoch: higher than that of any coordinator before it.
         workers: that are to come.
         now_s: a clock that goes on while the machine sleeps, where there is one.
-        say: tells a person something, once.
+        notify: tells a person something, once.
         ledger: of the run; None: there is no budget.
         note: writes down what a worker may have cost at most, before the worker hears of it.
     """
@@ -91,34 +91,40 @@ class Coordinator:
         epoch: int,
         workers: int,
         now_s: Callable[[], float],
-        say: Callable[[str], None],
+        notify: Callable[[str], None],
         ledger: Ledger | None = None,
         note: Note = lambda _worker, _alias, _amount: None,
         lane_lives_s: float = LANE_LIVES_S,
     ) -> None:
         self.epoch, self._expected = epoch, workers
-        self._now_s, self._say, self._lane_lives_s = now_s, say, lane_lives_s
+        self._now_s, self._notify, self._lane_lives_s = now_s, notify, lane_lives_s
         self._began_s = now_s()
         self._leases = Leases(ledger, note)
         self._numbers = itertools.count(1)
         self._members: dict[str, _Member] = {}
         self._lanes: list[DealtLane] = []
-        self._lapsing: list[tuple[float, DealtLane, JournalNews | None, bool]] = []  # of silent workers
+        self._lapsing: list[tuple[float, DealtLane, JournalSummary | None, bool]] = []  # of silent workers
         self._gathered = False  # all workers were there
         self._drains_until_s = inf
         self.ended = False  # there is nothing more to do
 
-    # ── lanes ────────────────────────────────────────────────────────────────────────────────
+    # ── Lanes ────────────────────────────────────────────────────────────────────────────────────
 
     def lane(
-        self, *, name: str, askers: list[ModelClient], limits: Limits, turn: str | None = None
+        self, *, name: str, clients: list[ModelClient], limits: Limits, serial_group: str | None = None
     ) -> DealtLane:
         """Return a lane that one of the workers runs."""
-        lane = DealtLane(name=name, askers=askers, limits=limits, turn=turn, number_of=self._numbers.__next__)
+        lane = DealtLane(
+            name=name,
+            clients=clients,
+            limits=limits,
+            serial_group=serial_group,
+            number_of=self._numbers.__next__,
+        )
         self._lanes.append(lane)
         return lane
 
-    # ── workers ──────────────────────────────────────────────────────────────────────────────
+    # ── Workers ──────────────────────────────────────────────────────────────────────────────────
 
     def join(self, worker: str) -> Orders:
         """Take a new worker in; return its first orders. A name is never used twice."""
@@ -140,14 +146,14 @@ class Coordinator:
         if member is None or report.epoch < self.epoch:
             return self._orders(report.worker, report.number + 1, ends=True)
         if report.number == member.orders.number:
-            left = member.orders.ends and not self.ended
+            dismissed = member.orders.ends and not self.ended
             self._take(member, report)
             member.orders = self._next_orders(report)
-            if left:
+            if dismissed:
                 del self._members[report.worker]
         return member.orders
 
-    def lose(self, worker: str, news: JournalNews | None = None, *, dead: bool = True) -> None:
+    def lose(self, worker: str, journal: JournalSummary | None = None, *, dead: bool = True) -> None:
         """Give a worker up.
 
         Args:
@@ -160,10 +166,10 @@ class Coordinator:
             return
         at_s = self._now_s()
         self._leases.lose(worker)
-        if news is not None:
-            self._leases.correct(worker, news.costs)
+        if journal is not None:
+            self._leases.correct(worker, journal.costs)
         until_s = at_s if dead else member.heard_s + self._lane_lives_s
-        self._lapsing += [(until_s, lane, news, dead) for lane in self._lanes if lane.worker == worker]
+        self._lapsing += [(until_s, lane, journal, dead) for lane in self._lanes if lane.worker == worker]
         self._take_lanes_back()
 
     def remember(self, worker: str, most: Mapping[str, int]) -> None:
@@ -175,9 +181,9 @@ class Coordinator:
         """
         self._leases.remember(worker, most)
 
-    def settle(self, worker: str, news: JournalNews) -> None:
+    def settle(self, worker: str, journal: JournalSummary) -> None:
         """Put right what a worker cost that was given up, for its journal was read now."""
-        self._leases.correct(worker, news.costs)
+        self._leases.correct(worker, journal.costs)
 
     def stop(self, drain_s: float) -> None:
         """Have all workers end what they do within a time; nothing more is begun."""
@@ -192,7 +198,7 @@ class Coordinator:
         """Whether nothing more is to be begun."""
         return self.ended or self._drains_until_s < inf
 
-    def standing(self) -> tuple[WorkerStatus, ...]:
+    def worker_statuses(self) -> tuple[WorkerStatus, ...]:
         """Return how each worker stands."""
         at_s = self._now_s()
         rates = {name: member.calls_per_s(at_s) for name, member in self._members.items()}
@@ -211,7 +217,7 @@ class Coordinator:
             for name, member in self._members.items()
         )
 
-    # ── what a worker did ────────────────────────────────────────────────────────────────────
+    # ── Reports ──────────────────────────────────────────────────────────────────────────────────
 
     def _take(self, member: _Member, report: WorkerReport) -> None:
         member.sample(self._now_s(), report)
@@ -220,15 +226,15 @@ class Coordinator:
             if lane.worker == report.worker and lane.name in report.lanes:
                 lane.take(report.lanes[lane.name], leaving=report.leaving)
         for alias, error in report.failed:
-            self._asker(alias).tell_failed(error)
-        for said in report.said:
-            self._say(said)
+            self._client(alias).on_failure(error)
+        for message in report.messages:
+            self._notify(message)
 
-    def _asker(self, alias: str) -> ModelClient:
-        askers = [asker for lane in self._lanes for asker in lane.askers]
-        return next(asker for asker in askers if asker.model.alias == alias)
+    def _client(self, alias: str) -> ModelClient:
+        clients = [client for lane in self._lanes for client in lane.clients]
+        return next(client for client in clients if client.model.alias == alias)
 
-    # ── what it is to do ─────────────────────────────────────────────────────────────────────
+    # ── Orders ───────────────────────────────────────────────────────────────────────────────────
 
     def _next_orders(self, report: WorkerReport) -> Orders:
         self._take_lanes_back()
@@ -258,7 +264,7 @@ class Coordinator:
                 if orders is not None:
                     yield lane, orders
 
-    def _orders(self, worker: str, number: int, **told: object) -> Orders:
+    def _orders(self, worker: str, number: int, **contents: object) -> Orders:
         drain_s = self._drains_until_s - self._now_s()
         return Orders(
             worker=worker,
@@ -268,7 +274,7 @@ class Coordinator:
             every_s=IDLE_S,
             lane_lives_s=self._lane_lives_s,
             drain_s=None if drain_s == inf else max(0.0, drain_s),
-            **told,  # type: ignore[arg-type]
+            **contents,  # type: ignore[arg-type]
         )
 
     def _assign(self) -> None:
@@ -287,8 +293,8 @@ class Coordinator:
         at_s = self._now_s()
         due = [entry for entry in self._lapsing if entry[0] <= at_s]
         self._lapsing = [entry for entry in self._lapsing if entry[0] > at_s]
-        for _, lane, news, dead in due:
-            lane.lose(news, at_s, dead=dead)
+        for _, lane, journal, dead in due:
+            lane.lose(journal, at_s, dead=dead)
 
 
 def calls_per_s(limits: Limits) -> float:

@@ -1,4 +1,4 @@
-"""A lane that a worker runs as a whole, as its run sees it: it reads trials, deals them, and counts."""
+"""A lane that a worker runs, seen from its run: it reads trials, deals them, and counts."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -9,15 +9,16 @@ from typing import Final, Self
 from asyncbench.cluster.messages import (
     ClosedTrial,
     DealtTrial,
-    JournalNews,
+    JournalSummary,
     LaneOrders,
     LaneReport,
     LaneStart,
 )
 from asyncbench.engine.budget import Hold
 from asyncbench.engine.lane_model import LaneModel
+from asyncbench.engine.scheduler import note_alone
 from asyncbench.engine.stopping import ConditionCell
-from asyncbench.engine.telemetry import Counters, change_alone
+from asyncbench.engine.telemetry import Counters
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.records import History, Limits, Stop
 
@@ -32,10 +33,10 @@ FIGURES: Final = (
 class DealtModel(LaneModel):
     """A model of a lane that a worker runs."""
 
-    def __init__(self, asker: ModelClient) -> None:
+    def __init__(self, client: ModelClient) -> None:
         self.dealt: dict[int, PendingTrial] = {}  # not closed yet, in planned order
         self.reported = Counters()  # by the worker, so far
-        super().__init__(asker)
+        super().__init__(client)
 
     @property
     def finished(self) -> bool:
@@ -44,10 +45,10 @@ class DealtModel(LaneModel):
 
     def deal(self, count: int) -> Iterator[PendingTrial]:
         """Take the next trials."""
-        turns = self.queue.turns
-        for _ in range(min(count, len(turns))):
-            yield turns.popleft()
-        if count and len(turns) <= AHEAD // 2:
+        pending = self.queue.pending
+        for _ in range(min(count, len(pending))):
+            yield pending.popleft()
+        if count and len(pending) <= AHEAD // 2:
             self.queue.hungry.set()
 
     def count(self, now: Counters) -> None:
@@ -70,7 +71,7 @@ class DealtModel(LaneModel):
         self.reported, self.counters.waits_for = Counters(), None
 
     def _asks(self) -> bool:
-        waits = len(self.dealt) > self.counters.in_flight or bool(self.queue.turns) or not self.queue.dry
+        waits = len(self.dealt) > self.counters.in_flight or bool(self.queue.pending) or not self.queue.dry
         return waits and not self.counters.over
 
 
@@ -91,10 +92,12 @@ class DealtLane:
     """The queue of one model, or of all models of one group. Its limits are with its worker."""
 
     name: str
-    askers: list[ModelClient]
+    clients: list[ModelClient]
     limits: Limits
     number_of: Callable[[], int]  # the next one, of all trials of the coordinator
-    turn: str | None = None  # lanes with the same one run one after the other; None: it waits for none
+    serial_group: str | None = (
+        None  # lanes with the same one run one after the other; None: it waits for none
+    )
     runs: bool = True  # changes can be noted
     worker: str | None = None  # None: it has none
     taken_until_s: list[float] = field(default_factory=list)  # slots of calls of workers that died
@@ -110,12 +113,12 @@ class DealtLane:
 
     async def run(self) -> None:
         """Read trials for whoever runs the lane, until every trial is closed, or until stopped."""
-        self._models = {asker.model.alias: DealtModel(asker) for asker in self.askers}
+        self._models = {client.model.alias: DealtModel(client) for client in self.clients}
         self._open = True
         try:
             async with asyncio.TaskGroup() as tasks:
                 for model in self._models.values():
-                    feeding = model.queue.feed(lambda: AHEAD, self.look)
+                    feeding = model.queue.feed(lambda: AHEAD, self.end_if_done)
                     self._feeds.append(tasks.create_task(feeding, name=f"feed {self.name}"))
                 if self._stopped:
                     self.stop()
@@ -128,7 +131,7 @@ class DealtLane:
         """Begin nothing more; what is in flight goes on to its end."""
         self._stopped = True
         self._end_feeds()
-        self.look()
+        self.end_if_done()
 
     def _end_feeds(self) -> None:
         for task in self._feeds:
@@ -144,9 +147,7 @@ class DealtLane:
 
     def note(self, change: str) -> None:
         """Write down what a person changes, before it is."""
-        asker = self.askers[0]
-        at = asker.epoch_s + asyncio.get_running_loop().time()
-        asker.keep(change_alone(self.name, change, at=at))
+        note_alone(self, change)
 
     def set_limits(self, limits: Limits) -> None:
         """Go on with other limits."""
@@ -158,30 +159,30 @@ class DealtLane:
             return self._in_force
         return {what: most * self.limits.fraction for what, most in self.limits.per_minute.items() if most}
 
-    # ── with its worker ──────────────────────────────────────────────────────────────────────
+    # ── Exchange with its worker ─────────────────────────────────────────────────────────────────
 
     @property
     def waits(self) -> bool:
         """Whether it needs a worker."""
-        turns = any(model.queue.turns for model in self._models.values())
-        return self._open and self.worker is None and turns and not self._stopped
+        has_trials = any(model.queue.pending for model in self._models.values())
+        return self._open and self.worker is None and has_trials and not self._stopped
 
     def begin(self, worker: str, at_s: float) -> None:
         """Give the lane to a worker."""
         self.worker, self._known, self._may_stop = worker, _Known(self.limits), True
-        going = [model.asker for model in self._models.values() if not model.counters.over]
+        going = [model.client for model in self._models.values() if not model.counters.over]
         self._start = LaneStart(
-            models=[asker.model for asker in going],
+            models=[client.model for client in going],
             limits=self.limits,
-            budgeted=frozenset(asker.model.alias for asker in going if asker.account is not None),
-            answered_before=frozenset(asker.model.alias for asker in going if _answered(asker)),
-            stoppable=frozenset(asker.model.alias for asker in going if asker.stopping is not None),
+            budgeted=frozenset(client.model.alias for client in going if client.account is not None),
+            answered_before=frozenset(client.model.alias for client in going if _answered(client)),
+            stoppable=frozenset(client.model.alias for client in going if client.stopping is not None),
             taken_s=[until_s - at_s for until_s in self.taken_until_s if until_s > at_s],
         )
 
     def orders(self, room: Mapping[str, int]) -> LaneOrders | None:
         """Return what its worker does not know yet; None: it knows all."""
-        told, paused = self._known, any(asker.counters.paused for asker in self.askers)
+        known, paused = self._known, any(client.counters.paused for client in self.clients)
         start, self._start = self._start, None
         if start is not None:
             room = {model.alias: CHUNK for model in start.models}
@@ -189,43 +190,47 @@ class DealtLane:
         orders = LaneOrders(
             start=start,
             trials=trials,
-            dry=frozenset(alias for alias, model in self._models.items() if _is_dry(model)) - told.dry,
+            dry=frozenset(
+                alias
+                for alias, model in self._models.items()
+                if model.queue.dry and not model.queue.pending and alias not in known.dry
+            ),
             stops=self._new_stops(),
             suspended={
                 alias: model.counters.suspended
                 for alias, model in self._models.items()
-                if model.counters.suspended is not None and alias not in told.suspended
+                if model.counters.suspended is not None and alias not in known.suspended
             },
-            paused=None if paused == told.paused else paused,
-            limits=None if self.limits == told.limits else self.limits,
-            stop=self._stopped and not told.stop,
+            paused=None if paused == known.paused else paused,
+            limits=None if self.limits == known.limits else self.limits,
+            stop=self._stopped and not known.stop,
         )
-        told.limits, told.paused, told.stop = self.limits, paused, self._stopped
-        told.dry |= orders.dry
-        told.suspended |= orders.suspended.keys()
-        told.stops |= {(alias, cell) for alias, cells in orders.stops.items() for cell in cells}
+        known.limits, known.paused, known.stop = self.limits, paused, self._stopped
+        known.dry |= orders.dry
+        known.suspended |= orders.suspended.keys()
+        known.stops |= {(alias, cell) for alias, cells in orders.stops.items() for cell in cells}
         return None if orders == LaneOrders() else orders
 
     def _dealt(self, room: Mapping[str, int]) -> Iterator[DealtTrial]:
         for alias, model in self._models.items():
-            stopping = model.asker.stopping
-            for turn in model.deal(room.get(alias, 0)):
-                trial, number = turn.request.trial, self.number_of()
-                model.dealt[number] = turn
+            stopping = model.client.stopping
+            for pending in model.deal(room.get(alias, 0)):
+                trial, number = pending.request.trial, self.number_of()
+                model.dealt[number] = pending
                 anyway = stopping is not None and stopping.asks_anyway(trial)
-                yield DealtTrial(number=number, trial=trial, history=turn.history, anyway=anyway)
+                yield DealtTrial(number=number, trial=trial, history=pending.history, anyway=anyway)
 
     def _new_stops(self) -> dict[str, dict[ConditionCell, Stop]]:
-        found: dict[str, dict[ConditionCell, Stop]] = {}
+        new_stops: dict[str, dict[ConditionCell, Stop]] = {}
         if not self._may_stop:
-            return found
+            return new_stops
         self._may_stop = False
         for alias, model in self._models.items():
-            stopping = model.asker.stopping
+            stopping = model.client.stopping
             for cell, stop in stopping.stops().items() if stopping is not None else ():
                 if (alias, cell) not in self._known.stops:
-                    found.setdefault(alias, {})[cell] = stop
-        return found
+                    new_stops.setdefault(alias, {})[cell] = stop
+        return new_stops
 
     def take(self, report: LaneReport, *, leaving: bool) -> None:
         """Take in what its worker did, which may be leaving."""
@@ -239,87 +244,83 @@ class DealtLane:
             _skip(model, model.dealt.pop(number))
         for alias, now in report.counters.items():
             _heed(self._models[alias], now)
-        if report.left is not None:
-            self._leave(report.left, leaving=leaving)
-        self.look()
+        if report.begun is not None:
+            self._leave(report.begun, leaving=leaving)
+        self.end_if_done()
 
     def _owner(self, number: int) -> DealtModel:
         return next(model for model in self._models.values() if number in model.dealt)
 
-    def _leave(self, left: Mapping[int, History], *, leaving: bool) -> None:
+    def _leave(self, begun: Mapping[int, History], *, leaving: bool) -> None:
         """Take back what a worker did not begin. What it left begun is for another run, or else worker."""
         self.worker = None
         for model in self._models.values():
-            for number in left.keys() & model.dealt.keys():
-                turn = model.dealt[number]
-                turn.history = _continued(turn.history, left[number])
+            for number in begun.keys() & model.dealt.keys():
+                pending = model.dealt[number]
+                pending.history = _continued(pending.history, begun[number])
                 if not leaving:
                     del model.dealt[number]
             self._take_back(model)
             model.reported = Counters()
 
-    def lose(self, news: JournalNews | None, at_s: float, *, dead: bool) -> None:
+    def lose(self, journal: JournalSummary | None, at_s: float, *, dead: bool) -> None:
         """Take back the trials of a lost worker, with what its journal tells of them, if it was read."""
         self.worker = None
         for model in self._models.values():
             if self.limits.concurrency and not dead:
-                until_s = at_s + model.asker.model.timeouts.total
+                until_s = at_s + model.client.model.timeouts.total
                 self.taken_until_s += [until_s] * model.reported.in_flight
-            if news is not None:
-                _learn(model, news)
-            begun = [*_begun(model, news)]
-            for turn in begun:
-                turn.tries += 1
-            model.lose_calls(len([turn for turn in begun if not turn.answered]))
+            if journal is not None:
+                _learn(model, journal)
+            begun = [*_begun(model, journal)]
+            for pending in begun:
+                pending.tries += 1
+            model.lose_calls(len([pending for pending in begun if not pending.answered]))
             self._take_back(model)
-        self.look()
+        self.end_if_done()
 
     def _take_back(self, model: DealtModel) -> None:
-        turns, model.dealt = [*model.dealt.values()], {}
-        most = model.asker.model.retry.attempts
-        for turn in reversed(turns):
+        dealt, model.dealt = [*model.dealt.values()], {}
+        most = model.client.model.retry.attempts
+        for pending in reversed(dealt):
             # one that was begun so often when its worker died is left to another run: it may be the cause
-            if not model.queue.skip(turn) and turn.tries < most:
-                model.queue.put_back(turn)
+            if not model.queue.skip(pending) and pending.tries < most:
+                model.queue.put_back(pending)
 
-    def look(self) -> None:
+    def end_if_done(self) -> None:
         """End the lane if nothing is left to do."""
         finished = all(model.finished for model in self._models.values())
         if self._open and self.worker is None and (self._stopped or finished):
             self._over.set()
 
 
-def _answered(asker: ModelClient) -> bool:
-    outcomes = asker.counters.outcomes
-    return asker.answered_before or outcomes.total() > asker.counters.failed - asker.counters.failed_before
+def _answered(client: ModelClient) -> bool:
+    outcomes = client.counters.outcomes
+    return client.answered_before or outcomes.total() > client.counters.failed - client.counters.failed_before
 
 
-def _is_dry(model: DealtModel) -> bool:
-    return model.queue.dry and not model.queue.turns
-
-
-def _close(model: DealtModel, turn: PendingTrial, closed: ClosedTrial) -> None:
+def _close(model: DealtModel, pending: PendingTrial, closed: ClosedTrial) -> None:
     model.counters.outcomes[closed.outcome] += 1
-    if model.asker.stopping is not None:
-        model.asker.stopping.close(turn.request.trial.trial_id, right=closed.right)
+    if model.client.stopping is not None:
+        model.client.stopping.close(pending.request.trial.trial_id, right=closed.right)
 
 
-def _skip(model: DealtModel, turn: PendingTrial) -> None:
+def _skip(model: DealtModel, pending: PendingTrial) -> None:
     model.counters.skipped += 1
-    if model.asker.stopping is not None:
-        model.asker.stopping.skipped(turn.request.trial)
+    if model.client.stopping is not None:
+        model.client.stopping.skipped(pending.request.trial)
 
 
-def _learn(model: DealtModel, news: JournalNews) -> None:
+def _learn(model: DealtModel, journal: JournalSummary) -> None:
     """Take in what the journal of a dead worker tells of its trials."""
-    for number, turn in [*model.dealt.items()]:
-        trial_id = turn.request.trial.trial_id
-        if (closed := news.closed.get(trial_id)) is not None:
+    for number, pending in [*model.dealt.items()]:
+        trial_id = pending.request.trial.trial_id
+        if (closed := journal.closed.get(trial_id)) is not None:
             _close(model, model.dealt.pop(number), closed)
-        elif trial_id in news.skipped:
+        elif trial_id in journal.skipped:
             _skip(model, model.dealt.pop(number))
-        elif (since := news.histories.get(trial_id)) is not None:
-            turn.history = _continued(turn.history, since)
+        elif (since := journal.histories.get(trial_id)) is not None:
+            pending.history = _continued(pending.history, since)
 
 
 def _continued(before: History, since: History) -> History:
@@ -328,17 +329,17 @@ def _continued(before: History, since: History) -> History:
     return replace(since, cost_usd=None if None in costs else sum(filter(None, costs), 0.0))
 
 
-def _begun(model: DealtModel, news: JournalNews | None) -> Iterator[PendingTrial]:
+def _begun(model: DealtModel, journal: JournalSummary | None) -> Iterator[PendingTrial]:
     """Yield the trials that a dead worker had begun; if its journal was not read, about as many."""
-    if news is None:
+    if journal is None:
         yield from islice(model.dealt.values(), model.reported.in_flight + 1)  # one more: it may be graded
         return
     others = list[PendingTrial]()
-    for turn in model.dealt.values():
-        if turn.request.trial.trial_id in news.histories:
-            yield turn
-        elif turn.answered:
-            others.append(turn)
+    for pending in model.dealt.values():
+        if pending.request.trial.trial_id in journal.histories:
+            yield pending
+        elif pending.answered:
+            others.append(pending)
     yield from others[:1]  # what an earlier worker was told is graded one by one
 
 
@@ -349,6 +350,6 @@ def _heed(model: DealtModel, now: Counters) -> None:
         model.queue.suspend(now.suspended)
     if now.budget_stopped and not model.counters.budget_stopped:
         model.queue.stop_for_money()
-        model.queue.turns.clear()  # answers that are not graded: its worker takes no more
-        if (account := model.asker.account) is not None:
+        model.queue.pending.clear()  # answers that are not graded: its worker takes no more
+        if (account := model.client.account) is not None:
             account.stop(Hold(account.latest or 0, account.latest or 0))

@@ -24,7 +24,7 @@ class LeaseAccount:
     doubted: int = 0
     doubted_calls: int = 0
     overruns: int = 0
-    told: Lease = field(default_factory=Lease)  # what the worker knows
+    last_lease: Lease = field(default_factory=Lease)  # what the worker knows
     noted: int = 0  # what is written down as the most that it may have cost
 
     @property
@@ -39,7 +39,7 @@ class LeaseAccount:
 
 
 class Leases:
-    """The books of all workers.
+    """The leases of all workers.
 
     Args:
         ledger: of the run; None: there is no budget.
@@ -48,104 +48,106 @@ class Leases:
 
     def __init__(self, ledger: Ledger | None, note: Note) -> None:
         self._ledger, self._note = ledger, note
-        self._books: defaultdict[str, dict[str, LeaseAccount]] = defaultdict(dict)  # by worker and alias
+        self._holdings: defaultdict[str, dict[str, LeaseAccount]] = defaultdict(dict)  # by worker and alias
 
     def of(self, worker: str, alias: str) -> LeaseAccount:
-        """Return a book."""
-        return self._books[worker].setdefault(alias, LeaseAccount())
+        """Return what a worker did with the dollars of a model."""
+        return self._holdings[worker].setdefault(alias, LeaseAccount())
 
     def holds(self, worker: str) -> bool:
         """Whether a worker may still spend anything."""
-        return any(book.leased for book in self._books[worker].values())
+        return any(holding.leased for holding in self._holdings[worker].values())
 
-    # ── lanes of workers ─────────────────────────────────────────────────────────────────────
+    # ── Living workers ───────────────────────────────────────────────────────────────────────────
 
     def take(self, worker: str, uses: Mapping[str, LeaseUse]) -> None:
         """Settle what a worker spent and gives back."""
         for alias, use in uses.items():
             if (account := self._account(alias)) is None:
                 continue
-            book = self.of(worker, alias)
-            before = replace(book)
-            book.spent, book.returned = use.spent, use.returned
-            book.doubted, book.doubted_calls = use.doubted, use.doubted_calls
-            account.overruns += use.overruns - book.overruns
-            book.overruns = use.overruns
-            book.granted += max(0, book.spent + book.returned - book.granted)  # bills may pass their bounds
+            holding = self.of(worker, alias)
+            before = replace(holding)
+            holding.spent, holding.returned = use.spent, use.returned
+            holding.doubted, holding.doubted_calls = use.doubted, use.doubted_calls
+            account.overruns += use.overruns - holding.overruns
+            holding.overruns = use.overruns
+            holding.granted = max(holding.granted, use.spent + use.returned)  # bills may pass their bounds
             account.learn(use.ratio, use.least)
-            _settle_change(account, before, book)
+            _settle_change(account, before, holding)
 
     def grant(self, worker: str, uses: Mapping[str, LeaseUse], *, workers: int) -> dict[str, Lease]:
         """Lease what a worker needs, as far as it is there; return what is new to it."""
-        news = {}
+        leases = {}
         for alias, use in uses.items():
             if (account := self._account(alias)) is None:
                 continue
-            book = self.of(worker, alias)
-            never = self._raise(account, book, use, workers) if use.wanted else None
-            lease = Lease(granted=book.granted, ratio=account.ratio, least=account.least, never=never)
-            if lease != book.told:
-                news[alias] = book.told = lease
-        return news
+            holding = self.of(worker, alias)
+            never = self._raise(account, holding, use, workers) if use.wanted else None
+            lease = Lease(granted=holding.granted, ratio=account.ratio, least=account.least, never=never)
+            if lease != holding.last_lease:
+                leases[alias] = holding.last_lease = lease
+        return leases
 
-    def _raise(self, account: Account, book: LeaseAccount, use: LeaseUse, workers: int) -> int | None:
-        """Lease some more; return what for one call will never be there, if that is so."""
+    def _raise(self, account: Account, holding: LeaseAccount, use: LeaseUse, workers: int) -> int | None:
+        """Lease some more; return the need of one call that no cap will ever meet, None: it may be met."""
         if use.short:
             account.latest = use.short
         if account.ahead():
             return None
-        left = min(cap.limit - cap.spent - cap.reserved for cap in account.caps)
-        share = max(use.short, min(use.wanted, left // (2 * workers)))
+        remaining = min(cap.limit - cap.spent - cap.reserved for cap in account.caps)
+        share = max(use.short, min(use.wanted, remaining // (2 * workers)))
         for amount in dict.fromkeys((share, use.short)):
             if amount and account.reserve(Hold(amount, amount)):
-                book.granted += amount
+                holding.granted += amount
                 return None
         never = use.short and not account.ever_fits(Hold(use.short, use.short))
         return use.short if never else None
 
-    # ── workers that died ────────────────────────────────────────────────────────────────────
+    # ── Dead workers ─────────────────────────────────────────────────────────────────────────────
 
     def remember(self, worker: str, most: Mapping[str, int]) -> None:
         """Count what a worker of an earlier coordinator may have cost as spent, by alias; picodollars."""
         for alias, amount in most.items():
             if (account := self._account(alias)) is not None:
-                book = self.of(worker, alias)
-                before = replace(book)
-                book.spent, book.doubted, book.doubted_calls, book.noted = amount, amount, 1, amount
-                _settle_change(account, before, book)
+                holding = self.of(worker, alias)
+                before = replace(holding)
+                holding.spent = holding.doubted = holding.noted = amount
+                holding.doubted_calls = 1
+                _settle_change(account, before, holding)
 
     def lose(self, worker: str) -> None:
         """Count what the lanes of a dead worker may have cost as spent: nobody knows."""
-        for alias, book in self._books[worker].items():
-            account, leased = self._account(alias), book.leased
+        for alias, holding in self._holdings[worker].items():
+            account, leased = self._account(alias), holding.leased
             if account is None or not leased:
                 continue
-            before = replace(book)
-            book.spent += leased
-            book.doubted += leased
-            book.doubted_calls += 1
-            _settle_change(account, before, book)
+            before = replace(holding)
+            holding.spent += leased
+            holding.doubted += leased
+            holding.doubted_calls += 1
+            _settle_change(account, before, holding)
 
     def correct(self, worker: str, costs: Mapping[str, JournalCosts]) -> None:
         """Put right what a dead worker cost, for its journal was read."""
-        for alias, book in self._books[worker].items():
+        for alias, holding in self._holdings[worker].items():
             account, known = self._account(alias), costs.get(alias, JournalCosts())
             if account is None:
                 continue
-            before = replace(book)
-            book.granted = book.returned = 0
-            book.spent, book.doubted, book.doubted_calls = known.spent, known.doubted, known.doubted_calls
-            _settle_change(account, before, book)
+            before = replace(holding)
+            holding.granted = holding.returned = 0
+            holding.spent, holding.doubted = known.spent, known.doubted
+            holding.doubted_calls = known.doubted_calls
+            _settle_change(account, before, holding)
 
     def _account(self, alias: str) -> Account | None:
         return None if self._ledger is None else self._ledger.account_of(alias)
 
     def write_down(self, worker: str) -> None:
         """Write down what a worker may have cost at most, where that is more than was written down."""
-        for alias, book in self._books[worker].items():
-            if book.most > book.noted:
-                book.noted = book.most
-                self._note(worker, alias, book.most)
+        for alias, holding in self._holdings[worker].items():
+            if holding.most > holding.noted:
+                holding.noted = holding.most
+                self._note(worker, alias, holding.most)
 
 
 def _settle_change(account: Account, before: LeaseAccount, now: LeaseAccount) -> None:
@@ -157,7 +159,7 @@ def _settle_change(account: Account, before: LeaseAccount, now: LeaseAccount) ->
     )
 
 
-# ── at a worker ──────────────────────────────────────────────────────────────────────────────
+# ── Inside a worker ──────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""What a coordinator and a worker tell each other: orders, and the report on them.
+"""Messages between a coordinator and its workers: orders, reports, and the links that carry them.
 
 A worker has one exchange open at a time. Orders and the report on them have the same number. Whoever gets a
 number again gives the answer that it gave before, so messages may be lost, late or doubled. Times are
@@ -17,7 +17,7 @@ from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError, ProviderError
 from asyncbench.records import History, Limits, Model, Outcome, Stop, Trial
 
-# ── a coordinator to a worker ────────────────────────────────────────────────────────────────
+# ── Orders ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Orders:
     ends: bool = False  # there is nothing more to do, or it was given up
 
 
-# ── a worker to its coordinator ──────────────────────────────────────────────────────────────
+# ── Reports ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class LaneReport:
     skipped: Sequence[int]  # likewise
     counters: Mapping[str, Counters]  # by alias, since the worker took the lane
     in_force: Mapping[str, float]  # limits a minute
-    left: Mapping[int, History] | None = None  # it has ended, and left these begun; None: it goes on
+    begun: Mapping[int, History] | None = None  # it has ended, and left these begun; None: it goes on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +130,14 @@ class WorkerReport:
     lanes: Mapping[str, LaneReport] = field(default_factory=dict)
     leases: Mapping[str, LeaseUse] = field(default_factory=dict)
     failed: Sequence[tuple[str, ProviderError]] = ()  # alias and error, before its first reply
-    said: Sequence[str] = ()  # to a person
+    messages: Sequence[str] = ()  # to a person
     attempts: int = 0  # calls that it ended
     in_flight: int = 0
     lag_s: float = 0.0  # how late its event loop was at worst, lately
     leaving: bool = False  # it begins nothing more
 
 
-# ── a journal ────────────────────────────────────────────────────────────────────────────────
+# ── Journals ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class JournalCosts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalNews:
+class JournalSummary:
     """What the journal of a dead worker tells."""
 
     closed: Mapping[str, ClosedTrial] = field(default_factory=dict)  # by trial
@@ -159,7 +159,7 @@ class JournalNews:
     costs: Mapping[str, JournalCosts] = field(default_factory=dict)  # by alias, of all its calls
 
 
-# ── What carries messages between a run and its workers, wherever these run: Ray does, and tests do
+# ── Links that carry messages, over Ray or in a test
 
 
 def awake_s() -> float:

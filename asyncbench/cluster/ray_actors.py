@@ -77,13 +77,13 @@ class RayLink:
 
     async def exchange(self, orders: Orders) -> WorkerReport:
         """Do what `Program.exchange` does; see `Link`."""
-        told = await self._told(self._actor.exchange.remote(pickle.dumps(orders, 5)))
-        report: WorkerReport = pickle.loads(told)  # noqa: S301  from our own worker
+        reply = await self._reply_to(self._actor.exchange.remote(pickle.dumps(orders, 5)))
+        report: WorkerReport = pickle.loads(reply)  # noqa: S301  from our own worker
         return report
 
     async def close(self) -> None:
         """Do what `Program.close` does."""
-        await self._told(self._actor.close.remote())
+        await self._reply_to(self._actor.close.remote())
 
     def kill(self) -> None:
         """End the worker's process at once."""
@@ -112,7 +112,7 @@ class RayLink:
     async def begin(self, program: Start) -> None:
         """Have the actor start its program; raises as `Cluster.start`."""
         try:
-            await self._told(self._actor.begin.remote(self.name, pickle.dumps(program, 5)))
+            await self._reply_to(self._actor.begin.remote(self.name, pickle.dumps(program, 5)))
         except AsyncbenchError:
             self.kill()
             raise
@@ -126,7 +126,7 @@ class RayLink:
             )
         return WorkerDiedError(f"worker {self.name} did not begin: {_brief(error)}")
 
-    async def _told(self, answer: Awaitable[Any]) -> Any:
+    async def _reply_to(self, answer: Awaitable[Any]) -> Any:
         """Return an answer of the actor; errors of its program are raised as they were there."""
         try:
             return await answer

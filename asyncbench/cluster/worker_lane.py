@@ -1,4 +1,4 @@
-"""A lane at the worker that runs it: a real one, with trials that come from the coordinator."""
+"""A lane inside a worker: it makes real calls for trials that come from the coordinator."""
 
 import asyncio
 from collections import deque
@@ -68,7 +68,7 @@ class WorkerLane:
 
     Args:
         start: the lane.
-        askers: of its models; this lane gives them their trials, histories, accounts and rules.
+        clients: of its models; this lane gives them their trials, histories, accounts and rules.
         accounts: of those that a budget holds, by alias.
         silent: whether the coordinator was not heard for too long.
         wake: has a report sent soon.
@@ -78,29 +78,29 @@ class WorkerLane:
         self,
         name: str,
         start: LaneStart,
-        askers: Sequence[ModelClient],
+        clients: Sequence[ModelClient],
         *,
         accounts: Mapping[str, LeasedAccount],
-        say: Callable[[str], None],
-        tell_failed: Callable[[str, ProviderError], None],
+        notify: Callable[[str], None],
+        on_failure: Callable[[str, ProviderError], None],
         silent: Callable[[], bool],
         wake: Callable[[], None],
     ) -> None:
         self._silent, self._wake = silent, wake
-        self._shelves = {asker.model.alias: TrialBuffer() for asker in askers}
-        self._askers = {asker.model.alias: asker for asker in askers}
+        self._buffers = {client.model.alias: TrialBuffer() for client in clients}
+        self._clients = {client.model.alias: client for client in clients}
         self._closed: dict[int, ClosedTrial] = {}
         self._skipped: list[int] = []
         self.over = False  # it has ended
-        for alias, asker in self._askers.items():
-            self._prepare(asker, start, accounts.get(alias), tell_failed)
-        first = askers[0]
+        for alias, client in self._clients.items():
+            self._prepare(client, start, accounts.get(alias), on_failure)
+        first = clients[0]
         self.lane = Lane(
             name=name,
-            askers=[*askers],
+            clients=[*clients],
             limits=start.limits,
             keep=first.keep,
-            say=say,
+            notify=notify,
             lag=first.lag,
             epoch_s=first.epoch_s,
             taken_until_s=[asyncio.get_running_loop().time() + left_s for left_s in start.taken_s],
@@ -109,56 +109,56 @@ class WorkerLane:
 
     def _prepare(
         self,
-        asker: ModelClient,
+        client: ModelClient,
         start: LaneStart,
         account: LeasedAccount | None,
-        tell_failed: Callable[[str, ProviderError], None],
+        on_failure: Callable[[str, ProviderError], None],
     ) -> None:
-        alias, keep = asker.model.alias, asker.keep
-        shelf = self._shelves[alias]
-        asker.counters = Counters(done_before=int(alias in start.answered_before))
-        asker.read, asker.history_of = shelf.read, lambda trial: shelf.histories.pop(trial.trial_id)
-        asker.account = account if alias in start.budgeted else None
-        asker.tell_failed = lambda error: tell_failed(alias, error)
-        asker.tell_suspended = lambda _: self._wake()
+        alias, keep = client.model.alias, client.keep
+        buffer = self._buffers[alias]
+        client.counters = Counters(done_before=int(alias in start.answered_before))
+        client.read, client.history_of = buffer.read, lambda trial: buffer.histories.pop(trial.trial_id)
+        client.account = account if alias in start.budgeted else None
+        client.on_failure = lambda error: on_failure(alias, error)
+        client.on_suspension = lambda _: self._wake()
 
-        def keep_and_tell(event: Event) -> None:
+        def keep_and_note(event: Event) -> None:
             if isinstance(event, Sent) and self._silent():
                 raise UnsentError("the coordinator was not heard for too long")
             keep(event)
-            self._note(shelf, event)
+            self._note(buffer, event)
 
-        asker.keep = keep_and_tell
-        asker.stopping = None
+        client.keep = keep_and_note
+        client.stopping = None
         if alias in start.stoppable:
-            asker.stopping = Stopping(
+            client.stopping = Stopping(
                 when=StopWhen(),
-                keep=keep_and_tell,
-                counters=asker.counters,
-                now=lambda: asker.epoch_s + asker.now_s(),
+                keep=keep_and_note,
+                counters=client.counters,
+                now=lambda: client.epoch_s + client.now_s(),
             )
 
-    def _note(self, shelf: TrialBuffer, event: Event) -> None:
+    def _note(self, buffer: TrialBuffer, event: Event) -> None:
         """Take in what was written down."""
         if isinstance(event, Sent):
-            shelf.begin(event)
-            if shelf.unbegun <= FEW and not shelf.dry:
+            buffer.begin(event)
+            if buffer.unbegun <= FEW and not buffer.dry:
                 self._wake()
         elif isinstance(event, Ended):
-            shelf.end(event)
+            buffer.end(event)
         elif isinstance(event, Result):
             headline = event.grades[0]
             right = None if headline.outcome is Outcome.FAILED else headline.exact_match
-            number = self._end(shelf, event.trial.trial_id)
+            number = self._end(buffer, event.trial.trial_id)
             self._closed[number] = ClosedTrial(outcome=headline.outcome, right=right)
-            if self._askers[event.trial.model.alias].stopping is not None:
+            if self._clients[event.trial.model.alias].stopping is not None:
                 self._wake()  # it may be the answer that stops its cell
         elif isinstance(event, Skipped):
-            self._skipped.append(self._end(shelf, event.trial.trial_id))
+            self._skipped.append(self._end(buffer, event.trial.trial_id))
 
-    def _end(self, shelf: TrialBuffer, trial_id: str) -> int:
-        shelf.begun.pop(trial_id, None)
-        return shelf.numbers.pop(trial_id)
+    def _end(self, buffer: TrialBuffer, trial_id: str) -> int:
+        buffer.begun.pop(trial_id, None)
+        return buffer.numbers.pop(trial_id)
 
     def _held_s(self) -> float:
         return LOOK_AGAIN_S if self._silent() else 0.0
@@ -171,55 +171,55 @@ class WorkerLane:
     @property
     def counters(self) -> list[Counters]:
         """The figures of its models."""
-        return [asker.counters for asker in self._askers.values()]
+        return [client.counters for client in self._clients.values()]
 
     def calls_soon(self, alias: str) -> int:
         """Return about how many calls of a model will be begun before the next report; 0: it has none."""
-        if alias not in self._shelves or self.over or self._askers[alias].counters.over:
+        if alias not in self._buffers or self.over or self._clients[alias].counters.over:
             return 0
-        shelf, counters = self._shelves[alias], self._askers[alias].counters
+        buffer, counters = self._buffers[alias], self._clients[alias].counters
         begun = counters.attempts + counters.in_flight
-        lately, shelf.calls = begun - shelf.calls, begun
-        return min(len(shelf.numbers), max(FEWEST, 2 * lately))
+        lately, buffer.calls = begun - buffer.calls, begun
+        return min(len(buffer.numbers), max(FEWEST, 2 * lately))
 
-    # ── with the coordinator ─────────────────────────────────────────────────────────────────
+    # ── Exchange with the coordinator ────────────────────────────────────────────────────────────
 
     def heed(self, orders: LaneOrders) -> None:
         """Do what is new."""
         for dealt in orders.trials:
-            self._deal(self._shelves[dealt.trial.model.alias], dealt)
-        for alias, asker in self._askers.items():
-            if asker.stopping is not None:
+            self._deal(self._buffers[dealt.trial.model.alias], dealt)
+        for alias, client in self._clients.items():
+            if client.stopping is not None:
                 for cell, stop in orders.stops.get(alias, {}).items():
-                    asker.stopping.heed(cell, stop)
-        for alias in orders.dry & self._shelves.keys():
-            self._shelves[alias].dry = True
-        for shelf in self._shelves.values():
-            shelf.changed.set()
-        for alias in orders.suspended.keys() & self._askers.keys():
+                    client.stopping.heed(cell, stop)
+        for alias in orders.dry & self._buffers.keys():
+            self._buffers[alias].dry = True
+        for buffer in self._buffers.values():
+            buffer.changed.set()
+        for alias in orders.suspended.keys() & self._clients.keys():
             self._suspend(alias, orders.suspended[alias])
         if orders.limits is not None:
             self.lane.set_limits(orders.limits)
         if orders.paused is not None:
-            for asker in self._askers.values():
-                asker.counters.paused = orders.paused
+            for client in self._clients.values():
+                client.counters.paused = orders.paused
             self.lane.heed_pause()
         if orders.stop:
             self.lane.stop()
 
     def _suspend(self, alias: str, reason: str) -> None:
-        counters, shelf = self._askers[alias].counters, self._shelves[alias]
+        counters, buffer = self._clients[alias].counters, self._buffers[alias]
         counters.suspended = counters.suspended or reason
-        shelf.dry = True
-        shelf.waiting.clear()
-        shelf.changed.set()
+        buffer.dry = True
+        buffer.waiting.clear()
+        buffer.changed.set()
 
-    def _deal(self, shelf: TrialBuffer, dealt: DealtTrial) -> None:
+    def _deal(self, buffer: TrialBuffer, dealt: DealtTrial) -> None:
         trial = dealt.trial
-        shelf.numbers[trial.trial_id] = dealt.number
-        shelf.histories[trial.trial_id] = dealt.history
-        shelf.waiting.append(dealt)
-        stopping = self._askers[trial.model.alias].stopping
+        buffer.numbers[trial.trial_id] = dealt.number
+        buffer.histories[trial.trial_id] = dealt.history
+        buffer.waiting.append(dealt)
+        stopping = self._clients[trial.model.alias].stopping
         if dealt.anyway and stopping is not None:
             stopping.ask_anyway(trial)
 
@@ -229,21 +229,20 @@ class WorkerLane:
         skipped, self._skipped = self._skipped, []
         return LaneReport(
             room={
-                alias: CHUNK - shelf.unbegun
-                for alias, shelf in self._shelves.items()
-                if not shelf.dry and shelf.unbegun < CHUNK and not self._askers[alias].counters.over
+                alias: CHUNK - buffer.unbegun
+                for alias, buffer in self._buffers.items()
+                if not buffer.dry and buffer.unbegun < CHUNK and not self._clients[alias].counters.over
             },
             closed=closed,
             skipped=skipped,
-            counters={alias: _copy(asker.counters) for alias, asker in self._askers.items()},
+            counters={
+                alias: replace(client.counters, outcomes=client.counters.outcomes.copy())
+                for alias, client in self._clients.items()
+            },
             in_force=self.lane.in_force(),
-            left=dict(self._left()) if self.over else None,
+            begun=dict(self._begun()) if self.over else None,
         )
 
-    def _left(self) -> Iterator[tuple[int, History]]:
-        for shelf in self._shelves.values():
-            yield from ((shelf.numbers[trial_id], history) for trial_id, history in shelf.begun.items())
-
-
-def _copy(counters: Counters) -> Counters:
-    return replace(counters, outcomes=counters.outcomes.copy())
+    def _begun(self) -> Iterator[tuple[int, History]]:
+        for buffer in self._buffers.values():
+            yield from ((buffer.numbers[trial_id], history) for trial_id, history in buffer.begun.items())

@@ -1,4 +1,4 @@
-"""What may start in a lane now, and what the ends of calls say of that: pauses, shares, guessed limits."""
+"""Admission of calls in a lane: slots, pauses, shares and guessed limits, adjusted by how calls end."""
 
 import math
 from collections import deque
@@ -17,7 +17,7 @@ from asyncbench.engine.trial_queue import ONE_CALL, PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import MOST_IN_FLIGHT, Attempt, Limits, Reply
 
-# ── How many calls a lane keeps in flight: as many as it is told to, or as many as still pay off
+# ── Slots: calls in flight at once
 
 
 FIRST: Final = 8  # of a lane that finds out by itself
@@ -47,7 +47,7 @@ class Slots:
 
     fixed: int | None
     most: int = MOST_IN_FLIGHT
-    strain: OverloadDetector = field(default_factory=OverloadDetector)
+    overload: OverloadDetector = field(default_factory=OverloadDetector)
     _ceiling: float = FIRST
     _before: float = FIRST  # the ceiling of the round before
     _rate_before: float = 0.0  # answers a second then
@@ -68,11 +68,11 @@ class Slots:
             share: of the ceiling, while the provider refuses calls.
         """
         most = self.fixed or (self.most if limited else self._ceiling)
-        return max(1, int(min(most * share, self.strain.bound)))
+        return max(1, int(min(most * share, self.overload.bound)))
 
     def full(self, admitted_per_s: float | None) -> None:
         """Note that a call had to wait for a slot; try all that calls need of which so many are admitted."""
-        self._filled = self.strain.bound == math.inf
+        self._filled = self.overload.bound == math.inf
         if admitted_per_s is not None and self._climbing and self._usual_s < math.inf:
             needed = ROOM * admitted_per_s * self._usual_s
             self._ceiling = max(self._ceiling, min(self.most, needed))
@@ -123,7 +123,7 @@ class Slots:
             self._ceiling = min(self.most, self._ceiling * GROWTH)
 
 
-# ── admission
+# ── Admission
 
 
 SOON_S: Final = 10.0  # between two test calls, while a window may be ending
@@ -131,7 +131,7 @@ REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
 SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in flight
 DEEPEST: Final = 2_048  # the same, however many: more than a process starts in a second
 SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
-TOLD_FOR_S: Final = 600.0  # pauses of one cause: a person need not hear of each
+NOTIFY_EVERY_S: Final = 600.0  # pauses of one cause: a person need not hear of each
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
 LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
 LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
@@ -151,7 +151,7 @@ class Admission:
     limits: Limits
     lag: LoopLag
     minutes: Minutes
-    say: Callable[[str], None]
+    notify: Callable[[str], None]
     now_s: Callable[[], float]
     held_s: Callable[[], float] = float  # for how long nothing may start: nobody is there to make a call
     taken_until_s: list[float] = field(default_factory=list)  # slots, by calls of a process that died
@@ -164,9 +164,11 @@ class Admission:
     _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
     _bound: bool = False  # by a limit a minute, at any time
     _there_s: float = -math.inf  # until when the provider was there: it said no, or how long to wait
-    _told_s: dict[str, float] = field(default_factory=dict)  # by the cause of a pause: when it was told last
-    _told_pause: bool = False  # of the present one
-    _told_strain: bool = False  # that answers break off
+    _notified_s: dict[str, float] = field(
+        default_factory=dict
+    )  # by the cause of a pause: when it was told last
+    _pause_notified: bool = False  # of the present one
+    _overload_notified: bool = False  # that answers break off
 
     def __post_init__(self) -> None:
         self.gate = Gate(self.limits, at_s=self.now_s())
@@ -180,7 +182,7 @@ class Admission:
     @property
     def finds_slots(self) -> bool:
         """Whether the number of calls in flight is what the server turned out to bear."""
-        return not (self.limits.concurrency or self.limited) or self.slots.strain.bound < math.inf
+        return not (self.limits.concurrency or self.limited) or self.slots.overload.bound < math.inf
 
     def set_limits(self, limits: Limits) -> None:
         """Go on with other limits, all of them in use."""
@@ -199,7 +201,7 @@ class Admission:
         """Return how many trials of a model may wait, so that none waits for the file: two rounds at most."""
         return min(DEEPEST, max(SHALLOWEST, 2 * self.slots.ceiling(limited=self.limited, share=1.0)))
 
-    def obstacle(self, model: LaneModel, turn: PendingTrial) -> Wait | None:
+    def obstacle(self, model: LaneModel, pending: PendingTrial) -> Wait | None:
         """Return what keeps a call from starting now, and for how long at most; None: nothing."""
         at_s = self.now_s()
         if model.counters.paused:
@@ -216,65 +218,65 @@ class Admission:
             rpm = self.gate.guessed_rpm
             self.slots.full(None if rpm is None else rpm / 60)
             return Wait(SHARE_GROWS_S if taken or share < 1.0 else math.inf, minutes.CONCURRENCY)
-        if self.in_flight >= FIRST and self.gate.counts_tokens and model.estimates.guesses(turn):
+        if self.in_flight >= FIRST and self.gate.counts_tokens and model.estimates.guesses(pending):
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self.gate.use(share, at_s)
         self.gate.guess(None if self.gate.limited else self._guess.pace(at_s), at_s)
         if self.gate.guessed_rpm is not None and self._guess.full(at_s):
             return Wait(BIN_S, "requests")
         # Looked at again at every wait: a limit of tokens may have been told in the meantime.
-        turn.reserved = model.estimates.amounts(turn) if self.gate.counts_tokens else ONE_CALL
-        wait = self.gate.wait(turn.reserved, at_s)
+        pending.reserved = model.estimates.amounts(pending) if self.gate.counts_tokens else ONE_CALL
+        wait = self.gate.wait(pending.reserved, at_s)
         if wait is not None and self.gate.guessed_rpm is not None:
             self._guess.waits(at_s, wait.seconds)
         self._bound |= wait is not None
         return wait
 
-    def start(self, model: LaneModel, turn: PendingTrial) -> None:
+    def start(self, model: LaneModel, pending: PendingTrial) -> None:
         """Count a call that starts."""
         at_s = self.now_s()
         self.in_flight += 1
         model.counters.in_flight += 1
-        turn.in_flight = self.in_flight
+        pending.in_flight = self.in_flight
         self._starts.append(at_s)
-        model.probation.started(at_s)
-        turn.scouts = self.throttle.scouting = self.throttle.closed
+        model.warm_up.started(at_s)
+        pending.is_probe = self.throttle.probing = self.throttle.closed
         if not self.gate.limited:
-            self._guess.sent(at_s, scouts=turn.scouts)
-        if turn.scouts:
-            self.throttle.scouted_s = at_s
+            self._guess.sent(at_s, is_probe=pending.is_probe)
+        if pending.is_probe:
+            self.throttle.probe_sent_s = at_s
         self.minutes.admitted(self.in_flight)
 
     def settle(
-        self, model: LaneModel, turn: PendingTrial, attempt: Attempt, ended: Reply | ProviderError
+        self, model: LaneModel, pending: PendingTrial, attempt: Attempt, ended: Reply | ProviderError
     ) -> None:
         """Put the limits right by what a call used, what its response told, and whether it was refused."""
         at_s, error = self.now_s(), ended if isinstance(ended, ProviderError) else None
         kind = None if error is None else error.kind
-        model.probation.ended(ended, at_s)
+        model.warm_up.ended(ended, at_s)
         if kind is ErrorKind.RATE_LIMITED:
-            self.gate.refuse(turn.reserved, at_s)
+            self.gate.refuse(pending.reserved, at_s)
         else:
-            used = model.estimates.used(turn, ended)
-            self.gate.settle(turn.reserved, used, at_s)
+            used = model.estimates.used(pending, ended)
+            self.gate.settle(pending.reserved, used, at_s)
             self.minutes.settled(used)
-        self._follow(turn, ended, at_s)
-        for news in model.news():
-            self.say(f"{model.alias}: {news}")
-        if error is not None and not model.probation.passed:
-            model.asker.tell_failed(error)
+        self._follow(pending, ended, at_s)
+        for message in model.messages():
+            self.notify(f"{model.alias}: {message}")
+        if error is not None and not model.warm_up.passed:
+            model.client.on_failure(error)
         if error is not None and kind in ONE_TOO_MANY:
             self.minutes.refused()
             self._heed(model, error, at_s)
         paused = self.throttle.closed
         if not paused and kind not in ONE_TOO_MANY:
-            self._strain(turn, at_s, broke=kind in BROKEN_OFF)
-        self._judge(turn, error, at_s)
+            self._note_overload(pending, at_s, broke=kind in BROKEN_OFF)
+        self._judge(pending, error, at_s)
         if paused and not self.throttle.closed:
             self.highest = self.in_flight
         if not self.minutes.left_s(at_s):
             self.close_minute()
-        if error is None and self.slots.strain.bound == math.inf:
+        if error is None and self.slots.overload.bound == math.inf:
             self.slots.answered(attempt.latency_s or 0.0)
 
     def close_minute(self) -> None:
@@ -283,23 +285,23 @@ class Admission:
         share = self.throttle.share(at_s)
         self.minutes.close(at_s, self.gate.in_force(), share, in_flight=self.in_flight)
 
-    def _follow(self, turn: PendingTrial, ended: Reply | ProviderError, at_s: float) -> None:
+    def _follow(self, pending: PendingTrial, ended: Reply | ProviderError, at_s: float) -> None:
         """Follow what a response told of the provider's limits."""
         if isinstance(ended, Reply):
-            self.gate.holds.admitted(turn.sent_s)
+            self.gate.holds.admitted(pending.sent_s)
         retry_after_s = ended.retry_after_s if isinstance(ended, ProviderError) else None
-        for told in ended.allowances:
-            if pause := self.gate.hold(told, at_s, sent_s=turn.sent_s, retry_after_s=retry_after_s):
-                self._tell(pause, at_s)
-            if news := self.gate.follow(told, at_s):
-                self.say(f"{self.name}: {news}")
+        for allowance in ended.allowances:
+            if pause := self.gate.hold(allowance, at_s, sent_s=pending.sent_s, retry_after_s=retry_after_s):
+                self._notify_of(pause, at_s)
+            if message := self.gate.follow(allowance, at_s):
+                self.notify(f"{self.name}: {message}")
 
-    def _tell(self, pause: Pause, at_s: float) -> None:
+    def _notify_of(self, pause: Pause, at_s: float) -> None:
         """Write a long pause down; tell a person of it, unless that was done lately."""
         self.minutes.paused(pause.why)
-        if at_s >= self._told_s.get(pause.cause, -math.inf) + TOLD_FOR_S:
-            self._told_s[pause.cause] = at_s
-            self.say(f"{self.name}: paused: {pause.why}")
+        if at_s >= self._notified_s.get(pause.cause, -math.inf) + NOTIFY_EVERY_S:
+            self._notified_s[pause.cause] = at_s
+            self.notify(f"{self.name}: paused: {pause.why}")
 
     def _heed(self, model: LaneModel, error: ProviderError, at_s: float) -> None:
         """Take in how long a provider says to wait, where that is about more than one call."""
@@ -311,51 +313,51 @@ class Admission:
         elif wait_s > LONG_WAIT_S and len(self.models) > 1:
             # Others of the group may be answered all the same; and it may mean another limit.
             model.not_before_s = at_s + min(wait_s, RAREST_PROBE_S)
-            said = f"the provider asks to wait {wait_s:,.0f} s ({error.kind.value}: {error.message})"
-            why = f"only {model.alias}, because {said}. asyncbench tries it again now and then"
-            self._tell(Pause(model.alias, why), at_s)
+            request = f"the provider asks to wait {wait_s:,.0f} s ({error.kind.value}: {error.message})"
+            why = f"only {model.alias}, because {request}. asyncbench tries it again now and then"
+            self._notify_of(Pause(model.alias, why), at_s)
 
-    def _strain(self, turn: PendingTrial, at_s: float, *, broke: bool) -> None:
+    def _note_overload(self, pending: PendingTrial, at_s: float, *, broke: bool) -> None:
         """Take in whether an answer broke off: with fewer calls in flight it may not."""
-        strain = self.slots.strain
-        strain.ended(turn.sent_s, at_s, in_flight=turn.in_flight, broke=broke)
-        if strain.bound < math.inf and self._guess.ever_answered and not self._told_strain:
-            self._told_strain = True
-            self.say(
-                f"{self.name}: replies break off with {turn.in_flight:,} calls in flight. asyncbench now "
+        overload = self.slots.overload
+        overload.ended(pending.sent_s, at_s, in_flight=pending.in_flight, broke=broke)
+        if overload.bound < math.inf and self._guess.ever_answered and not self._overload_notified:
+            self._overload_notified = True
+            self.notify(
+                f"{self.name}: replies break off with {pending.in_flight:,} calls in flight. asyncbench now "
                 "keeps fewer in flight, and tries more again later"
             )
 
-    def _judge(self, turn: PendingTrial, error: ProviderError | None, at_s: float) -> None:
+    def _judge(self, pending: PendingTrial, error: ProviderError | None, at_s: float) -> None:
         """Take in whether a call was one too many, came to nothing, or was answered, be it with a refusal."""
         throttle = self.throttle
         kind, wait_s = (None, None) if error is None else (error.kind, error.retry_after_s)
         begins = False
         if kind in ONE_TOO_MANY and not self.gate.limited:
-            self._guess.refused(turn.sent_s, at_s)
+            self._guess.refused(pending.sent_s, at_s)
         elif kind in BROKEN:
-            self._guess.broke(turn.sent_s)
-        scouts = turn.scouts and throttle.scouting and turn.sent_s >= throttle.scouted_s
-        if error is not None and scouts and kind in ONE_TOO_MANY | BROKEN:
+            self._guess.broke(pending.sent_s)
+        is_probe = pending.is_probe and throttle.probing and pending.sent_s >= throttle.probe_sent_s
+        if error is not None and is_probe and kind in ONE_TOO_MANY | BROKEN:
             soon = not self.gate.limited and throttle.for_refusals and throttle.closed_for(at_s) < LOST_S
-            throttle.scouted_in_vain(at_s, wait_s=wait_s, rarest_s=SOON_S if soon else RAREST_PROBE_S)
+            throttle.probe_failed(at_s, wait_s=wait_s, rarest_s=SOON_S if soon else RAREST_PROBE_S)
             self._lose_patience(error, at_s)
-        elif scouts:
+        elif is_probe:
             self._reopen(at_s)
         elif kind in ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S and len(self.models) == 1:
             begins = throttle.close(at_s, wait_s=wait_s)  # nobody means one call by that
         elif kind in ONE_TOO_MANY:
-            begins = self._refused(turn.sent_s, at_s, wait_s=wait_s)
+            begins = self._refused(pending.sent_s, at_s, wait_s=wait_s)
         elif kind in BROKEN:
-            begins = throttle.broke(turn.sent_s, at_s, wait_s=wait_s, in_flight=self.in_flight)
+            begins = throttle.broke(pending.sent_s, at_s, wait_s=wait_s, in_flight=self.in_flight)
         else:
-            throttle.answered(turn.sent_s, at_s)
+            throttle.answered(pending.sent_s, at_s)
         if error is not None and begins:
             self._guess.closed(at_s)
-            self._told_pause = False
-            self._tell_pause(error, at_s)
+            self._pause_notified = False
+            self._notify_of_pause(error, at_s)
         self._guess.ever_answered |= kind not in ONE_TOO_MANY | BROKEN
-        turn.scouts = False
+        pending.is_probe = False
 
     def _refused(self, sent_s: float, at_s: float, *, wait_s: float | None) -> bool:
         """Take in that a call was one too many; return whether this begins a pause."""
@@ -376,9 +378,9 @@ class Admission:
     def _pause_s(self, at_s: float) -> float:
         """Return how long a pause lasts; it is over when its test call was not refused as others were."""
         throttle = self.throttle
-        if not throttle.scouting or not throttle.for_refusals or self.gate.limited:
+        if not throttle.probing or not throttle.for_refusals or self.gate.limited:
             return throttle.wait_s(at_s)
-        seconds = throttle.scouted_s + self._guess.sure_s - at_s
+        seconds = throttle.probe_sent_s + self._guess.sure_s - at_s
         if seconds <= 0:
             self._reopen(at_s)
         return max(0.0, seconds)
@@ -386,32 +388,32 @@ class Admission:
     def _reopen(self, at_s: float) -> None:
         """End a pause."""
         if self.throttle.for_refusals:
-            self._guess.reopened(at_s, as_told=self.throttle.as_told)
-        self.throttle.scouted(at_s)
+            self._guess.reopened(at_s, provider_named=self.throttle.provider_named)
+        self.throttle.probe_answered(at_s)
         self._starts.clear()  # a pause is no rate
 
-    def _tell_pause(self, error: ProviderError, at_s: float) -> None:
+    def _notify_of_pause(self, error: ProviderError, at_s: float) -> None:
         """Say once of a pause that it is, or will be, a long one."""
-        told_s, so_far_s = error.retry_after_s or 0.0, self.throttle.closed_for(at_s)
-        if self._told_pause or max(told_s, so_far_s) < WORTH_TELLING_S:
+        named_s, so_far_s = error.retry_after_s or 0.0, self.throttle.closed_for(at_s)
+        if self._pause_notified or max(named_s, so_far_s) < WORTH_TELLING_S:
             return
-        self._told_pause = True
-        asked = f"the provider asks to wait {told_s:,.0f} s" if told_s else f"no reply for {so_far_s:,.0f} s"
-        said, scout_in_s = f"{error.kind.value}: {error.message}", self.throttle.scout_s - at_s
-        why = f"{asked} ({said}). One test call follows in {scout_in_s:,.0f} s"
+        self._pause_notified = True
+        wait = f"the provider asks to wait {named_s:,.0f} s" if named_s else f"no reply for {so_far_s:,.0f} s"
+        failure, probe_in_s = f"{error.kind.value}: {error.message}", self.throttle.probe_due_s - at_s
+        why = f"{wait} ({failure}). One test call follows in {probe_in_s:,.0f} s"
         if error.kind is ErrorKind.UNREACHABLE and not self._guess.ever_answered:
-            self.minutes.paused(why)  # `tell_failed` has said it, once for all models of the provider
+            self.minutes.paused(why)  # `on_failure` has told it, once for all models of the provider
         else:
-            self._tell(Pause(error.kind, why), at_s)
+            self._notify_of(Pause(error.kind, why), at_s)
 
     def _lose_patience(self, error: ProviderError, at_s: float) -> None:
         """Give up a lane that was never answered, or not for longer than a night may wait."""
-        self._tell_pause(error, at_s)
-        if not any(model.queue.turns for model in self.models):
+        self._notify_of_pause(error, at_s)
+        if not any(model.queue.pending for model in self.models):
             return  # what is left was tried before, and will come to its own end
         since_s = min(self.throttle.closed_for(at_s), at_s - self._there_s)
         there = self._guess.ever_answered or math.isfinite(self._there_s)
-        answered = there or any(model.asker.answered_before for model in self.models)
+        answered = there or any(model.client.answered_before for model in self.models)
         if since_s > (LONGEST_OUTAGE_S if answered else NEVER_S):
             why = f"{error.kind.value}: no reply for {since_s:,.0f} s: {error.message}"
             for model in self.models:

@@ -1,4 +1,4 @@
-"""The ledger of a sweep: what may be spent, what was, and what calls in flight may still cost.
+"""The budget of a sweep: caps, the account of each model, and fairness while money is short.
 
 A run opens it with what was spent before; calls reserve and settle. An `Account` learns from dearer bills
 than could be, and wakes who waits for money. While money is short, `fairness` decides which model goes on.
@@ -18,14 +18,14 @@ from asyncbench.engine.telemetry import Counters
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Request
 
-# ── Who may begin another trial while money is short: models that share a cap get equally far
+# ── Fairness: while money is short, models that share a cap get equally far
 # This is the rule, of figures alone; an `Account` knows those of its model. It spends nothing.
 
 
 AHEAD: Final = 0.02  # of its trials that a model may be ahead of another, while money is short
 AHEAD_TRIALS: Final = 4  # that it may be ahead in any case
 SURE: Final = 0.5  # of what is left that is shared out at once: trials may turn out dearer than so far
-LOOKS: Final = 8  # of one model at how far others are, before they are counted anew
+REUSES: Final = 8  # of one model at how far others are, before they are counted anew
 
 
 class ModelProgress(NamedTuple):
@@ -57,16 +57,16 @@ def level(models: Sequence[ModelProgress], money: float) -> float:
     not known nobody gets farther than that one is.
     """
     # Where each begins to use money while the level rises, and where it ends: (share, change of slope).
-    turns = []
+    changes = []
     for model in models:
         if model.room > 0 and model.cost > 0:
             slope = model.cost * model.planned
-            turns.append((model.share, slope))
+            changes.append((model.share, slope))
             if slope < inf:
                 end = model.share + min(model.room, model.planned - model.begun) / model.planned
-                turns.append((end, -slope))
+                changes.append((end, -slope))
     at, slope = 0.0, 0.0
-    for share, change in sorted(turns):
+    for share, change in sorted(changes):
         if slope > 0 and money < slope * (share - at):
             return at + max(0.0, money) / slope
         money -= slope * (share - at)
@@ -87,24 +87,24 @@ class Shared:
     """How far those get who share a cap, as last seen: they need not look at each other every time."""
 
     level: float = inf  # as a share of their trials; inf: there was enough for all
-    looks: int = 0  # for which that is good enough
+    reuses: int = 0  # for which that is good enough
 
     def near(self, own: ModelProgress) -> bool:
         """Whether another trial is within what was last seen, seen not long ago."""
-        if self.looks and own.share + 1 / own.planned <= self.level:
-            self.looks -= 1
+        if self.reuses and own.share + 1 / own.planned <= self.level:
+            self.reuses -= 1
             return True
         return False
 
-    def ahead(self, own: ModelProgress, others: Sequence[ModelProgress], left: float) -> bool:
+    def ahead(self, own: ModelProgress, others: Sequence[ModelProgress], remaining: float) -> bool:
         """Look anew: whether a model should wait for the others with `left` picodollars for all of them."""
-        enough = level((own, *others), left) == inf
-        self.level = inf if enough else level((own, *others), SURE * left)
-        self.looks = LOOKS + len(others)
+        enough = level((own, *others), remaining) == inf
+        self.level = inf if enough else level((own, *others), SURE * remaining)
+        self.reuses = REUSES + len(others)
         return ahead(own, others, self.level)
 
 
-# ── budget
+# ── Caps and accounts
 
 
 AS_BOUND: Final = Fraction(1)
@@ -251,7 +251,7 @@ class Account:
     lacked_for: str = "call"  # that had no room
     lacked: int = 0  # what was to be set aside for a call then
     latest: int | None = None  # what was last to be set aside for a call
-    _told: bool = False
+    _notified: bool = False
     _runner: _Runner | None = None  # None: it is not asked in this run
 
     def hold(self, request: Request, at: float) -> Hold:
@@ -271,12 +271,10 @@ class Account:
 
     def reserve(self, hold: Hold) -> bool:
         """Set it aside under every cap, or under none."""
-        if not self.fits(hold):
-            return False
-        self.reserved += hold.amount
-        for cap in self.caps:
-            cap.reserved += hold.amount
-        return True
+        fits = self.fits(hold)
+        if fits:
+            self.hold_again(hold)
+        return fits
 
     def hold_again(self, hold: Hold) -> None:
         """Set aside what an earlier run did for a request that is still out, whether or not there is room."""
@@ -334,11 +332,11 @@ class Account:
         self.stop(Hold(trials * hold.most, trials * hold.amount), now=True)
         self.lacked_for = "batch of a useful size"
 
-    def news(self) -> str | None:
+    def message(self) -> str | None:
         """Return, once, what a person should hear of calls that cost more than they could."""
-        if self._told or not self.overruns:
+        if self._notified or not self.overruns:
             return None
-        self._told = True
+        self._notified = True
         if self.least:
             return (
                 f"a call cost ${dollars_of(self.least):,.4f}, but its price says that it is free: the "
@@ -351,7 +349,7 @@ class Account:
             "each later call of this model. Calls in flight may still pass the budget"
         )
 
-    # ── beside other models ──────────────────────────────────────────────────────────────────
+    # ── Fairness between accounts ────────────────────────────────────────────────────────────────
 
     def join(
         self, counters: Counters, *, asks: Callable[[], bool], now_s: Callable[[], float] = float
@@ -378,8 +376,8 @@ class Account:
         in_flight = sum(account._in_flight_cost() for account in (self, *others))
         # The last call needs room for all that it may cost: so much will be left over.
         over = max(account.latest or 0 for account in (self, *others))
-        left = cap.limit - cap.spent - in_flight - over
-        return cap.shared.ahead(own, [other.progress() for other in others], left)
+        remaining = cap.limit - cap.spent - in_flight - over
+        return cap.shared.ahead(own, [other.progress() for other in others], remaining)
 
     def progress(self, *, asks: bool | None = None) -> ModelProgress:
         """Return how far the model is; `asks`: whether it goes on, where that is known."""

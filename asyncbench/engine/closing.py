@@ -1,4 +1,4 @@
-"""How trials end: replies are graded, and what failed is tried again, given up, or suspends its model."""
+"""The end of a trial: its reply is graded, or its failure is retried, recorded, or suspends the model."""
 
 import asyncio
 import math
@@ -11,7 +11,7 @@ from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue,
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
 from asyncbench.records import Attempt, Grade, Outcome, Reply, Result
 
-# ── A model before its first answer
+# ── Warm-up: a model before its first answer
 
 
 FEW: Final = 4  # calls in flight before any of them showed that key and model are good
@@ -70,16 +70,16 @@ class WarmUp:
             return
         # Its own word of when to come back is waited for, and that of a day's limit of which nothing remains.
         days = [limit for limit in ended.allowances if limit.period_s > 60 and limit.remaining == 0]
-        told_s = max([ended.retry_after_s or 0.0, *(day.reset_s or 0.0 for day in days)])
+        named_s = max([ended.retry_after_s or 0.0, *(day.reset_s or 0.0 for day in days)])
         if not self._too_many:
-            self._first_s, self._patient_until_s = at_s, at_s + told_s + HOPELESS_S
-        elif told_s > HOPELESS_S and at_s <= self._first_s + HOPELESS_S:
-            self._patient_until_s = max(self._patient_until_s, at_s + told_s + HOPELESS_S)
+            self._first_s, self._patient_until_s = at_s, at_s + named_s + HOPELESS_S
+        elif named_s > HOPELESS_S and at_s <= self._first_s + HOPELESS_S:
+            self._patient_until_s = max(self._patient_until_s, at_s + named_s + HOPELESS_S)
         self._too_many += 1
         if self._too_many == WORTH_TELLING:
             self._last = ended
 
-    def news(self) -> str | None:
+    def message(self) -> str | None:
         """Return, once, what a person should hear."""
         error, self._last = self._last, None
         if error is None:
@@ -105,7 +105,7 @@ class WarmUp:
         return len(self.refused) >= PROOF
 
 
-# ── closing
+# ── Closing of trials
 
 
 GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
@@ -117,34 +117,34 @@ _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, E
 class Closing:
     """Closes the trials of one model."""
 
-    def __init__(self, asker: ModelClient, money: Money, queue: TrialQueue, probation: WarmUp) -> None:
-        self._asker, self._counters = asker, asker.counters
-        self._money, self._queue, self._probation = money, queue, probation
+    def __init__(self, client: ModelClient, money: Money, queue: TrialQueue, warm_up: WarmUp) -> None:
+        self._client, self._counters = client, client.counters
+        self._money, self._queue, self._warm_up = money, queue, warm_up
         self._answers = 0  # of this run
         self._failures = 0  # likewise, of the kinds that may be a trial's own
 
-    async def close(self, turn: PendingTrial, attempt: Attempt, reply: Reply) -> None:
+    async def close(self, pending: PendingTrial, attempt: Attempt, reply: Reply) -> None:
         """Grade a reply and close its trial."""
-        self._answers += turn.tries > 0
+        self._answers += pending.tries > 0
         self.accept()
-        trial = turn.request.trial
+        trial = pending.request.trial
         reply.max_tokens = attempt.max_tokens
-        if self._asker.grades_long(trial.problem, reply):
-            async with self._asker.grading:
-                grades = await asyncio.to_thread(self._asker.grade, trial.problem, reply, trial.condition)
+        if self._client.grades_long(trial.problem, reply):
+            async with self._client.grading:
+                grades = await asyncio.to_thread(self._client.grade, trial.problem, reply, trial.condition)
         else:
-            grades = self._asker.grade(trial.problem, reply, trial.condition)
-        self._write(turn, attempt, reply, grades)
+            grades = self._client.grade(trial.problem, reply, trial.condition)
+        self._write(pending, attempt, reply, grades)
 
     def accept(self) -> None:
         """Close the trials that were refused: each is alone in it. Of a suspended model they stay open."""
-        self._probation.accepted = True
+        self._warm_up.accepted = True
         if self._counters.suspended is None:
-            for turn, error in self._probation.refused:
-                self._close_failed(turn, error)
-        self._probation.refused.clear()
+            for pending, error in self._warm_up.refused:
+                self._close_failed(pending, error)
+        self._warm_up.refused.clear()
 
-    def failed(self, turn: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
+    def failed(self, pending: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
         """Suspend the model, close the trial as failed, or return the seconds until it is tried again.
 
         Args:
@@ -154,77 +154,77 @@ class Closing:
         if error.kind in FINAL_FOR_LANE:
             # What was refused like this stays open: a later run asks it again.
             self._queue.suspend(f"{error.kind.value}: {error.message}")
-        elif self._probation.suspects(error):
-            self._probation.refused.append((turn, error))
-        elif self._probation.hopeless(self._asker.now_s()):
+        elif self._warm_up.suspects(error):
+            self._warm_up.refused.append((pending, error))
+        elif self._warm_up.hopeless(self._client.now_s()):
             self._queue.suspend(f"{error.kind.value}: every call was refused: {error.message}")
-        elif (wait_s := self._wait_s(turn, error, paused=paused)) is None:
-            self._close_failed(turn, error)
-        refused = self._probation.refused
+        elif (wait_s := self._wait_s(pending, error, paused=paused)) is None:
+            self._close_failed(pending, error)
+        refused = self._warm_up.refused
         if len({error.message for _, error in refused}) > 1:
             self.accept()
-        elif self._probation.suspicious and not self._counters.in_flight:
+        elif self._warm_up.suspicious and not self._counters.in_flight:
             first = refused[0][1]  # refusals are about whatever this model would be asked
             self._queue.suspend(f"{first.kind.value}: {first.message}")
         return None if self._counters.suspended is not None else wait_s
 
-    def _wait_s(self, turn: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
-        if self._fails_for_good(turn, error):
+    def _wait_s(self, pending: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
+        if self._fails_for_good(pending, error):
             return None
-        now_s, policy = self._asker.now_s(), self._asker.model.retry
+        now_s, policy = self._client.now_s(), self._client.model.retry
         excused = paused and error.retry_after_s is not None
         wait_s = wait_before_retry(
             error,
-            attempt=turn.tries,
-            elapsed_s=now_s - turn.since_s,
+            attempt=pending.tries,
+            elapsed_s=now_s - pending.since_s,
             policy=replace(policy, total_s=inf) if excused else policy,
-            jitter=self._asker.jitter.random(),
+            jitter=self._client.jitter.random(),
         )
         if excused and wait_s is not None:
-            turn.since_s = now_s + wait_s
+            pending.since_s = now_s + wait_s
         return wait_s
 
-    def _fails_for_good(self, turn: PendingTrial, error: ProviderError) -> bool:
+    def _fails_for_good(self, pending: PendingTrial, error: ProviderError) -> bool:
         """Whether a trial met the same error again and again while hardly any other did."""
-        turn.hears(f"{error.kind} {error.message}", heard=(self._answers, self._failures))
+        pending.hears(f"{error.kind} {error.message}", heard=(self._answers, self._failures))
         if error.kind not in _OF_THE_TRIAL:
             return False
         self._failures += 1
-        answers, failures = self._answers - turn.heard_then[0], self._failures - turn.heard_then[1]
-        others = failures - turn.same_words
-        return turn.same_words >= SAME_WORDS and answers >= WELL * max(1, others)
+        answers, failures = self._answers - pending.heard_then[0], self._failures - pending.heard_then[1]
+        others = failures - pending.same_words
+        return pending.same_words >= SAME_WORDS and answers >= WELL * max(1, others)
 
-    def _close_failed(self, turn: PendingTrial, error: ProviderError) -> None:
-        grades = self._asker.grade(turn.request.trial.problem, None, turn.request.trial.condition)
-        self._write(turn, None, error, grades)
+    def _close_failed(self, pending: PendingTrial, error: ProviderError) -> None:
+        grades = self._client.grade(pending.request.trial.problem, None, pending.request.trial.condition)
+        self._write(pending, None, error, grades)
 
     def _write(
         self,
-        turn: PendingTrial,
+        pending: PendingTrial,
         answered: Attempt | None,
         ended: Reply | ProviderError,
         grades: tuple[Grade, ...],
     ) -> None:
         """Close a trial; its times are those of the attempt that was answered."""
-        trial, reply = turn.request.trial, ended if isinstance(ended, Reply) else None
-        self._asker.keep(
+        trial, reply = pending.request.trial, ended if isinstance(ended, Reply) else None
+        self._client.keep(
             Result(
                 trial=trial,
                 reply=reply,
                 error=ended if isinstance(ended, ProviderError) else None,
                 grades=grades,
-                attempts=turn.attempts,
-                cost_usd=turn.cost_usd,
-                price_source=self._money.source(turn, reply, answered.started_at)
+                attempts=pending.attempts,
+                cost_usd=pending.cost_usd,
+                price_source=self._money.source(pending, reply, answered.started_at)
                 if reply and answered
                 else None,
                 queued_s=answered.queued_s if answered else None,
                 ttft_s=answered.ttft_s if answered else None,
                 latency_s=answered.latency_s if answered else None,
-                finished_at=self._asker.epoch_s + self._asker.now_s(),
+                finished_at=self._client.epoch_s + self._client.now_s(),
             )
         )
-        headline, stopping = grades[0], self._asker.stopping
+        headline, stopping = grades[0], self._client.stopping
         self._counters.outcomes[headline.outcome] += 1
         self._counters.grader_errors += headline.reason == GRADER_ERROR
         if stopping is not None:

@@ -1,4 +1,4 @@
-"""How many requests a minute are admitted where nobody tells it: measured by what was refused, and what not.
+"""An estimate of an untold limit of requests a minute, measured by the calls that are refused.
 
 Whatever way a provider counts, a moment at which it refuses is one at which nothing is left. So:
 
@@ -114,8 +114,8 @@ class GuessedLimit:
 
     ever_answered: bool = False
     _rpm: float = math.inf  # the pace that was set last; without end: nothing is known
-    _found: float = math.inf  # the limit by what was measured last
-    _asked: float = math.inf  # the same, before it grew
+    _measured_rpm: float = math.inf  # the limit by what was measured last
+    _base_rpm: float = math.inf  # the same, before it grew
     _since_s: float = -math.inf  # when the pace was set
     _tried_s: float = 0.0  # how long it was what calls waited for since
     _waits_s: tuple[float, float] = (0.0, 0.0)  # from when until when they do
@@ -124,7 +124,7 @@ class GuessedLimit:
     _length_s: float = SHORTEST_S  # that it is to take
     _calls: RecentCalls = field(default_factory=RecentCalls)
     _full: int = 0  # admitted in the minute before the latest refusal
-    _scouted: int = 0  # and before the latest call that scouts
+    _before_probe: int = 0  # and before the latest probe
     _delay_s: float = 0.0  # until a refusal is there, lately at most
     _closed_s: float = 0.0
     _grew: bool = False  # the present measurement began with a pace that had grown
@@ -135,14 +135,14 @@ class GuessedLimit:
     _noise: float = 0.0  # of all calls, refused at any pace
     _noisy_s: float = -math.inf  # until when that is believed
 
-    # ── what is seen ─────────────────────────────────────────────────────────────────────────
+    # ── Observations ─────────────────────────────────────────────────────────────────────────────
 
-    def sent(self, at_s: float, *, scouts: bool = False) -> None:
-        """Count a call that starts; one that scouts finds out whether calls are admitted again."""
+    def sent(self, at_s: float, *, is_probe: bool = False) -> None:
+        """Count a call that starts; a probe finds out whether calls are admitted again."""
         self._calls.forget(at_s)
-        if scouts:  # which may be told in whole seconds, and so be late
+        if is_probe:  # which may be told in whole seconds, and so be late
             sent, refused = self._calls.counted(at_s - MINUTE_S - LATE_S)
-            self._scouted = sent - refused
+            self._before_probe = sent - refused
         self._calls.add(at_s)
 
     def broke(self, sent_s: float) -> None:
@@ -176,7 +176,7 @@ class GuessedLimit:
         if self._rpm == math.inf:
             self._measure(at_s)
 
-    def reopened(self, at_s: float, *, as_told: bool) -> None:
+    def reopened(self, at_s: float, *, provider_named: bool) -> None:
         """Take in that a call was admitted again, just when the provider said so or at some time."""
         held_s = at_s - self._closed_s
         if held_s > LOST_S and not self.kept:
@@ -186,14 +186,14 @@ class GuessedLimit:
         if self.kept and self._full < MOST * self._rpm and at_s > self._doubted_s + 2 * MINUTE_S:
             self._doubted_s = at_s  # once it may be another's doing
             return
-        admitted = max(self._scouted, self._full / 2) if as_told else self._full
+        admitted = max(self._before_probe, self._full / 2) if provider_named else self._full
         self._set(max(1, admitted), 1 - BELOW, at_s, length_s=MINUTE_S, window=True)
 
     def waits(self, at_s: float, seconds: float) -> None:
         """Take in that nothing but the pace keeps a call from starting."""
         self._waits_s = (at_s, at_s + seconds)
 
-    # ── what follows ─────────────────────────────────────────────────────────────────────────
+    # ── The pace that follows ────────────────────────────────────────────────────────────────────
 
     def pace(self, at_s: float) -> float | None:
         """Return how many calls a minute to start now; None: nothing is known of a limit."""
@@ -231,7 +231,7 @@ class GuessedLimit:
         """Return about when the latest call was sent that was admitted, most probably."""
         return self._calls.admitted_s(at_s - self.sure_s)
 
-    # ── how it is worked out ─────────────────────────────────────────────────────────────────
+    # ── Measurements ─────────────────────────────────────────────────────────────────────────────
 
     def _measure(self, at_s: float, rpm: float | None = None) -> None:
         """Measure anew, at a pace that is too high: by default at the rate of the last second."""
@@ -278,7 +278,7 @@ class GuessedLimit:
             *self._calls.counted(self._since_s), at_s
         ):
             return  # nothing is admitted any more, or hardly any refused
-        if pace > self._found:
+        if pace > self._measured_rpm:
             self._falls = 0
             if self._outgrown:
                 self._doubted_s = at_s  # where all is refused now, it is for being too many
@@ -308,11 +308,18 @@ class GuessedLimit:
         """Go on without a limit: so many are refused whatever the pace."""
         self._rpm, self._noise, self._noisy_s = math.inf, refused, at_s + NOISE_S
 
-    def _set(self, found: float, times: float, at_s: float, *, length_s: float, window: bool = False) -> None:
+    def _set(
+        self, measured_rpm: float, times: float, at_s: float, *, length_s: float, window: bool = False
+    ) -> None:
         if window:  # what a minute admitted is spread over the next
             self._doubted_s, self._window_s, self._falls = at_s, at_s + MINUTE_S, 0
-        self._found, self._rpm, self._since_s, self._length_s = found, found * times, at_s, length_s
-        self._asked, self._tried_s, self._measures = self._rpm, 0.0, False
+        self._measured_rpm, self._rpm, self._since_s, self._length_s = (
+            measured_rpm,
+            measured_rpm * times,
+            at_s,
+            length_s,
+        )
+        self._base_rpm, self._tried_s, self._measures = self._rpm, 0.0, False
 
     def _tells(self, sent: int, refused: int, at_s: float) -> bool:
         """Whether so many refusals are more than are put up with."""
@@ -329,4 +336,4 @@ class GuessedLimit:
     @property
     def _outgrown(self) -> bool:
         """Whether it has grown so much that what was found was not the limit."""
-        return self._rpm * self._growth > WRONG * self._asked
+        return self._rpm * self._growth > WRONG * self._base_rpm

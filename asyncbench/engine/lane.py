@@ -1,4 +1,4 @@
-"""A lane: a queue and its limits.
+"""A lane: the queue and limits of one model or group, and the loop that starts its calls.
 
 The way of a trial is `TrialQueue.feed`, `Lane._dispatch`, `Lane._attempt`: read, taken in its turn, asked.
 """
@@ -41,13 +41,15 @@ class Lane:
     """
 
     name: str
-    askers: list[ModelClient]
+    clients: list[ModelClient]
     limits: Limits
     keep: Keep
-    say: Callable[[str], None]  # to a person, once
+    notify: Callable[[str], None]  # to a person, once
     lag: LoopLag
     epoch_s: float  # UTC at zero of the loop's clock
-    turn: str | None = None  # lanes with the same one run one after the other; None: it waits for none
+    serial_group: str | None = (
+        None  # lanes with the same one run one after the other; None: it waits for none
+    )
     taken_until_s: list[float] = field(default_factory=list)  # slots, by calls of a process that died
     held_s: Callable[[], float] = float  # for how long nothing may start: nobody is there to make a call
     _retries: list[tuple[float, int, LaneModel, PendingTrial]] = field(
@@ -123,18 +125,18 @@ class Lane:
             return
         at_s = self._now_s()
         sat_out_s, self._paused_s = at_s - self._paused_s, at_s
-        if not self.askers[0].counters.paused:
+        if not self.clients[0].counters.paused:
             self.admission.sit_out(sat_out_s)
-            waiting = (turn for *_, turn in self._retries)
-            for turn in itertools.chain(waiting, *(model.queue.turns for model in self._models)):
-                turn.since_s += sat_out_s  # the time for its retries stood still
+            waiting = (pending for *_, pending in self._retries)
+            for pending in itertools.chain(waiting, *(model.queue.pending for model in self._models)):
+                pending.since_s += sat_out_s  # the time for its retries stood still
         self._changed.set()
 
     def _get_ready(self) -> None:
         self._now_s = asyncio.get_running_loop().time
         self._paused_s, self.runs = self._now_s(), True
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
-        self._models = [LaneModel(asker) for asker in self.askers]
+        self._models = [LaneModel(client) for client in self.clients]
         self._in_turn = deque(self._models)
         self._minutes = Minutes(self.name, epoch_s=self.epoch_s, at_s=self._now_s(), keep=self.keep)
         self.admission = Admission(
@@ -143,55 +145,55 @@ class Lane:
             limits=self.limits,
             lag=self.lag,
             minutes=self._minutes,
-            say=self.say,
+            notify=self.notify,
             now_s=self._now_s,
             held_s=self.held_s,
             taken_until_s=self.taken_until_s,
         )
 
-    # ── the way of a trial ───────────────────────────────────────────────────────────────────
+    # ── Calls ────────────────────────────────────────────────────────────────────────────────────
 
     async def _dispatch(self, in_flight: asyncio.TaskGroup) -> None:
         """Start attempts in order."""
         grown_to = GROWTH
         while model := await self._next():
-            turn = model.queue.turns.popleft()
-            paid_for = turn.history.ended  # by a run that did not live to grade it
+            pending = model.queue.pending.popleft()
+            paid_for = pending.history.ended  # by a run that did not live to grade it
             if paid_for and paid_for.reply:
-                await model.closing.close(turn, paid_for.attempt, paid_for.reply)
+                await model.closing.close(pending, paid_for.attempt, paid_for.reply)
                 continue
-            if not await self._admit(model, turn):
+            if not await self._admit(model, pending):
                 if model.counters.suspended is None:
-                    model.queue.skip(turn)
+                    model.queue.skip(pending)
                 continue
-            self.admission.start(model, turn)
-            in_flight.create_task(self._attempt(model, turn))
+            self.admission.start(model, pending)
+            in_flight.create_task(self._attempt(model, pending))
             if self.admission.in_flight >= grown_to:
                 # Thousands started in one turn would hold up all else, and their answers come together too.
                 grown_to = self.admission.in_flight + GROWTH
                 await asyncio.sleep(0)
 
-    async def _attempt(self, model: LaneModel, turn: PendingTrial) -> None:
+    async def _attempt(self, model: LaneModel, pending: PendingTrial) -> None:
         """Make one call; a retry goes to the heap, anything else closes the trial."""
         attempts = model.attempts
         ended: Reply | ProviderError
         try:
-            attempts.begin(turn)
+            attempts.begin(pending)
             try:
                 async with asyncio.timeout(attempts.within_s):
-                    ended = await model.asker.ask(turn.request)
+                    ended = await model.client.ask(pending.request)
             except asyncio.CancelledError:
-                attempts.end(turn, None)
+                attempts.end(pending, None)
                 raise
             except (LostCallError, UnsentError):
                 raise
             except Exception as error:  # whatever it is, it is about one reply: the others go on
-                ended = attempts.failure(turn, error)
-            attempt = attempts.end(turn, ended)
+                ended = attempts.failure(pending, error)
+            attempt = attempts.end(pending, ended)
         except (LostCallError, UnsentError) as lost:
-            if turn.scouts:
-                self.admission.throttle.lose_scout(self._now_s())
-            model.lose(turn, lost)
+            if pending.is_probe:
+                self.admission.throttle.lose_probe(self._now_s())
+            model.lose(pending, lost)
             return
         except UnwrittenError:
             return  # the trial stays open; whoever keeps the events has stopped the lanes
@@ -199,32 +201,32 @@ class Lane:
             self.admission.in_flight -= 1
             model.counters.in_flight -= 1
             self._changed.set()
-        self.admission.settle(model, turn, attempt, ended)
+        self.admission.settle(model, pending, attempt, ended)
         if isinstance(ended, Reply):
-            await model.closing.close(turn, attempt, ended)
+            await model.closing.close(pending, attempt, ended)
             return
-        wait_s = model.closing.failed(turn, ended, paused=self.admission.throttle.closed)
+        wait_s = model.closing.failed(pending, ended, paused=self.admission.throttle.closed)
         if wait_s is not None:
             model.waiting += 1
-            heapq.heappush(self._retries, (self._now_s() + wait_s, next(self._ties), model, turn))
-        for left in self._models:
-            if left.counters.over and left.waiting:
-                self._forget(left)
+            heapq.heappush(self._retries, (self._now_s() + wait_s, next(self._ties), model, pending))
+        for other in self._models:
+            if other.counters.over and other.waiting:
+                self._forget(other)
         self._changed.set()
 
-    # ── whose turn it is ─────────────────────────────────────────────────────────────────────
+    # ── The next trial ───────────────────────────────────────────────────────────────────────────
 
     async def _next(self) -> LaneModel | None:
         """Return the model whose next trial is to be asked; None when every trial is closed."""
         while True:
             if self.admission.throttle.closed and (fresh := self._fresh()):
-                return fresh  # as a scout: what failed before shall not be used up
+                return fresh  # as a probe: what failed before shall not be used up
             due_in_s = self._retries[0][0] - self._now_s() if self._retries else math.inf
             if due_in_s <= 0:
-                _, _, model, turn = heapq.heappop(self._retries)
+                _, _, model, pending = heapq.heappop(self._retries)
                 model.waiting -= 1
-                model.queue.put_back(turn)  # it is the next of its model, as soon as that may be asked
-                if not model.counters.over and not model.narrow and self._affords(model, turn):
+                model.queue.put_back(pending)  # it is the next of its model, as soon as that may be asked
+                if not model.counters.over and not model.narrow and self._affords(model, pending):
                     return model
                 continue
             if fresh := self._fresh():
@@ -232,7 +234,7 @@ class Lane:
             idle = not self.admission.in_flight and not self._retries
             if idle and all(model.exhausted for model in self._models):
                 return None
-            await self._change(self._nothing_due(), within_s=min(due_in_s, self._look_again_s()))
+            await self._change(self._nothing_due(), within_s=min(due_in_s, self._ready_in_s()))
 
     def _fresh(self) -> LaneModel | None:
         """Return a model that may be asked a trial that was not asked yet; those of a group take turns."""
@@ -245,21 +247,21 @@ class Lane:
             if not model.ready or model.waiting >= most_waiting:
                 continue
             queue = model.queue
-            if self._affords(model, queue.turns[0]) or (model.counters.over and queue.turns):
-                if len(queue.turns) <= depth // 2 + 1:
+            if self._affords(model, queue.pending[0]) or (model.counters.over and queue.pending):
+                if len(queue.pending) <= depth // 2 + 1:
                     queue.hungry.set()
                 return model
         return None
 
-    def _affords(self, model: LaneModel, turn: PendingTrial) -> bool:
+    def _affords(self, model: LaneModel, pending: PendingTrial) -> bool:
         """Whether there is money for a call; where there never will be, the model's retries are left."""
-        if model.asker.account is None:
+        if model.client.account is None:
             return True
-        affords = model.money.affords(turn)
+        affords = model.money.affords(pending)
         if model.counters.over:
             self._forget(model)
         elif not affords:
-            self._short.append(model.asker.account)
+            self._short.append(model.client.account)
         return affords
 
     def _forget(self, model: LaneModel) -> None:
@@ -274,43 +276,43 @@ class Lane:
             account.ledger.wake_on_change(self._changed.set)
         if self._short:
             return minutes.BUDGET
-        held = [model for model in self._models if model.queue.turns]
-        if any(model.narrow for model in held):
+        models = [model for model in self._models if model.queue.pending]
+        if any(model.narrow for model in models):
             return minutes.FIRST_ANSWER
-        return minutes.RETRIES if held else minutes.WORK
+        return minutes.RETRIES if models else minutes.WORK
 
-    def _look_again_s(self) -> float:
+    def _ready_in_s(self) -> float:
         """Return the seconds until a model may be asked again that has to wait by itself; inf: none has."""
         at_s = self._now_s()
         holds = [model.not_before_s for model in self._models if model.not_before_s > at_s]
         holds += [
-            model.probation.wider_s(at_s) for model in self._models if model.queue.turns and model.narrow
+            model.warm_up.wider_s(at_s) for model in self._models if model.queue.pending and model.narrow
         ]
         return min(holds, default=math.inf) - at_s
 
-    # ── waiting ──────────────────────────────────────────────────────────────────────────────
+    # ── Waits ────────────────────────────────────────────────────────────────────────────────────
 
-    async def _admit(self, model: LaneModel, turn: PendingTrial) -> bool:
+    async def _admit(self, model: LaneModel, pending: PendingTrial) -> bool:
         """Wait until a call may be made, by every limit at once; return whether it is to be made."""
         admission, queue = self.admission, model.queue
-        while not queue.gives_up(turn) and (wait := admission.obstacle(model, turn)):
+        while not queue.gives_up(pending) and (wait := admission.obstacle(model, pending)):
             self._leave(away=AWAY_S < wait.seconds < math.inf)
             began_s = self._now_s()
             await self._change(wait.limit, within_s=wait.seconds)
             if wait.limit == minutes.RESUME:
-                turn.since_s += self._now_s() - began_s
+                pending.since_s += self._now_s() - began_s
         self._leave(away=False)
-        if not queue.gives_up(turn) and admission.in_flight >= admission.highest:
+        if not queue.gives_up(pending) and admission.in_flight >= admission.highest:
             admission.highest += 1
             began_s = self._now_s()
             _show(minutes.RAMP, admission)
             await self._ramp.acquire()
             self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
             if model.counters.paused:  # meanwhile
-                return await self._admit(model, turn)
-        if queue.gives_up(turn) or not model.money.reserve(turn):
+                return await self._admit(model, pending)
+        if queue.gives_up(pending) or not model.money.reserve(pending):
             return False  # and takes nothing of what the others of its group may use
-        admission.gate.take(turn.reserved, self._now_s())
+        admission.gate.take(pending.reserved, self._now_s())
         return True
 
     def _leave(self, *, away: bool) -> None:
@@ -320,8 +322,8 @@ class Lane:
         self._away = away
         for model in self._models:
             model.away = away
-            if model.asker.account is not None:
-                model.asker.account.ledger.changed()
+            if model.client.account is not None:
+                model.client.account.ledger.changed()
 
     async def _change(self, cause: str, *, within_s: float) -> None:
         """Wait for news, and no longer than `within_s`; put the time down to `cause`."""
@@ -350,12 +352,12 @@ class Lane:
         if before_s < WORTH_BLAMING_S <= self._client_s:
             for model in self._models:
                 model.counters.client_bound = True
-            if self.lag.told:
+            if self.lag.notified:
                 return
-            self.lag.told = True  # it is the same for every lane
+            self.lag.notified = True  # it is the same for every lane
             more_cores = "" if self.lag.others() else " With `--workers auto`, other cores make the calls."
             late_ms = 1000 * self.lag.worst_since(self._now_s() - WORTH_BLAMING_S)
-            self.say(
+            self.notify(
                 f"This computer, not the provider, limits the speed (event loop up to {late_ms:,.0f} ms "
                 f"behind). Fewer models at once, or a lower concurrency, are not slower.{more_cores}"
             )

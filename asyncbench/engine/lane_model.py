@@ -1,7 +1,7 @@
-"""One model of a lane: the parts that ask it, and whether it may be asked now.
+"""One model of a lane: its queue, money, journal and grading, and the tokens to expect of its calls.
 
-    Turn  ←  TrialQueue  ←  Money  ←  Attempts  ←  Closing
-             (waits)        (costs)   (journal)    (grades, retries)
+    PendingTrial  ←  TrialQueue  ←  Money  ←  Attempts  ←  Closing
+                     (waits)        (costs)   (journal)    (grades, retries)
 
 Each part knows those to its left alone; the lane calls all of them.
 """
@@ -20,7 +20,7 @@ from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, UnsentError
 from asyncbench.records import Reply, Usage
 
-# ── What a call will probably use: learnt from what calls like it used
+# ── Token estimates, learnt from like calls
 
 
 QUANTILE: Final = 0.95  # few replies are longer than was set aside for them
@@ -47,49 +47,51 @@ class TokenEstimates:
         """Whether enough replies were seen to expect others like them."""
         return self._all.count >= ENOUGH
 
-    def guesses(self, turn: PendingTrial) -> bool:
+    def guesses(self, pending: PendingTrial) -> bool:
         """Whether nothing says how many tokens a call may use: neither replies seen nor a longest one."""
-        return not self.taught and turn.longest is None
+        return not self.taught and pending.longest is None
 
-    def amounts(self, turn: PendingTrial) -> Amounts:
+    def amounts(self, pending: PendingTrial) -> Amounts:
         """Return what to set aside for a call; before any reply was seen, the longest that is allowed."""
-        lengths = self._kinds.get(_kind_of(turn), self._all)
+        lengths = self._kinds.get(_kind_of(pending), self._all)
         if lengths.count < ENOUGH:
             lengths = self._all
-        given = lengths.quantile() if lengths.count else float(turn.longest or UNSEEN_OUTPUT_TOKENS)
-        taken = turn.characters * self._per_character
+        output_tokens = (
+            lengths.quantile() if lengths.count else float(pending.longest or UNSEEN_OUTPUT_TOKENS)
+        )
+        input_tokens = pending.characters * self._per_character
         if self._counting is Counting.DEMANDED:
-            return Amounts(1.0, demanded(turn.characters, turn.longest), taken, given)
-        return Amounts(1.0, taken + given, taken, given)
+            return Amounts(1.0, demanded(pending.characters, pending.longest), input_tokens, output_tokens)
+        return Amounts(1.0, input_tokens + output_tokens, input_tokens, output_tokens)
 
-    def used(self, turn: PendingTrial, ended: Reply | ProviderError) -> Amounts:
+    def used(self, pending: PendingTrial, ended: Reply | ProviderError) -> Amounts:
         """Return what a call was counted for, as far as that is known."""
         if isinstance(ended, Reply):
             if ended.usage is not None:
-                self._learn(turn, ended.usage)
-            return counted(ended.usage, turn.reserved, self._counting)
+                self._learn(pending, ended.usage)
+            return counted(ended.usage, pending.reserved, self._counting)
         if ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR:
-            return turn.reserved
-        return Amounts(turn.reserved.requests)
+            return pending.reserved
+        return Amounts(pending.reserved.requests)
 
-    def _learn(self, turn: PendingTrial, usage: Usage) -> None:
+    def _learn(self, pending: PendingTrial, usage: Usage) -> None:
         if usage.output_tokens is not None:
-            kind = _kind_of(turn)
+            kind = _kind_of(pending)
             lengths = self._kinds.pop(kind, None) or _Lengths()
             self._kinds[kind] = lengths  # the latest last
             if len(self._kinds) > MOST_CELLS:
                 del self._kinds[next(iter(self._kinds))]
             lengths.add(usage.output_tokens)
             self._all.add(usage.output_tokens)
-        if usage.input_tokens and turn.characters:
+        if usage.input_tokens and pending.characters:
             self._learnt += 1
-            ratio = usage.input_tokens / turn.characters
+            ratio = usage.input_tokens / pending.characters
             self._per_character += (ratio - self._per_character) / min(self._learnt, 50)
 
 
-def _kind_of(turn: PendingTrial) -> Kind:
-    problem = turn.request.trial.problem
-    return problem.task, problem.variant, problem.length, turn.request.trial.condition.name
+def _kind_of(pending: PendingTrial) -> Kind:
+    problem = pending.request.trial.problem
+    return problem.task, problem.variant, problem.length, pending.request.trial.condition.name
 
 
 class _Lengths:
@@ -114,45 +116,45 @@ class _Lengths:
         return self._quantile
 
 
-# ── lane model
+# ── A model and its parts
 
 
 class LaneModel:
     """The trials of one model, from its problem sets to their results."""
 
-    def __init__(self, asker: ModelClient) -> None:
-        asker.now_s = asyncio.get_running_loop().time
-        self.asker, self.counters, self.alias = asker, asker.counters, asker.model.alias
-        self.estimates = TokenEstimates(asker.counting)
-        self.probation = WarmUp(answered_before=asker.answered_before, accepted=asker.answered_before)
-        self.queue = TrialQueue(asker)
-        self.money = Money(asker, self.queue)
-        self.attempts = Attempts(asker, self.money)
-        self.closing = Closing(asker, self.money, self.queue, self.probation)
+    def __init__(self, client: ModelClient) -> None:
+        client.now_s = asyncio.get_running_loop().time
+        self.client, self.counters, self.alias = client, client.counters, client.model.alias
+        self.estimates = TokenEstimates(client.counting)
+        self.warm_up = WarmUp(answered_before=client.answered_before, accepted=client.answered_before)
+        self.queue = TrialQueue(client)
+        self.money = Money(client, self.queue)
+        self.attempts = Attempts(client, self.money)
+        self.closing = Closing(client, self.money, self.queue, self.warm_up)
         self.waiting = 0  # trials to be tried again
         self.away = False  # its lane waits for long: other models need not wait for this one
         self.not_before_s = -inf  # the loop's clock: a provider's word about this model of a group
-        if asker.account is not None:
-            asker.account.join(asker.counters, asks=self._asks, now_s=asker.now_s)
+        if client.account is not None:
+            client.account.join(client.counters, asks=self._asks, now_s=client.now_s)
 
     @property
     def ready(self) -> bool:
         """Whether a fresh trial may be taken."""
-        waits = self.probation.suspicious and self.counters.in_flight  # for one of them to be answered
-        held = waits or self.narrow or self.asker.now_s() < self.not_before_s
-        return bool(self.queue.turns) and not held
+        waits = self.warm_up.suspicious and self.counters.in_flight  # for one of them to be answered
+        blocked = waits or self.narrow or self.client.now_s() < self.not_before_s
+        return bool(self.queue.pending) and not blocked
 
     @property
     def narrow(self) -> bool:
         """Whether as many calls are in flight as may be before the first answer."""
-        return self.counters.in_flight >= self.probation.most(self.asker.now_s())
+        return self.counters.in_flight >= self.warm_up.most(self.client.now_s())
 
     @property
     def exhausted(self) -> bool:
         """Whether there is, and will be, nothing more to take."""
-        return (self.queue.dry or self.counters.over) and not self.queue.turns
+        return (self.queue.dry or self.counters.over) and not self.queue.pending
 
-    def lose(self, turn: PendingTrial, lost: LostCallError | UnsentError) -> None:
+    def lose(self, pending: PendingTrial, lost: LostCallError | UnsentError) -> None:
         """Write down that nobody knows how a call ended. Its trial is next, unless all its calls are lost.
 
         A call that was not made leaves no trace.
@@ -160,18 +162,18 @@ class LaneModel:
         Such a one is left to another run: it may be what its process dies of.
         """
         if isinstance(lost, UnsentError):
-            self.attempts.forget(turn)
+            self.attempts.forget(pending)
         else:
-            self.attempts.lose(turn, lost)
-        if turn.tries < self.asker.model.retry.attempts:
-            self.queue.put_back(turn)
+            self.attempts.lose(pending, lost)
+        if pending.tries < self.client.model.retry.attempts:
+            self.queue.put_back(pending)
 
-    def news(self) -> Iterator[str]:
+    def messages(self) -> Iterator[str]:
         """Return what a person should hear, each once."""
-        of_account = None if self.asker.account is None else self.asker.account.news()
-        return filter(None, (of_account, self.money.news(), self.probation.news()))
+        of_account = None if self.client.account is None else self.client.account.message()
+        return filter(None, (of_account, self.money.message(), self.warm_up.message()))
 
     def _asks(self) -> bool:
         """Whether this model would begin another trial soon."""
-        held = self.away or self.asker.now_s() < self.not_before_s
-        return bool(self.queue.turns or not self.queue.dry) and not self.counters.over and not held
+        blocked = self.away or self.client.now_s() < self.not_before_s
+        return bool(self.queue.pending or not self.queue.dry) and not self.counters.over and not blocked

@@ -117,7 +117,7 @@ class Pause(NamedTuple):
 class _Hold(NamedTuple):
     until_s: float  # nothing is taken
     back_s: float  # something remains again, by the provider's word
-    told_s: float  # the latest word of it
+    reported_s: float  # the latest word of it
 
 
 class Holds:
@@ -129,56 +129,56 @@ class Holds:
     """
 
     def __init__(self) -> None:
-        self._held: dict[str, _Hold] = {}
+        self._holds: dict[str, _Hold] = {}
         self._disproved: set[str] = set()
 
     def wait(self, at_s: float) -> Wait:
         """Return how long and for which limit nothing may be taken; 0 s: none."""
-        waits = (Wait(hold.until_s - at_s, name) for name, hold in self._held.items())
+        waits = (Wait(hold.until_s - at_s, name) for name, hold in self._holds.items())
         return max(waits, key=lambda wait: wait.seconds, default=Wait(0.0, ""))
 
     def hold(
-        self, told: Allowance, at_s: float, *, sent_s: float, retry_after_s: float | None
+        self, allowance: Allowance, at_s: float, *, sent_s: float, retry_after_s: float | None
     ) -> Pause | None:
         """Take nothing until the reset, or the shorter `Retry-After`; return what a person should hear."""
-        name, reset_s = _name(told), told.reset_s or 0.0
+        name, reset_s = _name(allowance), allowance.reset_s or 0.0
         if name in self._disproved:
             return None
         # A minute's limit is back after a minute, whatever else its reset may mean.
-        wait_s = min(reset_s, told.period_s)
-        before = self._held.get(name, _Hold(-math.inf, -math.inf, at_s))
+        wait_s = min(reset_s, allowance.period_s)
+        before = self._holds.get(name, _Hold(-math.inf, -math.inf, at_s))
         refused_early = before.until_s <= sent_s < before.back_s
         if retry_after_s is not None and retry_after_s + CONTRADICTS_S < wait_s and not refused_early:
             wait_s = retry_after_s
-        self._held[name] = _Hold(max(before.until_s, at_s + wait_s), at_s + reset_s, at_s)
+        self._holds[name] = _Hold(max(before.until_s, at_s + wait_s), at_s + reset_s, at_s)
         if before.until_s > at_s or wait_s < WORTH_TELLING_S:
             return None
-        return Pause(name, _why(told, wait_s, reset_s))
+        return Pause(name, _why(allowance, wait_s, reset_s))
 
-    def lift(self, told: Allowance, sent_s: float) -> None:
+    def lift(self, allowance: Allowance, sent_s: float) -> None:
         """Take a later word that something remains for the end of a hold."""
-        name = _name(told)
-        if name in self._held and sent_s > self._held[name].told_s:
-            del self._held[name]
+        name = _name(allowance)
+        if name in self._holds and sent_s > self._holds[name].reported_s:
+            del self._holds[name]
 
     def admitted(self, sent_s: float) -> None:
         """Believe no reset again before which a call was admitted."""
-        for name, hold in list(self._held.items()):
+        for name, hold in list(self._holds.items()):
             if hold.until_s <= sent_s < hold.back_s - CONTRADICTS_S:
                 self._disproved.add(name)
-                del self._held[name]
+                del self._holds[name]
 
 
-def _name(told: Allowance) -> str:
-    return DAY if told.period_s > 60 else told.what
+def _name(allowance: Allowance) -> str:
+    return DAY if allowance.period_s > 60 else allowance.what
 
 
-def _why(told: Allowance, wait_s: float, reset_s: float) -> str:
-    if told.period_s > 60 and wait_s == reset_s:
+def _why(allowance: Allowance, wait_s: float, reset_s: float) -> str:
+    if allowance.period_s > 60 and wait_s == reset_s:
         hours = f"{reset_s / 3600:.1f} hours"
-        return f"the daily limit of {words(told.what)} is used up; waiting {hours} until it resets"
-    left = f"the provider's headers report no {words(told.what)} left for {reset_s:,.0f} s"
-    return f"{left}; waiting {wait_s:,.0f} s"
+        return f"the daily limit of {words(allowance.what)} is used up; waiting {hours} until it resets"
+    report = f"the provider's headers report no {words(allowance.what)} left for {reset_s:,.0f} s"
+    return f"{report}; waiting {wait_s:,.0f} s"
 
 
 def words(what: str) -> str:
@@ -195,11 +195,11 @@ class Gate:
     def __init__(self, limits: Limits, *, at_s: float) -> None:
         self._fraction = limits.fraction
         self._share = 1.0
-        self._said = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
-        self._told: dict[str, float] = {}  # by the provider's headers
+        self._configured = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
+        self._reported: dict[str, float] = {}  # by the provider's headers
         self.guessed_rpm: float | None = None  # the only limit, if it is a guess
         self.holds = Holds()
-        self._buckets = {name: self._bucket(name, at_s) for name in self._said}
+        self._buckets = {name: self._bucket(name, at_s) for name in self._configured}
 
     @property
     def limited(self) -> bool:
@@ -209,7 +209,7 @@ class Gate:
     @property
     def configured(self) -> bool:
         """Whether the sweep itself says a limit a minute."""
-        return bool(self._said)
+        return bool(self._configured)
 
     @property
     def counts_tokens(self) -> bool:
@@ -225,9 +225,9 @@ class Gate:
     def set(self, limits: Limits, at_s: float) -> None:
         """Go on with other limits of the sweep's own; told ones still hold where they are lower."""
         self.forget_guess()
-        self._said = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
-        for name in {*self._said, *self._buckets}:
-            if name not in self._said and name not in self._told:
+        self._configured = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
+        for name in {*self._configured, *self._buckets}:
+            if name not in self._configured and name not in self._reported:
                 del self._buckets[name]
             elif name in self._buckets:
                 self._buckets[name].set_rate(self._rate(name), at_s)
@@ -274,7 +274,7 @@ class Gate:
 
     def hold(
         self,
-        told: Allowance,
+        allowance: Allowance,
         at_s: float,
         *,
         sent_s: float = math.inf,
@@ -288,35 +288,39 @@ class Gate:
             sent_s: when that call was sent.
             retry_after_s: what its refusal asks to wait; None: it was none, or does not say.
         """
-        if told.remaining:
-            self.holds.lift(told, sent_s)
-        elif told.remaining is not None and (told.reset_s or 0.0) > SOON_S:
-            bucket = self._buckets.get(told.what) if told.period_s <= 60 else None
+        if allowance.remaining:
+            self.holds.lift(allowance, sent_s)
+        elif allowance.remaining is not None and (allowance.reset_s or 0.0) > SOON_S:
+            bucket = self._buckets.get(allowance.what) if allowance.period_s <= 60 else None
             # Our own calls may be why nothing remains: they are paced by that very limit.
             if bucket is None or bucket.taken(at_s) <= EXPLAINS * bucket.per_minute:
-                return self.holds.hold(told, at_s, sent_s=sent_s, retry_after_s=retry_after_s)
+                return self.holds.hold(allowance, at_s, sent_s=sent_s, retry_after_s=retry_after_s)
         return None
 
-    def follow(self, told: Allowance, at_s: float) -> str | None:
+    def follow(self, allowance: Allowance, at_s: float) -> str | None:
         """Follow what a response's headers tell of a limit; return what a person should hear of it.
 
         A lower limit than configured wins, an unset limit starts, one that is told anew is followed again.
         """
-        if told.period_s != 60 or not told.limit or self._told.get(told.what) == told.limit:
+        if (
+            allowance.period_s != 60
+            or not allowance.limit
+            or self._reported.get(allowance.what) == allowance.limit
+        ):
             return None
         self.forget_guess()
-        first = told.what not in self._told
-        self._told[told.what] = told.limit
-        if told.what in self._buckets:
-            self._buckets[told.what].set_rate(self._rate(told.what), at_s)
+        first = allowance.what not in self._reported
+        self._reported[allowance.what] = allowance.limit
+        if allowance.what in self._buckets:
+            self._buckets[allowance.what].set_rate(self._rate(allowance.what), at_s)
         else:
-            self._buckets[told.what] = self._bucket(told.what, at_s)
-        said = self._said.get(told.what)
-        if not first or said is None or said <= told.limit:
+            self._buckets[allowance.what] = self._bucket(allowance.what, at_s)
+        configured = self._configured.get(allowance.what)
+        if not first or configured is None or configured <= allowance.limit:
             return None
         return (
-            f"the provider's headers allow {told.limit:,.0f} {words(told.what)} a minute, your sweep "
-            f"{said:,.0f}. asyncbench uses the lower limit"
+            f"the provider's headers allow {allowance.limit:,.0f} {words(allowance.what)} a minute, "
+            f"your sweep {configured:,.0f}. asyncbench uses the lower limit"
         )
 
     def guess(self, rpm: float | None, at_s: float) -> None:
@@ -340,7 +344,7 @@ class Gate:
     def _most(self, name: str) -> float:
         if self.guessed_rpm is not None:
             return self.guessed_rpm
-        return min(self._said.get(name, math.inf), self._told.get(name, math.inf))
+        return min(self._configured.get(name, math.inf), self._reported.get(name, math.inf))
 
     def _rate(self, name: str) -> float:
         return self._most(name) * self._fraction * HEADROOM * self._share

@@ -1,4 +1,4 @@
-"""How many calls in flight a server bears without breaking answers off, judged by whether fewer help."""
+"""A bound on calls in flight, for a server that breaks answers off when it has too many."""
 
 import math
 from dataclasses import dataclass

@@ -5,17 +5,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from asyncbench.engine.telemetry import LoopLag, change_alone
+from asyncbench.engine.telemetry import LoopLag
 from asyncbench.engine.trial_queue import ModelClient
-from asyncbench.records import Limits
+from asyncbench.records import LaneMinute, Limits
 
 
 class AnyLane(Protocol):
     """What a scheduler runs: the calls of some models, or their batches."""
 
     name: str
-    askers: list[ModelClient]
-    turn: str | None  # lanes with the same one run one after the other; None: it waits for none
+    clients: list[ModelClient]
+    serial_group: str | None  # lanes with the same one run one after the other; None: it waits for none
 
     async def run(self) -> None:
         """Return when every trial is closed, or it was stopped."""
@@ -59,14 +59,34 @@ def note_change(lane: AnyLane, change: str) -> None:
     if lane.steered is not None and lane.steered.runs:
         lane.steered.note(change)
         return
-    asker = lane.askers[0]
-    at = asker.epoch_s + asyncio.get_running_loop().time()
-    asker.keep(change_alone(lane.name, change, at=at))
+    note_alone(lane, change)
+
+
+def note_alone(lane: AnyLane, change: str) -> None:
+    """Write down what a person changes in a lane, in a row of its own that holds nothing else."""
+    client = lane.clients[0]
+    client.keep(
+        LaneMinute(
+            lane=lane.name,
+            started_at=client.epoch_s + asyncio.get_running_loop().time(),
+            seconds=0.0,
+            requests=0,
+            tokens=0.0,
+            input_tokens=0.0,
+            output_tokens=0.0,
+            limits={},
+            share=1.0,
+            most_in_flight=0,
+            refused=0,
+            waited_s={},
+            changes=(change,),
+        )
+    )
 
 
 @dataclass(slots=True, kw_only=True)
 class Scheduler:
-    """Runs lanes side by side; a slow or suspended lane holds up none but those that take turns with it."""
+    """Runs lanes side by side; a slow or suspended lane holds up none but those of its serial group."""
 
     lanes: Sequence[AnyLane]
     lag: LoopLag
@@ -90,8 +110,8 @@ class Scheduler:
             async with asyncio.timeout(None) as self._bound, asyncio.TaskGroup() as tasks:
                 meter = tasks.create_task(self.lag.measure(), name="event-loop lag")
                 async with asyncio.TaskGroup() as lanes:
-                    for in_turn in self._queues():
-                        lanes.create_task(self._one_by_one(in_turn), name=f"lane {in_turn[0].name}")
+                    for queue in self._queues():
+                        lanes.create_task(self._one_by_one(queue), name=f"lane {queue[0].name}")
                 meter.cancel()
         except TimeoutError:
             self.abandoned = True
@@ -100,11 +120,10 @@ class Scheduler:
 
     def _queues(self) -> Collection[list[AnyLane]]:
         """Return the lanes that run one after the other, every other by itself."""
-        queues: dict[str, list[AnyLane]] = {}
+        queues: dict[tuple[str | None, str], list[AnyLane]] = {}
         for lane in self.lanes:
-            queues.setdefault(f"alone {lane.name}" if lane.turn is None else f"turn {lane.turn}", []).append(
-                lane
-            )
+            alone = lane.name if lane.serial_group is None else ""
+            queues.setdefault((lane.serial_group, alone), []).append(lane)
         return queues.values()
 
     def pass_deadline(self, *, drain_s: float) -> None:

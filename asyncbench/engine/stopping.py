@@ -1,4 +1,4 @@
-"""When enough is known of a cell, so that the rest of it need not be asked.
+"""Stopping rules: the rest of a cell need not be asked once its accuracy is known well enough.
 
 A cell is what accuracy is told by at its finest: of one model, a condition, suite, task, variant,
 representation and length.
@@ -43,16 +43,21 @@ def cell_of(trial: Trial) -> ConditionCell:
     return ConditionCell(trial.condition.name, *kind)
 
 
-def stop_at(when: StopWhen, correct: int, asked: int) -> Stop | None:
+def stop_at(when: StopWhen, correct: int, answers: int) -> Stop | None:
     """Return why a cell with so many answers is asked no further; None: it goes on."""
-    low, high = interval = always_valid_interval(correct, asked)
-    if when.saturated is not None and asked and correct in (0, asked) and interval.width <= when.saturated:
+    low, high = interval = always_valid_interval(correct, answers)
+    if (
+        when.saturated is not None
+        and answers
+        and correct in (0, answers)
+        and interval.width <= when.saturated
+    ):
         rule = f"saturated {when.saturated:g}"
     elif when.ci_width is not None and interval.width <= when.ci_width:
         rule = f"ci_width {when.ci_width:g}"
     else:
         return None
-    return Stop(rule=rule, asked=asked, correct=correct, low=low, high=high)
+    return Stop(rule=rule, asked=answers, correct=correct, low=low, high=high)
 
 
 def still_stopped(when: StopWhen | None, known: Iterable[CellCounts]) -> frozenset[CellCounts]:
@@ -62,19 +67,19 @@ def still_stopped(when: StopWhen | None, known: Iterable[CellCounts]) -> frozens
     return frozenset(counts for counts in set(known) if stop_at(when, *counts) is not None)
 
 
-def next_look(when: StopWhen, correct: int, asked: int) -> float:
+def next_check(when: StopWhen, correct: int, answers: int) -> float:
     """Return after how many answers in all a rule may hold, where it does not hold yet; inf: never.
 
     The interval never narrows faster than the answers grow in number, and no answers make it narrower than
     those that are all alike.
     """
-    looks = [inf]
-    if when.saturated is not None and correct in (0, asked):
-        looks.append(alike_needed(when.saturated))
+    checks = [inf]
+    if when.saturated is not None and correct in (0, answers):
+        checks.append(alike_needed(when.saturated))
     if when.ci_width is not None:
-        grown = asked * always_valid_interval(correct, asked).width / when.ci_width
-        looks.append(max(alike_needed(when.ci_width), ceil(grown)))
-    return max(min(looks), asked + 1)
+        grown = answers * always_valid_interval(correct, answers).width / when.ci_width
+        checks.append(max(alike_needed(when.ci_width), ceil(grown)))
+    return max(min(checks), answers + 1)
 
 
 @dataclass(slots=True)
@@ -82,10 +87,10 @@ class _CellAnswers:
     """The answers of one cell, in the planned order."""
 
     when: StopWhen
-    look_at: float
+    check_at: float
     planned: int = 0  # trials given a place
     closed: int = 0  # of them, those up to which all are closed
-    asked: int = 0  # of these, those that did not fail
+    answers: int = 0  # of these, those that did not fail
     correct: int = 0
     early: dict[int, bool | None] = field(default_factory=dict)  # closed before one that is planned earlier
     stop: Stop | None = None
@@ -101,10 +106,10 @@ class _CellAnswers:
             if answer is None:
                 continue
             self.correct += answer
-            self.asked += 1
-            if self.asked >= self.look_at:
-                self.stop = stop_at(self.when, self.correct, self.asked)
-                self.look_at = next_look(self.when, self.correct, self.asked)
+            self.answers += 1
+            if self.answers >= self.check_at:
+                self.stop = stop_at(self.when, self.correct, self.answers)
+                self.check_at = next_check(self.when, self.correct, self.answers)
         if self.stop is not None:
             self.early.clear()
 
@@ -137,7 +142,7 @@ class Stopping:
     def figures_of(self, trial: Trial) -> CellCounts:
         """Return how many answers of a trial's cell count so far, as (correct, asked)."""
         cell = self._cells.get(cell_of(trial))
-        return (0, 0) if cell is None else (cell.correct, cell.asked)
+        return (0, 0) if cell is None else (cell.correct, cell.answers)
 
     def stop_of(self, trial: Trial) -> Stop | None:
         """Return why a trial need not be asked; None: it has to be."""
@@ -210,5 +215,5 @@ class Stopping:
 
     def _answers(self, cell: ConditionCell) -> _CellAnswers:
         if cell not in self._cells:
-            self._cells[cell] = _CellAnswers(self.when, next_look(self.when, 0, 0))
+            self._cells[cell] = _CellAnswers(self.when, next_check(self.when, 0, 0))
         return self._cells[cell]

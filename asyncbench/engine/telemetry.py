@@ -1,4 +1,4 @@
-"""What a run knows about itself: counters for the screen, and how late the event loop is."""
+"""Figures of a run: minutes of lanes, counters of models, and the lag of the event loop."""
 
 import asyncio
 from bisect import bisect_left
@@ -10,7 +10,7 @@ from typing import Final, Self
 from asyncbench.engine.limits import Amounts
 from asyncbench.records import Attempt, LaneMinute, Outcome
 
-# ── What a lane did with its limits, minute by minute: how much was used, and what it waited for
+# ── Minutes of a lane: use of its limits, and causes of waits
 
 
 MINUTE_S: Final = 60.0
@@ -122,26 +122,7 @@ class Minutes:
         self._changes: list[str] = []
 
 
-def change_alone(lane: str, change: str, *, at: float) -> LaneMinute:
-    """Return a row for what a person changed in a lane that keeps no account of its minutes."""
-    return LaneMinute(
-        lane=lane,
-        started_at=at,
-        seconds=0.0,
-        requests=0,
-        tokens=0.0,
-        input_tokens=0.0,
-        output_tokens=0.0,
-        limits={},
-        share=1.0,
-        most_in_flight=0,
-        refused=0,
-        waited_s={},
-        changes=(change,),
-    )
-
-
-# ── telemetry
+# ── Counters and lag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +263,7 @@ class LoopLag:
         self.interval_s = interval_s  # between two readings
         self.now_s = 0.0  # the last reading
         self.mean_s = 0.0  # of the last readings
-        self.told = False  # whether a person heard that it holds the run back
+        self.notified = False  # whether a person heard that it holds the run back
         self.others: Callable[[], Sequence[float]] = tuple  # how late the loops of workers are on average
         self._worst: list[tuple[float, float]] = []  # (when, reading), each worse than all after it
 

@@ -1,7 +1,7 @@
-"""How much of its limits a lane uses, judged by what the provider refuses.
+"""The share of its limits that a lane uses, adjusted by what the provider refuses.
 
 Three answers to refusals, from light to heavy: use a smaller share, in the measure of what was refused; stop,
-and send a scout now and then, when nothing is admitted any more; and no answer at all when a smaller share
+and send a probe now and then, when nothing is admitted any more; and no answer at all when a smaller share
 changed nothing, for then the refusals are not about how much is asked.
 """
 
@@ -15,8 +15,8 @@ CUTS: Final = (0.1, 0.3, 0.7)  # of the share at most: a first judgement, and th
 SMALLEST_SHARE: Final = 0.01
 BELOW: Final = 0.99  # of what was found to be admitted: whatever was overdrawn has to come back
 CREEP_PER_S: Final = 0.001  # back to what was admitted
-PROBE_AFTER_S: Final = 10.0  # and then beyond it, the faster the longer nothing is refused
-PROBE_S: Final = 40.0  # to twice as much
+GROW_AFTER_S: Final = 10.0  # and then beyond it, the faster the longer nothing is refused
+DOUBLE_S: Final = 40.0  # to twice as much
 QUICKLY_S: Final = 3.0  # after a cut, the next one may be deeper
 KNOWN: Final = 100  # answers since the first of several cuts, before these may be called in vain
 IN_VAIN: Final = 0.8  # of the share that would do twice over, were the refusals about how much is asked
@@ -37,12 +37,12 @@ RAREST_OF_LONG_S: Final = 900.0  # of a pause that the provider says is longer t
 class Throttle:
     """The share of a lane's limits in use; times are the loop's clock."""
 
-    closed: bool = False  # nothing is admitted but a scout
-    scouting: bool = False  # one is on its way
-    scout_s: float = 0.0  # when the next may leave
+    closed: bool = False  # nothing is admitted but a probe
+    probing: bool = False  # one is on its way
+    probe_due_s: float = 0.0  # when the next may leave
     for_refusals: bool = False  # it is closed because all of the latest calls were refused, by no other fault
-    as_told: bool = False  # the provider named that time
-    scouted_s: float = -math.inf  # when the latest left
+    provider_named: bool = False  # the provider named that time
+    probe_sent_s: float = -math.inf  # when the latest left
     streak_s: float = -math.inf  # when the first of the latest calls in a row was sent that came to nothing
     streak: int = 0  # how many these are
     _refused_streak: int = 0  # those of them that were refused
@@ -63,11 +63,11 @@ class Throttle:
     def share(self, at_s: float) -> float:
         """Return the share of its limits that the lane may use, in (0, 1]."""
         since_s = (at_s - self._cut_s) / self._stretch
-        if self._top == 1.0 and since_s > PROBE_AFTER_S:
+        if self._top == 1.0 and since_s > GROW_AFTER_S:
             return 1.0
         near = min(1.0, BELOW + since_s * CREEP_PER_S)
-        probe = 1 + (max(0.0, since_s - PROBE_AFTER_S) / PROBE_S) ** 2
-        return max(SMALLEST_SHARE, min(1.0, self._top * near * probe))
+        growth = 1 + (max(0.0, since_s - GROW_AFTER_S) / DOUBLE_S) ** 2
+        return max(SMALLEST_SHARE, min(1.0, self._top * near * growth))
 
     def start_over(self, at_s: float) -> None:
         """Use all of the limits, which are others now."""
@@ -82,18 +82,18 @@ class Throttle:
         return self.share(at_s) < BELOW
 
     def admits(self, at_s: float) -> bool:
-        """Whether a call may be made at all: an open lane's, or a scout whose time has come."""
-        return not self.closed or (not self.scouting and at_s >= self.scout_s)
+        """Whether a call may be made at all: an open lane's, or a probe whose time has come."""
+        return not self.closed or (not self.probing and at_s >= self.probe_due_s)
 
     def closed_for(self, at_s: float) -> float:
         """Return how long nothing has been admitted, seconds."""
         return at_s - self._closed_s if self.closed else 0.0
 
     def wait_s(self, at_s: float) -> float:
-        """Return how long until a call may be made; without end while a scout is on its way."""
+        """Return how long until a call may be made; without end while a probe is on its way."""
         if self.admits(at_s):
             return 0.0
-        return math.inf if self.scouting else self.scout_s - at_s
+        return math.inf if self.probing else self.probe_due_s - at_s
 
     def answered(self, sent_s: float, at_s: float) -> None:
         """Take in that a call was answered."""
@@ -101,16 +101,16 @@ class Throttle:
         self.admitted(sent_s)
         if self.closed:
             # It frees a slot, which may be all that was missing: some name a minute whatever the limit.
-            self.scout_s = min(self.scout_s, max(at_s, self._closed_s + self._wait_s))
+            self.probe_due_s = min(self.probe_due_s, max(at_s, self._closed_s + self._wait_s))
 
     def admitted(self, sent_s: float) -> None:
         """Take in that a call was admitted; one from before all that came to nothing says nothing of now."""
         if sent_s >= max(self._opened_s, self.streak_s):
             self.streak = self._refused_streak = 0
 
-    def scouted(self, at_s: float) -> None:
-        """Take in that a scout was answered: the pause is over."""
-        self.closed = self.scouting = False
+    def probe_answered(self, at_s: float) -> None:
+        """Take in that a probe was answered: the pause is over."""
+        self.closed = self.probing = False
         self.streak = self._refused_streak = 0
         self._opened_s, self._wait_s = at_s, FIRST_PROBE_S
 
@@ -146,27 +146,27 @@ class Throttle:
         if self.closed:
             return False
         settled = at_s - self._opened_s > SETTLED_S * self._stretch
-        if settled and at_s - self._cut_s < PROBE_AFTER_S * self._stretch:
+        if settled and at_s - self._cut_s < GROW_AFTER_S * self._stretch:
             # Undo the cuts that the pause began with: when nothing is admitted, no share would be.
             self._top, self._cut_s = self._before, at_s
         self.closed, self._closed_s, self.for_refusals = True, at_s, for_refusals
-        self._await_scout(at_s, wait_s)
+        self._schedule_probe(at_s, wait_s)
         return True
 
-    def scouted_in_vain(self, at_s: float, *, wait_s: float | None, rarest_s: float = RAREST_PROBE_S) -> None:
-        """Take in that a scout came back with nothing: the next leaves later."""
-        self.scouting = False
+    def probe_failed(self, at_s: float, *, wait_s: float | None, rarest_s: float = RAREST_PROBE_S) -> None:
+        """Take in that a probe came to nothing: the next leaves later."""
+        self.probing = False
         self._wait_s = min(rarest_s, self._wait_s * 2)
-        self._await_scout(at_s, wait_s)
+        self._schedule_probe(at_s, wait_s)
 
-    def lose_scout(self, at_s: float) -> None:
-        """Take in that nobody knows how a scout fared: another one leaves at once."""
-        self.scouting, self.scout_s = False, at_s
+    def lose_probe(self, at_s: float) -> None:
+        """Take in that nobody knows how a probe ended: another one leaves at once."""
+        self.probing, self.probe_due_s = False, at_s
 
-    def _await_scout(self, at_s: float, told_s: float | None) -> None:
-        rarest_s = RAREST_OF_LONG_S if (told_s or 0.0) > 3600 else RAREST_PROBE_S
-        self.as_told = told_s is not None
-        self.scout_s = at_s + (self._wait_s if told_s is None else min(told_s, rarest_s))
+    def _schedule_probe(self, at_s: float, named_s: float | None) -> None:
+        rarest_s = RAREST_OF_LONG_S if (named_s or 0.0) > 3600 else RAREST_PROBE_S
+        self.provider_named = named_s is not None
+        self.probe_due_s = at_s + (self._wait_s if named_s is None else min(named_s, rarest_s))
 
     def _cut(self, at_s: float, per_s: float) -> None:
         """Take less of the limits, in the measure of what was refused; or resign."""
@@ -174,7 +174,7 @@ class Throttle:
             return
         since_s = (at_s - self._cut_s) / self._stretch
         refused, before = self._refusals / self._answers, self.share(at_s)
-        if since_s > PROBE_AFTER_S:  # calm: what led to this cut has nothing to do with earlier ones
+        if since_s > GROW_AFTER_S:  # calm: what led to this cut has nothing to do with earlier ones
             self._before, self._all_answers, self._all_refusals = before, 0.0, 0.0
         self._all_answers += self._answers
         self._all_refusals += self._refusals

@@ -30,7 +30,7 @@ from asyncbench.records import (
     Trial,
 )
 
-# ── A trial on its way through a lane, and how long it waits before it is tried again
+# ── A trial on its way through a lane, and its back-off
 
 
 BELIEVED: Final = 3  # times in a row that a Retry-After alone says how long to wait
@@ -61,7 +61,7 @@ class PendingTrial:
     price_source: str | None = None  # who says what the latest attempt cost
     priced_s: float = 0.0  # when `hold` was worked out
     terms: int = 0  # of the account then
-    scouts: bool = False  # the one call that a paused lane makes to see whether the pause is over
+    is_probe: bool = False  # the one call that a paused lane makes to see whether the pause is over
     last_words: str | None = None  # of the error it met last
     same_words: int = 0  # how often in a row
     heard_then: tuple[int, int] = (0, 0)  # answers and failures of its model, when it first met them
@@ -116,7 +116,7 @@ def _back_off(attempt: int, policy: RetryPolicy, jitter: float) -> float:
     return min(policy.longest_s, doubled_s) * (0.5 + jitter / 2)
 
 
-# ── What a run hands to the engine so that one model is asked
+# ── A model with its trials, handed to the engine by a run
 
 
 LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
@@ -147,10 +147,10 @@ class ModelClient:
     now_s: Callable[[], float] = field(init=False)  # that clock, as soon as the lane runs
     jitter: random.Random
     counting: Counting = Counting.USED
-    tell_read: Callable[[], None] = lambda: None  # is called, on the event loop, when trials were read
-    tell_failed: Callable[[ProviderError], None] = lambda _: None  # is called until the first reply
-    tell_suspended: Callable[[str], None] = lambda _: None  # is called once, with the reason
-    tell_fault: Callable[[Exception], None] = lambda _: None  # is called with what no adapter foresaw
+    on_read: Callable[[], None] = lambda: None  # is called, on the event loop, when trials were read
+    on_failure: Callable[[ProviderError], None] = lambda _: None  # is called until the first reply
+    on_suspension: Callable[[str], None] = lambda _: None  # is called once, with the reason
+    on_fault: Callable[[Exception], None] = lambda _: None  # is called with what no adapter foresaw
     account: Account | None = None  # of the sweep's budget; None: none holds this model
     most_usd: MostUsd = lambda _, __: None  # without one
     stopping: Stopping | None = None  # of its cells; None: no rule stops any
@@ -166,7 +166,7 @@ class ModelClient:
         return self.counters.done_before > self.counters.failed_before
 
 
-# ── trial queue
+# ── The queue of a model
 
 
 BATCH: Final = 256  # trials read at a time
@@ -175,93 +175,93 @@ BATCH: Final = 256  # trials read at a time
 class TrialQueue:
     """The next trials of one model, in the planned order; those that have to be tried again come first."""
 
-    def __init__(self, asker: ModelClient) -> None:
-        self.turns = deque[PendingTrial]()
+    def __init__(self, client: ModelClient) -> None:
+        self.pending = deque[PendingTrial]()
         self.hungry = asyncio.Event()  # it may be read on
         self.dry = False  # nothing more comes
-        self._asker, self._counters, self._stopping = asker, asker.counters, asker.stopping
+        self._client, self._counters, self._stopping = client, client.counters, client.stopping
         self._changed: Callable[[], None] = lambda: None  # wakes its lane
         if self._stopping is not None:
             self._stopping.on_stop = self._pass_over
 
     async def feed(self, depth: Callable[[], int], changed: Callable[[], None]) -> None:
         """Keep up to `depth()` trials waiting: memory does not grow with the set."""
-        asker, counters = self._asker, self._counters
-        read = asker.read or partial(asyncio.to_thread, lambda: [*islice(asker.trials, BATCH)])
+        client, counters = self._client, self._counters
+        read = client.read or partial(asyncio.to_thread, lambda: [*islice(client.trials, BATCH)])
         self._changed = changed
         while not counters.over and (batch := await read()):
-            asker.tell_read()
+            client.on_read()
             for trial in batch:
                 if counters.over:
                     break
-                if (history := asker.history_of(trial)) is None:
+                if (history := client.history_of(trial)) is None:
                     continue
-                request = asker.request_for(trial)
-                self.turns.append(
+                request = client.request_for(trial)
+                self.pending.append(
                     PendingTrial(
                         request=request,
                         history=history,
-                        characters=asker.characters(request),
-                        longest=asker.longest(request),
-                        taken_s=asker.now_s(),
+                        characters=client.characters(request),
+                        longest=client.longest(request),
+                        taken_s=client.now_s(),
                         attempts=history.attempts,
                         cost_usd=history.cost_usd,
                     )
                 )
                 changed()
-                if len(self.turns) >= depth():
+                if len(self.pending) >= depth():
                     self.hungry.clear()
                     await self.hungry.wait()
-        asker.tell_read()
+        client.on_read()
         self.dry = True
         self._tell_others()
 
-    def put_back(self, turn: PendingTrial) -> None:
+    def put_back(self, pending: PendingTrial) -> None:
         """Let a trial be the next again; of a model that is over it stays open."""
         if not self._counters.over:
-            self.turns.appendleft(turn)
+            self.pending.appendleft(pending)
 
     def suspend(self, reason: str) -> None:
         """Give up what is not asked yet; the first proof is kept as the reason."""
         if self._counters.suspended is None:
             self._counters.suspended = reason
-            self._asker.tell_suspended(reason)
-        self.turns.clear()
+            self._client.on_suspension(reason)
+        self.pending.clear()
         self.hungry.set()
 
     def stop_for_money(self) -> None:
         """Ask nothing more; what was answered before is still closed."""
         self._counters.budget_stopped = True
-        self.turns = deque(turn for turn in self.turns if turn.answered)
+        self.pending = deque(pending for pending in self.pending if pending.answered)
         self.hungry.set()
 
-    # ── what need not be asked ───────────────────────────────────────────────────────────────
+    # ── Needless trials ──────────────────────────────────────────────────────────────────────────
 
-    def gives_up(self, turn: PendingTrial) -> bool:
+    def gives_up(self, pending: PendingTrial) -> bool:
         """Whether a trial that waits for its limits is not asked after all."""
-        return self._counters.suspended is not None or self._stop_of(turn) is not None
+        return self._counters.suspended is not None or self._stop_of(pending) is not None
 
-    def skip(self, turn: PendingTrial) -> bool:
+    def skip(self, pending: PendingTrial) -> bool:
         """Write down that a trial is needless, if it is; return whether it is."""
-        stop = self._stop_of(turn)
+        stop = self._stop_of(pending)
         if stop is None or self._stopping is None:
             return False
-        self._stopping.skip(turn.request.trial, stop)
+        self._stopping.skip(pending.request.trial, stop)
         return True
 
-    def _stop_of(self, turn: PendingTrial) -> Stop | None:
+    def _stop_of(self, pending: PendingTrial) -> Stop | None:
         """Return what is known of a trial's cell, where the trial is neither begun nor answered."""
-        if self._stopping is None or turn.tries or turn.answered:
+        if self._stopping is None or pending.tries or pending.answered:
             return None
-        return self._stopping.stop_of(turn.request.trial)
+        return self._stopping.stop_of(pending.request.trial)
 
     def _pass_over(self) -> None:
         """Leave out what waits and is needless now that a cell was stopped."""
-        self.turns = deque(turn for turn in self.turns if not self.skip(turn))
+        self.pending = deque(pending for pending in self.pending if not self.skip(pending))
         self.hungry.set()
         self._tell_others()
 
     def _tell_others(self) -> None:
         self._changed()
-        if self._asker.account is not None:
-            self._asker.account.ledger.changed()
+        if self._client.account is not None:
+            self._client.account.ledger.changed()

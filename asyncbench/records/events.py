@@ -1,4 +1,4 @@
-"""What comes of it: Reply → Grade → Result, and the events that a journal has of them.
+"""Records of replies: Reply → Grade → Result, and the events of a journal.
 
 Those that each call makes are not frozen, for a frozen one takes three times as long to make. Nobody changes
 them but whoever made them.

@@ -1,4 +1,4 @@
-"""What is asked: Draft → Problem → Trial → Request, with the models and conditions of a sweep."""
+"""Records of questions: Draft → Problem → Trial → Request, with the models and conditions of a sweep."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

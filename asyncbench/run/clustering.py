@@ -14,7 +14,7 @@ from typing import Final
 from asyncbench.cluster.coordinator import Coordinator
 from asyncbench.cluster.messages import (
     Cluster,
-    JournalNews,
+    JournalSummary,
     Link,
     WorkerDiedError,
     WorkerSilentError,
@@ -56,7 +56,7 @@ class ClusterRun:
             epoch=epoch,
             workers=cluster.count,
             now_s=awake_s,
-            say=run.screen.say,
+            notify=run.screen.say,
             ledger=run.ledger,
             note=self._note,
         )
@@ -121,7 +121,7 @@ class ClusterRun:
                 lag_s=standing.lag_s,
                 deaths=self._deaths[standing.name],
             )
-            for standing in self.coordinator.standing()
+            for standing in self.coordinator.worker_statuses()
             if standing.name in self._links
         )
 
@@ -231,7 +231,7 @@ class ClusterRun:
         if not self._leases.open():
             self._leases.forget()
 
-    def _whole_news(self, name: str) -> JournalNews | None:
+    def _whole_news(self, name: str) -> JournalSummary | None:
         copy = self._run.copy
         if copy is not None and not copy.workers.get(name, False):
             return None

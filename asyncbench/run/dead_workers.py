@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 import pyarrow.compute
 
-from asyncbench.cluster.messages import ClosedTrial, JournalCosts, JournalNews
+from asyncbench.cluster.messages import ClosedTrial, JournalCosts, JournalSummary
 from asyncbench.engine.budget import Ledger
 from asyncbench.errors import AsyncbenchError
 from asyncbench.files import storing
@@ -33,7 +33,7 @@ RELEASED_WITHIN_S: Final = 5.0  # the lock of a process that was killed
 LOOK_EVERY_S: Final = 0.1
 
 
-def journal_news(out: Path, worker: str) -> JournalNews | None:
+def journal_news(out: Path, worker: str) -> JournalSummary | None:
     """Return what the folder of a dead worker tells; None: it cannot be read, or the worker still writes.
 
     What a crash left in it is recovered.
@@ -52,9 +52,9 @@ def journal_news(out: Path, worker: str) -> JournalNews | None:
             time.sleep(LOOK_EVERY_S)
 
 
-def _news(folder: Path) -> JournalNews:
+def _news(folder: Path) -> JournalSummary:
     rows = read_trials(folder, ["trial_id", "outcome", "exact_match"]).to_pylist()
-    return JournalNews(
+    return JournalSummary(
         closed={row["trial_id"]: _closed(row["outcome"], right=row["exact_match"]) for row in rows},
         skipped=frozenset(texts(read_skipped(folder, ["trial_id"])["trial_id"].combine_chunks())),
         histories=known_trials(folder).histories,

@@ -118,7 +118,7 @@ class Driven:
     @property
     def askers(self) -> list[ModelClient]:
         """One for each model."""
-        return [asker for lane in self.scheduler.lanes for asker in lane.askers]
+        return [asker for lane in self.scheduler.lanes for asker in lane.clients]
 
     @property
     def counters(self) -> dict[str, Counters]:

@@ -109,15 +109,15 @@ def load_lane(run: RunState, asker: ModelClient, load: Load) -> LoadLane:
 
     return LoadLane(
         name=model.alias,
-        askers=[asker],
+        clients=[asker],
         load=load,
         steps=listed(planned, before) if finding is None else finding.steps(),
         known=planned if finding is None else None,
-        found=None if finding is None else partial(getattr, finding, "text"),
+        search_text=None if finding is None else partial(getattr, finding, "text"),
         trials=trials,
         begun=before.calls,
-        say=run.screen.say,
-        turn=model.turn,
+        notify=run.screen.say,
+        serial_group=model.turn,
     )
 
 
@@ -185,20 +185,20 @@ def _unless_out(
 def _lane(run: RunState, name: str, askers: list[ModelClient], coordinator: Coordinator | None) -> AnyLane:
     model = askers[0].model
     if coordinator is not None:
-        return coordinator.lane(name=name, askers=askers, limits=model.limits, turn=model.turn)
+        return coordinator.lane(name=name, clients=askers, limits=model.limits, serial_group=model.turn)
     return _own_lane(run, name, askers)
 
 
 def _own_lane(run: RunState, name: str, askers: list[ModelClient]) -> Lane:
     return Lane(
         name=name,
-        askers=askers,
+        clients=askers,
         limits=askers[0].model.limits,
         keep=run.salvage.keep,
-        say=run.screen.say,
+        notify=run.screen.say,
         lag=askers[0].lag,
         epoch_s=askers[0].epoch_s,
-        turn=askers[0].model.turn,
+        serial_group=askers[0].model.turn,
     )
 
 
@@ -218,7 +218,7 @@ def _batches(
     def suspend(reason: str) -> None:
         if asker.counters.suspended is None:
             asker.counters.suspended = reason
-            asker.tell_suspended(reason)
+            asker.on_suspension(reason)
 
     desk = BatchContext(
         alias=model.alias,
@@ -226,7 +226,7 @@ def _batches(
         ledger=run.batches,
         clock=clock,
         batching=batching,
-        say=run.screen.say,
+        on_message=run.screen.say,
         suspend=suspend,
         shared=account,
         resubmit=run.options.resubmit,
@@ -235,7 +235,7 @@ def _batches(
 
     def harvest(lane_model: LaneModel, again: Callable[[PendingTrial], None]) -> Harvest:
         return Harvest(
-            desk=desk,
+            context=desk,
             model=lane_model,
             trials=_Search(run, model),
             finished=run.store.finished,
@@ -249,14 +249,14 @@ def _batches(
     pool = EnqueuedPool(batching.enqueued_tokens, in_tokens=api.uploads)
     return BatchLane(
         name=f"{model.alias} (batches)",
-        askers=[asker],
-        desk=desk,
+        clients=[asker],
+        context=desk,
         harvest=harvest,
         realtime=lambda rest: _own_lane(run, model.alias, [rest]),
         fail=run.salvage.fail,
         rounds=left.rounds if batching.fallback == REALTIME else Counter(),
         pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),
-        turn=model.turn,
+        serial_group=model.turn,
         leaves=run.options.detach or run.options.pilot is not None,
         ends=run.options.ends,
         switch=run.switches.get(model.alias),

@@ -67,14 +67,14 @@ async def watch(run: RunState, server: StartedServer, lanes: Iterable[AnyLane]) 
     left = [
         (lane, asker)
         for lane in lanes
-        for asker in lane.askers
+        for asker in lane.clients
         if asker.model.alias in server.aliases and _unfinished(lane, asker)
     ]
     for lane, asker in left:
         if asker.counters.suspended is None:
             asker.counters.suspended = f"{SERVER_ENDED}: the server that the run started {how}; {server.log}"
-            asker.tell_suspended(asker.counters.suspended)
-        if all(other.counters.over for other in lane.askers):
+            asker.on_suspension(asker.counters.suspended)
+        if all(other.counters.over for other in lane.clients):
             lane.stop()
     if left:
         run.screen.say("The log of the server ends:")

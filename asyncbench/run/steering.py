@@ -72,7 +72,7 @@ class Steering:
 
     def _heed(self, *, paused: bool) -> None:
         for lane in self._scheduler.lanes:
-            for asker in lane.askers:
+            for asker in lane.clients:
                 asker.counters.paused = paused
                 if asker.counters.waits_for == RESUME:  # until its lane wakes up
                     asker.counters.waits_for = None
@@ -104,7 +104,7 @@ class Steering:
         return [*notes, *(f"{name}: left as it is, for it has no such limits." for name in left)]
 
     def _apply(self, lane: SteeredLane, limits: Limits, peer: Peer) -> Iterator[str]:
-        before, configured = lane.limits, lane.askers[0].model.limits
+        before, configured = lane.limits, lane.clients[0].model.limits
         names = [name for name in KINDS if getattr(limits, name) != getattr(before, name)]
         said = [f"{name} {_text(limits, name)}, was {_text(before, name)}" for name in names]
         if names:
@@ -123,11 +123,11 @@ class Steering:
 
     def _lanes_of(self, alias: str | None) -> list[AnyLane]:
         going = self._scheduler.going
-        known = dict.fromkeys(asker.model.alias for lane in going for asker in lane.askers)
+        known = dict.fromkeys(asker.model.alias for lane in going for asker in lane.clients)
         if alias is not None and alias not in known:
             raise ConfigError(f"model {alias!r} is not asked now. This run asks {', '.join(known)}")
         return [
-            lane for lane in going if alias is None or alias in {asker.model.alias for asker in lane.askers}
+            lane for lane in going if alias is None or alias in {asker.model.alias for asker in lane.clients}
         ]
 
     def _steered(self, lanes: Sequence[AnyLane]) -> Iterator[SteeredLane]:
@@ -140,7 +140,7 @@ class Steering:
         names, now = ", ".join(lane.name for lane in lanes), _now()
         for lane in lanes:
             note_change(lane, f"{now.isoformat(timespec='milliseconds')} {peer}: {what}")
-            for asker in lane.askers:
+            for asker in lane.clients:
                 asker.counters.changed = f"{now:%H:%M:%S} UTC by {peer.name}: {names}: {what}"
         self._run.screen.say(f"{names}: {what}, by {peer}")
 
@@ -148,7 +148,7 @@ class Steering:
 def _changed(lane: SteeredLane, limits: Mapping[str, float | None]) -> Limits:
     """Return the limits of a lane with others in them; raises ConfigError."""
     now: dict[str, Any] = dict(limits)  # Any: fields of `Limits`
-    most = lane.askers[0].model.limits.connections
+    most = lane.clients[0].model.limits.connections
     if (calls := now.get("concurrency")) is not None:
         if calls > most:
             raise ConfigError(
@@ -161,7 +161,7 @@ def _changed(lane: SteeredLane, limits: Mapping[str, float | None]) -> Limits:
 
 def _on_pause(lanes: Sequence[AnyLane]) -> Iterator[str]:
     # A model may have two lanes: one collects its batches.
-    models = {asker.model.alias: asker.counters for lane in lanes for asker in lane.askers}.values()
+    models = {asker.model.alias: asker.counters for lane in lanes for asker in lane.clients}.values()
     in_flight = sum(counters.in_flight for counters in models)
     calls = f" {in_flight:,} calls in flight end." if in_flight else ""
     yield f"Paused: nothing new is sent.{calls}"
@@ -173,13 +173,13 @@ def _on_pause(lanes: Sequence[AnyLane]) -> Iterator[str]:
 
 def _standing(lane: AnyLane) -> dict[str, object]:
     """Return how a lane stands."""
-    counters = [asker.counters for asker in lane.askers]
+    counters = [asker.counters for asker in lane.clients]
     going = [one for one in counters if one.open and not one.over] or counters
     waits = next((one.waits_for for one in going if one.waits_for), None)
     steered = lane.steered
     return {
         "lane": lane.name,
-        "models": [asker.model.alias for asker in lane.askers],
+        "models": [asker.model.alias for asker in lane.clients],
         "limited_by": what_holds(going[0]) or (LIMITED_BY[waits] if waits else ""),
         "limits": {} if steered is None else {UNITS[what]: most for what, most in steered.in_force().items()},
         "concurrency": None if steered is None else steered.limits.concurrency,
@@ -188,7 +188,7 @@ def _standing(lane: AnyLane) -> dict[str, object]:
 
 
 def _title(lane: SteeredLane) -> str:
-    aliases = [asker.model.alias for asker in lane.askers]
+    aliases = [asker.model.alias for asker in lane.clients]
     return lane.name if aliases == [lane.name] else f"{lane.name} ({', '.join(aliases)})"
 
 

@@ -105,7 +105,7 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         models=driven.counters,
         causes=_causes(run, driven) if options.load is None else _causes_of_load(run, driven),
         steps=None if options.load is None else [step for lane in loads for step in lane.results],
-        found={lane.name: lane.found() for lane in loads if lane.found is not None},
+        found={lane.name: lane.search_text() for lane in loads if lane.search_text is not None},
         seconds=time.monotonic() - run.started_s,
         simulated=any(model.simulated for model in run.models),
         simulated_note=simulated_note(run.store.manifest),
@@ -154,7 +154,7 @@ def _causes_of_load(run: RunState, driven: Driven) -> frozenset[Exit]:
         causes.add(Exit.DEADLINE)
     elif scheduler.stopped and not scheduler.overdue and not run.workers_failed:
         causes.add(Exit.INTERRUPTED)
-    if any(asker.counters.budget_stopped for lane in left for asker in lane.askers):
+    if any(asker.counters.budget_stopped for lane in left for asker in lane.clients):
         causes.add(Exit.BUDGET)
     return frozenset(causes)
 

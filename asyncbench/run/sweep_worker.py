@@ -102,7 +102,7 @@ class SweepWorker:
         self._keys = keys_for(brief.models, os.environ)
         self._lag = LoopLag()
         self._obeys = ClusterWorker(
-            name, asker_for=self._asker, bound_for=most_of, now_s=awake_s, lag=self._lag
+            name, client_for=self._asker, bound_for=most_of, now_s=awake_s, lag=self._lag
         )
         self._providers: dict[str, Provider] = {}
         self._ready = asyncio.get_running_loop().create_future()
@@ -147,7 +147,7 @@ class SweepWorker:
         async with AsyncExitStack() as stack:
             copy = await self._claimed(brief)
             if copy is not None:
-                stack.push_async_callback(_hand_in, copy, self._obeys.say)
+                stack.push_async_callback(_hand_in, copy, self._obeys.notify)
             folder = _folder(brief, self._name)
             store = await asyncio.to_thread(Store.open, folder, sweep=brief.sweep.name)
             self._salvage = Salvage(store)
@@ -162,7 +162,7 @@ class SweepWorker:
             async with self._salvage.tended(), asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(self._lag.measure()), tasks.create_task(self._end_if_orphaned())]
                 if copy is not None:
-                    beside.append(tasks.create_task(copy.tend(store, self._obeys.say)))
+                    beside.append(tasks.create_task(copy.tend(store, self._obeys.notify)))
                 self._ready.set_result(None)
                 await self._obeys.run()
                 for task in beside:
@@ -171,7 +171,7 @@ class SweepWorker:
     async def _claimed(self, brief: WorkerBrief) -> FolderCopy | None:
         if (address := brief.sweep.copied_to) is None:
             return None
-        await _hand_in_of_dead(address, _folder(brief, self._name).parent, self._obeys.say)
+        await _hand_in_of_dead(address, _folder(brief, self._name).parent, self._obeys.notify)
         return await asyncio.to_thread(
             FolderCopy.claim, f"{address}/{WORKERS}/{self._name}", _folder(brief, self._name)
         )
@@ -182,7 +182,7 @@ class SweepWorker:
         if count := workers_here(brief.sweep.workers):
             named = secret_variables(brief.sweep)
             environment = without_keys(os.environ, keys=self._keys.values(), named=named)
-            workers = Workers(count, brief.models, environment, say=self._obeys.say)
+            workers = Workers(count, brief.models, environment, say=self._obeys.notify)
             await stack.enter_async_context(workers.running())
             self._lag.others = workers.lateness
         for model in brief.models:
@@ -219,7 +219,7 @@ class SweepWorker:
 
     def _stop_for_the_disk(self, error: StoreError) -> None:
         """Leave: other workers go on with what is not asked yet."""
-        self._obeys.say(f"{self._name} on {socket.gethostname()}: {error} It stops.")
+        self._obeys.notify(f"{self._name} on {socket.gethostname()}: {error} It stops.")
         self._obeys.leave(DRAIN_S)
 
 

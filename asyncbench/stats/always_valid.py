@@ -35,43 +35,43 @@ class Interval(NamedTuple):
         return self.high - self.low
 
 
-def always_valid_interval(correct: int, asked: int) -> Interval:
+def always_valid_interval(correct: int, answers: int) -> Interval:
     """Return the interval after `asked` answers, of which `correct` are right; none: 0 to 1."""
-    if not asked:
+    if not answers:
         return Interval(0.0, 1.0)
-    least = _mixed(correct, asked) - _AT_MOST
-    low, high = (_bound(correct, asked, least, outer=outer) for outer in (0.0, 1.0))
+    least = _mixed(correct, answers) - _AT_MOST
+    low, high = (_bound(correct, answers, least, outer=outer) for outer in (0.0, 1.0))
     return Interval(low, high)
 
 
-def evidence(against: float, correct: int, asked: int) -> float:
+def evidence(against: float, correct: int, answers: int) -> float:
     """Return the logarithm of the evidence against a share; the interval holds it up to log 20."""
-    return _mixed(correct, asked) - _likelihood(against, correct, asked)
+    return _mixed(correct, answers) - _likelihood(against, correct, answers)
 
 
-def _mixed(correct: int, asked: int) -> float:
+def _mixed(correct: int, answers: int) -> float:
     """Return the logarithm of what answers are worth under the mixture."""
-    wrong = asked - correct
-    spread = lgamma(correct + 0.5) + lgamma(wrong + 0.5) - lgamma(asked + 1.0) - _JEFFREYS
+    wrong = answers - correct
+    spread = lgamma(correct + 0.5) + lgamma(wrong + 0.5) - lgamma(answers + 1.0) - _JEFFREYS
     ends = 0.25 * ((not correct) + (not wrong))
     return log(0.5 * exp(spread) + ends) if ends else log(0.5) + spread
 
 
-def _likelihood(share: float, correct: int, asked: int) -> float:
-    wrong = asked - correct
+def _likelihood(share: float, correct: int, answers: int) -> float:
+    wrong = answers - correct
     if (correct and share <= 0.0) or (wrong and share >= 1.0):
         return -inf
     return (correct * log(share) if correct else 0.0) + (wrong * log1p(-share) if wrong else 0.0)
 
 
-def _bound(correct: int, asked: int, least: float, *, outer: float) -> float:
+def _bound(correct: int, answers: int, least: float, *, outer: float) -> float:
     """Return where the likelihood falls to `least` between the share seen and `outer`, rounded outward."""
-    inner = correct / asked
+    inner = correct / answers
     if inner == outer:
         return outer
     for _ in range(_HALVINGS):
         middle = (inner + outer) / 2
-        if _likelihood(middle, correct, asked) < least:
+        if _likelihood(middle, correct, answers) < least:
             outer = middle
         else:
             inner = middle

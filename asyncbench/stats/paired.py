@@ -1,4 +1,4 @@
-"""Two models on the same problems: is the difference real, how large is it, and how many problems show it?
+"""Two models on the same problems: p values and intervals of the difference, and the problems it needs.
 
 What counts are the problems that tell the two apart. A difference is the successes of A on a problem minus
 those of B; with one repeat it is 1 (only A), -1 (only B) or 0.
@@ -11,7 +11,7 @@ from math import ceil, cos, erfc, exp, fsum, inf, pi, prod, sin, sqrt
 from random import Random
 from statistics import NormalDist
 
-# ── Points and names in order: quantiles, groups of equals, p values of many comparisons, Pareto's front
+# ── Quantiles, many p values, groups of equals, Pareto's front
 
 
 def quantile(sorted_values: Sequence[float], q: float) -> float | None:
@@ -43,12 +43,12 @@ def tied(
     group, the best leader's that it is not different from; so two of a group may well differ.
     """
     groups = []
-    left = list(names_best_first)
-    while left:
-        leader, *below = left
+    remaining = list(names_best_first)
+    while remaining:
+        leader, *below = remaining
         level = [name for name in below if p_of(leader, name) > alpha]
         groups.append((leader, *level))
-        left = [name for name in below if name not in level]
+        remaining = [name for name in below if name not in level]
     return tuple(groups)
 
 
@@ -65,7 +65,7 @@ def undominated(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
     return tuple(point in front for point in points)
 
 
-# ── paired
+# ── Tests on pairs
 
 
 SIGMAS = 9.0  # beyond so many standard deviations of a sum lies less than 1e-16 of it
@@ -136,8 +136,8 @@ def _chance_of(sizes: Mapping[int, int], seen: int) -> float:
     # So many keep what is further out from folding into the middle; odd: each turn has its mirror.
     roots = (seen + furthest) | 1
     nearer = [seen - 0.5]
-    for turn in range(1, roots // 2 + 1):
-        angle = 2 * pi * turn / roots
+    for root in range(1, roots // 2 + 1):
+        angle = 2 * pi * root / roots
         characteristic = prod(cos(size * angle) ** problems for size, problems in sizes.items())
         nearer.append(characteristic * sin((seen - 0.5) * angle) / sin(angle / 2))
     only_these_signs = 2.0 ** (1 - sum(sizes.values()))
@@ -157,8 +157,8 @@ def bootstrap_difference(
     interval is too short where few problems differ, and a point where none does. Both are asked as often as
     the problem of a trial picked at random: it is the often asked ones that decide.
     """
-    trials = sum(asked * problems for (_, asked), problems in differences.items())
-    squares = sum(asked * asked * problems for (_, asked), problems in differences.items())
+    trials = sum(of_problem * problems for (_, of_problem), problems in differences.items())
+    squares = sum(of_problem * of_problem * problems for (_, of_problem), problems in differences.items())
     usual = squares / trials if trials else 1.0
     with_two_more = Counter[Kind](differences) + Counter([(usual, usual), (-usual, usual)])
     kinds = _few(with_two_more)
@@ -168,50 +168,50 @@ def bootstrap_difference(
     return low, high
 
 
-def _few(asked: Kinds) -> Kinds:
+def _few(kinds: Kinds) -> Kinds:
     """Return at most `MOST_KINDS`: those that move the difference about as much go together, at their mean.
 
     Where the furthest lie ten standard deviations out, a third of a percent of the variance is lost.
     """
-    if len(asked) <= MOST_KINDS:
-        return asked
-    difference, trials = _mean(asked)
-    moves = {kind: kind[0] - kind[1] * difference / trials for kind in asked}
+    if len(kinds) <= MOST_KINDS:
+        return kinds
+    difference, trials = _mean(kinds)
+    moves = {kind: kind[0] - kind[1] * difference / trials for kind in kinds}
     lowest, furthest = min(moves.values()), max(moves.values())
     together: dict[int, Counter[Kind]] = {}
-    for kind in sorted(asked, key=moves.__getitem__):
+    for kind in sorted(kinds, key=moves.__getitem__):
         step = round((MOST_KINDS - 1) * (moves[kind] - lowest) / (furthest - lowest))
-        together.setdefault(step, Counter())[kind] = asked[kind]
+        together.setdefault(step, Counter())[kind] = kinds[kind]
     return {_mean(alike): alike.total() for alike in together.values()}
 
 
-def _mean(asked: Kinds) -> Kind:
-    problems = sum(asked.values())
+def _mean(kinds: Kinds) -> Kind:
+    problems = sum(kinds.values())
     return (
-        sum(difference * count for (difference, _), count in asked.items()) / problems,
-        sum(trials * count for (_, trials), count in asked.items()) / problems,
+        sum(difference * count for (difference, _), count in kinds.items()) / problems,
+        sum(trials * count for (_, trials), count in kinds.items()) / problems,
     )
 
 
-def _resampled(asked: Kinds, times: int, rng: Random) -> list[float]:
+def _resampled(kinds: Kinds, times: int, rng: Random) -> list[float]:
     """Return the difference in accuracy over as many problems, drawn again with replacement, so many times.
 
     Of each kind of problem a binomial number is drawn, so that time grows with the kinds alone.
     """
     # The rarest first: what they leave over varies little, and equal draws are made together.
-    *rarer, ((last_difference, last_asked), _) = sorted(asked.items(), key=lambda kind: (kind[1], kind[0]))
-    problems = sum(asked.values())
-    left = [problems] * times
+    *rarer, ((last_difference, last_asked), _) = sorted(kinds.items(), key=lambda kind: (kind[1], kind[0]))
+    problems = sum(kinds.values())
+    undrawn = [problems] * times
     differences = trials = [0.0] * times
     for (difference, of_problem), count in rarer:
-        drawn = _binomials(left, count / problems, rng)
-        left = [n - k for n, k in zip(left, drawn, strict=True)]
+        drawn = _binomials(undrawn, count / problems, rng)
+        undrawn = [n - k for n, k in zip(undrawn, drawn, strict=True)]
         differences = [so_far + difference * k for so_far, k in zip(differences, drawn, strict=True)]
         trials = [so_far + of_problem * k for so_far, k in zip(trials, drawn, strict=True)]
         problems -= count
     return [
         (so_far + last_difference * n) / (asked_so_far + last_asked * n)
-        for so_far, asked_so_far, n in zip(differences, trials, left, strict=True)
+        for so_far, asked_so_far, n in zip(differences, trials, undrawn, strict=True)
     ]
 
 
@@ -272,7 +272,7 @@ def stratified(strata: Iterable[tuple[Repeated, Repeated]]) -> float:
 
 def _moments(problems: Repeated) -> tuple[int, float, float]:
     """Return how many problems there are, and the sums of their shares right and of the squares."""
-    shares = [(right / asked, count) for (right, asked), count in problems.items()]
+    shares = [(right / times, count) for (right, times), count in problems.items()]
     return (
         sum(problems.values()),
         fsum(share * count for share, count in shares),
@@ -295,7 +295,7 @@ def pooled_z(successes_a: int, trials_a: int, successes_b: int, trials_b: int) -
     return erfc(abs(successes_a / trials_a - successes_b / trials_b) / sqrt(2 * variance))
 
 
-# ── how small a difference a set of problems can show ────────────────────────────────────────
+# ── The smallest difference that problems can show ───────────────────────────────────────────────
 
 
 def smallest_detectable(

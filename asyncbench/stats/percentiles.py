@@ -82,7 +82,7 @@ def _ranks(n: int, share: float) -> tuple[int, int]:
     return max(1, low), high or n
 
 
-# ── A histogram with bins of equal ratio: small, exact to about one percent, and added up without loss
+# ── Histograms with bins of equal ratio: small, exact to about one percent, and added without loss
 
 
 BINS: Final = 32  # for each doubling: a bin is 2.2 % wide, so its middle is wrong by 1.1 % at most

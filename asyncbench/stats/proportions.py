@@ -1,4 +1,4 @@
-"""Shares of trials, never without their denominator, and how far they can be trusted."""
+"""Shares of trials, never without their denominator, with intervals and differences."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -163,13 +163,13 @@ def moves_of(kinds: Iterable[Mapping[str, Shares]]) -> Moves:
         of_a, of_b = ([own for shares in kind.values() if (own := shares[n]) is not None] for n in (0, 1))
         if not (of_a and of_b):
             continue
-        mean, asked = fmean([*of_a, *of_b]), len(of_a) + len(of_b)
-        wider = 1.0 if asked == 2 * len(kind) else sqrt(len(kind) / (len(kind) - 1))
+        mean, total = fmean([*of_a, *of_b]), len(of_a) + len(of_b)
+        wider = 1.0 if total == 2 * len(kind) else sqrt(len(kind) / (len(kind) - 1))
         for problem, (a, b) in kind.items():
-            move = (len(of_b) * _beyond(a, mean) - len(of_a) * _beyond(b, mean)) / asked
+            move = (len(of_b) * _beyond(a, mean) - len(of_a) * _beyond(b, mean)) / total
             moves[problem] += move
             chance[problem] += wider * move
-        weight += len(of_a) * len(of_b) / asked
+        weight += len(of_a) * len(of_b) / total
     scale = len(moves) / weight if weight else 0.0
     return Moves(
         moves=tuple(scale * move for move in moves.values()),

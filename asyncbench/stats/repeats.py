@@ -1,4 +1,4 @@
-"""Problems that were asked several times: their repeats are not independent, and tell more than a share."""
+"""Problems that were asked several times: clustered intervals, pass@k, pass^k and majority votes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,64 +35,64 @@ def clustered(counts: Counts) -> Clustered:
     and fewer where some problems were asked far more often than others.
     It is Wilson's own where each problem was asked once.
     """
-    asked = {counted: problems for counted, problems in Counter(counts).items() if counted[1]}
-    clusters, trials = sum(asked.values()), _total(asked)
+    tally = {counted: problems for counted, problems in Counter(counts).items() if counted[1]}
+    clusters, trials = sum(tally.values()), _total(tally)
     if not trials:
         return Clustered(share=None, standard_error=None, interval=None, clusters=0, trials=0)
-    share = _successes(asked) / trials
+    share = _successes(tally) / trials
     return Clustered(
         share=share,
-        standard_error=sqrt(_variance(asked)) if clusters > 1 else None,
-        interval=wilson(share, trials / (_design_effect(asked) * _uncertainty(asked))),
+        standard_error=sqrt(_variance(tally)) if clusters > 1 else None,
+        interval=wilson(share, trials / (_design_effect(tally) * _uncertainty(tally))),
         clusters=clusters,
         trials=round(trials),
     )
 
 
-def _total(asked: Mapping[Counted, int], *, power: int = 1) -> float:
+def _total(tally: Mapping[Counted, int], *, power: int = 1) -> float:
     """Return the trials of all problems, each to a power."""
-    return sum(of_problem**power * problems for (_, of_problem), problems in asked.items())
+    return sum(of_problem**power * problems for (_, of_problem), problems in tally.items())
 
 
-def _successes(asked: Mapping[Counted, int]) -> float:
-    return sum(successes * problems for (successes, _), problems in asked.items())
+def _successes(tally: Mapping[Counted, int]) -> float:
+    return sum(successes * problems for (successes, _), problems in tally.items())
 
 
-def _variance(asked: Mapping[Counted, int]) -> float:
+def _variance(tally: Mapping[Counted, int]) -> float:
     """Return the variance of the share over at least two problems."""
-    clusters, trials = sum(asked.values()), _total(asked)
-    share = _successes(asked) / trials
+    clusters, trials = sum(tally.values()), _total(tally)
+    share = _successes(tally) / trials
     squares = sum(
         (successes - share * of_problem) ** 2 * problems
-        for (successes, of_problem), problems in asked.items()
+        for (successes, of_problem), problems in tally.items()
     )
     return clusters / (clusters - 1) * squares / trials**2
 
 
-def _design_effect(asked: Mapping[Counted, int]) -> float:
+def _design_effect(tally: Mapping[Counted, int]) -> float:
     """Return how many times the variance exceeds that of as many independent trials (Kish 1965).
 
     Estimated with two problems more, one always right and one never: a handful of successes, or none, would
     not show that repeats agree. Both are asked as often as the problem of a trial picked at random: it is the
     often asked ones that decide. Held between independent repeats and repeats that all agree.
     """
-    agreeing = _total(asked, power=2) / _total(asked)
-    with_two_more = Counter[tuple[float, float]](asked)
+    agreeing = _total(tally, power=2) / _total(tally)
+    with_two_more = Counter[tuple[float, float]](tally)
     with_two_more.update([(agreeing, agreeing), (0, agreeing)])
-    of_all = _total(asked) + 2 * agreeing
-    share = (_successes(asked) + agreeing) / of_all
+    of_all = _total(tally) + 2 * agreeing
+    share = (_successes(tally) + agreeing) / of_all
     independent = share * (1 - share) / (of_all - 1)
     return min(max(_variance(with_two_more) / independent, 1.0), agreeing)
 
 
-def _uncertainty(asked: Mapping[Counted, int]) -> float:
+def _uncertainty(tally: Mapping[Counted, int]) -> float:
     """Return by what a variance grows because a few often asked problems tell it; 1 where all tell as much.
 
     The squared ratio of Student's quantiles for as many degrees of freedom as the sum of squares has
     (Satterthwaite 1946), a problem weighing as the square of its trials, and for one less than the problems.
     """
-    telling = _total(asked, power=2) ** 2 / _total(asked, power=4)
-    return (_student(telling - 1) / _student(sum(asked.values()) - 1)) ** 2
+    telling = _total(tally, power=2) ** 2 / _total(tally, power=4)
+    return (_student(telling - 1) / _student(sum(tally.values()) - 1)) ** 2
 
 
 def _student(degrees: float) -> float:
@@ -143,7 +143,7 @@ class Votes(NamedTuple):
     What is left of `asked` are trials without an answer.
     """
 
-    asked: int
+    trials: int
     right: int
     wrong: tuple[int, ...]  # the most frequent first
 
@@ -158,17 +158,17 @@ def majority_at_k(votes: Votes, k: int) -> float:
     Raises:
         ConfigError: k is below 1 or above the number of trials.
     """
-    _check(k, votes.asked)
+    _check(k, votes.trials)
     won = 0.0
     for drawn in range(1, min(votes.right, k) + 1):
         rivals = tuple(times for times in votes.wrong if times >= drawn)
-        rest = votes.asked - votes.right - sum(rivals)  # too few of each to tie
+        rest = votes.trials - votes.right - sum(rivals)  # too few of each to tie
         won += comb(votes.right, drawn) * sum(
             ways * comb(rest, k - drawn - wrong) / (1 + tied)
             for (wrong, tied), ways in _draws(rivals, drawn).items()
             if wrong <= k - drawn
         )
-    return won / comb(votes.asked, k)
+    return won / comb(votes.trials, k)
 
 
 @cache
@@ -179,14 +179,14 @@ def _draws(rivals: tuple[int, ...], most: int) -> Mapping[tuple[int, int], int]:
         rivals: how often each of them was given.
         most: above 0.
     """
-    found = Counter({(0, 0): 1})
+    draws = Counter({(0, 0): 1})
     for times in rivals:
         longer = Counter[tuple[int, int]]()
-        for (wrong, tied), ways in found.items():
+        for (wrong, tied), ways in draws.items():
             for drawn in range(min(times, most) + 1):
                 longer[wrong + drawn, tied + (drawn == most)] += ways * comb(times, drawn)
-        found = longer
-    return found
+        draws = longer
+    return draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,9 +213,9 @@ def at_each_k(problems: Mapping[Votes, int]) -> Iterator[AtK]:
     Args:
         problems: how many problems there are with such votes.
     """
-    for k in range(1, max((votes.asked for votes in problems), default=0) + 1):
-        enough = [votes for votes in problems if votes.asked >= k]
-        trials = min(votes.asked for votes in enough)
+    for k in range(1, max((votes.trials for votes in problems), default=0) + 1):
+        enough = [votes for votes in problems if votes.trials >= k]
+        trials = min(votes.trials for votes in enough)
         shares = [
             (pass_at_k(n, c, k), pass_hat_k(n, c, k), majority_at_k(votes, k))
             for votes in enough

@@ -9,7 +9,7 @@ import pytest
 
 from asyncbench.cluster.cluster_worker import StaleOrdersError
 from asyncbench.cluster.coordinator import Coordinator, RivalError
-from asyncbench.cluster.messages import JournalNews, WorkerReport
+from asyncbench.cluster.messages import JournalSummary, WorkerReport
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Ended, History, Limits, Model, Reply, Request, Result, RetryPolicy, Sent
 from tests.world.clock import virtually
@@ -52,7 +52,7 @@ def test_every_trial_is_asked_once_and_written_down_by_its_worker():
         assert len(fleet.of(event)) == len(ids) == len(desk.calls)
         assert not fleet.own.of(event)
     assert {result.trial.trial_id for result in fleet.of(Result)} == ids
-    assert [lane.askers[0].counters.done for lane in fleet.lanes] == [100, 100]
+    assert [lane.clients[0].counters.done for lane in fleet.lanes] == [100, 100]
 
 
 @pytest.mark.long
@@ -75,7 +75,7 @@ def test_no_more_is_spent_than_the_budget_and_nothing_stays_set_aside():
     assert cap.spent == len(desk.calls) * 20_000_000  # $0.00002 each
     assert cap.limit - 1_000_000_000 <= cap.spent <= cap.limit  # all but the most that a call may cost
     assert (cap.reserved, cap.doubted) == (0, 0)
-    assert all(lane.askers[0].counters.budget_stopped for lane in fleet.lanes)
+    assert all(lane.clients[0].counters.budget_stopped for lane in fleet.lanes)
 
 
 def test_a_lane_without_money_ends_although_answers_were_to_be_graded():
@@ -84,7 +84,7 @@ def test_a_lane_without_money_ends_although_answers_were_to_be_graded():
     before = played(SmallFleet(ask=desk.ask), (requests_of[100:], model))
     answered = known_of(before.of(Sent) + before.of(Ended))
     fleet = played(SmallFleet(ask=desk.ask, budget_usd=0.002), (requests_of, model), known=answered)
-    assert fleet.lanes[0].askers[0].counters.budget_stopped
+    assert fleet.lanes[0].clients[0].counters.budget_stopped
     assert len(fleet.of(Sent)) < 100
 
 
@@ -114,7 +114,7 @@ def test_a_pause_holds_at_every_worker_until_it_is_over():
         for at_s, paused in ((5.0, True), (65.0, False)):
             await asyncio.sleep(at_s - now_s())
             for lane in fleet.lanes:
-                lane.askers[0].counters.paused = paused
+                lane.clients[0].counters.paused = paused
                 lane.heed_pause()
 
     fleet = SmallFleet(ask=desk.ask)
@@ -166,11 +166,11 @@ def test_a_key_that_is_refused_at_a_worker_suspends_its_model_everywhere():
     told: list[str] = []
 
     async def listen(fleet: SmallFleet) -> None:
-        fleet.lanes[0].askers[0].tell_suspended = told.append
+        fleet.lanes[0].clients[0].on_suspension = told.append
 
     fleet = played(SmallFleet(ask=ask), asked("a", 500, Limits(rpm=600)), beside=listen)
     assert told == ["auth: no such key"]
-    assert fleet.lanes[0].askers[0].counters.suspended == "auth: no such key"
+    assert fleet.lanes[0].clients[0].counters.suspended == "auth: no such key"
     assert len(fleet.of(Sent)) < 60
 
 
@@ -195,7 +195,7 @@ def test_a_trial_of_which_workers_die_is_left_to_another_run(readable):
     model = replace(model, retry=RetryPolicy(attempts=3))
     fleet = played(SmallFleet(ask=ask, workers=1), (requests_of, model), beside=die)
     assert [sent.trial_id for sent in fleet.of(Sent)].count("a 0") == 3
-    assert fleet.lanes[0].askers[0].counters.done == 99
+    assert fleet.lanes[0].clients[0].counters.done == 99
 
 
 def test_what_a_dead_worker_spent_is_added_to_what_a_trial_cost_before():
@@ -204,7 +204,7 @@ def test_what_a_dead_worker_spent_is_added_to_what_a_trial_cost_before():
     async def die(fleet: SmallFleet) -> None:
         await asyncio.sleep(3.0)
         told = History(attempts=2, cost_usd=0.25)
-        fleet.kill("w0-e1", JournalNews(histories={"a 0": told}))
+        fleet.kill("w0-e1", JournalSummary(histories={"a 0": told}))
 
     requests_of, model = asked("a", 1, Limits(rpm=600))
     fleet = played(
@@ -229,14 +229,14 @@ def test_calls_whose_answers_a_dead_worker_wrote_down_are_not_lost():
 
     fleet = played(SmallFleet(ask=desk.ask, workers=1), asked("a", 10, Limits(rpm=600)), beside=die)
     assert 0 < open_then[0] < 10
-    assert fleet.lanes[0].askers[0].counters.lost == open_then[0]
+    assert fleet.lanes[0].clients[0].counters.lost == open_then[0]
 
 
 # ── who rules ────────────────────────────────────────────────────────────────────────────────
 
 
 def a_coordinator(epoch: int) -> Coordinator:
-    return Coordinator(epoch=epoch, workers=1, now_s=float, say=print)
+    return Coordinator(epoch=epoch, workers=1, now_s=float, notify=print)
 
 
 def test_a_coordinator_ends_when_a_later_one_rules():

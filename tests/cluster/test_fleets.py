@@ -62,7 +62,7 @@ def a_result_less(fleet: Fleet) -> None:
 
 
 def a_call_in_flight_for_ever(fleet: Fleet) -> None:
-    fleet.reigns[-1].askers[0].counters.in_flight = 1
+    fleet.reigns[-1].clients[0].counters.in_flight = 1
 
 
 def an_answer_paid_for_again(fleet: Fleet) -> None:

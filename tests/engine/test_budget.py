@@ -78,8 +78,8 @@ def test_a_dearer_call_than_could_be_is_charged_told_once_and_raises_what_is_set
     assert book.caps[0].spent == 150
     assert one.hold(REQUEST, 0.0).amount == 150
     assert one.ratio == Fraction(3, 2)
-    assert "1.50 times" in str(one.news())
-    assert one.news() is None
+    assert "1.50 times" in str(one.message())
+    assert one.message() is None
 
 
 def test_after_a_call_that_should_have_been_free_as_much_is_set_aside_as_the_dearest():
@@ -95,7 +95,7 @@ def test_after_a_call_that_should_have_been_free_as_much_is_set_aside_as_the_dea
         made += 1
         one.settle(hold, 0.3)
     assert (made, book.caps[0].spent <= DOLLAR) == (1, True)
-    assert "its price says that it is free" in str(one.news())
+    assert "its price says that it is free" in str(one.message())
 
 
 def test_what_costs_nothing_may_go_on_where_a_cap_was_passed():
@@ -121,12 +121,12 @@ def test_who_waits_is_woken_once_by_a_settlement():
 def asked(night: Night, ask, book: Ledger, *, trials=20, model=CHEAP, caps=None, histories=()):
     """Add a model with an account to a night."""
     known = dict(histories)
-    asker = night.asker(
+    client = night.client(
         ask, [(one, known.get(one.trial.trial_id, History())) for one in requests(trials, model)], model
     )
-    asker.account = book.open(model.alias, book.caps if caps is None else caps, most_of(model))
-    night.group([asker])
-    return asker
+    client.account = book.open(model.alias, book.caps if caps is None else caps, most_of(model))
+    night.group([client])
+    return client
 
 
 def most(model=CHEAP) -> int:
@@ -147,13 +147,13 @@ FREE = replace(CHEAP, price=Price(input=0, output=0), limits=Limits(concurrency=
 def test_what_a_dearer_bill_teaches_reaches_calls_that_were_priced_before(model, cost):
     async def run():
         night, book = Night(), ledger(DOLLAR)
-        asker = asked(night, dear, book, model=model)
-        money = LaneModel(asker).money
+        client = asked(night, dear, book, model=model)
+        money = LaneModel(client).money
         first, second = map(waiting, requests(2, model))
         assert money.affords(first)
         assert money.affords(second)
         assert money.reserve(first)
-        asker.account.settle(first.hold, cost)
+        client.account.settle(first.hold, cost)
         assert money.reserve(second)
         return second.hold.amount
 
@@ -163,14 +163,14 @@ def test_what_a_dearer_bill_teaches_reaches_calls_that_were_priced_before(model,
 def test_calls_in_flight_are_as_few_as_the_rest_allows():
     async def run():
         night, book = Night(), ledger(3 * most() + 1)
-        asker = asked(night, dear, book)
+        client = asked(night, dear, book)
         await night.go()
-        return night, asker, book
+        return night, client, book
 
-    night, asker, book = virtually(run())
+    night, client, book = virtually(run())
     assert max(minute.most_in_flight for minute in night.of(LaneMinute)) == 3
     assert len(night.sent) == 3
-    assert asker.counters.budget_stopped
+    assert client.counters.budget_stopped
     assert book.caps[0].spent == 3 * most()
     assert night.results == {}, "what was not answered stays open"
 
@@ -253,13 +253,13 @@ def test_an_answer_that_was_paid_for_is_graded_though_no_money_is_left():
 
     async def run():
         night = Night()
-        asker = asked(night, answer, ledger(1), trials=5, histories=paid.items())
-        return await night.go(), asker
+        client = asked(night, answer, ledger(1), trials=5, histories=paid.items())
+        return await night.go(), client
 
-    night, asker = virtually(run())
+    night, client = virtually(run())
     assert list(night.results) == ["t3"]
     assert night.sent == []
-    assert asker.counters.budget_stopped
+    assert client.counters.budget_stopped
 
 
 def test_a_model_without_money_does_not_hold_up_its_group_nor_other_lanes():
@@ -272,18 +272,18 @@ def test_a_model_without_money_does_not_hold_up_its_group_nor_other_lanes():
         group = Limits(concurrency=4, group="g")
         poor, rich = (replace(CHEAP, alias=alias, limits=group) for alias in ("poor", "rich"))
         book = Ledger([Cap(kind="model", of="poor", limit=1), Cap(kind="model", of="rich", limit=DOLLAR)])
-        askers = []
+        clients = []
         for model, cap in zip((poor, rich), book.caps, strict=True):
             trials = [
                 replace(one, trial=replace(one.trial, trial_id=model.alias + one.trial.trial_id))
                 for one in requests(9, model)
             ]
-            asker = night.asker(answer, [(one, History()) for one in trials], model)
-            asker.account = book.open(model.alias, [cap], most_of(model))
-            askers.append(asker)
-        night.group(askers)
+            client = night.client(answer, [(one, History()) for one in trials], model)
+            client.account = book.open(model.alias, [cap], most_of(model))
+            clients.append(client)
+        night.group(clients)
         await night.go()
-        return [asker.counters.outcomes.total() for asker in askers]
+        return [client.counters.outcomes.total() for client in clients]
 
     assert virtually(run()) == [0, 9]
 
@@ -362,11 +362,11 @@ def test_a_slow_model_holds_up_nobody_who_stays_within_a_fair_part():
         night, book = Night(), Ledger([Cap(kind="sweep", of="s", limit=180 * most())])
         quick = replace(CHEAP, alias="quick", limits=Limits(concurrency=50))
         slow = replace(CHEAP, alias="slow", limits=Limits(concurrency=1))
-        askers = [asked(night, _takes(0.1), book, trials=200, model=quick)]
-        askers.append(asked(night, _takes(60.0), book, trials=200, model=slow))
+        clients = [asked(night, _takes(0.1), book, trials=200, model=quick)]
+        clients.append(asked(night, _takes(60.0), book, trials=200, model=slow))
         await night.go()
         ends = [one.attempt.started_at for one in night.of(Ended) if one.attempt.model == "quick"]
-        return [asker.counters.outcomes.total() for asker in askers], sorted(ends)
+        return [client.counters.outcomes.total() for client in clients], sorted(ends)
 
     (quick, slow), started = virtually(run())
     assert abs(quick - slow) <= 2 * AHEAD_TRIALS
@@ -380,12 +380,12 @@ def test_money_that_a_slow_model_cannot_use_before_the_deadline_is_for_others():
         book.ends_s = asyncio.get_running_loop().time() + ends_s
         quick = replace(CHEAP, alias="quick", limits=Limits(concurrency=50))
         slow = replace(CHEAP, alias="slow", limits=Limits(concurrency=1))
-        asker = asked(night, _takes(0.1), book, trials=200, model=quick)
+        client = asked(night, _takes(0.1), book, trials=200, model=quick)
         asked(night, _takes(60.0), book, trials=200, model=slow)
         loop = asyncio.get_running_loop()
         loop.call_later(ends_s, lambda: night.scheduler.pass_deadline(drain_s=0.0))
         await night.go()
-        return asker.counters.outcomes.total()
+        return client.counters.outcomes.total()
 
     assert virtually(run(600.0)) > 140  # the slow one makes ten calls
     assert virtually(run(100_000.0)) <= 100
@@ -397,10 +397,10 @@ def test_the_slow_and_dear_get_as_far_as_the_quick_and_cheap(away):
         night, book = Night(), Ledger([Cap(kind="sweep", of="s", limit=200 * most())])
         quick = replace(CHEAP, alias="quick", limits=Limits(concurrency=20))
         slow = replace(CHEAP, alias="slow", price=Price(input=2.0, output=4.0), limits=Limits(concurrency=2))
-        askers = [asked(night, _takes(0.1), book, trials=300, model=quick)]
-        askers.append(asked(night, _takes(5.0) if not away else _never, book, trials=300, model=slow))
+        clients = [asked(night, _takes(0.1), book, trials=300, model=quick)]
+        clients.append(asked(night, _takes(5.0) if not away else _never, book, trials=300, model=slow))
         await night.go()
-        return [asker.counters.outcomes.total() for asker in askers]
+        return [client.counters.outcomes.total() for client in clients]
 
     quick, slow = virtually(run())
     if away:
@@ -413,12 +413,12 @@ def test_the_slow_and_dear_get_as_far_as_the_quick_and_cheap(away):
 def test_many_models_of_all_speeds_get_equally_far():
     async def run():
         night, book = Night(), Ledger([Cap(kind="sweep", of="s", limit=400 * most())])
-        askers = []
+        clients = []
         for n, latency_s in enumerate((0.05, 0.2, 1.0, 4.0, 30.0)):
             model = replace(CHEAP, alias=f"m{n}", limits=Limits(concurrency=8))
-            askers.append(asked(night, _takes(latency_s), book, trials=400, model=model))
+            clients.append(asked(night, _takes(latency_s), book, trials=400, model=model))
         await night.go()
-        return [asker.counters.outcomes.total() for asker in askers]
+        return [client.counters.outcomes.total() for client in clients]
 
     done = virtually(run())
     assert min(done) > 60
@@ -445,12 +445,12 @@ def test_a_person_hears_once_of_calls_that_cost_more_than_they_could():
 
     async def run():
         night, book = Night(), ledger(DOLLAR)
-        asker = asked(night, hidden, book, trials=30, model=replace(CHEAP, limits=Limits(concurrency=1)))
-        return await night.go(), asker
+        client = asked(night, hidden, book, trials=30, model=replace(CHEAP, limits=Limits(concurrency=1)))
+        return await night.go(), client
 
-    night, asker = virtually(run())
+    night, client = virtually(run())
     assert [line for line in night.said if "times the most that its max_tokens" in line] == night.said[:1]
-    assert asker.account.overruns == 1
+    assert client.account.overruns == 1
     reserved = [event.reserved_usd for event in night.of(Sent)]
     assert reserved[1] == night.of(Ended)[0].attempt.cost_usd > reserved[0]
 
@@ -533,8 +533,8 @@ def a_favourite(one: Played) -> None:
 
 
 def a_trial_left_open(one: Played) -> None:
-    asker = one.starts[0].night.lanes[0].askers[0]
-    asker.counters.budget_stopped = False
+    client = one.starts[0].night.lanes[0].clients[0]
+    client.counters.budget_stopped = False
 
 
 def an_answer_paid_twice(one: Played) -> None:

@@ -55,7 +55,7 @@ def test_it_is_said_once_when_it_has_cost_enough():
     (said,) = night.said
     assert said.startswith("This computer, not the provider, limits the speed (event loop up to 1,000 ms")
     assert said.endswith("With `--workers auto`, other cores make the calls.")
-    assert night.lanes[0].askers[0].counters.client_bound
+    assert night.lanes[0].clients[0].counters.client_bound
 
 
 def test_workers_are_not_advised_to_who_has_them():
@@ -66,7 +66,7 @@ def test_workers_are_not_advised_to_who_has_them():
 def test_a_moment_is_not_worth_a_word():
     night = night_late_for(2.0, Desk())
     assert night.said == []
-    assert not night.lanes[0].askers[0].counters.client_bound
+    assert not night.lanes[0].clients[0].counters.client_bound
 
 
 def test_an_attempt_says_how_late_the_loop_was_at_worst_meanwhile():

@@ -31,7 +31,7 @@ def test_field_lesson_11_a_failed_attempt_that_may_have_been_billed_is_not_free(
     night = night_of(desk.ask, 3)
     assert night.results["t1"].grades[0].outcome is Outcome.CORRECT
     assert night.results["t1"].cost_usd is None  # unknown: not only what the second attempt cost
-    counters = night.lanes[0].askers[0].counters
+    counters = night.lanes[0].clients[0].counters
     assert (counters.unpriced, counters.lost) == (1, 1)
 
 
@@ -193,7 +193,7 @@ def test_field_lesson_16_an_empty_account_costs_few_calls_and_the_others_go_on(a
     calls = Counter(sent.model for sent in told.of(Sent))
     assert answered < calls["dead"] <= answered + 20  # those in flight when the first came back
     assert {name for name in told.results if name.startswith("live")} == {f"live t{i}" for i in range(500)}
-    reasons = {one.model.alias: one.counters.suspended for lane in told.lanes for one in lane.askers}
+    reasons = {one.model.alias: one.counters.suspended for lane in told.lanes for one in lane.clients}
     assert reasons == {"dead": "no_quota: insufficient_quota", "live": None}
     assert told.seconds < 70  # the live one's 500 at 600 a minute
 
@@ -206,7 +206,7 @@ def test_field_lesson_16_a_reset_in_16_days_is_not_waited_for():
         for i in range(500)
     }
     night = night_of(desk.ask, 500)
-    suspended = night.lanes[0].askers[0].counters.suspended
+    suspended = night.lanes[0].clients[0].counters.suspended
     assert suspended is not None
     assert "384 hours" in suspended
     assert len(desk.calls) <= 20
@@ -235,14 +235,14 @@ def test_field_lesson_17_streams_that_never_send_data_hold_up_nothing():
 
     async def night() -> Night:
         told = Night()
-        asker = told.lane(ask, [(one, NEW) for one in requests(70, model)], model)
+        client = told.lane(ask, [(one, NEW) for one in requests(70, model)], model)
 
         def keep(event):
             told.kept.append(event)
             if isinstance(event, Result):
                 kept_s[event.trial.trial_id] = asyncio.get_running_loop().time()
 
-        asker.keep = keep
+        client.keep = keep
         night_seen.append(told)
         return await told.go()
 

@@ -50,9 +50,9 @@ def test_what_an_adapter_stumbles_over_is_a_bad_reply_of_its_call(fault):
     """And its words, which may hold a key, are told to whoever writes them down."""
     told: list[Exception] = []
 
-    kept = night_of(Desk(q3=[fault("sk-secret")]).ask, 10, tell_fault=told.append)
+    kept = night_of(Desk(q3=[fault("sk-secret")]).ask, 10, on_fault=told.append)
 
-    assert kept.lanes[0].askers[0].counters.faults == 1
+    assert kept.lanes[0].clients[0].counters.faults == 1
     assert {result.grades[0].outcome for result in kept.results.values()} == {Outcome.CORRECT}
     bad = [ended.attempt for ended in kept.of(Ended) if ended.attempt.status != "ok"]
     assert [(one.trial_id, one.status, one.cost_usd) for one in bad] == [("t3", "bad_reply", None)]
@@ -221,7 +221,7 @@ def test_a_final_error_closes_its_trial_at_the_first_attempt():
 def test_a_dead_lane_is_suspended_at_the_first_proof_and_its_trials_stay_open(kind):
     desk = Desk(q5=fails(kind, 1))
     night = night_of(desk.ask, 1000)
-    assert night.lanes[0].askers[0].counters.suspended == f"{kind.value}: no"
+    assert night.lanes[0].clients[0].counters.suspended == f"{kind.value}: no"
     assert "t5" not in night.results
     assert len(desk.calls) <= 20  # those in flight, and none after the proof
 
@@ -246,7 +246,7 @@ def test_a_lane_without_success_that_is_refused_in_the_same_words_is_suspended(c
     model = replace(MODEL, limits=Limits(concurrency=concurrency))
     desk = refusing(range(100))
     night = night_of(desk.ask, 100, model)
-    assert night.lanes[0].askers[0].counters.suspended == "bad_request: seed: not permitted"
+    assert night.lanes[0].clients[0].counters.suspended == "bad_request: seed: not permitted"
     assert len(desk.calls) == max(3, min(FEW, concurrency))
     assert night.results == {}
 
@@ -260,7 +260,7 @@ def test_a_reply_on_its_way_may_show_that_refusals_are_about_their_trials():
         return await desk.ask(request)
 
     told = night_of(ask, 30)
-    assert told.lanes[0].askers[0].counters.suspended is None
+    assert told.lanes[0].clients[0].counters.suspended is None
     assert {name for name, one in told.results.items() if one.error} == {"t1", "t4", "t7", "t8"}
     assert len(told.results) == 30
 
@@ -282,14 +282,14 @@ def test_a_refusal_that_is_about_its_trial_closes_it_alone(desk, count):
     model = replace(MODEL, limits=Limits(concurrency=1))
     refused = set(desk.scripts)
     night = night_of(desk.ask, count, model)
-    assert night.lanes[0].askers[0].counters.suspended is None
+    assert night.lanes[0].clients[0].counters.suspended is None
     assert {one.trial.problem.question for one in night.results.values() if one.error} == refused
     assert len(night.results) == count
 
 
 def test_a_reply_to_an_earlier_run_shows_that_refusals_are_about_their_trials():
     told = night_of(refusing(range(9)).ask, 9, counters=Counters(planned=10, done_before=1))
-    assert (told.lanes[0].askers[0].counters.suspended, len(told.results)) == (None, 9)
+    assert (told.lanes[0].clients[0].counters.suspended, len(told.results)) == (None, 9)
 
 
 def test_an_error_that_comes_last_does_not_hide_that_a_lane_is_refused():
@@ -303,7 +303,7 @@ def test_an_error_that_comes_last_does_not_hide_that_a_lane_is_refused():
         raise ProviderError(ErrorKind.SERVER_ERROR, "no")
 
     told = night_of(ask, 30, model)
-    assert told.lanes[0].askers[0].counters.suspended == "bad_request: seed: not permitted"
+    assert told.lanes[0].clients[0].counters.suspended == "bad_request: seed: not permitted"
     assert told.results == {}
     assert len(told.sent) <= 4 + 3  # those in flight when the third refusal came, and none after it
 
@@ -426,14 +426,14 @@ def test_a_call_that_cannot_be_written_down_is_not_made_and_its_trial_stays_open
     async def night():
         told = Night()
         desk = Desk()
-        asker = told.lane(desk.ask, fresh(3))
+        client = told.lane(desk.ask, fresh(3))
 
         def keep(event):
             if isinstance(event, Sent):
                 told.lanes[0].stop()
                 raise UnwrittenError("disk full")
 
-        asker.keep = keep
+        client.keep = keep
         await told.go()
         return desk, told
 

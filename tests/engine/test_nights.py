@@ -71,7 +71,7 @@ def a_result_less(one: Played) -> None:
 
 
 def a_model_suspended(one: Played) -> None:
-    one.night.lanes[0].askers[0].counters.suspended = "auth: no"
+    one.night.lanes[0].clients[0].counters.suspended = "auth: no"
 
 
 def a_lower_limit(one: Played) -> None:

@@ -307,14 +307,14 @@ def test_an_answer_that_was_paid_for_is_graded_though_its_cell_is_known():
 def one_model(asked, ask, *, account=None):
     """A night of one model under a rule, and what it skips."""
     night, kept = Night(), list[Skipped]()
-    asker = night.asker(ask, [(one, History()) for one in asked], asked[0].trial.model)
-    asker.account = account
-    asker.stopping = Stopping(when=ALIKE, keep=kept.append, counters=asker.counters, now=lambda: 0.0)
+    client = night.client(ask, [(one, History()) for one in asked], asked[0].trial.model)
+    client.account = account
+    client.stopping = Stopping(when=ALIKE, keep=kept.append, counters=client.counters, now=lambda: 0.0)
     before = Before(right=frozenset(), again={}, skipped={})
-    stopping_nights.spare(asker, asked, {}, Needed(before=before, stopping=asker.stopping))
-    asker.rates = lambda _, __: None  # every call of unknown cost: it costs what was set aside
-    night.group([asker])
-    return night, asker
+    stopping_nights.spare(client, asked, {}, Needed(before=before, stopping=client.stopping))
+    client.rates = lambda _, __: None  # every call of unknown cost: it costs what was set aside
+    night.group([client])
+    return night, client
 
 
 def test_no_money_is_asked_for_what_is_skipped():
@@ -325,11 +325,11 @@ def test_no_money_is_asked_for_what_is_skipped():
     calls = len(free.results)
     ledger = Ledger([Cap(kind="model", of="m", limit=calls)])  # a picodollar a call, and not one more
     account = ledger.open("m", ledger.caps, lambda _, __: 1)
-    night, asker = one_model(asked, stopping_nights.Oracle(plan).ask, account=account)
+    night, client = one_model(asked, stopping_nights.Oracle(plan).ask, account=account)
     virtually(night.go())
     assert len(night.results) == ledger.caps[0].spent == calls < 100
-    assert asker.counters.complete
-    assert not asker.counters.budget_stopped
+    assert client.counters.complete
+    assert not client.counters.budget_stopped
 
 
 def test_beside_others_under_a_budget_a_model_is_as_far_as_its_plan_is_settled():

@@ -62,9 +62,9 @@ class Paced:
         self.level -= admitted
         self.refused += not admitted
         if scouts and admitted:
-            self.throttle.scouted(self.at_s)
+            self.throttle.probe_answered(self.at_s)
         elif scouts:
-            self.throttle.scouted_in_vain(self.at_s, wait_s=None)
+            self.throttle.probe_failed(self.at_s, wait_s=None)
         elif admitted:
             self.throttle.answered(self.at_s, self.at_s)
         else:
@@ -110,7 +110,7 @@ def test_calls_sent_before_a_cut_do_not_cut_again():
         refuse(throttle, 1.0)
     once = throttle.share(1.0)
     assert once < 1.0
-    throttle.scouted(1.0)  # so that none of what follows closes it
+    throttle.probe_answered(1.0)  # so that none of what follows closes it
     for _ in range(3):
         refuse(throttle, 1.0, sent_s=0.9)
     assert throttle.share(1.0) == once
@@ -174,15 +174,15 @@ def test_nothing_is_admitted_until_the_scout_leaves_and_nothing_beside_it():
     assert throttle.wait_s(10.0) == pytest.approx(FIRST_PROBE_S)
     leaves_s = 10.0 + FIRST_PROBE_S
     assert throttle.admits(leaves_s)
-    throttle.scouting = True
+    throttle.probing = True
     assert not throttle.admits(leaves_s + 1e6)
     assert throttle.wait_s(leaves_s) == float("inf")
 
 
 def test_a_scout_that_is_answered_opens_it():
     throttle = closed()
-    throttle.scouting = True
-    throttle.scouted(5.0)
+    throttle.probing = True
+    throttle.probe_answered(5.0)
     assert throttle.admits(5.0)
     assert throttle.wait_s(5.0) == 0.0
 
@@ -192,7 +192,7 @@ def test_scouts_leave_ever_later_and_at_least_once_a_minute():
     for _ in range(12):
         gaps_s.append(throttle.wait_s(at_s))
         at_s += gaps_s[-1] + 0.1
-        throttle.scouted_in_vain(at_s, wait_s=None)
+        throttle.probe_failed(at_s, wait_s=None)
     assert gaps_s == sorted(gaps_s)
     assert gaps_s[0] == pytest.approx(FIRST_PROBE_S)
     assert gaps_s[-1] == pytest.approx(RAREST_PROBE_S)
@@ -213,7 +213,7 @@ def test_a_scout_leaves_when_the_provider_says_or_at_least_now_and_then(told_s, 
 
 def test_calls_from_before_it_opened_do_not_close_it_again():
     throttle = closed()
-    throttle.scouted(50.0)
+    throttle.probe_answered(50.0)
     for _ in range(10 * CLOSES_AT):
         throttle.broke(10.0, 60.0)
     assert not throttle.closed
@@ -228,8 +228,8 @@ def test_an_answer_to_an_earlier_call_sends_the_scout_sooner():
 def test_a_pause_after_another_begins_with_a_short_wait_again():
     throttle = closed()
     for n in range(8):
-        throttle.scouted_in_vain(float(n), wait_s=None)
-    throttle.scouted(100.0)
+        throttle.probe_failed(float(n), wait_s=None)
+    throttle.probe_answered(100.0)
     for _ in range(CLOSES_AT):
         throttle.broke(101.0, 101.0)
     assert throttle.wait_s(101.0) == pytest.approx(FIRST_PROBE_S)

@@ -101,8 +101,8 @@ def played(plan: Untold) -> Provider:
         model = replace(MODEL, limits=Limits(concurrency=plan.concurrency), retry=PATIENT)
         (request,) = requests(1, model)
         lanes, calls = Forgetful(), plan.rpm * (MINUTES + 3) + 5_000
-        asker = lanes.lane(provider.ask, [(request, History())], model)
-        asker.trials, asker.counters.planned = iter([request.trial] * calls), calls
+        client = lanes.lane(provider.ask, [(request, History())], model)
+        client.trials, client.counters.planned = iter([request.trial] * calls), calls
         await lanes.live(stop_s=MINUTES * 60.0)
 
     virtually(night())

@@ -295,7 +295,7 @@ async def test_models_of_one_key_look_at_one_list(server, problems, tmp_path):
             ledger=BatchLedger(tmp_path),
             clock=BatchClock(),
             batching=Batching(),
-            say=print,
+            on_message=print,
             suspend=print,
             shared=shared,
         )

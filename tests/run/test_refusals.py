@@ -104,9 +104,9 @@ def test_it_is_known_within_two_seconds(kind):
         told = Night()
         wide = replace(MODEL, retry=RetryPolicy(attempts=2, total_s=5))
         told.lane(ask, fresh(50, wide), wide)
-        (asker,) = told.lanes[0].askers
+        (asker,) = told.lanes[0].clients
         found = Refusals([wide], lambda _: heard_s.append(asyncio.get_running_loop().time()))
-        asker.tell_failed, asker.tell_suspended = partial(found.failed, wide), partial(found.stopped, wide)
+        asker.on_failure, asker.on_suspension = partial(found.failed, wide), partial(found.stopped, wide)
         await told.go()
 
     virtually(night())

@@ -115,7 +115,7 @@ RIGHT, NONE = "right", None
 def votes_of(answers) -> Votes:
     counts = Counter(answers)
     wrong = sorted((times for answer, times in counts.items() if answer not in (RIGHT, NONE)), reverse=True)
-    return Votes(asked=len(answers), right=counts[RIGHT], wrong=tuple(wrong))
+    return Votes(trials=len(answers), right=counts[RIGHT], wrong=tuple(wrong))
 
 
 def won(answers) -> float:

@@ -299,10 +299,10 @@ async def _start(
     for model in plan.models:
         left = [one for one in asked[model.alias] if one.trial.trial_id not in closed]
         known = [(one, histories.get(one.trial.trial_id, History())) for one in left]
-        asker = night.asker(biller.ask, known, model)
-        asker.longest = longest
-        asker.account = ledger.account_of(model.alias)
-        lanes[model.limits.group or model.alias].append(asker)
+        client = night.client(biller.ask, known, model)
+        client.longest = longest
+        client.account = ledger.account_of(model.alias)
+        lanes[model.limits.group or model.alias].append(client)
     for some in lanes.values():
         night.group(some)
     await night.live(crash_s=crash_s)
@@ -396,19 +396,19 @@ def money_is_left_only_where_no_call_fits(played: Played) -> None:
         if start.crashed:
             continue
         for lane in start.night.lanes:
-            for asker in lane.askers:
-                _check_rest(played, start, asker)
+            for client in lane.clients:
+                _check_rest(played, start, client)
 
 
-def _check_rest(played: Played, start: Start, asker: ModelClient) -> None:
-    alias = asker.model.alias
+def _check_rest(played: Played, start: Start, client: ModelClient) -> None:
+    alias = client.model.alias
     closed = {e.trial.trial_id for e in start.night.of(Result)} | start.closed_before
     left = {name for name in played.trials if name.startswith(f"{alias} ")} - closed
-    stopped, suspended = asker.counters.budget_stopped, asker.counters.suspended
+    stopped, suspended = client.counters.budget_stopped, client.counters.suspended
     assert bool(left) == (stopped or suspended is not None), f"{alias}: {len(left)} trials are open"
     if left and stopped:
-        assert asker.account is not None
-        least = min(cap.limit - cap.spent for cap in asker.account.caps)
+        assert client.account is not None
+        least = min(cap.limit - cap.spent for cap in client.account.caps)
         assert least < played.dearest[alias], (
             f"{alias}: {least:,} are left, a call costs {played.dearest[alias]:,}"
         )

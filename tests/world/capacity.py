@@ -52,7 +52,7 @@ def measured(step, service):
             heappush(ends, (end_s, sent, due[sent], call))
             sent += 1
         _end(measuring, ends, at_s)
-        measuring.look(at_s, len(ends), lag_s=0.0)
+        measuring.sample(at_s, len(ends), lag_s=0.0)
     measuring.end(min(at_s, measuring.until_s), stopped=False)
     _end(measuring, ends, at_s + step.load.drain)
     for _, _, due_s, call in ends:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from asyncbench.cluster.cluster_worker import ClusterWorker, StaleOrdersError
 from asyncbench.cluster.coordinator import Coordinator
-from asyncbench.cluster.messages import ClosedTrial, JournalCosts, JournalNews, Orders, WorkerReport
+from asyncbench.cluster.messages import ClosedTrial, JournalCosts, JournalSummary, Orders, WorkerReport
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.limits import HEADROOM, REQUEST_BURST_S
 from asyncbench.engine.scheduler import Scheduler
@@ -312,7 +312,7 @@ class Journal:
         return self.read_to == len(self.kept)
 
 
-def news_of(kept: Sequence[Event]) -> JournalNews:
+def news_of(kept: Sequence[Event]) -> JournalSummary:
     """Return what a journal tells."""
     closed, skipped = {}, set()
     attempts, ended = Counter[str](), dict[str, Ended]()
@@ -338,7 +338,7 @@ def news_of(kept: Sequence[Event]) -> JournalNews:
     for sent in open_calls.values():
         _charge(costs[sent.model], None, sent.reserved_usd)
         cost_usd[sent.trial_id] = None
-    return JournalNews(
+    return JournalSummary(
         closed=closed,
         skipped=frozenset(skipped),
         histories={
@@ -377,7 +377,7 @@ class Reign:
         self.gone: set[str] = set()  # those, and workers that left
         self.unread: list[str] = []  # workers of an earlier coordinator
         self.members: dict[str, Process] = {}
-        self.askers: list[ModelClient] = []
+        self.clients: list[ModelClient] = []
         self.ledger: Ledger | None = None
         self._rng = random.Random(f"{self.plan.seed} messages {epoch}")
         self._inboxes: dict[str, asyncio.Queue[bytes]] = {}
@@ -392,7 +392,7 @@ class Reign:
             epoch=self.epoch,
             workers=self.workers,
             now_s=self.process.now_s,
-            say=self.fleet.said.append,
+            notify=self.fleet.said.append,
             ledger=self.ledger,
             note=self.fleet.note,
             lane_lives_s=LANE_LIVES_S,
@@ -424,34 +424,34 @@ class Reign:
             cap.spent += before.spent
             cap.doubted += before.doubted
 
-    def _lane(self, night: Night, name: str, lanes: Sequence[PlannedLane], known: JournalNews) -> Any:
-        askers = [self._asker(night, lane, known) for lane in lanes]
-        self.askers += askers
+    def _lane(self, night: Night, name: str, lanes: Sequence[PlannedLane], known: JournalSummary) -> Any:
+        clients = [self._client(night, lane, known) for lane in lanes]
+        self.clients += clients
         return self.coordinator.lane(
             name=name,
-            askers=askers,
-            limits=askers[0].model.limits,
+            clients=clients,
+            limits=clients[0].model.limits,
         )
 
-    def _asker(self, night: Night, lane: PlannedLane, known: JournalNews) -> ModelClient:
+    def _client(self, night: Night, lane: PlannedLane, known: JournalSummary) -> ModelClient:
         model = _model(lane)
-        asker = night.asker(self.fleet.never, [], model)
+        client = night.client(self.fleet.never, [], model)
         left = [one for one in _asked(lane) if one.trial.trial_id not in known.closed.keys() | known.skipped]
-        asker.trials = iter([one.trial for one in left])
-        asker.request_for = _request_of
-        asker.history_of = lambda trial: known.histories.get(trial.trial_id, NEW)
-        asker.counters = Counters(planned=lane.trials)
-        asker.counters.done_before = sum(one.trial.trial_id in known.closed for one in _asked(lane))
-        asker.counters.skipped = sum(one.trial.trial_id in known.skipped for one in _asked(lane))
-        asker.account = None if self.ledger is None else self.ledger.account_of(lane.alias)
+        client.trials = iter([one.trial for one in left])
+        client.request_for = _request_of
+        client.history_of = lambda trial: known.histories.get(trial.trial_id, NEW)
+        client.counters = Counters(planned=lane.trials)
+        client.counters.done_before = sum(one.trial.trial_id in known.closed for one in _asked(lane))
+        client.counters.skipped = sum(one.trial.trial_id in known.skipped for one in _asked(lane))
+        client.account = None if self.ledger is None else self.ledger.account_of(lane.alias)
         if self.plan.stop_when is not None:
-            asker.stopping = self._stopping(asker, lane, known)
-        return asker
+            client.stopping = self._stopping(client, lane, known)
+        return client
 
-    def _stopping(self, asker: ModelClient, lane: PlannedLane, known: JournalNews) -> Stopping:
+    def _stopping(self, client: ModelClient, lane: PlannedLane, known: JournalSummary) -> Stopping:
         assert self.plan.stop_when is not None
         stopping = Stopping(
-            when=self.plan.stop_when, keep=asker.keep, counters=asker.counters, now=lambda: 0.0
+            when=self.plan.stop_when, keep=client.keep, counters=client.counters, now=lambda: 0.0
         )
         for one in _asked(lane):
             stopping.plan(one.trial)
@@ -471,13 +471,13 @@ class Reign:
     async def _work(self, name: str, process: Process, journal: Journal) -> None:
         night = Night(kept=journal.kept)
 
-        def asker_for(model: Model) -> ModelClient:
-            asker = night.asker(partial(self.fleet.provider.ask, process), [], model)
-            asker.request_for = _request_of
-            return asker
+        def client_for(model: Model) -> ModelClient:
+            client = night.client(partial(self.fleet.provider.ask, process), [], model)
+            client.request_for = _request_of
+            return client
 
         self.workers_by_name[name] = worker = ClusterWorker(
-            name, asker_for=asker_for, bound_for=lambda _: _most, now_s=process.now_s, lag=night.lag
+            name, client_for=client_for, bound_for=lambda _: _most, now_s=process.now_s, lag=night.lag
         )
         await worker.run()
 
@@ -585,7 +585,7 @@ class Fleet:
     async def never(self, request: Request) -> Reply:
         raise AssertionError(f"the coordinator's own process was to ask {request.trial.trial_id}")
 
-    def known(self) -> JournalNews:
+    def known(self) -> JournalSummary:
         """What all readable journals tell a coordinator that begins."""
         readable = [one for one in self.journals.values() if one.readable]
         for one in self.journals.values():
@@ -685,7 +685,7 @@ class Fleet:
             assert cap.reserved >= 0
 
 
-def _together(news: Sequence[JournalNews]) -> JournalNews:
+def _together(news: Sequence[JournalSummary]) -> JournalSummary:
     closed = {name: how for one in news for name, how in one.closed.items()}
     histories: dict[str, History] = {}
     for name, history in ((name, history) for one in news for name, history in one.histories.items()):
@@ -697,7 +697,7 @@ def _together(news: Sequence[JournalNews]) -> JournalNews:
                 ended=before.ended or history.ended,
             )
     skipped = frozenset[str]().union(*(one.skipped for one in news)) - closed.keys()
-    return JournalNews(closed=closed, skipped=skipped, histories=histories)
+    return JournalSummary(closed=closed, skipped=skipped, histories=histories)
 
 
 def play(plan: Scenario) -> Fleet:
@@ -762,7 +762,7 @@ def every_trial_is_closed_once(fleet: Fleet) -> None:
         for event in journal.kept
         if isinstance(event, Skipped)
     }
-    stopped = {one.model.alias for one in fleet.reigns[-1].askers if one.counters.over}
+    stopped = {one.model.alias for one in fleet.reigns[-1].clients if one.counters.over}
     planned = {one.trial.trial_id for lane in fleet.plan.lanes for one in _asked(lane)}
     left = planned - done
     assert {name.split()[0] for name in left} <= stopped, f"left open: {sorted(left)[:5]}"
@@ -770,8 +770,8 @@ def every_trial_is_closed_once(fleet: Fleet) -> None:
 
 
 def counters_tell_what_came_of_it(fleet: Fleet) -> None:
-    for asker in fleet.reigns[-1].askers:
-        counters = asker.counters
+    for client in fleet.reigns[-1].clients:
+        counters = client.counters
         assert counters.in_flight == 0
         assert counters.over or counters.open == 0, f"{counters.open} open"
         assert counters.done + counters.skipped <= counters.planned
@@ -846,12 +846,12 @@ def money_adds_up(fleet: Fleet) -> None:
 
 def cells_stop_as_in_one_process(fleet: Fleet) -> None:
     """A rule stops the same cells by the same answers."""
-    if fleet.plan.stop_when is None or any(one.counters.over for one in fleet.reigns[-1].askers):
+    if fleet.plan.stop_when is None or any(one.counters.over for one in fleet.reigns[-1].clients):
         return
-    for lane, asker in zip(fleet.plan.lanes, fleet.reigns[-1].askers, strict=True):
-        assert asker.stopping is not None
+    for lane, client in zip(fleet.plan.lanes, fleet.reigns[-1].clients, strict=True):
+        assert client.stopping is not None
         alone = _stops_alone(fleet, lane)
-        assert asker.stopping.stops() == alone, f"{asker.stopping.stops()} instead of {alone}"
+        assert client.stopping.stops() == alone, f"{client.stopping.stops()} instead of {alone}"
 
 
 def _stops_alone(fleet: Fleet, lane: PlannedLane) -> Mapping[Any, Any]:

@@ -60,21 +60,21 @@ class Loaded(Night):
         model: Model = LOADED,
         **keys: Any,
     ) -> LoadLane:
-        asker = self.asker(ask, [], model)
-        asker.history_of = lambda _: History()
-        asker.request_for = lambda trial: replace(requests(1, model)[0], trial=trial)
+        client = self.client(ask, [], model)
+        client.history_of = lambda _: History()
+        client.request_for = lambda trial: replace(requests(1, model)[0], trial=trial)
         for name, value in keys.items():
-            setattr(asker, name, value)
+            setattr(client, name, value)
         before = measured or StepsBefore(model=model.alias)
         listing = to_measure(load, repeats, before)
         lane = LoadLane(
             name=model.alias,
-            askers=[asker],
+            clients=[client],
             load=load,
             steps=listed(listing, before) if steps is None else steps,
             known=listing if steps is None else None,
             trials=lambda name: trials_of(model, name),
-            say=self.said.append,
+            notify=self.said.append,
         )
         self.lanes.append(lane)  # type: ignore[arg-type]  # any lane will do
         return lane

@@ -92,13 +92,13 @@ def fresh(count: int, model: Model = MODEL) -> list[tuple[Request, History]]:
 def night_of(
     ask: Answer, asked: int | Iterable[tuple[Request, History]], model: Model = MODEL, **keys: Any
 ) -> "Night":
-    """Play a night of one model, with so many fresh trials or these; `keys` are set on its asker."""
+    """Play a night of one model, with so many fresh trials or these; `keys` are set on its client."""
 
     async def play() -> Night:
         night = Night()
-        asker = night.lane(ask, fresh(asked, model) if isinstance(asked, int) else asked, model)
+        client = night.lane(ask, fresh(asked, model) if isinstance(asked, int) else asked, model)
         for name, value in keys.items():
-            setattr(asker, name, value)
+            setattr(client, name, value)
         return await night.go()
 
     return virtually(play())
@@ -110,16 +110,16 @@ def side_by_side(
     """Play a night of models by alias, each with trials of its own, in lanes of their own or in one."""
 
     async def play() -> Night:
-        night, askers = Night(), []
+        night, clients = Night(), []
         for alias, ask in asks.items():
             own = replace(model, alias=alias, limits=replace(model.limits, group="g" if one_lane else None))
             asked = [
                 (replace(one, trial=replace(one.trial, trial_id=f"{alias} {one.trial.trial_id}")), known)
                 for one, known in fresh(count, own)
             ]
-            askers.append(night.asker(ask, asked, own))
-            askers[-1].counters.done_before = done_before
-        for some in [askers] if one_lane else [[asker] for asker in askers]:
+            clients.append(night.client(ask, asked, own))
+            clients[-1].counters.done_before = done_before
+        for some in [clients] if one_lane else [[client] for client in clients]:
             night.group(some)
         return await night.go()
 
@@ -171,25 +171,25 @@ class Night:
         self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL
     ) -> ModelClient:
         """Add a lane of one model; return that model."""
-        asker = self.asker(ask, asked, model)
-        self.group([asker])
-        return asker
+        client = self.client(ask, asked, model)
+        self.group([client])
+        return client
 
-    def group(self, askers: list[ModelClient]) -> Lane:
+    def group(self, clients: list[ModelClient]) -> Lane:
         """Add a lane of several models."""
         lane = Lane(
-            name=askers[0].model.limits.group or askers[0].model.alias,
-            askers=askers,
-            limits=askers[0].model.limits,
+            name=clients[0].model.limits.group or clients[0].model.alias,
+            clients=clients,
+            limits=clients[0].model.limits,
             keep=self.keep,
-            say=self.said.append,
+            notify=self.said.append,
             lag=self.lag,
             epoch_s=EPOCH_S,
         )
         self.lanes.append(lane)
         return lane
 
-    def asker(
+    def client(
         self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL
     ) -> ModelClient:
         """Return a model that is asked; of no lane yet."""

@@ -469,8 +469,8 @@ class Played:
     @property
     def suspended(self) -> dict[str, str]:
         """By model, why it was given up."""
-        askers = self.night.lanes[0].askers
-        return {one.model.alias: one.counters.suspended for one in askers if one.counters.suspended}
+        clients = self.night.lanes[0].clients
+        return {one.model.alias: one.counters.suspended for one in clients if one.counters.suspended}
 
     @property
     def stopped(self) -> bool:
@@ -519,14 +519,14 @@ async def _night(
 ) -> Played:
     began_s = _now_s()
     service, night = Service(plan, began_s=began_s), Night()
-    askers = [night.asker(service.ask, asked[model.alias], model) for model in models]
-    for asker in askers:
-        asker.counting, asker.characters = plan.counting, service.characters
-        closed = [one for one in done if one.trial.model.alias == asker.model.alias]
-        asker.counters.done_before = len(closed)
-        asker.counters.failed_before = sum(one.error is not None for one in closed)
+    clients = [night.client(service.ask, asked[model.alias], model) for model in models]
+    for client in clients:
+        client.counting, client.characters = plan.counting, service.characters
+        closed = [one for one in done if one.trial.model.alias == client.model.alias]
+        client.counters.done_before = len(closed)
+        client.counters.failed_before = sum(one.error is not None for one in closed)
     idle_s: list[float] = []
-    lane = night.group(askers)
+    lane = night.group(clients)
     watching = watch(lane, plan.seed, idle_s)
     await night.live(watching, within_s=patience_s(plan), stop_s=plan.stop_s, drain_s=plan.drain_s)
     trials = {alias: [one.trial.trial_id for one, _ in some] for alias, some in asked.items()}
@@ -566,7 +566,7 @@ async def watch(lane: Lane, seed: int, idle_s: list[float]) -> None:
 
 
 def _started(lane: Lane) -> int:
-    return sum(asker.counters.attempts + asker.counters.in_flight for asker in lane.askers)
+    return sum(client.counters.attempts + client.counters.in_flight for client in lane.clients)
 
 
 def _could_start(lane: Lane) -> bool:
@@ -589,7 +589,7 @@ def _could_start(lane: Lane) -> bool:
 
 def _knows(model: LaneModel) -> bool:
     """Whether it is known of a model how long its replies are, or are at most."""
-    return model.estimates.taught or model.asker.model.max_tokens is not None
+    return model.estimates.taught or model.client.model.max_tokens is not None
 
 
 # ── what a steady night uses ─────────────────────────────────────────────────────────────────

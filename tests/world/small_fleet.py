@@ -8,7 +8,7 @@ from typing import Any
 
 from asyncbench.cluster.cluster_worker import ClusterWorker
 from asyncbench.cluster.coordinator import Coordinator
-from asyncbench.cluster.messages import JournalNews
+from asyncbench.cluster.messages import JournalSummary
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import LoopLag
@@ -60,7 +60,7 @@ class SmallFleet:
             epoch=1,
             workers=self.workers,
             now_s=now_s,
-            say=self.own.said.append,
+            notify=self.own.said.append,
             ledger=self.ledger,
             note=lambda *noted: self.notes.append(noted),
         )
@@ -69,13 +69,13 @@ class SmallFleet:
         """Add the lane of a model, of whose trials something may be known."""
         known = known or {}
         trials = [(one, known.get(one.trial.trial_id, _NEW)) for one in requests]
-        asker = self.own.asker(self.ask, trials, model)
+        client = self.own.client(self.ask, trials, model)
         if self.ledger is not None:
-            asker.account = self.ledger.open(model.alias, self.ledger.caps, most)
+            client.account = self.ledger.open(model.alias, self.ledger.caps, most)
         self.lanes.append(
             self.coordinator.lane(
                 name=model.alias,
-                askers=[asker],
+                clients=[client],
                 limits=model.limits,
             )
         )
@@ -93,7 +93,7 @@ class SmallFleet:
                 other.cancel()
         return self
 
-    def kill(self, name: str, news: JournalNews | None) -> None:
+    def kill(self, name: str, news: JournalSummary | None) -> None:
         """End a worker at once, and let another one come."""
         self._works[name].cancel()
         self.coordinator.lose(name, news)
@@ -117,14 +117,14 @@ class SmallFleet:
     def worker(self, name: str) -> ClusterWorker:
         night = Night(kept=self.journals.setdefault(name, []))
 
-        def asker_for(model: Model) -> ModelClient:
-            asker = night.asker(self.ask, [], model)
-            asker.request_for = request_of
-            return asker
+        def client_for(model: Model) -> ModelClient:
+            client = night.client(self.ask, [], model)
+            client.request_for = request_of
+            return client
 
         return ClusterWorker(
             name,
-            asker_for=asker_for,
+            client_for=client_for,
             bound_for=lambda _: most,
             now_s=now_s,
             lag=night.lag,

@@ -103,7 +103,7 @@ class Start:
     """One start of a night, and what was there before it."""
 
     night: Night
-    asker: ModelClient
+    client: ModelClient
     when: StopWhen | None
     crashed: bool
     closed_before: Mapping[str, bool | None]  # right or not, None: failed, by trial
@@ -160,22 +160,22 @@ async def _start(
     results = [event for event in before if isinstance(event, Result)]
     closed = {one.trial.trial_id: _answer(one) for one in results}
     known_trials = [(one, histories.get(one.trial.trial_id, History())) for one in asked]
-    asker = night.asker(oracle.ask, known_trials, asked[0].trial.model)
+    client = night.client(oracle.ask, known_trials, asked[0].trial.model)
     if when is None:
-        asker.trials = (one.trial for one in asked if one.trial.trial_id not in closed)
+        client.trials = (one.trial for one in asked if one.trial.trial_id not in closed)
     else:
         skipped = {one.trial.trial_id: said(one.stop) for one in before if isinstance(one, Skipped)}
         right = frozenset(one for one, is_right in closed.items() if is_right)
         failed = frozenset(one for one, is_right in closed.items() if is_right is None)
         known = Before(right=right, failed=failed, again={}, skipped=skipped)
-        asker.stopping = stopping_of(when, known, night.keep, asker.counters, lambda: EPOCH_S)
-        spare(asker, asked, closed, Needed(before=known, stopping=asker.stopping))
-    asker.counters.done_before = len(closed)
-    night.group([asker])
+        client.stopping = stopping_of(when, known, night.keep, client.counters, lambda: EPOCH_S)
+        spare(client, asked, closed, Needed(before=known, stopping=client.stopping))
+    client.counters.done_before = len(closed)
+    night.group([client])
     await night.live(crash_s=crash_s)
     return Start(
         night=night,
-        asker=asker,
+        client=client,
         when=when,
         crashed=night.dead,
         closed_before=closed,
@@ -187,7 +187,7 @@ def said(stop: Stop) -> tuple[str, int, int]:
     return stop.rule, stop.asked, stop.correct
 
 
-def spare(asker: ModelClient, asked: Sequence[Request], closed: Container[str], needed: Needed) -> None:
+def spare(client: ModelClient, asked: Sequence[Request], closed: Container[str], needed: Needed) -> None:
     """Feed a model as a run does: trials that are closed are told, the others asked for."""
 
     def open_trials() -> Iterator[Trial]:
@@ -198,13 +198,13 @@ def spare(asker: ModelClient, asked: Sequence[Request], closed: Container[str], 
             elif not trial.repeat:
                 needed.left_out(trial.condition.name, problem_cell(trial.problem), trial.trial_id)
 
-    known = asker.history_of
+    known = client.history_of
 
     def history_of(trial: Trial) -> History | None:
         history = known(trial)
         return history if history is not None and needed.holds(trial, history) else None
 
-    asker.trials, asker.history_of = open_trials(), history_of
+    client.trials, client.history_of = open_trials(), history_of
 
 
 # ── what holds ───────────────────────────────────────────────────────────────────────────────
@@ -265,8 +265,8 @@ def every_trial_is_closed_or_skipped(played: Played) -> None:
         assert not skipped & closed, "asked, and yet skipped"
         if not start.crashed:
             assert skipped | closed == {trial.trial_id for trial in played.trials}
-            assert start.asker.counters.skipped == len(skipped)
-            assert start.asker.counters.open == 0
+            assert start.client.counters.skipped == len(skipped)
+            assert start.client.counters.open == 0
     assert closed_by(played.starts[2]).keys() == {trial.trial_id for trial in played.trials}
 
 

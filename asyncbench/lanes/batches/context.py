@@ -1,4 +1,4 @@
-"""What the steps of a model's batches share: API, ledger, clock, and what the sweep says."""
+"""The context of a model's batches: API, ledger, clock, settings, and the pool of enqueued tokens."""
 
 import asyncio
 import math
@@ -15,7 +15,7 @@ from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.providers.batch_calls import BatchApi, RemoteBatch
 
-# ── How much a vendor lets unfinished batches hold: told by the sweep, or learnt from replies
+# ── The pool of unfinished batches: a limit of the sweep, or one that is learnt
 
 
 FIRST_TOKENS: Final = 80_000  # below every limit that is known; of prompts, for each model
@@ -46,8 +46,8 @@ class EnqueuedPool:
             in_tokens: whether tokens of prompts are counted; else requests are.
         """
         self.aliases = set[str]()  # of the models whose batches it holds
-        self._in_tokens, self._given = in_tokens, limit if in_tokens else None
-        self._told: float | None = None
+        self._in_tokens, self._configured = in_tokens, limit if in_tokens else None
+        self._learnt: float | None = None
         self._first = float(FIRST_TOKENS if in_tokens else FIRST_REQUESTS)
         self._grown = self._first
         self._factor = 1.0  # by which the vendor counts more than we
@@ -57,8 +57,8 @@ class EnqueuedPool:
         """Take in the batches of a model, and what earlier runs learnt of its pool."""
         self.aliases.add(alias)
         for part in ledger.of(alias):
-            if SAYS_FULL.search(part.why) and (told := _limit_in(part.why)) is not None:
-                self._told = OF_THE_LIMIT * told
+            if SAYS_FULL.search(part.why) and (limit := _limit_in(part.why)) is not None:
+                self._learnt = OF_THE_LIMIT * limit
             if part.ended_at is not None and not part.faults:
                 self._grown = max(self._grown, 2.0 * self.size(part.tokens, part.requests))
 
@@ -69,18 +69,18 @@ class EnqueuedPool:
     @property
     def learns(self) -> bool:
         """Whether a batch that is accepted makes room for more."""
-        return self._given is None and self._told is None
+        return self._configured is None and self._learnt is None
 
     @property
     def most(self) -> float:
         """How much may be held together, and so by one part of more than one request, as we count."""
-        known = [limit for limit in (self._given, self._told) if limit is not None]
+        known = [limit for limit in (self._configured, self._learnt) if limit is not None]
         return min(known or [self._grown]) / self._factor
 
     def size_of(self, parts: Iterable[BatchPart]) -> int:
         return sum(self.size(part.tokens, part.requests) for part in parts)
 
-    def held(self, ledger: BatchLedger) -> int:
+    def in_use(self, ledger: BatchLedger) -> int:
         """Return what open parts take, whether they were sent yet or not."""
         return self.size_of(
             part for part in ledger.parts.values() if part.open and part.alias in self.aliases
@@ -91,18 +91,18 @@ class EnqueuedPool:
         own = (part for part in ledger.parts.values() if part.alias in self.aliases)
         return [part for part in own if part.submitted or part.in_doubt]
 
-    def fits(self, size: float, *, held: float) -> bool:
+    def fits(self, size: float, *, in_use: float) -> bool:
         """Whether so much more may be sent beside what is held."""
-        return held + size <= self.most
+        return in_use + size <= self.most
 
-    def accepted(self, batch_id: str, *, held: float) -> None:
+    def accepted(self, batch_id: str, *, in_use: float) -> None:
         """Learn that a batch was taken, and that so much was held at once."""
         if batch_id not in self._taken:
             self._taken.add(batch_id)
             self._factor = max(1.0, self._factor / BACK)
-        self._grown = max(self._grown, 2.0 * held)
+        self._grown = max(self._grown, 2.0 * in_use)
 
-    def refused(self, message: str, size: float, *, held: float) -> None:
+    def refused(self, message: str, size: float, *, in_use: float) -> None:
         """Learn from a refusal.
 
         Args:
@@ -110,24 +110,24 @@ class EnqueuedPool:
             size: of the part that was refused, as we count.
             held: by other batches of ours.
         """
-        told, together = _limit_in(message), size + held
-        if told is None:
+        limit, together = _limit_in(message), size + in_use
+        if limit is None:
             self._grown = max(SMALLEST * self._first, min(self._grown, together / 2))
             return
-        self._told = OF_THE_LIMIT * told
-        if together * self._factor <= self._told:  # it should have fitted
+        self._learnt = OF_THE_LIMIT * limit
+        if together * self._factor <= self._learnt:  # it should have fitted
             self._factor = min(MOST_MORE, self._factor * MORE)
 
 
 def _limit_in(message: str) -> float | None:
     """Return the limit that a refusal names, with commas or without; None: it names none."""
-    for found in _LIMIT.finditer(message):
+    for match in _LIMIT.finditer(message):
         with suppress(ValueError):
-            return float(found[1].replace(",", "").replace("_", ""))
+            return float(match[1].replace(",", "").replace("_", ""))
     return None
 
 
-# ── desk
+# ── Context of one model
 
 
 NO_PAGE: Final = (404, 405)  # of a list or of uploads: the provider has none
@@ -172,7 +172,7 @@ class BatchAccount:
     unlisted: bool = False  # the provider has no list
     seen_by: str = ""  # a hash of whose batches the list holds
     skew_s: float = 0.0  # by which the vendor's clock was ahead of ours then
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     pools: dict[str, EnqueuedPool] = field(default_factory=dict)  # by model; "": of all models together
 
 
@@ -185,20 +185,24 @@ class BatchContext:
     ledger: BatchLedger
     clock: BatchClock
     batching: Batching
-    say: Callable[[str], None]  # to a person
+    on_message: Callable[[str], None]  # to a person
     suspend: Callable[[str], None]  # the model: nothing more is asked of it
     shared: BatchAccount = field(default_factory=BatchAccount)
     resubmit: Collection[str] = ()  # keys of parts that somebody wants sent again, if there is no trace
-    looked_at: float = -math.inf  # UTC of the list that this desk saw last
+    list_read_at: float = -math.inf  # UTC of the list that was read last
     due: dict[str, float] = field(default_factory=dict)  # by part: UTC at which its next step is
     unseen: dict[str, float] = field(default_factory=dict)  # by part: UTC since which it was not found
     host: str = ""  # whom the calls are made to
     unreached_at: float | None = None  # UTC since which no call came through; None: the latest did
     blind: bool = False  # batches can no longer be looked at: the key was refused
 
-    async def note(self, part: BatchPart, step: Step, **said: object) -> None:
+    def notify(self, text: str) -> None:
+        """Tell a person something of this model's batches."""
+        self.on_message(f"{self.alias}: {text}")
+
+    async def note(self, part: BatchPart, step: Step, **details: object) -> None:
         """Write a step down; when this returns, it is on the disk."""
-        await self.ledger.note(part, step, at=self.clock.now(), **said)
+        await self.ledger.note(part, step, at=self.clock.now(), **details)
 
     @property
     def vendor_now(self) -> float:
@@ -211,8 +215,8 @@ class BatchContext:
         Where there is no list, each batch has to be looked at alone.
         """
         shared = self.shared
-        async with shared.turn:
-            if self.clock.since(shared.listed_at) > FRESH_S or shared.listed_at <= self.looked_at:
+        async with shared.lock:
+            if self.clock.since(shared.listed_at) > FRESH_S or shared.listed_at <= self.list_read_at:
                 try:
                     shared.listed = await self.api.recent(None)
                     shared.unlisted = False
@@ -225,7 +229,7 @@ class BatchContext:
                 self.unreached_at = None
             elif not self.api.account:  # its own calls had no reply so far
                 self.api.account, self.api.skew_s = shared.seen_by, shared.skew_s
-        self.looked_at = shared.listed_at
+        self.list_read_at = shared.listed_at
         return shared.listed
 
     def is_due(self, part: BatchPart) -> bool:
@@ -236,7 +240,9 @@ class BatchContext:
         real_s = seconds if seconds == math.inf else seconds * self.clock.real_s
         self.due[part.key] = self.clock.now() + real_s
 
-    def failed(self, error: ProviderError, *, again: int, looking: bool = False, one: bool = False) -> float:
+    def failed(
+        self, error: ProviderError, *, again: int, reading: bool = False, one_batch: bool = False
+    ) -> float:
         """Return the seconds until a call is made again that failed; what no waiting helps suspends.
 
         Args:
@@ -247,10 +253,10 @@ class BatchContext:
         """
         if error.kind in OUT_OF_REACH and self.unreached_at is None:
             self.unreached_at = self.clock.now()
-        unknown = looking and error.http_status == NOT_FOUND  # which says nothing of what exists
-        unknown = unknown or (one and error.http_status != KEY_REFUSED)
+        unknown = reading and error.http_status == NOT_FOUND  # which says nothing of what exists
+        unknown = unknown or (one_batch and error.http_status != KEY_REFUSED)
         if error.kind in FINAL_FOR_LANE and not unknown:
-            self.blind |= looking
+            self.blind |= reading
             self.suspend(f"{error.kind.value}: {error.message}")
         wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(again, 10))
         return max(wait_s, error.retry_after_s or 0.0)
@@ -273,8 +279,8 @@ class BatchContext:
             return False
         if self.due.get(part.key) != math.inf:
             self.put_off(part, math.inf)
-            self.say(
-                f"{self.alias}: the provider does not find batch {part.batch_id}. The next run looks again; "
+            self.notify(
+                f"the provider does not find batch {part.batch_id}. The next run looks again; "
                 "nothing of it is asked in another way before its results would be deleted."
             )
         return True
@@ -283,7 +289,7 @@ class BatchContext:
         """Whether the vendor has deleted a part's results by now."""
         return self.clock.since(part.created_at or part.at) > KEPT_S
 
-    def look_again_s(self, age_s: float) -> float:
+    def poll_again_s(self, age_s: float) -> float:
         """Return the seconds until a batch of this age is looked at again."""
         usual_s = next((wait_s for upto_s, wait_s in _YOUNG if age_s < upto_s), _OLD_S)
         return max(usual_s, self.api.poll_s)

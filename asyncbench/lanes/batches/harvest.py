@@ -1,4 +1,4 @@
-"""What came back of a part: each line becomes an attempt, and ends its trial or brings it back."""
+"""Collect the results of a part: each line becomes an attempt, and ends its trial or puts it back."""
 
 import asyncio
 from collections import Counter
@@ -36,7 +36,7 @@ Trials = Callable[[Collection[str]], Collection[Trial]]
 class Harvest:
     """Collects the parts of one model."""
 
-    desk: BatchContext
+    context: BatchContext
     model: LaneModel
     trials: Trials  # of the sweep, those with these ids
     finished: Container[str]  # ids of trials that earlier runs closed
@@ -58,9 +58,9 @@ class Harvest:
         Raises:
             ProviderError: the results could not be downloaded.
         """
-        desk = self.desk
-        results = desk.ledger.path(part, "results")
-        if has_results(part, desk) and not await asyncio.to_thread(results.exists):
+        context = self.context
+        results = context.ledger.path(part, "results")
+        if has_results(part, context) and not await asyncio.to_thread(results.exists):
             await self._download(part, results)
         waiting, strange = await self._read(part, results)
         await self._close_missing(part, waiting.keys() - self._done(part))
@@ -68,24 +68,24 @@ class Harvest:
             return False
         unanswered = len(self._rows.keys() - self._answered)
         self._rows, self._trials = {}, {}
-        await desk.note(part, Step.COLLECTED, unanswered=unanswered, strange=strange)
+        await context.note(part, Step.COLLECTED, unanswered=unanswered, strange=strange)
         if strange:
-            desk.say(
-                f"{desk.alias}: {strange:,} lines of batch {part.batch_id} are broken, twice there, or "
+            context.notify(
+                f"{strange:,} lines of batch {part.batch_id} are broken, twice there, or "
                 f"nobody's. They are kept in {results.with_suffix(f'.{QUARANTINE}')}."
             )
         return True
 
     async def is_outdated(self, part: BatchPart) -> bool:
         """Whether a trial of a part has left the sweep since it was packed."""
-        rows = manifest_rows(self.desk.ledger.path(part, "manifest"))
+        rows = manifest_rows(self.context.ledger.path(part, "manifest"))
         ids = {row["trial_id"] for row in rows}
         return len(await self._trials_of(ids)) < len(ids)
 
     async def reopen(self, part: BatchPart) -> None:
         """Bring back the trials of a part that was never sent, or of which nobody knows whether it was."""
-        account = self.model.asker.account
-        rows = list(manifest_rows(self.desk.ledger.path(part, "manifest")))
+        account = self.model.client.account
+        rows = list(manifest_rows(self.context.ledger.path(part, "manifest")))
         trials = await self._trials_of(row["trial_id"] for row in rows)
         for row in reversed(rows):  # each is put before those that wait
             self.model.counters.in_batches -= 1
@@ -93,20 +93,20 @@ class Harvest:
                 account.hold_again(hold_of(row))
                 account.settle(hold_of(row), None)  # it may be spent
             if (trial := trials.get(row["trial_id"])) is not None:
-                turn = self._turn(row, trial, sent_at=part.at)
-                self.model.attempts.unpack(turn)
-                self.again(turn)
+                pending = self._pending_trial(row, trial, sent_at=part.at)
+                self.model.attempts.unpack(pending)
+                self.again(pending)
             elif account is not None:  # it has left the sweep
                 account.settle(hold_of(row), 0.0)
-        self.desk.ledger.path(part, "jsonl").unlink(missing_ok=True)
+        self.context.ledger.path(part, "jsonl").unlink(missing_ok=True)
 
-    # ── the file ─────────────────────────────────────────────────────────────────────────────
+    # ── The results file ─────────────────────────────────────────────────────────────────────────
 
     async def _download(self, part: BatchPart, results: Path) -> None:
-        desk, draft = self.desk, results.with_suffix(".part")
-        await desk.note(part, Step.DOWNLOADING)
-        batch = await desk.api.retrieve(part.batch_id or "")
-        await desk.api.download(batch, draft)
+        context, draft = self.context, results.with_suffix(".part")
+        await context.note(part, Step.DOWNLOADING)
+        batch = await context.api.retrieve(part.batch_id or "")
+        await context.api.download(batch, draft)
         with storing(results):
             if lacks := await asyncio.to_thread(_lacking, draft, part, batch):
                 draft = _fullest(draft, results.with_suffix(".most"))
@@ -119,7 +119,7 @@ class Harvest:
 
     async def _read(self, part: BatchPart, results: Path) -> tuple[dict[str, bytes], int]:
         """Take in every line; return the rows of those that are missing, and how many are none of ours."""
-        manifest = self.desk.ledger.path(part, "manifest")
+        manifest = self.context.ledger.path(part, "manifest")
         self._rows = await asyncio.to_thread(packed_rows, manifest)
         self._answered, self._used = set(self._done(part)), [0, 0]
         self._trials = await self._trials_of(self._rows)
@@ -127,20 +127,20 @@ class Harvest:
         out = len(waiting.keys() - self._done(part))
         self.model.counters.in_batches -= out
         self.model.counters.in_flight += out  # refusals look whether others may still be answered
-        if not has_results(part, self.desk):
+        if not has_results(part, self.context):
             return waiting, 0
         with results.open("rb") as lines:
             for number, line in enumerate(lines):
                 if not number % LINES_AT_ONCE:
                     await asyncio.sleep(0)
                 try:
-                    found = self.desk.api.read(line)
-                    row = waiting.pop(trial_of(found.custom_id, part.key) or "")
+                    answer = self.context.api.read(line)
+                    row = waiting.pop(trial_of(answer.custom_id, part.key) or "")
                 except (ValueError, KeyError):
                     _set_aside(line, results, anew=not strange)
                     strange += 1
                 else:
-                    await self._take(part, orjson.loads(row), found)
+                    await self._take(part, orjson.loads(row), answer)
         return waiting, strange
 
     async def _take(self, part: BatchPart, row: ManifestRow, line: BatchLine) -> None:
@@ -171,7 +171,7 @@ class Harvest:
             else:
                 await self._end(part, row, NotRun.EXPIRED if part.status == "expired" else NotRun.CANCELLED)
 
-    # ── one request ──────────────────────────────────────────────────────────────────────────
+    # ── One request ──────────────────────────────────────────────────────────────────────────────
 
     async def _end(
         self, part: BatchPart, row: ManifestRow, ended: Reply | ProviderError | NotRun | None
@@ -186,42 +186,42 @@ class Harvest:
         if (trial := self._trials.get(row["trial_id"])) is None:
             self._keep_orphan(row, ended, batch)
             return
-        turn, attempts = self._turn(row, trial, sent_at=created_at), model.attempts
+        pending, attempts = self._pending_trial(row, trial, sent_at=created_at), model.attempts
         closed = trial.trial_id in self.finished  # by an answer that stays where this is none
         if isinstance(ended, Reply):
-            await model.closing.close(turn, attempts.collect(turn, ended, batch), ended)
+            await model.closing.close(pending, attempts.collect(pending, ended, batch), ended)
         elif isinstance(ended, ProviderError):
-            attempts.collect(turn, ended, batch)
-            if not closed and model.closing.failed(turn, ended, paused=False) is not None:
-                self.again(turn)
+            attempts.collect(pending, ended, batch)
+            if not closed and model.closing.failed(pending, ended, paused=False) is not None:
+                self.again(pending)
         else:
             if ended is None:
                 cost = 0.0 if part.used == tuple(self._used) else None
-                attempts.collect(turn, None, batch, said="the batch did not return it", cost_usd=cost)
+                attempts.collect(pending, None, batch, why="the batch did not return it", cost_usd=cost)
             else:
-                turn.tries -= 1  # the provider never tried
+                pending.tries -= 1  # the provider never tried
                 # The batch was refused for other lines, or ended at our word.
-                turn.rounds -= bool(part.faults) or part.cancelled_at is not None
-                attempts.collect(turn, None, batch, status=ended.value, said=_SAID[ended], cost_usd=0.0)
+                pending.rounds -= bool(part.faults) or part.cancelled_at is not None
+                attempts.collect(pending, None, batch, status=ended.value, why=_SAID[ended], cost_usd=0.0)
             if not closed:
-                self.again(turn)
+                self.again(pending)
 
-    def _turn(self, row: ManifestRow, trial: Trial, *, sent_at: float) -> PendingTrial:
+    def _pending_trial(self, row: ManifestRow, trial: Trial, *, sent_at: float) -> PendingTrial:
         """Return a trial as it was when it went into its part."""
-        asker = self.model.asker
-        request = asker.request_for(trial)
+        client = self.model.client
+        request = client.request_for(trial)
         return PendingTrial(
             request=request,
             history=History(attempts=row["attempt"], cost_usd=row["cost_usd"]),
-            characters=asker.characters(request),
+            characters=client.characters(request),
             longest=row["max_tokens"],
-            taken_s=asker.now_s(),
+            taken_s=client.now_s(),
             tries=row["tries"],
             attempts=row["attempt"],
             rounds=row["rounds"],
             cost_usd=row["cost_usd"],
-            since_s=asker.now_s(),
-            sent_s=sent_at - asker.epoch_s,
+            since_s=client.now_s(),
+            sent_s=sent_at - client.epoch_s,
             hold=hold_of(row),
             reserved_usd=row["reserved_usd"],
             most_usd=row["most_usd"],
@@ -231,7 +231,7 @@ class Harvest:
         self, row: ManifestRow, ended: Reply | ProviderError | NotRun | None, batch: BatchOfCall
     ) -> None:
         """Keep what came of a trial that has left the sweep: it was paid for, and nobody can grade it."""
-        asker, reply = self.model.asker, ended if isinstance(ended, Reply) else None
+        client, reply = self.model.client, ended if isinstance(ended, Reply) else None
         error = ended if isinstance(ended, ProviderError) else None
         cost = None if ended is None else 0.0
         if reply is not None:
@@ -239,8 +239,8 @@ class Harvest:
         attempt = Attempt(
             trial_id=row["trial_id"],
             attempt=row["attempt"],
-            model=asker.model.alias,
-            provider=asker.model.provider,
+            model=client.model.alias,
+            provider=client.model.provider,
             started_at=batch.created_at,
             status="ok" if reply else error.kind.value if error else ended.value if ended else "lost",  # type: ignore[union-attr]  # a NotRun
             cost_usd=cost,
@@ -255,14 +255,14 @@ class Harvest:
             batch_id=batch.id,
             batch_ended_at=batch.ended_at,
         )
-        asker.keep(Ended(attempt=attempt, reply=reply))
-        asker.counters.count(attempt)
-        if asker.account is not None:
-            asker.account.settle(hold_of(row), cost)
+        client.keep(Ended(attempt=attempt, reply=reply))
+        client.counters.count(attempt)
+        if client.account is not None:
+            client.account.settle(hold_of(row), cost)
 
     async def _trials_of(self, ids: Iterable[str]) -> dict[str, Trial]:
-        found = await asyncio.to_thread(self.trials, frozenset(ids))
-        return {trial.trial_id: trial for trial in found}
+        trials = await asyncio.to_thread(self.trials, frozenset(ids))
+        return {trial.trial_id: trial for trial in trials}
 
     def _done(self, part: BatchPart) -> frozenset[str]:
         return self.done.get(part.key, frozenset())
@@ -274,9 +274,9 @@ def hold_of(row: ManifestRow) -> Hold:
     return Hold(most, most if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
 
 
-def has_results(part: BatchPart, desk: BatchContext) -> bool:
+def has_results(part: BatchPart, context: BatchContext) -> bool:
     """Whether there is something to download: of a batch that was refused as a whole there is nothing."""
-    return bool(part.files) if desk.api.uploads else part.status != GONE
+    return bool(part.files) if context.api.uploads else part.status != GONE
 
 
 def _set_aside(line: bytes, results: Path, *, anew: bool) -> None:
@@ -297,18 +297,18 @@ def _lacking(draft: Path, part: BatchPart, batch: RemoteBatch) -> int:
 
     Only lines of the part that can be read count, each once. Of those that were not run there need be none.
     """
-    found, ran = set[str](), set[str]()
+    present, ran = set[str](), set[str]()
     with draft.open("rb") as lines:
         for line in lines:
             try:
-                said = orjson.loads(line)
-                custom_id = said["custom_id"]
+                record = orjson.loads(line)
+                custom_id = record["custom_id"]
             except (orjson.JSONDecodeError, TypeError, KeyError):
                 continue
             if (trial_id := trial_of(str(custom_id), part.key)) is not None:
-                found.add(trial_id)
-                if said.get("response") or said.get("result"):
+                present.add(trial_id)
+                if record.get("response") or record.get("result"):
                     ran.add(trial_id)
     # Who counts nothing has a line for each request of what was completed.
     wanted = part.requests if batch.done is None and batch.status == "completed" else batch.done or 0
-    return 0 if len(found) >= part.requests else max(0, wanted - len(ran))
+    return 0 if len(present) >= part.requests else max(0, wanted - len(ran))

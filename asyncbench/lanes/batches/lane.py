@@ -40,23 +40,23 @@ class BatchLane:
     """The batches of one model."""
 
     name: str
-    askers: list[ModelClient]  # one
-    desk: BatchContext
+    clients: list[ModelClient]  # one
+    context: BatchContext
     harvest: Callable[[LaneModel, Callable[[PendingTrial], None]], Harvest]
     realtime: Callable[[ModelClient], Lane]  # asks what batches did not answer
     fail: Callable[[StoreError], None]  # the run: the disk takes nothing more
     rounds: Counter[str] = field(default_factory=Counter)  # parts that trials were in, by earlier runs
     pool: EnqueuedPool  # perhaps of other models, too
-    turn: str | None = None
+    serial_group: str | None = None
     leaves: bool = False  # waits for no batch: it ends as soon as all are sent that can be
     ends: bool = False  # cancels what is open, and asks nothing
     switch: Switch | None = None  # before a deadline, to real time; None: batches have their time
     steered: Lane | None = None  # asks what batches did not answer: they themselves have no such limits
     _stopped: bool = False
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _left: list[PendingTrial] = field(default_factory=list)  # for real time
+    _for_realtime: list[PendingTrial] = field(default_factory=list)  # asked call by call
     _writer: PartWriter | None = None
-    _held: int = 0  # of the pool, by open parts
+    _in_use: int = 0  # of the pool, by open parts
     _no_room: bool = False  # for the next trial, in the pool that open parts hold
     _latest: deque[PendingTrial] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
     _failed: Counter[str] = field(default_factory=Counter)  # collections in a row, by part
@@ -73,36 +73,36 @@ class BatchLane:
 
     async def run(self) -> None:
         """Return when nothing is open that waiting could end, or when stopped; batches go on without it."""
-        desk = self.desk
-        self._model = LaneModel(self.askers[0])
-        self.pool.remember(desk.ledger, desk.alias)
-        self._submitting = Submitting(desk, self.pool, paused=lambda: self._model.counters.paused)
-        self._cancelling = Cancelling(desk)
-        self._reserves = Reserves(desk.ledger, desk.alias, self.askers[0].account)
-        self._links = Links(desk, self._model)
-        self._polling = Polling(desk, self.pool, self._submitting, self._cancelling)
+        context = self.context
+        self._model = LaneModel(self.clients[0])
+        self.pool.remember(context.ledger, context.alias)
+        self._submitting = Submitting(context, self.pool, paused=lambda: self._model.counters.paused)
+        self._cancelling = Cancelling(context)
+        self._reserves = Reserves(context.ledger, context.alias, self.clients[0].account)
+        self._links = Links(context, self._model)
+        self._polling = Polling(context, self.pool, self._submitting, self._cancelling)
         self._switching = Switching(
-            desk, self.switch, self._polling, self.askers[0], ends=self.ends, leaves=self.leaves
+            context, self.switch, self._polling, self.clients[0], ends=self.ends, leaves=self.leaves
         )
         self._harvest = self.harvest(self._model, self._again)
-        for part in desk.ledger.open_of(desk.alias):
+        for part in context.ledger.open_of(context.alias):
             if part.restored and part.unsent and await self._harvest.is_outdated(part):
                 await self._give_back(part)
         if self.ends:
-            self._ends_at = desk.clock.now() + WAIT_S * desk.clock.real_s
+            self._ends_at = context.clock.now() + WAIT_S * context.clock.real_s
         async with asyncio.TaskGroup() as beside:
-            await self._look_after_batches(beside)
+            await self._run_rounds(beside)
         if not self._stopped:
             self._model.closing.accept()
             await self._ask_the_rest()
 
-    async def _look_after_batches(self, beside: asyncio.TaskGroup) -> None:
+    async def _run_rounds(self, beside: asyncio.TaskGroup) -> None:
         """Go on round by round; what must not wait for batches any more is asked beside them."""
         feeding = asyncio.create_task(self._model.queue.feed(lambda: READ_AHEAD, self._changed.set))
         asking: asyncio.Task[None] | None = None
         try:
             while not self._stopped and (wait_s := await self._round(feeding)) is not None:
-                asks = self._left and self._switching.begins_none and self._model.exhausted
+                asks = self._for_realtime and self._switching.begins_none and self._model.exhausted
                 if asks and (asking is None or asking.done()):
                     asking = beside.create_task(self._ask_the_rest())
                 await self._wait(wait_s)
@@ -128,59 +128,59 @@ class BatchLane:
         if self.steered is not None:
             self.steered.heed_pause()
 
-    # ── one round ────────────────────────────────────────────────────────────────────────────
+    # ── One round ────────────────────────────────────────────────────────────────────────────────
 
     async def _round(self, feeding: "asyncio.Task[None]") -> float | None:
         """Take every step that is due; return the seconds until the next one is, None: there is none."""
         if feeding.done():
             feeding.result()  # raises what the reader did
-        desk = self.desk
-        if desk.clock.now() > self._ends_at:
+        context = self.context
+        if context.clock.now() > self._ends_at:
             return None
         for part in self._switching.late():
             await self._cancelling.begin(part)
-        for part in desk.ledger.of(desk.alias):
-            if not self._stopped and self._goes_on(part) and desk.is_due(part):
+        for part in context.ledger.of(context.alias):
+            if not self._stopped and self._goes_on(part) and context.is_due(part):
                 await self._advance(part)
         polled_s = await self._polling.poll() if not self._stopped else math.inf
         self._reserves.follow_twins()
         paused = self._model.counters.paused
         packed = not paused and await self._pack()
-        parts = desk.ledger.open_of(desk.alias)
+        parts = context.ledger.open_of(context.alias)
         self._reserves.doubt(
-            (part for part in parts if desk.due.get(part.key) == math.inf), self._harvest.done
+            (part for part in parts if context.due.get(part.key) == math.inf), self._harvest.done
         )
-        going = [part for part in desk.ledger.of(desk.alias) if self._goes_on(part)]
-        if packed or self._polling.news or any(map(desk.is_due, going)):
+        going = [part for part in context.ledger.of(context.alias) if self._goes_on(part)]
+        if packed or self._polling.changed or any(map(context.is_due, going)):
             return 0.0
         if self.leaves and not (paused or self._switching.begins_none or self._may_send_more()):
             self._stopped = True  # what is out is for the next run, and so is its money
             self._reserves.doubt(parts, self._harvest.done)
             return None
-        going = [part for part in going if part.open and desk.due[part.key] < math.inf]
+        going = [part for part in going if part.open and context.due[part.key] < math.inf]
         waits = not (self._model.exhausted or self._no_room) or self._writer is not None
-        waits |= paused and any(part.open and not part.batch_id for part in desk.ledger.of(desk.alias))
+        waits |= paused and any(part.open and not part.batch_id for part in context.ledger.of(context.alias))
         if not going and polled_s == math.inf and not waits:
             return None
-        return min([polled_s, RETRY_S, *(-desk.clock.since(desk.due[part.key]) for part in going)])
+        return min([polled_s, RETRY_S, *(-context.clock.since(context.due[part.key]) for part in going)])
 
     def _may_send_more(self) -> bool:
         """Whether more is sent soon: it is being read, tried again, or a young batch makes room for it."""
-        queue, desk = self._model.queue, self.desk
-        if not (queue.dry or queue.turns or self._model.counters.over):
+        queue, context = self._model.queue, self.context
+        if not (queue.dry or queue.pending or self._model.counters.over):
             return True
-        parts = desk.ledger.open_of(desk.alias)
-        if all(desk.clock.since(part.at) > MOST_QUIET_S for part in parts):
+        parts = context.ledger.open_of(context.alias)
+        if all(context.clock.since(part.at) > MOST_QUIET_S for part in parts):
             return False
         sending = any(part.unsent and not part.refusals for part in parts) and not self._model.counters.over
         learning = self.pool.learns and any(part.submitted and not part.counted for part in parts)
-        return sending or bool(queue.turns and learning)
+        return sending or bool(queue.pending and learning)
 
     def _goes_on(self, part: BatchPart) -> bool:
         """Whether a part has a step before it that is not waiting for its batch to end."""
         if part.step in (Step.COLLECTED, Step.CLEANING) or (part.unsent and self._switching.begins_none):
             return True
-        if not part.open or self.desk.blind:
+        if not part.open or self.context.blind:
             return False
         if part.submitted:
             return self._cancelling.is_due(part)
@@ -189,7 +189,7 @@ class BatchLane:
 
     async def _advance(self, part: BatchPart) -> None:
         if part.step in (Step.COLLECTED, Step.CLEANING):
-            wait_s = await _clean(self.desk, part)
+            wait_s = await _clean(self.context, part)
         elif part.step in (Step.ENDED, Step.DOWNLOADING):
             wait_s = await self._collect(part)
         elif part.submitted:
@@ -201,44 +201,44 @@ class BatchLane:
             wait_s = await self._submitting.advance(part)
             if part.step in NOTHING:
                 await self._harvest.reopen(part)
-        self.desk.put_off(part, wait_s)
+        self.context.put_off(part, wait_s)
 
     async def _give_back(self, part: BatchPart) -> float:
         """Send a part no more; its trials are packed anew, but for those that have left the sweep."""
-        await self.desk.note(part, Step.NEVER_CREATED)
+        await self.context.note(part, Step.NEVER_CREATED)
         await self._harvest.reopen(part)
-        return await _clean(self.desk, part)
+        return await _clean(self.context, part)
 
     async def _collect(self, part: BatchPart) -> float:
-        desk = self.desk
+        context = self.context
         try:
             if not await self._harvest.collect(part):
                 self._stopped = True  # the disk has failed: the next run collects it
         except NoRoomError as error:
-            desk.say(f"{desk.alias}: {error}")
+            context.notify(f"{error}")
             return math.inf
         except ProviderError as error:
             if error.http_status == NOT_FOUND:
-                if desk.lost_sight(part):
+                if context.lost_sight(part):
                     return math.inf
-                if desk.is_gone(part):
-                    await desk.note(part, Step.ENDED, **GONE_FOR_GOOD)
+                if context.is_gone(part):
+                    await context.note(part, Step.ENDED, **GONE_FOR_GOOD)
                     return 0.0
             self._failed[part.key] += 1
-            if desk.clock.since(self._failing.setdefault(part.key, desk.clock.now())) > DAY_S:
-                desk.say(
-                    f"{desk.alias}: the results of batch {part.batch_id} could not be downloaded for a day: "
+            if context.clock.since(self._failing.setdefault(part.key, context.clock.now())) > DAY_S:
+                context.notify(
+                    f"the results of batch {part.batch_id} could not be downloaded for a day: "
                     f"{error}. The next run tries again. Or download them from your provider's console, and "
-                    f"take them in: `asyncbench import batch FILE --out {desk.ledger.folder.parent}`."
+                    f"take them in: `asyncbench import batch FILE --out {context.ledger.folder.parent}`."
                 )
                 return math.inf
             if self._failed[part.key] == 1:
-                desk.say(f"{desk.alias}: results of batch {part.batch_id}: {error}. Trying again.")
-            return desk.failed(error, again=self._failed[part.key] - 1, looking=True, one=True)
+                context.notify(f"results of batch {part.batch_id}: {error}. Trying again.")
+            return context.failed(error, again=self._failed[part.key] - 1, reading=True, one_batch=True)
         return 0.0
 
     async def _wait(self, seconds: float) -> None:
-        self._model.counters.batches = counts_of(self.desk, wait_s=seconds)
+        self._model.counters.batches = counts_of(self.context, wait_s=seconds)
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -246,9 +246,9 @@ class BatchLane:
         if self._stopped:
             return
         queue = self._model.queue
-        reading = not (queue.dry or queue.turns or self._model.counters.over)
+        reading = not (queue.dry or queue.pending or self._model.counters.over)
         waiting = {
-            asyncio.create_task(asyncio.sleep(1.0) if reading else self.desk.clock.sleep(seconds)),
+            asyncio.create_task(asyncio.sleep(1.0) if reading else self.context.clock.sleep(seconds)),
             asyncio.create_task(self._changed.wait()),
         }
         try:
@@ -260,165 +260,166 @@ class BatchLane:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
 
-    # ── packing ──────────────────────────────────────────────────────────────────────────────
+    # ── Packing ──────────────────────────────────────────────────────────────────────────────────
 
     async def _pack(self) -> bool:
         """Pack what waits; return whether a part was prepared. The last part may be small."""
-        queue, self._held = self._model.queue, self.pool.held(self.desk.ledger)
-        while queue.turns and not self._stopped:
-            turn = queue.turns.popleft()
-            if len(queue.turns) <= READ_AHEAD // 2:
+        queue, self._in_use = self._model.queue, self.pool.in_use(self.context.ledger)
+        while queue.pending and not self._stopped:
+            pending = queue.pending.popleft()
+            if len(queue.pending) <= READ_AHEAD // 2:
                 queue.hungry.set()
-            answered = turn.history.ended  # by a run that did not live to grade it
+            answered = pending.history.ended  # by a run that did not live to grade it
             if answered and answered.reply:
-                await self._model.closing.close(turn, answered.attempt, answered.reply)
-            elif queue.gives_up(turn):
-                queue.skip(turn)
-            elif self._has_had_its_rounds(turn) or self._switching.begins_none:
-                self._left.append(turn)
-            elif not self._put_in(turn):
-                queue.put_back(turn)
+                await self._model.closing.close(pending, answered.attempt, answered.reply)
+            elif queue.gives_up(pending):
+                queue.skip(pending)
+            elif self._has_had_its_rounds(pending) or self._switching.begins_none:
+                self._for_realtime.append(pending)
+            elif not self._put_in(pending):
+                queue.put_back(pending)
                 requests = 0 if self._writer is None else self._writer.requests
-                return not self._links.wait(turn, requests) and await self._finish()
+                return not self._links.wait(pending, requests) and await self._finish()
             elif self._writer is not None and self._writer.full:
                 return await self._finish()
         begins_none = self._switching.begins_none or self._model.counters.over
-        return await self._finish() if begins_none or (queue.dry and not queue.turns) else False
+        return await self._finish() if begins_none or (queue.dry and not queue.pending) else False
 
-    def _has_had_its_rounds(self, turn: PendingTrial) -> bool:
-        turn.rounds = max(turn.rounds, self.rounds.pop(turn.request.trial.trial_id, 0))
-        return turn.rounds >= self.desk.batching.rounds or self.desk.shared.absent is not None
+    def _has_had_its_rounds(self, pending: PendingTrial) -> bool:
+        pending.rounds = max(pending.rounds, self.rounds.pop(pending.request.trial.trial_id, 0))
+        return pending.rounds >= self.context.batching.rounds or self.context.shared.absent is not None
 
-    def _put_in(self, turn: PendingTrial) -> bool:
+    def _put_in(self, pending: PendingTrial) -> bool:
         """Put a trial into the part that is being filled; return whether there is room and money."""
-        desk, model = self.desk, self._model
+        context, model = self.context, self._model
         if self._writer is None:
             self._writer = PartWriter(
-                desk.ledger.folder,
-                desk.api,
-                max_requests=desk.batching.max_requests,
-                max_bytes=desk.batching.max_bytes,
+                context.ledger.folder,
+                context.api,
+                max_requests=context.batching.max_requests,
+                max_bytes=context.batching.max_bytes,
             )
             self._latest.clear()
         writer = self._writer
-        size = self.pool.size(writer.tokens + tokens_of(turn), writer.requests + 1)
-        full = not self.pool.fits(size, held=self._held)
-        self._no_room = full and bool(self._held)
-        if full and (writer.requests or self._held):
+        size = self.pool.size(writer.tokens + tokens_of(pending), writer.requests + 1)
+        full = not self.pool.fits(size, in_use=self._in_use)
+        self._no_room = full and bool(self._in_use)
+        if full and (writer.requests or self._in_use):
             return False
-        if not model.money.affords(turn):
-            if turn.hold.amount and model.asker.account is not None:
-                model.asker.account.ledger.wake_on_change(self._changed.set)
+        if not model.money.affords(pending):
+            if pending.hold.amount and model.client.account is not None:
+                model.client.account.ledger.wake_on_change(self._changed.set)
             return False
         try:
-            line = writer.line(turn)
+            line = writer.line(pending)
         except ProviderError as error:
-            self._refuse(turn, error)
+            self._refuse(pending, error)
             return True
-        if writer.full or not writer.fits(line) or not model.money.reserve(turn):
+        if writer.full or not writer.fits(line) or not model.money.reserve(pending):
             return False
-        model.attempts.pack(turn)
-        writer.add(turn, line)
-        self._latest.append(turn)
+        model.attempts.pack(pending)
+        writer.add(pending, line)
+        self._latest.append(pending)
         model.counters.in_batches += 1
         return True
 
-    def _refuse(self, turn: PendingTrial, error: ProviderError) -> None:
+    def _refuse(self, pending: PendingTrial, error: ProviderError) -> None:
         """Fail a trial alone whose request no file can hold: it costs nothing, and no other."""
         model = self._model
-        model.attempts.pack(turn)
-        nowhere = BatchOfCall(id=None, created_at=self.desk.clock.now(), ended_at=None)
-        model.attempts.collect(turn, error, nowhere)
-        if model.closing.failed(turn, error, paused=False) is not None:
-            self._left.append(turn)
+        model.attempts.pack(pending)
+        nowhere = BatchOfCall(id=None, created_at=self.context.clock.now(), ended_at=None)
+        model.attempts.collect(pending, error, nowhere)
+        if model.closing.failed(pending, error, paused=False) is not None:
+            self._for_realtime.append(pending)
 
     async def _finish(self) -> bool:
         """Make a part of what was packed, if anything was."""
         if self._model.counters.over:  # it would not be sent, and hold money all the same
             self._empty_writer()
-        desk, writer = self.desk, self._writer
+        context, writer = self.context, self._writer
         if writer is None or not writer.requests:
             self._writer = None
             return False
-        async with desk.ledger.packing:
-            if not desk.api.uploads:
-                self._take_out(_surplus(writer.requests, _recent_sizes(desk), most=len(self._latest) - 1))
-            part = await asyncio.to_thread(writer.finish, desk.alias)
-            await desk.note(part, Step.PREPARED)
+        async with context.ledger.packing:
+            if not context.api.uploads:
+                self._take_out(_surplus(writer.requests, _recent_sizes(context), most=len(self._latest) - 1))
+            part = await asyncio.to_thread(writer.finish, context.alias)
+            await context.note(part, Step.PREPARED)
         self._writer = None
         return True
 
     def _take_out(self, count: int) -> None:
         """Take the trials that were packed last out of the part, as far as they are known."""
         for _ in range(min(count, len(self._latest))):
-            turn = self._latest.pop()
+            pending = self._latest.pop()
             if self._writer is not None:
                 self._writer.drop()
-            self._model.attempts.unpack(turn)
+            self._model.attempts.unpack(pending)
             self._model.counters.in_batches -= 1
-            self._model.queue.put_back(turn)
+            self._model.queue.put_back(pending)
 
     def _empty_writer(self) -> None:
         """Give up the part that is being filled: nothing of it was sent."""
         if self._writer is not None:
             for row in self._writer.rows():
-                if self._model.asker.account is not None:
-                    self._model.asker.account.settle(hold_of(row), 0.0)
+                if self._model.client.account is not None:
+                    self._model.client.account.settle(hold_of(row), 0.0)
             self._model.counters.in_batches -= self._writer.requests
             self._writer.abandon()
             self._writer = None
 
-    def _again(self, turn: PendingTrial) -> None:
+    def _again(self, pending: PendingTrial) -> None:
         """Ask a trial again that a batch did not answer: in another one, or in real time."""
-        absent = self.desk.shared.absent is not None
-        if turn.rounds >= self.desk.batching.rounds or absent or self._switching.begins_none:
-            self._left.append(turn)
+        absent = self.context.shared.absent is not None
+        if pending.rounds >= self.context.batching.rounds or absent or self._switching.begins_none:
+            self._for_realtime.append(pending)
         else:
-            self._model.queue.put_back(turn)
+            self._model.queue.put_back(pending)
 
-    # ── what batches did not answer ──────────────────────────────────────────────────────────
+    # ── Real time for the rest ───────────────────────────────────────────────────────────────────
 
     async def _ask_the_rest(self) -> None:
         """Ask the rest in real time, if the sweep wants that: all their parts have ended."""
         late = self._switching.begins_none
-        if not self._left or self.ends or self._stopped or self._model.counters.over:
+        if not self._for_realtime or self.ends or self._stopped or self._model.counters.over:
             return
-        if not late and self.desk.batching.fallback != REALTIME:
+        if not late and self.context.batching.fallback != REALTIME:
             return
-        rounds = f"{len(self._left):,} trials were not answered in {self.desk.batching.rounds} batches each"
-        none = f"there is no time for batches of {len(self._left):,} trials"
+        count = f"{len(self._for_realtime):,} trials"
+        why = f"{count} were not answered in {self.context.batching.rounds} batches each"
         if self._switching.collects:
-            none = f"{len(self._left):,} trials were left by batches"
-        why = none if late else rounds
-        if self.desk.shared.absent is None:
-            self.desk.say(f"{self.desk.alias}: {why}. Asking them in real time, at the full price.")
+            why = f"{count} were left by batches"
+        elif late:
+            why = f"there is no time for batches of {count}"
+        if self.context.shared.absent is None:
+            self.context.notify(f"{why}. Asking them in real time, at the full price.")
         known = {
-            turn.request.trial.trial_id: History(attempts=turn.attempts, cost_usd=turn.cost_usd)
-            for turn in self._left
+            pending.request.trial.trial_id: History(attempts=pending.attempts, cost_usd=pending.cost_usd)
+            for pending in self._for_realtime
         }
-        asker = replace(
-            self.askers[0],
-            trials=iter(_in_real_time([turn.request.trial for turn in self._left])),
+        client = replace(
+            self.clients[0],
+            trials=iter(_in_real_time([pending.request.trial for pending in self._for_realtime])),
             history_of=lambda trial: known[trial.trial_id],
         )
-        self._left.clear()
-        self.steered = self.realtime(asker)
+        self._for_realtime.clear()
+        self.steered = self.realtime(client)
         await self.steered.run()
         self.steered = None
 
 
-async def _clean(desk: BatchContext, part: BatchPart) -> float:
+async def _clean(context: BatchContext, part: BatchPart) -> float:
     """Delete what is no longer needed: the upload, and our copies of what was sent and came."""
     if part.step is not Step.CLEANING:
-        await desk.note(part, Step.CLEANING)
+        await context.note(part, Step.CLEANING)
     if part.file_id is not None:
         try:
-            await desk.api.delete_input(part.file_id)
+            await context.api.delete_input(part.file_id)
         except ProviderError:
             return math.inf  # the next run tries again; the vendor deletes it in 30 days
     for suffix in ("jsonl", "results", "part", "most", "handed"):
-        desk.ledger.path(part, suffix).unlink(missing_ok=True)
-    await desk.note(part, Step.CLEANED)
+        context.ledger.path(part, suffix).unlink(missing_ok=True)
+    await context.note(part, Step.CLEANED)
     return math.inf
 
 
@@ -428,14 +429,14 @@ def _in_real_time(trials: Sequence[Trial]) -> list[Trial]:
     Those that shared a model share one again: what a run knows of a model, it knows of that object.
     """
     models = {id(trial.model): trial.model for trial in trials}
-    asked = {key: replace(model, mode=REALTIME) for key, model in models.items()}
-    return [replace(trial, model=asked[id(trial.model)]) for trial in trials]
+    by_model = {key: replace(model, mode=REALTIME) for key, model in models.items()}
+    return [replace(trial, model=by_model[id(trial.model)]) for trial in trials]
 
 
-def _recent_sizes(desk: BatchContext) -> set[int]:
+def _recent_sizes(context: BatchContext) -> set[int]:
     """Return how many requests those parts have for which another one could be taken."""
-    parts = desk.ledger.parts.values()
-    return {part.requests for part in parts if desk.clock.since(part.at) < RECENT_S or part.open}
+    parts = context.ledger.parts.values()
+    return {part.requests for part in parts if context.clock.since(part.at) < RECENT_S or part.open}
 
 
 def _surplus(requests: int, taken: Iterable[int], *, most: int) -> int:

@@ -1,4 +1,4 @@
-"""The ledger of a results folder's batches: each step is on the disk before it is taken, and how it ended.
+"""The ledger of a results folder's batches: each step is on the disk before it is taken.
 
     batches/ledger/000001.wal    a segment for each run, in lines that prove themselves as the journal's do
     batches/<key>.jsonl          the requests of a part, as they are sent
@@ -147,8 +147,8 @@ class BatchPart:
     @property
     def in_doubt(self) -> bool:
         """Whether a batch of it may exist that is not known."""
-        asked = self.step in (Step.SUBMITTING, Step.FENCING, Step.FENCED)
-        return self.batch_id is None and (asked or (self.unread and self.open))
+        intended = self.step in (Step.SUBMITTING, Step.FENCING, Step.FENCED)
+        return self.batch_id is None and (intended or (self.unread and self.open))
 
     def follow(self, step: Step, at: float, said: dict[str, Any]) -> None:  # Any: JSON of our own
         """Take in the next line."""
@@ -200,10 +200,10 @@ class BatchLedger:
         self._lines = self.folder / "ledger"
         self._segment: Segment | None = None
         for segment in segments(self._lines):
-            found = list[Damage]()
-            for payload in payloads(segment, found):
+            damages = list[Damage]()
+            for payload in payloads(segment, damages):
                 self._follow(orjson.loads(payload))
-            if damaged := [line for line in found if not _cut_short(line)]:
+            if damaged := [line for line in damages if not _cut_short(line)]:
                 self.damaged += damaged
                 for part in self.parts.values():
                     part.unread, part.intended_at = True, part.intended_at or part.prepared_at - SLOW_S
@@ -230,12 +230,12 @@ class BatchLedger:
         """Whether a batch belongs to one of the parts."""
         return any(part.batch_id == batch_id or batch_id in part.twins for part in self.parts.values())
 
-    async def note(self, part: BatchPart, step: Step, *, at: float, **said: object) -> None:
+    async def note(self, part: BatchPart, step: Step, *, at: float, **details: object) -> None:
         """Write a step down; when this returns, it is on the disk."""
-        self.write(part, step, at=at, **said)
+        self.write(part, step, at=at, **details)
         await asyncio.to_thread(self.sync)
 
-    def write(self, part: BatchPart, step: Step, *, at: float, **said: object) -> None:
+    def write(self, part: BatchPart, step: Step, *, at: float, **details: object) -> None:
         """Write a step down; it is on the disk after `sync`."""
         if self._segment is None:
             with storing(self._lines):
@@ -244,8 +244,8 @@ class BatchLedger:
             self._segment = Segment(self._lines / name_of(number))
             self._segment.append(head_of(number))
         if step is Step.PREPARED:
-            said |= {name: getattr(part, name) for name in _PREPARED}
-        line = {"part": part.key, "step": step, "at": at, **said}
+            details |= {name: getattr(part, name) for name in _PREPARED}
+        line = {"part": part.key, "step": step, "at": at, **details}
         self._segment.append(orjson.dumps(line))
         self._follow(orjson.loads(orjson.dumps(line)), part)
 

@@ -1,4 +1,4 @@
-"""Trials become a part: a file of requests for one batch, and a manifest of what each of them is."""
+"""Pack trials into a part: a file of requests for one batch, and a manifest that names their trials."""
 
 import hashlib
 import secrets
@@ -63,13 +63,13 @@ class PartWriter:
         """Whether no further request may come."""
         return self.requests >= self._most
 
-    def line(self, turn: PendingTrial) -> bytes:
+    def line(self, pending: PendingTrial) -> bytes:
         """Return a trial's request as a line.
 
         Raises:
             ProviderError: it cannot be written, or is longer than a batch may be.
         """
-        line = self._api.line(custom_id(turn.request.trial.trial_id, self.key), turn.request) + b"\n"
+        line = self._api.line(custom_id(pending.request.trial.trial_id, self.key), pending.request) + b"\n"
         if len(line) > self._api.most_bytes:
             why = f"the request is {len(line):,} bytes; a batch may have {self._api.most_bytes:,}"
             raise ProviderError(ErrorKind.TOO_LONG, why, never_sent=True)
@@ -78,25 +78,25 @@ class PartWriter:
     def fits(self, line: bytes) -> bool:
         return not self.requests or self._size + len(line) <= self._most_bytes
 
-    def add(self, turn: PendingTrial, line: bytes) -> None:
+    def add(self, pending: PendingTrial, line: bytes) -> None:
         """Write a trial's request into the file."""
         with storing(self._folder):
             if self._file is None:
                 make_folder(self._folder)
                 self._file = self._draft("jsonl").open("wb")
             self._file.write(line)
-        tokens = tokens_of(turn)
+        tokens = tokens_of(pending)
         self.requests += 1
         self._size, self.tokens = self._size + len(line), self.tokens + tokens
         row = ManifestRow(
-            trial_id=turn.request.trial.trial_id,
-            attempt=turn.attempts,
-            tries=turn.tries,
-            rounds=turn.rounds,
-            cost_usd=turn.cost_usd,
-            max_tokens=turn.longest,
-            reserved_usd=turn.reserved_usd,
-            most_usd=turn.most_usd,
+            trial_id=pending.request.trial.trial_id,
+            attempt=pending.attempts,
+            tries=pending.tries,
+            rounds=pending.rounds,
+            cost_usd=pending.cost_usd,
+            max_tokens=pending.longest,
+            reserved_usd=pending.reserved_usd,
+            most_usd=pending.most_usd,
             bytes=len(line),
             tokens=tokens,
         )
@@ -164,9 +164,9 @@ def trial_of(custom_id: str, key: str) -> str | None:
     return custom_id.removesuffix(key) if custom_id.endswith(key) and custom_id != key else None
 
 
-def tokens_of(turn: PendingTrial) -> int:
+def tokens_of(pending: PendingTrial) -> int:
     """Return how many tokens of prompt a request has, estimated."""
-    return 1 + int(turn.characters / CHARACTERS_PER_TOKEN)
+    return 1 + int(pending.characters / CHARACTERS_PER_TOKEN)
 
 
 def _check(path: Path, key: str, rows: Sequence[bytes]) -> str:
@@ -177,11 +177,11 @@ def _check(path: Path, key: str, rows: Sequence[bytes]) -> str:
         for number, (line, row) in enumerate(zip(lines, map(orjson.loads, rows), strict=True), start=1):
             digest.update(line)
             trials.add(row["trial_id"])
-            said = orjson.loads(line)
-            body = said.get("body") or said.get("params")
+            request = orjson.loads(line)
+            body = request.get("body") or request.get("params")
             models.add(body.get("model"))
-            places.add(said.get("url"))
-            sound = said["custom_id"] == custom_id(row["trial_id"], key) and line.endswith(b"}\n")
+            places.add(request.get("url"))
+            sound = request["custom_id"] == custom_id(row["trial_id"], key) and line.endswith(b"}\n")
             if not sound or body.get("stream") or max(len(models), len(places)) > 1:
                 raise StoreError(f"{path}, line {number}: is not the request that was written. Run again.")
     if len(trials) != len(rows) or not rows:

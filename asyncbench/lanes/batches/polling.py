@@ -1,4 +1,4 @@
-"""Looks at the batches of a model, in one list and now and then singly, and notes which have ended."""
+"""Poll the batches of a model, in one list and now and then singly, and cancel those that must end."""
 
 import math
 import random
@@ -12,7 +12,7 @@ from asyncbench.lanes.batches.searching import ours
 from asyncbench.lanes.batches.submitting import Submitting
 from asyncbench.providers.batch_calls import RemoteBatch, fault_error
 
-# ── Batches that are cancelled: asked to end, again and again until the vendor has heard it
+# ── Cancelling: a batch is asked to end until the vendor has heard it
 # What a batch has done by then is billed, and collected like that of any other. It may even end as if
 # nobody had cancelled it: what became of it is seen by polling alone.
 
@@ -24,8 +24,8 @@ HEARD: Final = frozenset({400, 409})  # by a batch that has ended, though nobody
 class Cancelling:
     """The batches of one model that are to end early."""
 
-    def __init__(self, desk: BatchContext) -> None:
-        self._desk = desk
+    def __init__(self, context: BatchContext) -> None:
+        self._context = context
         self._heard = set[str]()  # batches, in this run
         self._failures = Counter[str]()  # in a row, by batch
 
@@ -35,23 +35,23 @@ class Cancelling:
 
     async def begin(self, part: BatchPart) -> None:
         """Write down that a part is cancelled, so that whoever comes next does so, too."""
-        await self._desk.note(part, Step.CANCELLING, batch_id=part.batch_id)
+        await self._context.note(part, Step.CANCELLING, batch_id=part.batch_id)
 
     async def ask(self, batch_id: str) -> float:
         """Ask for the end of a batch; return the seconds until it is asked again, 0: that was heard."""
         if batch_id in self._heard:
             return 0.0
         try:
-            await self._desk.api.cancel(batch_id)
+            await self._context.api.cancel(batch_id)
         except ProviderError as error:
             if error.http_status not in HEARD:
                 self._failures[batch_id] += 1
-                return self._desk.failed(error, again=self._failures[batch_id] - 1, looking=True)
+                return self._context.failed(error, again=self._failures[batch_id] - 1, reading=True)
         self._heard.add(batch_id)
         return 0.0
 
 
-# ── polling
+# ── Polling
 
 
 JITTER: Final = 0.1
@@ -76,80 +76,80 @@ class Polling:
     """The polls of one model."""
 
     def __init__(
-        self, desk: BatchContext, pool: EnqueuedPool, submitting: Submitting, cancelling: Cancelling
+        self, context: BatchContext, pool: EnqueuedPool, submitting: Submitting, cancelling: Cancelling
     ) -> None:
-        self.news = False  # the latest poll changed something
+        self.changed = False  # the latest poll changed something
         self.latest: dict[str, RemoteBatch] = {}  # by batch that is running: as it was seen last
-        self._desk, self._pool = desk, pool
+        self._context, self._pool = context, pool
         self._submitting, self._cancelling = submitting, cancelling
         self._due_at = 0.0
         self._failures = 0
         self._failed = Counter[str]()  # looks in a row at a single batch
         self._later: dict[str, float] = {}  # by such a batch: UTC of the next look
         self._singly_at: dict[str, float] = {}  # by batch: UTC of the next look at it alone
-        self._told = set[tuple[str, str]]()  # what was said of a batch
+        self._messages = set[tuple[str, str]]()  # what was said of a batch
 
     async def poll(self) -> float:
         """Look at the batches if it is time to; return the seconds until it is again, inf: there are none."""
-        desk, self.news = self._desk, False
+        context, self.changed = self._context, False
         parts = [
             part
-            for part in desk.ledger.of(desk.alias)
-            if (part.submitted and desk.due.get(part.key) != math.inf) or not all(part.twins.values())
+            for part in context.ledger.of(context.alias)
+            if (part.submitted and context.due.get(part.key) != math.inf) or not all(part.twins.values())
         ]
-        if not parts or desk.blind:
+        if not parts or context.blind:
             return math.inf
-        if (wait_s := -desk.clock.since(self._due_at)) > 0:
+        if (wait_s := -context.clock.since(self._due_at)) > 0:
             return wait_s
         try:
-            await self._look_at(parts)
-            self._failures, desk.unreached_at = 0, None
+            await self._read_batches(parts)
+            self._failures, context.unreached_at = 0, None
             youngest = max(part.cancelled_at or part.created_at or 0.0 for part in parts)
-            wait_s = desk.look_again_s(desk.clock.since(youngest))
+            wait_s = context.poll_again_s(context.clock.since(youngest))
             wait_s *= 1 + JITTER * random.random()  # noqa: S311  spreads polls in time; guards nothing
         except ProviderError as error:
             self._failures += 1
-            wait_s = desk.failed(error, again=self._failures - 1, looking=True)
-        self._due_at = desk.clock.now() + wait_s * desk.clock.real_s
+            wait_s = context.failed(error, again=self._failures - 1, reading=True)
+        self._due_at = context.clock.now() + wait_s * context.clock.real_s
         return wait_s
 
     def soon(self) -> None:
         """Let the next poll be the one of a young batch: something was asked of an old one."""
         self._due_at = 0.0
 
-    async def _look_at(self, parts: list[BatchPart]) -> None:
-        desk = self._desk
-        listed = await desk.latest()
+    async def _read_batches(self, parts: list[BatchPart]) -> None:
+        context = self._context
+        listed = await context.latest()
         by_id = {batch.id: batch for batch in listed}
         for part in parts:
-            if desk.api.uploads:
-                await self._look_for_twins(part, listed)
+            if context.api.uploads:
+                await self._cancel_twins(part, listed)
             for batch_id in [part.batch_id or "", *(twin for twin, ended in part.twins.items() if not ended)]:
-                if batch_id not in by_id and desk.clock.now() < self._later.get(batch_id, 0.0):
+                if batch_id not in by_id and context.clock.now() < self._later.get(batch_id, 0.0):
                     continue
                 try:
-                    batch = await self._seen(batch_id, by_id.get(batch_id))
+                    batch = await self._batch_now(batch_id, by_id.get(batch_id))
                 except ProviderError as error:
                     self._put_off(part, batch_id, error)
                     continue
                 del self._failed[batch_id]
                 if batch is not None:
-                    desk.unseen.pop(part.key, None)
-                    await self._heard(part, batch)
+                    context.unseen.pop(part.key, None)
+                    await self._take_in(part, batch)
                 elif self._is_of_another_key(part):
                     self._leave_to_its_key(part)
-                elif not desk.lost_sight(part) and desk.is_gone(part) and part.submitted:
-                    await desk.note(part, Step.ENDED, **GONE_FOR_GOOD)
-                    self.news = True
+                elif not context.lost_sight(part) and context.is_gone(part) and part.submitted:
+                    await context.note(part, Step.ENDED, **GONE_FOR_GOOD)
+                    self.changed = True
 
     def _is_of_another_key(self, part: BatchPart) -> bool:
         """Whether a batch that is not found was created for another account than this key's."""
-        ours = self._desk.api.account
+        ours = self._context.api.account
         return bool(part.account and ours) and part.account != ours
 
     def _leave_to_its_key(self, part: BatchPart) -> None:
-        self._desk.put_off(part, math.inf)
-        self._say(
+        self._context.put_off(part, math.inf)
+        self._notify_once(
             part.batch_id or "",
             f"batch {part.batch_id} was created with the key of another project or workspace, so this key "
             "cannot see it. Run again with that key; its trials are not asked in another way",
@@ -157,23 +157,21 @@ class Polling:
 
     def _put_off(self, part: BatchPart, batch_id: str, error: ProviderError) -> None:
         """Let a batch wait that cannot be looked at; others need not."""
-        desk = self._desk
+        context = self._context
         self._failed[batch_id] += 1
-        wait_s = desk.failed(error, again=self._failed[batch_id] - 1, looking=True, one=True)
-        self._later[batch_id] = desk.clock.now() + wait_s * desk.clock.real_s
+        wait_s = context.failed(error, again=self._failed[batch_id] - 1, reading=True, one_batch=True)
+        self._later[batch_id] = context.clock.now() + wait_s * context.clock.real_s
         if self._failed[batch_id] == SAID_AFTER:
-            desk.say(
-                f"{desk.alias}: batch {batch_id} cannot be looked at: {error}. Trying again; others go on."
-            )
+            context.notify(f"batch {batch_id} cannot be looked at: {error}. Trying again; others go on.")
         if error.kind not in WORTH_ANOTHER_TRY:
-            desk.lost_sight(part)
+            context.lost_sight(part)
 
-    async def _seen(self, batch_id: str, listed: RemoteBatch | None) -> RemoteBatch | None:
+    async def _batch_now(self, batch_id: str, listed: RemoteBatch | None) -> RemoteBatch | None:
         """Return a batch; what it answers itself wins over what a list says of it.
 
         An open one is looked at alone from time to time, and one that has ended before that is believed.
         """
-        clock = self._desk.clock
+        clock = self._context.clock
         again_at = clock.now() + SINGLY_EVERY_S * clock.real_s
         if listed and not listed.ended and clock.now() < self._singly_at.setdefault(batch_id, again_at):
             return listed
@@ -185,33 +183,33 @@ class Polling:
                 raise
             return listed
         if alone and listed and alone.ended and not listed.ended:
-            self._say(
+            self._notify_once(
                 batch_id,
                 f"the provider's list has batch {batch_id} as {listed.status}, but it is {alone.status}. "
                 "asyncbench takes what the batch says itself",
             )
         return alone or listed
 
-    def _say(self, batch_id: str, what: str) -> None:
+    def _notify_once(self, batch_id: str, what: str) -> None:
         """Tell a person something of a batch, once."""
-        if (batch_id, what) not in self._told:
-            self._told.add((batch_id, what))
-            self._desk.say(f"{self._desk.alias}: {what}.")
+        if (batch_id, what) not in self._messages:
+            self._messages.add((batch_id, what))
+            self._context.notify(f"{what}.")
 
     async def _retrieved(self, batch_id: str) -> RemoteBatch | None:
         try:
-            return await self._desk.api.retrieve(batch_id)
+            return await self._context.api.retrieve(batch_id)
         except ProviderError as error:
             if error.http_status != NOT_FOUND:
                 raise
             return None
 
-    async def _heard(self, part: BatchPart, batch: RemoteBatch) -> None:
-        desk = self._desk
+    async def _take_in(self, part: BatchPart, batch: RemoteBatch) -> None:
+        context = self._context
         if batch.id in part.twins:
             if batch.ended:
-                self.news = True
-                await desk.note(part, Step.TWIN_ENDED, batch_id=batch.id, used=batch.tokens)
+                self.changed = True
+                await context.note(part, Step.TWIN_ENDED, batch_id=batch.id, used=batch.tokens)
             else:
                 await self._cancelling.ask(batch.id)
             return
@@ -219,44 +217,46 @@ class Polling:
             return
         self.latest[batch.id] = batch
         if batch.requests is not None:  # it was validated
-            self._pool.accepted(batch.id, held=self._pool.size_of(self._pool.sent(desk.ledger)))
+            self._pool.accepted(batch.id, in_use=self._pool.size_of(self._pool.sent(context.ledger)))
         if not batch.ended:
             self._write_down(part, batch)
-            if desk.clock.since(batch.created_at) > OVERDUE_S:
-                self._say(
+            if context.clock.since(batch.created_at) > OVERDUE_S:
+                self._notify_once(
                     batch.id,
                     f"batch {batch.id} should have ended within a day, and the provider still has it as "
                     f"{batch.status}. asyncbench goes on looking. To give it up, press Ctrl-C and type: "
-                    f"asyncbench cancel {desk.ledger.folder.parent}",
+                    f"asyncbench cancel {context.ledger.folder.parent}",
                 )
             return
-        self.news = True
+        self.changed = True
         del self.latest[batch.id]
         if full := next((fault for fault in batch.faults if SAYS_FULL.search(str(fault))), None):
             # Nothing was run, and the upload can be submitted again.
-            await desk.note(part, Step.STRUCK, batch_id=batch.id)
-            desk.put_off(part, await self._submitting.refused(part, fault_error(full)))
+            await context.note(part, Step.STRUCK, batch_id=batch.id)
+            context.put_off(part, await self._submitting.refused(part, fault_error(full)))
             return
-        await desk.note(part, Step.ENDED, **how_it_ended(batch))
+        await context.note(part, Step.ENDED, **how_it_ended(batch))
 
     def _write_down(self, part: BatchPart, batch: RemoteBatch) -> None:
         """Write down how a batch goes on: who looks at the folder asks nobody, and sees since when."""
         counted, done = batch.requests is not None, batch.done
         more = (done or 0) - (part.done or 0) >= WORTH_WRITING * part.requests
-        at, clock = self._desk.clock.now(), self._desk.clock
+        at, clock = self._context.clock.now(), self._context.clock
         long_ago = clock.since(max(part.at, part.seen_at)) > SINGLY_EVERY_S
         if (part.status, part.counted) != (batch.status, counted) or more or long_ago:
-            self._desk.ledger.write(part, Step.SEEN, at=at, status=batch.status, counted=counted, done=done)
+            self._context.ledger.write(
+                part, Step.SEEN, at=at, status=batch.status, counted=counted, done=done
+            )
 
-    async def _look_for_twins(self, part: BatchPart, listed: list[RemoteBatch]) -> None:
+    async def _cancel_twins(self, part: BatchPart, listed: list[RemoteBatch]) -> None:
         """Cancel a second batch of a part: somebody between us and the vendor repeated the call."""
-        desk = self._desk
+        context = self._context
         for batch in ours(part, listed):
             if batch.id in (part.batch_id, *part.twins):
                 continue
-            await desk.note(part, Step.TWIN, batch_id=batch.id)
-            desk.say(
-                f"{desk.alias}: there are two batches of the same part, {part.batch_id} and {batch.id}. "
+            await context.note(part, Step.TWIN, batch_id=batch.id)
+            context.notify(
+                f"there are two batches of the same part, {part.batch_id} and {batch.id}. "
                 "asyncbench cancels the second one; what it has done already may be billed. Something "
                 "between you and the provider repeats calls."
             )

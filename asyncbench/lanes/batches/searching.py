@@ -1,4 +1,4 @@
-"""A part of which nobody knows whether it became a batch is searched for before all else.
+"""Search for the batch of a part in doubt, before all else is done with it.
 
 OpenAI's batches name the file that they were made of, so the batch is found; if it is not, the file is
 deleted, and a create that comes late must fail. Anthropic's have no name: any unknown batch with as many
@@ -15,7 +15,10 @@ from asyncbench.lanes.batches.ledger import BatchPart, Step
 from asyncbench.lanes.batches.packing import trial_of
 from asyncbench.providers.batch_calls import RemoteBatch
 
-LOOKS_S: Final = {True: (10.0, 60.0, 300.0, 900.0), False: (10.0, 60.0, 300.0, 900.0, 3600.0)}  # by `uploads`
+SEARCHES_S: Final = {
+    True: (10.0, 60.0, 300.0, 900.0),
+    False: (10.0, 60.0, 300.0, 900.0, 3600.0),
+}  # by `uploads`
 AFTER_FENCE_S: Final = 300.0
 SLOW_CLOCK_S: Final = 600.0  # a list is read from so long before a create
 BEFORE_S, LATEST_S = 120.0, 900.0 + 60.0  # around a create, in which an unnamed batch may be its
@@ -28,114 +31,114 @@ PATIENCE: Final = 8  # reads of results that leave a doubt, before a batch is as
 class Searching:
     """Searches for the batches of one model's parts in doubt."""
 
-    def __init__(self, desk: BatchContext) -> None:
-        self._desk = desk
-        self._looks_s = LOOKS_S[desk.api.uploads]
+    def __init__(self, context: BatchContext) -> None:
+        self._context = context
+        self._schedule_s = SEARCHES_S[context.api.uploads]
         self._untraced: set[str] = set()  # parts for which nothing more can be done
         self._failing: dict[str, float] = {}  # by part: UTC since which nothing could be looked at
-        self._looked: dict[str, int] = {}  # at lists, by part
+        self._searches: dict[str, int] = {}  # at lists, by part
         self._undecided = Counter[str]()  # reads of results that told nothing, by batch
 
-    async def look(self, part: BatchPart) -> float:
+    async def search(self, part: BatchPart) -> float:
         """Look for a part's batch; return the seconds until the next look."""
-        wait_s = await (self._look_for_named(part) if self._desk.api.uploads else self._look_around(part))
+        wait_s = await (self._search_named(part) if self._context.api.uploads else self._search_unnamed(part))
         self._failing.pop(part.key, None)
         return wait_s
 
     @property
     def first_s(self) -> float:
         """After how many seconds the first look is."""
-        return self._looks_s[0]
+        return self._schedule_s[0]
 
     async def _adopt(self, part: BatchPart, batch: RemoteBatch) -> None:
         self._untraced.discard(part.key)
-        await self._desk.note(part, Step.SUBMITTED, batch_id=batch.id, created_at=batch.created_at)
+        await self._context.note(part, Step.SUBMITTED, batch_id=batch.id, created_at=batch.created_at)
 
-    async def _look_for_named(self, part: BatchPart) -> float:
+    async def _search_named(self, part: BatchPart) -> float:
         """Look for a batch of the part's file; then delete the file, look again, and be certain."""
-        desk = self._desk
-        if part.step is Step.SUBMITTING and (wait_s := self._next_look_s(part)) > 0:
+        context = self._context
+        if part.step is Step.SUBMITTING and (wait_s := self._next_search_s(part)) > 0:
             return wait_s
-        if part.step is Step.FENCED and (wait_s := AFTER_FENCE_S - desk.clock.since(part.at)) > 0:
+        if part.step is Step.FENCED and (wait_s := AFTER_FENCE_S - context.clock.since(part.at)) > 0:
             return wait_s
-        listed = await desk.api.recent(part.intended_at - SLOW_CLOCK_S)
-        found = sorted(ours(part, listed), key=lambda batch: batch.created_at)
-        if found:
-            await self._adopt(part, found[0])
-            desk.say(f"{desk.alias}: found batch {found[0].id}, which asyncbench was not sure of.")
+        listed = await context.api.recent(part.intended_at - SLOW_CLOCK_S)
+        batches = sorted(ours(part, listed), key=lambda batch: batch.created_at)
+        if batches:
+            await self._adopt(part, batches[0])
+            context.notify(f"found batch {batches[0].id}, which asyncbench was not sure of.")
         elif self._sees_others(part):
             return await self._out_of_sight(part)
         elif part.step is Step.FENCED:
-            await desk.note(part, Step.NEVER_CREATED)
-        elif self._looks_again(part):
-            return self._next_look_s(part)
+            await context.note(part, Step.NEVER_CREATED)
+        elif self._searches_again(part):
+            return self._next_search_s(part)
         else:
-            await desk.note(part, Step.FENCING)
-            if file_id := part.file_id or await desk.api.uploaded(part.file_name, part.size):
-                await desk.api.delete_input(file_id)
-            await desk.note(part, Step.FENCED)
+            await context.note(part, Step.FENCING)
+            if file_id := part.file_id or await context.api.uploaded(part.file_name, part.size):
+                await context.api.delete_input(file_id)
+            await context.note(part, Step.FENCED)
             return AFTER_FENCE_S
         return 0.0
 
-    async def _look_around(self, part: BatchPart) -> float:
+    async def _search_unnamed(self, part: BatchPart) -> float:
         """Look for a batch that may be the part's: where none was seen, nobody can ever be certain."""
-        desk = self._desk
-        if part.key not in self._untraced and (wait_s := self._next_look_s(part)) > 0:
+        context = self._context
+        if part.key not in self._untraced and (wait_s := self._next_search_s(part)) > 0:
             return wait_s
-        listed = await desk.api.recent(part.intended_at - BEFORE_S)
+        listed = await context.api.recent(part.intended_at - BEFORE_S)
         until = math.inf if part.unread else part.intended_at + part.size / SLOWEST_BYTES + LATEST_S
         maybe = [
-            await self._by_its_own_word(batch)
+            await self._retrieved(batch)
             for batch in listed
             if batch.requests in (None, part.requests)
             and batch.created_at <= until
             and batch.id not in part.struck
-            and not desk.ledger.knows(batch.id)
+            and not context.ledger.knows(batch.id)
         ]
         for batch in maybe:
             if not batch.ended:
                 continue
-            is_ours = await is_made_of(desk, part, batch)
+            is_ours = await is_made_of(context, part, batch)
             if is_ours:
                 await self._adopt(part, batch)
                 return 0.0
             if is_ours is not None:
-                await desk.note(part, Step.STRUCK, batch_id=batch.id)
+                await context.note(part, Step.STRUCK, batch_id=batch.id)
                 continue
             self._undecided[batch.id] += 1
         going = (not batch.ended or 0 < self._undecided[batch.id] < PATIENCE for batch in maybe)
         if any(going):
-            return desk.look_again_s(desk.clock.since(part.at))
+            return context.poll_again_s(context.clock.since(part.at))
         if self._sees_others(part):
             return await self._out_of_sight(part)
-        if self._looks_again(part):
-            return self._next_look_s(part)
+        if self._searches_again(part):
+            return self._next_search_s(part)
         return await self._without_trace(part)
 
-    async def _by_its_own_word(self, batch: RemoteBatch) -> RemoteBatch:
+    async def _retrieved(self, batch: RemoteBatch) -> RemoteBatch:
         """Return a batch as it answers itself, if it does: a list that has it as open may be behind."""
         if batch.ended:
             return batch
         try:
-            return await self._desk.api.retrieve(batch.id)
+            return await self._context.api.retrieve(batch.id)
         except ProviderError:
             return batch
 
     async def _without_trace(self, part: BatchPart) -> float:
-        desk = self._desk
-        wanted = part.key in desk.resubmit
-        if wanted or desk.batching.on_doubt == "resubmit":
+        context = self._context
+        wanted = part.key in context.resubmit
+        if wanted or context.batching.on_doubt == "resubmit":
             return await self._send_again(part, "you want" if wanted else "`on_doubt: resubmit` says")
         if part.key not in self._untraced:
             self._untraced.add(part.key)
             if not part.untraced:
-                await desk.note(part, Step.UNTRACED)
-            old = desk.clock.since(part.at) > WOULD_HAVE_ENDED_S
+                await context.note(part, Step.UNTRACED)
+            old = context.clock.since(part.at) > WOULD_HAVE_ENDED_S
             ended = "It would have ended by now. " if old else ""
-            desk.say(
-                f"{desk.alias}: part {part.key} waits for your word. To send its {part.requests:,} requests "
+            context.notify(
+                f"part {part.key} waits for your word. To send its {part.requests:,} requests "
                 f"again: run with --resubmit {part.key}, or set `batch: {{on_doubt: resubmit}}`. To leave "
-                f"them: `asyncbench cancel {desk.ledger.folder.parent} --abandon {part.key}`. There is no "
+                f"them: `asyncbench cancel {context.ledger.folder.parent} --abandon {part.key}`. There is no "
                 f"trace of a batch of it, which may exist all the same. {ended}Look into your provider's "
                 "console first: nothing is paid twice unless you say so."
             )
@@ -143,49 +146,49 @@ class Searching:
 
     def stays_unseen(self, part: BatchPart, error: ProviderError) -> bool:
         """Whether looks at a part in doubt have failed for so long that this run makes no more of them."""
-        desk = self._desk
-        since_at = self._failing.setdefault(part.key, desk.clock.now())
-        if desk.clock.since(since_at) < PATIENCE_S or self._age_s(part) < self._looks_s[-1]:
+        context = self._context
+        since_at = self._failing.setdefault(part.key, context.clock.now())
+        if context.clock.since(since_at) < PATIENCE_S or self._age_s(part) < self._schedule_s[-1]:
             return False
         if part.key not in self._untraced:
             self._untraced.add(part.key)
-            desk.say(
-                f"{desk.alias}: nobody knows whether there is a batch of part {part.key}, and the provider "
+            context.notify(
+                f"nobody knows whether there is a batch of part {part.key}, and the provider "
                 f"shows none ({error}). Its {part.requests:,} requests are not sent again. The next run "
                 "looks again."
             )
         return True
 
-    def _next_look_s(self, part: BatchPart) -> float:
+    def _next_search_s(self, part: BatchPart) -> float:
         """Return the seconds until the next look at a list; 0: now."""
-        looked = self._looked.get(part.key, 0)
-        if looked >= len(self._looks_s):
+        searches = self._searches.get(part.key, 0)
+        if searches >= len(self._schedule_s):
             return 0.0
-        return max(0.0, self._looks_s[looked] - self._age_s(part))
+        return max(0.0, self._schedule_s[searches] - self._age_s(part))
 
     def _age_s(self, part: BatchPart) -> float:
         """Return how long ago a part in doubt was submitted, by the vendor's clock: ours may be set."""
-        return (self._desk.vendor_now - part.intended_at) / self._desk.clock.real_s
+        return (self._context.vendor_now - part.intended_at) / self._context.clock.real_s
 
-    def _looks_again(self, part: BatchPart) -> bool:
+    def _searches_again(self, part: BatchPart) -> bool:
         """Count a look that found nothing; return whether there is another one to come."""
         age_s = self._age_s(part)
-        self._looked[part.key] = sum(due_s <= age_s for due_s in self._looks_s)
-        return self._looked[part.key] < len(self._looks_s)
+        self._searches[part.key] = sum(due_s <= age_s for due_s in self._schedule_s)
+        return self._searches[part.key] < len(self._schedule_s)
 
     def _sees_others(self, part: BatchPart) -> bool:
         """Whether the key may see the batches of another project than the one that the part went to."""
-        return self._desk.api.account != part.account
+        return self._context.api.account != part.account
 
     async def _out_of_sight(self, part: BatchPart) -> float:
         """Send a part again whose batch this key cannot see, if a person wants that; else leave it."""
-        desk = self._desk
-        if part.key in desk.resubmit:
+        context = self._context
+        if part.key in context.resubmit:
             return await self._send_again(part, "you want")
         if part.key not in self._untraced:
             self._untraced.add(part.key)
-            desk.say(
-                f"{desk.alias}: part {part.key} was sent with another key, perhaps of another project or "
+            context.notify(
+                f"part {part.key} was sent with another key, perhaps of another project or "
                 "workspace, so its batch cannot be seen. Run again with that key. If you no longer have it, "
                 "look into your provider's console. If there is no batch, run with --resubmit "
                 f"{part.key}."
@@ -193,12 +196,12 @@ class Searching:
         return math.inf
 
     async def _send_again(self, part: BatchPart, who: str) -> float:
-        desk = self._desk
-        desk.say(
-            f"{desk.alias}: no trace of a batch of {part.requests:,} requests (part {part.key}). As "
+        context = self._context
+        context.notify(
+            f"no trace of a batch of {part.requests:,} requests (part {part.key}). As "
             f"{who}, they are sent again: if it exists, it is paid twice."
         )
-        await desk.note(part, Step.GIVEN_UP)
+        await context.note(part, Step.GIVEN_UP)
         return 0.0
 
 
@@ -212,18 +215,18 @@ def ours(part: BatchPart, listed: list[RemoteBatch]) -> list[RemoteBatch]:
     ]
 
 
-async def is_made_of(desk: BatchContext, part: BatchPart, batch: RemoteBatch) -> bool | None:
+async def is_made_of(context: BatchContext, part: BatchPart, batch: RemoteBatch) -> bool | None:
     """Whether a batch was made of a part, as its results tell; None: they do not.
 
     One line of ours proves it, wherever it stands. That it is another's is proved by foreign lines, as
     many as there are requests.
     """
     try:
-        told = await desk.api.custom_ids(batch, ENOUGH_LINES)
+        custom_ids = await context.api.custom_ids(batch, ENOUGH_LINES)
     except ProviderError as error:
-        if error.http_status == NOT_FOUND and desk.is_gone(part):
+        if error.http_status == NOT_FOUND and context.is_gone(part):
             return None  # what was deleted cannot be read any more
         raise
-    if any(trial_of(custom_id, part.key) is not None for custom_id in told):
+    if any(trial_of(custom_id, part.key) is not None for custom_id in custom_ids):
         return True
-    return False if len(set(told)) >= min(part.requests, ENOUGH_LINES) else None
+    return False if len(set(custom_ids)) >= min(part.requests, ENOUGH_LINES) else None

@@ -1,4 +1,4 @@
-"""What earlier runs left open in batches: trials that are out, what is set aside for them, and doubts."""
+"""Batches that earlier runs left open: trials that are out, money set aside for them, and doubts."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -82,8 +82,8 @@ def trials_out(folder: Path, *, abandoned: bool = False) -> frozenset[str]:
 
     `abandoned`: also those of parts that may be in a batch of which nothing will be heard.
     """
-    ledger, left = BatchLedger(folder), {Step.ABANDONED} if abandoned else set[Step]()
-    parts = [part for part in ledger.parts.values() if part.open or part.step in left]
+    ledger, steps = BatchLedger(folder), {Step.ABANDONED} if abandoned else set[Step]()
+    parts = [part for part in ledger.parts.values() if part.open or part.step in steps]
     return frozenset(
         row["trial_id"] for part in parts for row in manifest_rows(ledger.path(part, "manifest"))
     )
@@ -109,21 +109,21 @@ def copy_given_up(folders: Iterable[Path], out: Path) -> None:
     merged.close()
 
 
-def hold_again(ledger: Ledger | None, found: Mapping[str, LeftOpen], asked: Collection[str]) -> None:
+def hold_again(ledger: Ledger | None, by_alias: Mapping[str, LeftOpen], selected: Collection[str]) -> None:
     """Set aside again, under the caps of a run, what is out for each alias.
 
     Of an alias that is not `asked` it counts as spent: in this run, waiting would not bring it back.
     """
     if ledger is None:
         return
-    for alias, left in found.items():
+    for alias, leftover in by_alias.items():
         account = ledger.account_of(alias)
-        for hold in (*left.holds, *left.doubted):
+        for hold in (*leftover.holds, *leftover.doubted):
             if account is not None:
                 account.hold_again(hold)
             else:
                 _hold_for_all(ledger.caps, hold)
-        for hold in (*(() if alias in asked else left.holds), *left.doubted):
+        for hold in (*(() if alias in selected else leftover.holds), *leftover.doubted):
             if account is not None:
                 account.settle(hold, None)
 
@@ -193,28 +193,28 @@ def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
 class Links:
     """The parts of a model that a budget cuts short: many of them would be a chain, each up to a day long."""
 
-    def __init__(self, desk: BatchContext, model: LaneModel) -> None:
-        self._desk, self._model = desk, model
-        most = min(desk.batching.max_requests, desk.api.most_requests)
+    def __init__(self, context: BatchContext, model: LaneModel) -> None:
+        self._context, self._model = context, model
+        most = min(context.batching.max_requests, context.api.most_requests)
         self._useful = max(1, min(most, ceil(model.counters.open / USEFUL_PARTS)))
         self._small = 0  # parts that were sent all the same
 
-    def wait(self, turn: PendingTrial, requests: int) -> bool:
+    def wait(self, pending: PendingTrial, requests: int) -> bool:
         """Whether a part of so many requests, with no money for the next, waits for what others give back.
 
         Where no other is open it is sent, a few times; then the model asks no more.
         """
-        account, desk = self._model.asker.account, self._desk
-        if account is None or account.fits(turn.hold) or not 0 < requests < self._useful:
+        account, context = self._model.client.account, self._context
+        if account is None or account.fits(pending.hold) or not 0 < requests < self._useful:
             return False
-        if any(desk.due.get(part.key) != inf for part in desk.ledger.open_of(desk.alias)):
+        if any(context.due.get(part.key) != inf for part in context.ledger.open_of(context.alias)):
             return True
         self._small += 1
         if self._small > SMALL_PARTS:
             self._model.queue.stop_for_money()
-            account.stop_batches(turn.hold, self._useful)
-            desk.say(
-                f"{desk.alias}: all that a batch may cost is set aside, so the budget holds {requests:,} "
+            account.stop_batches(pending.hold, self._useful)
+            context.notify(
+                f"all that a batch may cost is set aside, so the budget holds {requests:,} "
                 f"trials at once, and {self._model.counters.open:,} are open. That is a chain of small "
                 "batches, each up to a day long, so this run ends it. Raise the budget, lower `max_tokens`, "
                 "or ask the rest with --mode realtime."
@@ -222,7 +222,7 @@ class Links:
         return False
 
 
-# ── a person's word ──────────────────────────────────────────────────────────────────────────
+# ── Decisions of a person ────────────────────────────────────────────────────────────────────────
 
 
 def abandon(ledger: BatchLedger, keys: Collection[str], *, at: float) -> list[BatchPart]:

@@ -1,4 +1,4 @@
-"""Where the batches of a results folder stand: read from its ledger, without a call and without writing."""
+"""The status of the batches of a results folder, read from its ledger without a call and without writing."""
 
 import asyncio
 from collections import Counter
@@ -67,8 +67,10 @@ class PartStanding:
 
     def as_data(self, now: float) -> dict[str, object]:
         """Return it for a script: times in ISO 8601, and its age in seconds."""
-        said = {name: _iso(value) if name.endswith("_at") else value for name, value in asdict(self).items()}
-        return said | {"age_s": round(now - self.begun_at, 1)}
+        fields = {
+            name: _iso(value) if name.endswith("_at") else value for name, value in asdict(self).items()
+        }
+        return fields | {"age_s": round(now - self.begun_at, 1)}
 
     @property
     def named(self) -> str:
@@ -138,21 +140,21 @@ def _state(part: BatchPart) -> Stand:
     return Stand.LEFT
 
 
-# ── together, and in words ───────────────────────────────────────────────────────────────────
+# ── Summaries in words ───────────────────────────────────────────────────────────────────────────
 
 
-def counts_of(desk: BatchContext, *, wait_s: float) -> BatchCounts:
+def counts_of(context: BatchContext, *, wait_s: float) -> BatchCounts:
     """Return what a screen shows of a model's parts, for which something is done in `wait_s` seconds."""
-    now, now_s = desk.clock.now(), asyncio.get_running_loop().time()
-    parts = [part_status(part, running=True, now=now) for part in desk.ledger.open_of(desk.alias)]
+    now, now_s = context.clock.now(), asyncio.get_running_loop().time()
+    parts = [part_status(part, running=True, now=now) for part in context.ledger.open_of(context.alias)]
     ages_s = [now - one.begun_at for one in parts]
     return BatchCounts(
         states={state.value: count for state, count in _by_state(parts).items()},
         trials=sum(one.trials for one in parts),
         answered=sum(one.answered or 0 for one in parts),
         oldest_s=now_s - max(ages_s) if ages_s else None,
-        next_look_s=now_s + wait_s * desk.clock.real_s,
-        unreached=desk.unreached,
+        next_look_s=now_s + wait_s * context.clock.real_s,
+        unreached=context.unreached,
     )
 
 
@@ -161,15 +163,15 @@ def _by_state(parts: Iterable[PartStanding]) -> dict[Stand, int]:
     return {state: counted[state] for state in Stand if counted[state]}
 
 
-def left_in_batches(found: Sequence[PartStanding], *, now: float) -> list[str]:
+def left_in_batches(statuses: Sequence[PartStanding], *, now: float) -> list[str]:
     """Return what a person should know who leaves batches going: which, and until when."""
-    parts = [one for one in found if one.open]
+    parts = [one for one in statuses if one.open]
     if not parts:
         return []
     trials = sum(one.trials for one in parts)
     reserved = [one.reserved_usd for one in parts if one.reserved_usd is not None]
-    held = f" {dollars(sum(reserved))} of the budget is set aside for them." if reserved else ""
-    lines = [f"{trials:,} trials stay in batches: {states_text(parts)}.{held}"]
+    budget = f" {dollars(sum(reserved))} of the budget is set aside for them." if reserved else ""
+    lines = [f"{trials:,} trials stay in batches: {states_text(parts)}.{budget}"]
     if going := [one for one in parts if one.batch_id]:
         lines.append(f"They go on without this program: {_named(going)}.")
     if ends := [one.deleted_at for one in parts if one.deleted_at is not None]:
@@ -179,9 +181,9 @@ def left_in_batches(found: Sequence[PartStanding], *, now: float) -> list[str]:
     return lines
 
 
-def near_deletion(found: Iterable[PartStanding], *, now: float) -> list[str]:
+def near_deletion(statuses: Iterable[PartStanding], *, now: float) -> list[str]:
     """Return which results are deleted soon, in a sentence; empty: none are."""
-    ends = {one: one.deleted_at - now for one in found if one.deleted_at is not None}
+    ends = {one: one.deleted_at - now for one in statuses if one.deleted_at is not None}
     near = [one for one, left_s in ends.items() if left_s < NEAR_S]
     if not near:
         return []
@@ -190,9 +192,9 @@ def near_deletion(found: Iterable[PartStanding], *, now: float) -> list[str]:
     return [f"The results of {_named(near)} are deleted {when}. Run again before that."]
 
 
-def warnings_on(found: Sequence[PartStanding], *, now: float) -> list[str]:
+def warnings_on(statuses: Sequence[PartStanding], *, now: float) -> list[str]:
     """Return what a person has to do about batches, a sentence each."""
-    parts = [one for one in found if one.open]
+    parts = [one for one in statuses if one.open]
     lines = near_deletion(parts, now=now)
     if undecided := [one for one in parts if one.undecided]:
         keys = ",".join(one.part for one in undecided)

@@ -1,4 +1,4 @@
-"""When a model's batches would come too late: the rest of them is then asked call by call, before a deadline.
+"""Switch a model from batches to real time before a deadline that its batches would miss.
 
 No trial is asked in both ways at once: what a batch has not answered is asked when that batch has ended.
 """
@@ -39,71 +39,71 @@ class Switching:
 
     def __init__(
         self,
-        desk: BatchContext,
+        context: BatchContext,
         switch: Switch | None,
         polling: Polling,
-        asker: ModelClient,
+        client: ModelClient,
         *,
         ends: bool = False,
         leaves: bool = False,
     ) -> None:
         """`ends`: somebody cancels all of them. `leaves`: none is waited for."""
-        self._desk, self._switch, self._polling, self._asker = desk, switch, polling, asker
+        self._context, self._switch, self._polling, self._client = context, switch, polling, client
         self._ends = ends
-        self.collects = asker.model.mode != BATCH and not leaves  # what earlier runs left, and begins none
+        self.collects = client.model.mode != BATCH and not leaves  # what earlier runs left, and begins none
         self._switched_at: float | None = None
-        self._told = False
+        self._notified = False
 
     @property
     def begins_none(self) -> bool:
         """Whether no batch is begun, as it is too late for one or the sweep does not want any more."""
         over = self._ends or self.collects or self._switched_at is not None
-        return over or self._left_s < LEAST_S * self._desk.clock.real_s
+        return over or self._left_s < LEAST_S * self._context.clock.real_s
 
     def late(self) -> Iterator[BatchPart]:
         """Yield the parts that are to be cancelled now, those that are furthest from done first."""
         if not self._ends and (self._switch is None or not self._is_time(self._switch)):
             return
-        running = [part for part in self._desk.ledger.of(self._desk.alias) if part.submitted]
+        running = [part for part in self._context.ledger.of(self._context.alias) if part.submitted]
         for part in sorted(running, key=lambda part: self._done(part) / part.requests):
             if part.cancelled_at is None and not self._ends_soon(part):
                 yield part
 
     @property
     def _left_s(self) -> float:
-        return float("inf") if self._switch is None else self._switch.ends_at - self._desk.clock.now()
+        return float("inf") if self._switch is None else self._switch.ends_at - self._context.clock.now()
 
     def _is_time(self, switch: Switch) -> bool:
         """Whether the batches are left now; what the budget cannot pay in real time stays in them."""
         if self._switched_at is not None:
             return True
-        counters, desk = self._asker.counters, self._desk
+        counters, context = self._client.counters, self._context
         open_trials = switch.trials - counters.outcomes.total() - counters.skipped
         unfinished = open_trials - sum(batch.done or 0 for batch in self._polling.latest.values())
-        if self._left_s > switch_s(unfinished * switch.trial_s, real_s=desk.clock.real_s):
+        if self._left_s > switch_s(unfinished * switch.trial_s, real_s=context.clock.real_s):
             return False
         if not self._affords(open_trials, switch.trial_usd):
             return False
-        self._switched_at = desk.clock.now()
-        if any(part.submitted for part in desk.ledger.of(desk.alias)):
-            desk.say(
-                f"{desk.alias}: the deadline is near. asyncbench cancels batches that may not end in time, "
+        self._switched_at = context.clock.now()
+        if any(part.submitted for part in context.ledger.of(context.alias)):
+            context.notify(
+                f"the deadline is near. asyncbench cancels batches that may not end in time, "
                 f"and asks what they leave in real time, about {unfinished:,} trials. What a batch has done "
                 "is billed, and collected."
             )
         return True
 
     def _affords(self, trials: int, trial_usd: float | None) -> bool:
-        account = self._asker.account
+        account = self._client.account
         if account is None or trial_usd is None:
             return True
         room = min(cap.limit - cap.spent - cap.reserved for cap in account.caps) + account.reserved
         if trials * trial_usd <= dollars_of(max(0, room)):
             return True
-        if not self._told:
-            self._told = True
-            self._desk.say(
-                f"{self._desk.alias}: it would be time to leave batches for real time, but "
+        if not self._notified:
+            self._notified = True
+            self._context.notify(
+                f"it would be time to leave batches for real time, but "
                 f"{trials:,} trials would cost about {dollars(trials * trial_usd)} there, and the budget has "
                 f"{dollars(dollars_of(max(0, room)))} left. The batches go on: what does not end by the "
                 f"deadline will be missing, up to {trials:,} trials. A later run collects it."
@@ -116,8 +116,8 @@ class Switching:
 
     def _ends_soon(self, part: BatchPart) -> bool:
         """Whether a part, at its pace so far, ends while others are being cancelled."""
-        now, done = self._desk.clock.now(), self._done(part)
+        now, done = self._context.clock.now(), self._done(part)
         if self._ends or not done or part.created_at is None or self._switched_at is None:
             return False
         ends_at = part.created_at + (now - part.created_at) * part.requests / done
-        return max(now, ends_at) < self._switched_at + WAIT_S * self._desk.clock.real_s
+        return max(now, ends_at) < self._switched_at + WAIT_S * self._context.clock.real_s

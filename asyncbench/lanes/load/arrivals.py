@@ -1,4 +1,4 @@
-"""When calls are due: a pure function of the seed, the same list on every machine.
+"""Due times of calls: a pure function of the seed, the same list on every machine.
 
 Draws come from `random.Random` seeded with a text, whose `random()` is the same everywhere, and from `log`
 and `exp`, whose last bit may differ between libraries of C. So times are rounded to whole microseconds: two
@@ -53,7 +53,7 @@ def _arrivals(pattern: str, rate: float, burstiness: float, random: Random) -> I
         yield at_s
 
 
-# ── whether calls came as a Poisson process has them ─────────────────────────────────────────
+# ── Tests of Poisson arrivals ────────────────────────────────────────────────────────────────────
 
 
 def ks_p(times: Sequence[float], rate: float) -> float | None:

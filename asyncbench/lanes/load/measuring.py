@@ -1,4 +1,4 @@
-"""What a step comes to: each call as it was due, and all of them as a row of `steps`.
+"""The measurement of a step: each call as it was due, and all of them as a row of `steps`.
 
 Times count from when a call was due. A call belongs to the phase in which it was due, whenever it ends.
 """
@@ -52,7 +52,7 @@ class CallOfStep:
         self._name, self.due_s, self._epoch_s = name, due_s, epoch_s
 
     def more(
-        self, turn: PendingTrial, ended: Reply | ProviderError | None
+        self, pending: PendingTrial, ended: Reply | ProviderError | None
     ) -> Mapping[str, Any]:  # Any: as of `More`
         """Return the columns of its attempt that only steps have."""
         reply = ended if isinstance(ended, Reply) else None
@@ -62,7 +62,7 @@ class CallOfStep:
         return {
             "load": self._name,
             "due_at": self._epoch_s + self.due_s,
-            "late_s": (turn.sent_s if times is None else times.sent_s) - self.due_s,
+            "late_s": (pending.sent_s if times is None else times.sent_s) - self.due_s,
             "phase": self.phase,
             "ttfo_s": None if times is None else times.ttfo_s,
             "connect_s": None if times is None else times.connect_s,
@@ -81,13 +81,13 @@ def keeps(slo: Slo, attempt: Attempt) -> bool:
     if attempt.status != "ok" or attempt.late_s is None or attempt.latency_s is None:
         return False
     late_s, ttft_s, ttfo_s = attempt.late_s, attempt.ttft_s, attempt.ttfo_s
-    found = {
+    times_s = {
         "ttft": None if ttft_s is None else late_s + ttft_s,
         "ttfo": None if ttfo_s is None else late_s + ttfo_s,
         "latency": late_s + attempt.latency_s,
         "tpot": _tpot_s(attempt),
     }
-    promised = ((getattr(slo, name), value) for name, value in found.items())
+    promised = ((getattr(slo, name), value) for name, value in times_s.items())
     return all(most is None or (value is not None and value <= most) for most, value in promised)
 
 
@@ -121,11 +121,11 @@ class Measuring:
         self._late: list[float] = []
         self._sent_s: list[float] = []
         self._in_flight: list[int] = []
-        self._looked_s: list[float] = []  # when so many were in flight
+        self._sampled_s: list[float] = []  # when so many were in flight
         self._most = 0
         self._lags: list[float] = []
 
-    # ── as it goes on ────────────────────────────────────────────────────────────────────────
+    # ── During the step ──────────────────────────────────────────────────────────────────────────
 
     @property
     def began(self) -> bool:
@@ -194,16 +194,16 @@ class Measuring:
             at_s = loop.time() + SAMPLE_S
             await asyncio.sleep(SAMPLE_S)
             own_s = loop.time() - at_s
-            self.look(loop.time(), counters.in_flight, lag_s=max([own_s, *lag.others()]))
+            self.sample(loop.time(), counters.in_flight, lag_s=max([own_s, *lag.others()]))
             if self.misses:
                 give_up()
 
-    def look(self, at_s: float, in_flight: int, *, lag_s: float) -> None:
+    def sample(self, at_s: float, in_flight: int, *, lag_s: float) -> None:
         """Take in how many calls are in flight, and how late the event loop is."""
         if self._from_s <= at_s < self.until_s:
             self._lags.append(lag_s)
             self._in_flight.append(in_flight)
-            self._looked_s.append(at_s)
+            self._sampled_s.append(at_s)
 
     @property
     def misses(self) -> bool:
@@ -213,7 +213,7 @@ class Measuring:
         """
         return self._lost >= self._too_many
 
-    # ── in the end ───────────────────────────────────────────────────────────────────────────
+    # ── The result ───────────────────────────────────────────────────────────────────────────────
 
     def result(self) -> StepResult:
         """Return what the step came to."""
@@ -254,7 +254,7 @@ class Measuring:
             met=None if load.slo is None else self._met,
             slo=slo_of(load),
             verdict=self._verdict(bound),
-            asked=step.asked,
+            asked=step.questions_digest,
         )
 
     def _steady_s(self) -> float:
@@ -283,7 +283,7 @@ class Measuring:
 
         The means of slices of the step are fitted by a line: neighbouring samples are nearly alike.
         """
-        in_flight = self._in_flight[bisect_left(self._looked_s, from_s) :]
+        in_flight = self._in_flight[bisect_left(self._sampled_s, from_s) :]
         if (size := len(in_flight) // SLICES) < 1:
             return None, None
         means = [fmean(in_flight[i * size : (i + 1) * size]) for i in range(SLICES)]

@@ -27,8 +27,8 @@ from asyncbench.records import Reply, StepResult, Trial
 AHEAD_S: Final = 4.0  # trials are read so long before they are due, ...
 LEAST_AHEAD: Final = 512  # ... and no fewer than this
 AT_ONCE: Final = 16  # calls that are due, begun in one turn of the event loop
-LOOKING_S: Final = 0.001  # before a call is due, the clock is looked at again and again; it takes CPU, ...
-LOOKS_UP_TO: Final = 250.0  # ... so only up to this rate
+SPIN_S: Final = 0.001  # before a call is due, the clock is looked at again and again; it takes CPU, ...
+SPINS_UP_TO: Final = 250.0  # ... so only up to this rate
 BEHIND_S: Final = 30.0  # a call that is so late is dropped: this computer cannot send so many
 LONGEST_WAIT_S: Final = 30.0  # of a caller that fails again and again; first it is a second
 NOT_WAITED: Final = "no answer came while the step waited for it (`drain`)"
@@ -39,14 +39,14 @@ class LoadLane:
     """The steps of one model."""
 
     name: str
-    askers: list[ModelClient]  # one
+    clients: list[ModelClient]  # one
     load: Load
     steps: Steps
     known: Sequence[LoadStep] | None  # that these are, before any; None: a search says which
     trials: Callable[[str], Iterator[Trial]]  # of a step, by its name: without end
-    say: Callable[[str], None]  # to a person, once
-    turn: str | None = None
-    found: Callable[[], str] | None = None  # what a search came to; None: steps are listed
+    notify: Callable[[str], None]  # to a person, once
+    serial_group: str | None = None
+    search_text: Callable[[], str] | None = None  # what a search came to; None: steps are listed
     results: list[StepResult] = field(default_factory=list)  # of this run
     steered: None = None  # no limit paces it
     interrupted: bool = False  # the latest step, by a pause: it is measured again
@@ -65,20 +65,20 @@ class LoadLane:
 
     def __post_init__(self) -> None:
         """Let whoever looks see how much there is to do."""
-        counters = self.askers[0].counters
+        counters = self.clients[0].counters
         counters.loaded = True
         counters.planned += sum(step.calls for step in self.known or ())
         self._foreseen = self.known is not None
 
     async def run(self) -> None:
         """Measure step after step, until there is none, the model is given up, or the run is stopped."""
-        self._model, self._now_s = LaneModel(self.askers[0]), asyncio.get_running_loop().time
+        self._model, self._now_s = LaneModel(self.clients[0]), asyncio.get_running_loop().time
         step = next(self.steps, None)
         while step is not None and not self._over:
             before = len(self.results)
             await self._measure(step)
             for result in self.results[before:]:  # none, if it never began
-                self.say(step_text(result, planned_s=step.seconds))
+                self.notify(step_text(result, planned_s=step.seconds))
             if self._over:
                 break
             step = _after(self.results[-1], self.steps)
@@ -97,7 +97,7 @@ class LoadLane:
 
     def heed_pause(self) -> None:
         """End the step under way: half a step is no measurement. Or go on, with the same step as a whole."""
-        if self.askers[0].counters.paused and self._sending is not None:
+        if self.clients[0].counters.paused and self._sending is not None:
             self.interrupted = True
             self._end_sending()
         self._changed.set()
@@ -114,7 +114,7 @@ class LoadLane:
     @property
     def _over(self) -> bool:
         # What is refused alike from the first call on is refused for a reason that all calls have.
-        return self._stopped or self._model.counters.over or self._model.probation.suspicious
+        return self._stopped or self._model.counters.over or self._model.warm_up.suspicious
 
     async def _rest(self) -> None:
         self._changed.clear()
@@ -124,14 +124,14 @@ class LoadLane:
                     await self._changed.wait()
                     self._changed.clear()
 
-    # ── one step ─────────────────────────────────────────────────────────────────────────────
+    # ── One step ─────────────────────────────────────────────────────────────────────────────────
 
     async def _measure(self, step: LoadStep) -> None:
         """Hold a rate for its time, wait for the answers, and write down what came of it."""
         model = self._model
         due = None if self.load.closed else await asyncio.to_thread(step.due)
         counted = 0 if due is None else len(due) - bisect_left(due, self.load.warmup)
-        measuring = Measuring(step, model.alias, epoch_s=self.askers[0].epoch_s, counted=counted)
+        measuring = Measuring(step, model.alias, epoch_s=self.clients[0].epoch_s, counted=counted)
         try:
             async with asyncio.TaskGroup() as tasks:
                 model.queue.dry = False  # before anybody looks: the step before has read all of its own
@@ -144,7 +144,7 @@ class LoadLane:
                 measuring.begin(self._now_s())
                 self._step = model.counters.step = self._counts(step, measuring)
                 beside.append(
-                    tasks.create_task(measuring.watch(model.counters, model.asker.lag, self._end_sending))
+                    tasks.create_task(measuring.watch(model.counters, model.client.lag, self._end_sending))
                 )
                 sending = self._call_in_turn if due is None else self._send
                 self._sending = tasks.create_task(sending(due or (), measuring, tasks))
@@ -165,8 +165,8 @@ class LoadLane:
                 self.results.append(result := measuring.result())
                 if result.offered or result.verdict != INCOMPLETE:  # else it ended before any call counted
                     with suppress(UnwrittenError):  # whoever keeps the events has stopped the lanes
-                        model.asker.keep(result)
-            model.queue.turns.clear()
+                        model.client.keep(result)
+            model.queue.pending.clear()
 
     def _counts(self, step: LoadStep, measuring: Measuring) -> StepCounts:
         load = self.load
@@ -183,9 +183,9 @@ class LoadLane:
 
     async def _read(self, step: LoadStep, due: Sequence[float] | None) -> None:
         """Read the trials of a step some time before they are due."""
-        queue, asker = self._model.queue, self.askers[0]
-        asker.trials = self._trials_of(step, due)
-        asker.counters.planned += len(due or ()) - self._foreseen * step.calls
+        queue, client = self._model.queue, self.clients[0]
+        client.trials = self._trials_of(step, due)
+        client.counters.planned += len(due or ()) - self._foreseen * step.calls
         self._depth = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate))
         await queue.feed(lambda: self._depth, self._changed.set)
 
@@ -206,7 +206,7 @@ class LoadLane:
         """Wait until the first calls of a step could be sent, and no person wants nothing sent."""
         queue, counters = self._model.queue, self._model.counters
         few = min(LEAST_AHEAD, self._depth)
-        while not self._over and (counters.paused or not (queue.dry or len(queue.turns) >= few)):
+        while not self._over and (counters.paused or not (queue.dry or len(queue.pending) >= few)):
             self._changed.clear()
             await self._changed.wait()
 
@@ -221,11 +221,11 @@ class LoadLane:
             await asyncio.wait(self._calls)
         self._giving_up = False
 
-    # ── sending ──────────────────────────────────────────────────────────────────────────────
+    # ── Calls ────────────────────────────────────────────────────────────────────────────────────
 
     async def _send(self, due: Sequence[float], measuring: Measuring, tasks: asyncio.TaskGroup) -> None:
         """Send each call when it is due; what is late is sent at once, and is late in its own row."""
-        counters, most = self._model.counters, self.askers[0].model.limits.most_in_flight
+        counters, most = self._model.counters, self.clients[0].model.limits.most_in_flight
         for n, due_s in enumerate(due):
             at_s = measuring.began_s + due_s
             if (wait_s := at_s - self._now_s()) > 0:
@@ -238,10 +238,10 @@ class LoadLane:
                 counters.planned -= 1
                 if due_s < self.load.warmup and await self._taken() is not None:
                     self.begun += 1  # calls that count are to ask their own problems
-            elif (turn := await self._next()) is None:
+            elif (pending := await self._next()) is None:
                 return
             else:
-                self._begin(turn, at_s, measuring, tasks)
+                self._begin(pending, at_s, measuring, tasks)
         await asyncio.sleep(measuring.until_s - self._now_s())
 
     async def _call_in_turn(self, _: Sequence[float], measuring: Measuring, tasks: asyncio.TaskGroup) -> None:
@@ -249,14 +249,14 @@ class LoadLane:
 
         async def call() -> None:
             failures = 0  # in a row
-            while turn := await self._next():
-                self.askers[0].counters.planned += 1
+            while pending := await self._next():
+                self.clients[0].counters.planned += 1
                 self._step.due += 1
-                made = self._begin(turn, self._now_s(), measuring, tasks)
+                made = self._begin(pending, self._now_s(), measuring, tasks)
                 await asyncio.wait({made})
                 error = None if made.cancelled() or made.exception() else made.result()
                 failures = 0 if error is None else failures + 1
-                wait_s = _back_off_s(error, failures, jitter=self.askers[0].jitter.random())
+                wait_s = _back_off_s(error, failures, jitter=self.clients[0].jitter.random())
                 await asyncio.sleep(max(self.load.think, wait_s))
 
         with suppress(TimeoutError):
@@ -266,55 +266,57 @@ class LoadLane:
 
     async def _next(self) -> PendingTrial | None:
         """Return the next trial, with money set aside for it; None: nothing more is to be sent."""
-        turn = await self._taken()
-        return turn if turn is not None and self._model.money.insist(turn) else None
+        pending = await self._taken()
+        return pending if pending is not None and self._model.money.insist(pending) else None
 
     async def _taken(self) -> PendingTrial | None:
         queue = self._model.queue
-        while not (queue.turns or queue.dry or self._over):
+        while not (queue.pending or queue.dry or self._over):
             self._changed.clear()
             await self._changed.wait()
-        if self._over or not queue.turns:
+        if self._over or not queue.pending:
             return None
-        turn = queue.turns.popleft()
-        if len(queue.turns) <= self._depth // 2:
+        pending = queue.pending.popleft()
+        if len(queue.pending) <= self._depth // 2:
             queue.hungry.set()
-        return turn
+        return pending
 
     def _begin(
-        self, turn: PendingTrial, due_s: float, measuring: Measuring, tasks: asyncio.TaskGroup
+        self, pending: PendingTrial, due_s: float, measuring: Measuring, tasks: asyncio.TaskGroup
     ) -> "asyncio.Task[ProviderError | None]":
         counters = self._model.counters
         counters.in_flight += 1
-        turn.in_flight = counters.in_flight
-        turn.taken_s = due_s  # until then it waited for nothing
+        pending.in_flight = counters.in_flight
+        pending.taken_s = due_s  # until then it waited for nothing
         self.begun += 1
-        self._model.probation.started(self._now_s())
+        self._model.warm_up.started(self._now_s())
         call = measuring.due(due_s, counters.in_flight)
-        turn.more = call.more
-        task = tasks.create_task(self._call(turn, call, measuring))
+        pending.more = call.more
+        task = tasks.create_task(self._call(pending, call, measuring))
         self._calls.add(task)
         return task
 
-    async def _call(self, turn: PendingTrial, call: CallOfStep, measuring: Measuring) -> ProviderError | None:
+    async def _call(
+        self, pending: PendingTrial, call: CallOfStep, measuring: Measuring
+    ) -> ProviderError | None:
         """Make one call, once: whatever comes of it closes its trial. Return how it failed."""
         model, attempts = self._model, self._model.attempts
         ended: Reply | ProviderError
         try:
-            attempts.begin(turn)
+            attempts.begin(pending)
             try:
                 async with asyncio.timeout(attempts.within_s):
-                    ended = await model.asker.ask(turn.request)
+                    ended = await model.client.ask(pending.request)
             except asyncio.CancelledError:
-                status, said = (UNFINISHED, NOT_WAITED) if self._giving_up else (LOST, INTERRUPTED)
-                measuring.ended(call, attempts.end(turn, None, status=status, said=said), self._now_s())
+                status, why = (UNFINISHED, NOT_WAITED) if self._giving_up else (LOST, INTERRUPTED)
+                measuring.ended(call, attempts.end(pending, None, status=status, why=why), self._now_s())
                 raise
             except LostCallError as lost:
-                measuring.ended(call, attempts.lose(turn, lost), self._now_s())
+                measuring.ended(call, attempts.lose(pending, lost), self._now_s())
                 return None
             except Exception as error:  # whatever it is, it is about one reply: the others go on
-                ended = attempts.failure(turn, error)
-            attempt = attempts.end(turn, ended)
+                ended = attempts.failure(pending, error)
+            attempt = attempts.end(pending, ended)
             self._step.answered += isinstance(ended, Reply)
             measuring.ended(call, attempt, self._now_s())
         except UnwrittenError:
@@ -323,15 +325,15 @@ class LoadLane:
             model.counters.in_flight -= 1
             if (task := asyncio.current_task()) is not None:
                 self._calls.discard(task)
-        model.probation.ended(ended, self._now_s())
+        model.warm_up.ended(ended, self._now_s())
         if isinstance(ended, Reply):
-            await model.closing.close(turn, attempt, ended)
+            await model.closing.close(pending, attempt, ended)
         else:
-            if not model.probation.passed:
-                model.asker.tell_failed(ended)
-            model.closing.failed(turn, ended, paused=False)
-        for news in model.news():
-            self.say(f"{model.alias}: {news}")
+            if not model.warm_up.passed:
+                model.client.on_failure(ended)
+            model.closing.failed(pending, ended, paused=False)
+        for message in model.messages():
+            self.notify(f"{model.alias}: {message}")
         if self._over:
             self._changed.set()
             self._end_sending()  # which may wait for long until a call is due
@@ -355,8 +357,8 @@ def _back_off_s(error: ProviderError | None, failures: int, *, jitter: float) ->
 
 async def _until(at_s: float, rate: float, now_s: Callable[[], float]) -> None:
     """Wait until a time, and no longer: an event loop may wake up to two milliseconds after it was to."""
-    looks = rate <= LOOKS_UP_TO and abs(now_s() - time.monotonic()) < 1  # of this machine's own time
-    if (sleep_s := at_s - now_s() - (LOOKING_S if looks else 0.0)) > 0:
+    spins = rate <= SPINS_UP_TO and abs(now_s() - time.monotonic()) < 1  # of this machine's own time
+    if (sleep_s := at_s - now_s() - (SPIN_S if spins else 0.0)) > 0:
         await asyncio.sleep(sleep_s)
     while now_s() < at_s:  # noqa: ASYNC110  no event comes with a moment
         await asyncio.sleep(0)

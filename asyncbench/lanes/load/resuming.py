@@ -1,4 +1,4 @@
-"""What earlier runs of a load left: the steps that they measured, and those that a killed one began."""
+"""Steps of earlier runs of a load: those that were measured, and those that a killed run began."""
 
 import re
 from collections import Counter
@@ -23,17 +23,19 @@ _TOKENS: Final = ("input_tokens", "output_tokens")
 _READ: Final = ("load", "phase", "status", "http_status", "due_at", "in_flight")
 
 
-def steps_before(folder: Path, alias: str, asked: str) -> StepsBefore:
+def steps_before(folder: Path, alias: str, questions_digest: str) -> StepsBefore:
     """Return the steps of a model that earlier runs began; raises StoreError.
 
     Those count that were asked as `asked` says; see `asked_by_steps`.
     """
     if not is_results_folder(folder):
-        return StepsBefore(model=alias, asked=asked)
+        return StepsBefore(model=alias, questions_digest=questions_digest)
     results = read_steps(folder, filters=[("model", "==", alias)]).to_pylist()
     calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].drop_null()
     names = {*calls.unique().to_pylist(), *(row["load"] for row in results)}
-    return StepsBefore(model=alias, names=sorted(names), results=results, calls=len(calls), asked=asked)
+    return StepsBefore(
+        model=alias, names=sorted(names), results=results, calls=len(calls), questions_digest=questions_digest
+    )
 
 
 def limits_before(folder: Path, alias: str) -> Mapping[str, float]:
@@ -45,13 +47,13 @@ def limits_before(folder: Path, alias: str) -> Mapping[str, float]:
         return {}
     lanes = read_lanes(folder, ["started_at", *_LIMITS.values()], [("lane", "==", alias)]).to_pylist()
     lanes.sort(key=itemgetter("started_at"))  # a minute of a load tells no limits
-    found = {
+    limits = {
         name: lane[column] for lane in lanes for name, column in _LIMITS.items() if lane[column] is not None
     }
     calls = read_attempts(folder, list(_TOKENS), [("model", "==", alias), ("status", "==", "ok")])
     tokens = pc.add(calls["input_tokens"], calls["output_tokens"])
     mean: float | None = pc.mean(tokens).as_py()
-    return found if mean is None else found | {"of_a_call": mean}
+    return limits if mean is None else limits | {"of_a_call": mean}
 
 
 def refuse_beyond_limits(load: Load, models: Iterable[Model], folder: Path) -> None:
@@ -68,11 +70,11 @@ def refuse_beyond_limits(load: Load, models: Iterable[Model], folder: Path) -> N
             "requests": (None if model.limits.rpm else known.get("requests"), 1.0, ""),
             "tokens": (model.limits.tpm or known.get("tokens"), tokens, f" of about {tokens:,.0f} tokens"),
         }
-        for what, (most, of_a_call, said) in limits.items():
+        for what, (most, of_a_call, detail) in limits.items():
             if most is not None and (over := [rate for rate in rates if 60 * rate * of_a_call > most]):
                 raise ConfigError(
                     f"{model.alias}: by earlier runs in {folder}, it has a limit of {most:,.0f} {what} a "
-                    f"minute, which {over[0]:g} calls a second{said} pass. Remove the higher rates, or set "
+                    f"minute, which {over[0]:g} calls a second{detail} pass. Remove the higher rates, or set "
                     "`past_limits: true` (--past-limits) to see what happens"
                 )
 
@@ -87,11 +89,11 @@ def killed_steps(folder: Path, alias: str, before: StepsBefore) -> Iterator[Step
         wanted = (pc.field("model") == alias) & (pc.field("load") == name)
         calls = read_attempts(folder, list(_READ), wanted).to_pylist()
         counted = any(call["phase"] == MEASURED for call in calls)
-        if counted and (said := _NAME.fullmatch(name)) is not None:
-            yield _killed(name, alias, said, calls)
+        if counted and (match := _NAME.fullmatch(name)) is not None:
+            yield _killed(name, alias, match, calls)
 
 
-def _killed(name: str, alias: str, said: "re.Match[str]", calls: Sequence[Mapping[str, Any]]) -> StepResult:
+def _killed(name: str, alias: str, match: "re.Match[str]", calls: Sequence[Mapping[str, Any]]) -> StepResult:
     due_s = [call["due_at"].timestamp() for call in calls]
     measured = [call for call in calls if call["phase"] == MEASURED]
     counts = Counter(kind_of(call["status"], call["http_status"]) for call in measured)
@@ -99,9 +101,9 @@ def _killed(name: str, alias: str, said: "re.Match[str]", calls: Sequence[Mappin
     return StepResult(
         load=name,
         model=alias,
-        arrivals=said["arrivals"],
-        rate=float(said["rate"]),
-        round=int(said["round"]),
+        arrivals=match["arrivals"],
+        rate=float(match["rate"]),
+        round=int(match["round"]),
         began_at=min(due_s),
         warmup_s=first_s - min(due_s),
         seconds=max(due_s) - first_s,

@@ -1,4 +1,4 @@
-"""The highest rate that keeps an SLO: up a ladder by twos, then halving what is left, on a log scale.
+"""Search for the highest rate that keeps an SLO: up a ladder by twos, then by halving on a log scale.
 
 A rate keeps the SLO if its calls surely do, and calls in flight do not grow. Where nothing is certain
 the rate is measured again: the interval may be looked at after every step. In the end the rate that was found
@@ -55,11 +55,13 @@ class RateTried:
         return MET if low >= self.share else UNRESOLVED
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """How the rate stands to the SLO, and what speaks against it."""
         offered = max(1, self._sum("offered"))
-        shares = {said: self._sum(name) / offered for name, said in _LOST.items()}
-        why = [f"{share:.1%} of its calls {said}" for said, share in shares.items() if share > 1 - self.share]
+        shares = {phrase: self._sum(name) / offered for name, phrase in _LOST.items()}
+        why = [
+            f"{share:.1%} of its calls {phrase}" for phrase, share in shares.items() if share > 1 - self.share
+        ]
         if not why:
             why = [
                 f"{self._sum('met') / offered:.1%} of its calls kept it, {100 * self.share:.4g}% are promised"
@@ -85,7 +87,7 @@ class RateSearch:
     before: StepsBefore
     kept: list[float] = field(default_factory=list)  # rates that kept the SLO, rising
     failed: float | None = None  # the lowest rate above these that did not
-    told: bool = False  # whether the search came to its end
+    finished: bool = False  # whether the search came to its end
     bound_at: float | None = None  # the rate at which this computer was the bottleneck
     _tried: dict[float, RateTried] = field(default_factory=dict)
 
@@ -98,7 +100,7 @@ class RateSearch:
                 if (yield from self._keeps(self.kept[-1], again=True)):
                     break
                 self.failed = self.kept.pop()
-            self.told = not self._lost_its_way
+            self.finished = not self._lost_its_way
 
     @property
     def is_over(self) -> bool:
@@ -116,16 +118,16 @@ class RateSearch:
     def text(self) -> str:
         """What was found, and what stopped it."""
         parts = [f"Kept the SLO up to {self.kept[-1]:g}/s"] if self.kept else []
-        if self.told and self.failed is None:
+        if self.finished and self.failed is None:
             limit = "" if self.find == self.load.find else ", which is its `rpm`"
             return f"{parts[0]}, the highest rate that was tried{limit}."
         for rate in sorted({rate for rate in (self.failed, self.missed) if rate is not None}):
-            parts.append(f"{rate:g}/s {self._tried[rate].said}")
+            parts.append(f"{rate:g}/s {self._tried[rate].text}")
         if self.bound_at is not None:
             parts.append(f"The search ended at {self.bound_at:g}/s: this computer was the bottleneck")
         elif self._lost_its_way:
             parts.append(f"The search ended after {MOST_STEPS} steps, which contradict each other")
-        elif not self.told:
+        elif not self.finished:
             parts.append("The search for the highest rate is not over")
         elif not self.kept:
             parts.append("Set a lower `lowest`")
@@ -174,7 +176,7 @@ class RateSearch:
         seconds = probe_s(self.load, rate)
         known = self.before.of(self.load, rate, seconds)
         if nth < len(known):
-            found = known[nth]
+            row = known[nth]
         else:
             number = self.before.next_round(self.load, rate)
             step = LoadStep(
@@ -184,13 +186,13 @@ class RateSearch:
                 round=number,
                 seconds=seconds,
                 gives_up=True,
-                asked=self.before.asked,
+                questions_digest=self.before.questions_digest,
             )
-            found = asdict((yield from measured_whole(step, self.before)))
-        if found["verdict"] == CLIENT_BOUND:
+            row = asdict((yield from measured_whole(step, self.before)))
+        if row["verdict"] == CLIENT_BOUND:
             self.bound_at = rate
             raise _ClientBoundError
-        return found
+        return row
 
 
 def share_of(load: Load) -> float:

@@ -1,4 +1,4 @@
-"""A `load` block as steps in order, each with its name; what earlier runs measured is not measured again."""
+"""The steps of a `load` block, named and in order, without those that earlier runs measured."""
 
 from array import array
 from collections import Counter
@@ -35,7 +35,7 @@ class LoadStep:
     rate: float  # calls a second; closed: callers
     round: int  # number of the step among all of this rate, from 1
     seconds: float  # in which its calls count
-    asked: str | None = None  # how, as `StepResult` has it
+    questions_digest: str | None = None  # how, as `StepResult` has it
     gives_up: bool = False  # ends as soon as it is certain that it misses the SLO
 
     @property
@@ -89,7 +89,7 @@ class StepsBefore:
     names: Collection[str] = ()  # of all of them, those that were never finished, too
     results: Sequence[Mapping[str, Any]] = ()  # rows of `steps`
     calls: int = 0
-    asked: str | None = None  # how steps ask now, as `StepResult` has it
+    questions_digest: str | None = None  # how steps ask now, as `StepResult` has it
     _rounds: Counter[str] = field(default_factory=Counter)  # the highest number, by base
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class StepsBefore:
             if base_in(row["load"]) == base_of(load, rate)
             and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
             and row["offered"]  # by chance, no call of a short step may be due
-            and (row["warmup_s"], row["asked"]) == (load.warmup, self.asked)
+            and (row["warmup_s"], row["asked"]) == (load.warmup, self.questions_digest)
             and (None if row["slo"] is None else orjson.loads(row["slo"])) == slo_of(load)
             and (
                 row["seconds"] == seconds or (early and row["verdict"] == MISSED and row["seconds"] < seconds)
@@ -146,7 +146,7 @@ def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep
             rate=rate,
             round=measured.next_round(load, rate),
             seconds=load.duration,
-            asked=measured.asked,
+            questions_digest=measured.questions_digest,
         )
         for n, rate in order
         if n >= done[rate]
@@ -175,8 +175,8 @@ def step_text(step: StepResult, *, planned_s: float | None = None) -> str:
         parts.append("calls in flight kept growing")
     if step.verdict == MISSED and planned_s is not None and step.seconds < planned_s:
         parts.append(f"cut short of {planned_s:g} s, for it surely misses the SLO")
-    said = (step.verdict or "").replace("_", " ")
-    return f"{step.model}, {step.load}: {', '.join(parts)}{f': {said}' if said else ''}"
+    verdict = (step.verdict or "").replace("_", " ")
+    return f"{step.model}, {step.load}: {', '.join(parts)}{f': {verdict}' if verdict else ''}"
 
 
 def few_problems(problems: int, *, calls: float) -> str:

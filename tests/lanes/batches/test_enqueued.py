@@ -26,14 +26,14 @@ OPENAIS = (
 )
 def test_the_limit_is_read_out_of_a_refusal(message, limit):
     pool = EnqueuedPool()
-    pool.refused(message, 10_000_000, held=0)
+    pool.refused(message, 10_000_000, in_use=0)
     assert pool.most == pytest.approx(0.9 * limit)
 
 
 def test_a_limit_that_is_set_holds():
     pool = EnqueuedPool(100)
-    assert [pool.fits(size, held=60) for size in (40, 41)] == [True, False]
-    pool.accepted("a", held=100)
+    assert [pool.fits(size, in_use=60) for size in (40, 41)] == [True, False]
+    pool.accepted("a", in_use=100)
     assert pool.most == 100
 
 
@@ -42,38 +42,38 @@ def test_without_a_limit_it_begins_small_and_doubles_while_the_vendor_takes_it(i
     pool, seen = EnqueuedPool(in_tokens=in_tokens), []
     for key in "abc":
         seen.append(pool.most)
-        pool.accepted(key, held=int(pool.most))
+        pool.accepted(key, in_use=int(pool.most))
     assert seen == [first, 2 * first, 4 * first]
 
 
 def test_a_told_limit_above_the_one_that_is_set_changes_nothing():
     pool = EnqueuedPool(100)
-    pool.refused(OPENAIS, 3_000_000, held=0)
+    pool.refused(OPENAIS, 3_000_000, in_use=0)
     assert pool.most == 100
 
 
 def test_what_should_have_fitted_counts_for_more_up_to_a_bound_and_comes_back():
     pool = EnqueuedPool()
-    pool.refused(OPENAIS, 2_000_000, held=10)
+    pool.refused(OPENAIS, 2_000_000, in_use=10)
     assert pool.most == 1_800_000  # it was too much
-    pool.refused(OPENAIS, 10, held=10)
+    pool.refused(OPENAIS, 10, in_use=10)
     assert pool.most == pytest.approx(1_800_000 / 1.2)
     for _ in range(20):
-        pool.refused(OPENAIS, 10, held=0)
+        pool.refused(OPENAIS, 10, in_use=0)
     assert pool.most == 450_000
     for polls in range(300):
-        pool.accepted(str(polls // 2), held=10)  # each batch counts once, however often it is looked at
+        pool.accepted(str(polls // 2), in_use=10)  # each batch counts once, however often it is looked at
     assert pool.most == pytest.approx(1_800_000)
 
 
 def test_refusals_without_a_number_halve_what_may_wait_down_to_a_bound_and_it_grows_again():
     pool = EnqueuedPool()
-    pool.refused("Too many enqueued tokens.", 60_000, held=0)
+    pool.refused("Too many enqueued tokens.", 60_000, in_use=0)
     assert pool.most == 30_000
     for _ in range(20):
-        pool.refused("Too many enqueued tokens.", int(pool.most), held=0)
+        pool.refused("Too many enqueued tokens.", int(pool.most), in_use=0)
     assert pool.most == 5_000
-    pool.accepted("a", held=5_000)
+    pool.accepted("a", in_use=5_000)
     assert pool.most == 10_000
 
 
@@ -109,7 +109,7 @@ def test_a_pool_holds_the_open_parts_of_its_models(tmp_path):
     ledger.close()
     for alias in ("one", "two"):
         pool.remember(ledger, alias)
-    assert pool.held(ledger) == 10
+    assert pool.in_use(ledger) == 10
     assert [part.alias for part in pool.sent(ledger)] == ["two"]
 
 
@@ -128,17 +128,17 @@ def test_everything_gets_through_with_few_refusals(vendor_limit, factor, share, 
         part, held = min(left, pool.most / 3), math.fsum(running)
         if left < 1:
             break
-        if running and not pool.fits(part, held=held):
+        if running and not pool.fits(part, in_use=held):
             running.pop(0)
             continue
         parts += 1
         if factor * (part + held) > vendor_limit:
             refusals += 1
-            pool.refused(f"Limit: {vendor_limit:{',' if commas else ''}} enqueued tokens.", part, held=held)
+            pool.refused(f"Limit: {vendor_limit:{',' if commas else ''}} enqueued tokens.", part, in_use=held)
             running = running[1:]  # what the wait is for
         else:
             running.append(part)
-            pool.accepted(str(step), held=math.fsum(running))
+            pool.accepted(str(step), in_use=math.fsum(running))
             left -= part
     assert left < 1
     assert refusals <= parts / 8 + 20

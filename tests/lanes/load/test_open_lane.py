@@ -168,7 +168,7 @@ def test_whoever_looks_sees_which_step_it_is_how_far_and_how_long_all_take():
     seen = []
 
     async def look(told, *at_s):
-        clock, counters = asyncio.get_running_loop(), told.lanes[0].askers[0].counters
+        clock, counters = asyncio.get_running_loop(), told.lanes[0].clients[0].counters
         for seconds in at_s:
             await asyncio.sleep(seconds - clock.time())
             lines = step_lines({"m": counters}, clock.time())
@@ -179,7 +179,7 @@ def test_whoever_looks_sees_which_step_it_is_how_far_and_how_long_all_take():
         times = {"warmup": "2s", "duration": "10s", "rest": "3s"}
         told.add(Queue(99, lambda: 1.0).ask, load_of(**load, **times))
         await told.live(look(told, 1.55, 8.05, 12.55, 20.05))
-        return told.lanes[0].askers[0].counters.step
+        return told.lanes[0].clients[0].counters.step
 
     assert virtually(night()) is None  # in the end
     assert seen == [
@@ -238,7 +238,7 @@ def test_a_model_that_refuses_for_good_ends_its_step_soon(kind):
     told = night_of(load_of(rates=[10, 20], arrivals="constant", duration="60s"), refuse)
     (step,) = told.steps
     assert step.verdict == INCOMPLETE
-    assert told.lanes[0].askers[0].counters.suspended is not None
+    assert told.lanes[0].clients[0].counters.suspended is not None
     assert len(told.calls) < 10
     assert told.seconds < 2
 
@@ -292,7 +292,7 @@ def test_a_paused_load_that_is_stopped_begins_no_further_step():
 
         async def pause():
             await asyncio.sleep(5.05)
-            lane.askers[0].counters.paused = True
+            lane.clients[0].counters.paused = True
             lane.heed_pause()
 
         return await told.live(pause(), stop_s=10.05, drain_s=30)
@@ -310,7 +310,7 @@ def test_a_budget_ends_a_step_at_the_first_call_that_it_cannot_hold():
     )
     (step,) = told.steps
     assert (step.verdict, step.sent, step.answered) == (INCOMPLETE, 10, 10)
-    counters = told.lanes[0].askers[0].counters
+    counters = told.lanes[0].clients[0].counters
     assert (counters.budget_stopped, account.bound_by) == (True, [cap])
     assert cap.spent <= cap.limit
 
@@ -341,7 +341,7 @@ def test_a_step_that_was_asked_otherwise_or_promised_something_else_is_measured_
     row["slo"] = '{"latency":1.0,"share":0.95}'
 
     def known(load, *, now="a", **changed):
-        before = StepsBefore(names=["poisson 4/s #1"], results=[row | changed], asked=now)
+        before = StepsBefore(names=["poisson 4/s #1"], results=[row | changed], questions_digest=now)
         return len(before.of(load, 4.0, 10.0))
 
     assert known(load) == 1
@@ -352,8 +352,8 @@ def test_a_step_that_was_asked_otherwise_or_promised_something_else_is_measured_
     for seconds in (4.0, 40.0):  # only a search ends a step early
         assert known(load, seconds=seconds) == 0
         assert known(finding, seconds=seconds) == (seconds < 10)
-    (step,) = to_measure(load, 1, StepsBefore(asked="a"))
-    assert Measuring(step, "m", epoch_s=0.0).step.asked == "a"
+    (step,) = to_measure(load, 1, StepsBefore(questions_digest="a"))
+    assert Measuring(step, "m", epoch_s=0.0).step.questions_digest == "a"
 
 
 @pytest.mark.long
@@ -433,7 +433,7 @@ def test_a_step_whose_calls_all_reach_nobody_stops_the_model(dies_s, steps):
     told = night_of(load, dead)
     assert [step.verdict for step in told.steps] == steps
     dead_at = f"constant {len(steps)}/s #1"
-    counters = told.lanes[0].askers[0].counters
+    counters = told.lanes[0].clients[0].counters
     assert counters.suspended == f"unreachable: no call of {dead_at} reached the server: connection refused"
     assert not told.lanes[0].complete
     assert told.steps[-1].failed == told.steps[-1].offered > 0
@@ -458,7 +458,7 @@ def test_whoever_looks_sees_the_calls_of_all_steps_from_the_start(arrivals):
 
     async def night():
         told, load = Loaded(), load_of(rates=[2, 4], arrivals=arrivals, warmup="1s", duration="9s")
-        counters = told.add(Queue(99, lambda: 0.1).ask, load).askers[0].counters
+        counters = told.add(Queue(99, lambda: 0.1).ask, load).clients[0].counters
         seen.append(counters.planned)
         await told.go()
         seen.extend((counters.planned, counters.done, len(told.calls)))
@@ -472,7 +472,7 @@ def test_a_step_that_is_measured_again_is_counted_once():
     async def night():
         told, load = Loaded(), load_of(rates=[2, 4], arrivals="constant", duration="10s", order="rising")
         lane = told.add(Queue(99, lambda: 0.1).ask, load)
-        counters = lane.askers[0].counters
+        counters = lane.clients[0].counters
 
         async def pause():
             await asyncio.sleep(4.2)
@@ -501,7 +501,7 @@ def test_calls_without_an_answer_count_in_no_accuracy_of_a_load():
 
     told: list[int] = []
     night = night_of(load_of(rates=[4], arrivals="constant", duration="5s"), some)
-    counters = night.lanes[0].askers[0].counters
+    counters = night.lanes[0].clients[0].counters
     assert counters.outcomes == {Outcome.CORRECT: 10, Outcome.FAILED: 10}
     assert Counters.summed([counters, counters]).accuracy == counters.accuracy == 1.0
     counters.loaded = False

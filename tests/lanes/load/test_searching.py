@@ -36,7 +36,7 @@ def searched(capacity, find, *, seed=1, before=None, arrivals="constant", durati
 @pytest.mark.parametrize("capacity", [13.0, 31.7])
 def test_the_rate_of_a_known_server_is_found_within_the_tolerance(capacity):
     finding, steps = searched(capacity, {"lowest": 1, "highest": 200, "tolerance": 0.05})
-    assert finding.told
+    assert finding.finished
     assert finding.kept[-1] <= capacity * 1.001
     assert finding.failed is not None
     assert capacity / 1.06 < finding.kept[-1] < finding.failed <= finding.kept[-1] * 1.051
@@ -146,7 +146,7 @@ def test_a_rate_of_which_nothing_is_certain_is_measured_again_and_told_with_one_
 def test_a_search_says_what_stopped_it(counts, why):
     row = step_row(made()) | {"refused": 0, "failed": 0, "dropped": 0, "saturated": False}
     tried = RateTried(0.95, [row | {"offered": 1_000, "met": 600} | counts])
-    assert tried.said == f"missed it: {why}"
+    assert tried.text == f"missed it: {why}"
 
 
 def test_a_step_that_a_search_cut_short_says_so():
@@ -159,7 +159,7 @@ def test_a_search_that_its_models_limit_ends_says_so():
     load = load_of(find={"lowest": 1, "highest": 8}, slo=SLO)
     assert load.find is not None
     finding = RateSearch(load=load, find=replace(load.find, highest=2.0), before=StepsBefore())
-    finding.kept, finding.told = [1.0, 2.0], True
+    finding.kept, finding.finished = [1.0, 2.0], True
     assert finding.text == "Kept the SLO up to 2/s, the highest rate that was tried, which is its `rpm`."
 
 
@@ -189,4 +189,4 @@ def test_the_capacity_of_a_queue_is_found_within_the_tolerance_in_19_of_20_searc
     print(f"{calls[0]:,} to {calls[-1]:,} calls, median {calls[seeds // 2]:,}")
     assert sum(near) >= 0.95 * seeds
     assert too_high <= 0.01 * seeds
-    assert all(finding.told for finding, *_ in found)
+    assert all(finding.finished for finding, *_ in found)

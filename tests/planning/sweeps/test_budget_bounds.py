@@ -162,7 +162,7 @@ def test_a_call_that_could_not_be_written_down_was_not_made_and_holds_no_money()
 
     async def run():
         night = Night()
-        asker = night.asker(Desk().ask, [], MODEL)
+        asker = night.client(Desk().ask, [], MODEL)
         cap, asker.account = held_by(lambda *_: 100)
         asker.keep = full
         model = LaneModel(asker)

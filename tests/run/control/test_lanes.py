@@ -24,7 +24,7 @@ async def pausing(lane, *, after_s, for_s):
     """Pause a lane after so many seconds, for so many."""
     for paused, seconds in ((True, after_s), (False, for_s)):
         await asyncio.sleep(seconds)
-        for asker in lane.askers:
+        for asker in lane.clients:
             asker.counters.paused = paused
         lane.heed_pause()
 
@@ -66,7 +66,7 @@ def test_a_pause_is_no_outage_of_the_provider():
     model = replace(MODEL, limits=Limits(concurrency=2), retry=RetryPolicy(attempts=9))
     night = played(Desk(1.0, **gone), trials=60, model=model, after_s=16.5, for_s=100_000)
     assert len(night.results) == 60
-    assert night.lanes[0].askers[0].counters.suspended is None
+    assert night.lanes[0].clients[0].counters.suspended is None
 
 
 def test_other_limits_hold_from_then_on():
@@ -144,7 +144,7 @@ def test_a_step_is_measured_again_as_often_as_it_is_paused(load):
 
         await told.live(twice())
         assert lane.complete
-        assert lane.askers[0].counters.open == 0
+        assert lane.clients[0].counters.open == 0
         return told
 
     steps = virtually(night()).steps

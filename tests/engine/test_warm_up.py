@@ -39,7 +39,7 @@ def failing(kind: ErrorKind, *, after_s: float = 0.3, times: float = float("inf"
 
 
 def suspended(night: Night) -> dict[str, str | None]:
-    return {one.model.alias: one.counters.suspended for lane in night.lanes for one in lane.askers}
+    return {one.model.alias: one.counters.suspended for lane in night.lanes for one in lane.clients}
 
 
 # ── before the first proof ───────────────────────────────────────────────────────────────────
@@ -120,7 +120,7 @@ def test_it_is_told_at_once():
     async def night() -> None:
         told = Night()
         told.lane(failing(ErrorKind.RATE_LIMITED), [(one, NEW) for one in requests(50, WIDE)], WIDE)
-        told.lanes[0].say = lambda _: said_s.append(asyncio.get_running_loop().time())
+        told.lanes[0].notify = lambda _: said_s.append(asyncio.get_running_loop().time())
         await told.go()
 
     virtually(night())
