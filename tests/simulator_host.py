@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import orjson
 
 from asyncbench.errors import AsyncbenchError
-from asyncbench.simulator.serving import listening
+from asyncbench.simulator.server import listening
 from asyncbench.simulator.settings import from_json
 
 

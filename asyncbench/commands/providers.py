@@ -253,7 +253,7 @@ def simulate(
     """
     from asyncbench.simulator.batches.settings import parse_batch
     from asyncbench.simulator.faults import parse_fault
-    from asyncbench.simulator.serving import serve
+    from asyncbench.simulator.server import serve
     from asyncbench.simulator.settings import Settings
 
     if not problems and not replay:

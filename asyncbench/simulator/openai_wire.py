@@ -109,13 +109,13 @@ def _script(
 
 
 def _closing(exchange: Exchange, finish: Json, apart: Callable[[], Json]) -> Iterator[bytes]:
-    like, usage = exchange.like, {"usage": exchange.like.usage(exchange.answer)}
-    how = like.stream_usage
+    ways, usage = exchange.ways, {"usage": exchange.ways.usage(exchange.answer)}
+    how = ways.stream_usage
     yield event(finish | usage if how is StreamUsage.IN_FINISH else finish)
     if how is StreamUsage.ALWAYS or (how is StreamUsage.ASKED and exchange.asked.stream_usage):
         yield event(apart() | usage)
-    if like.done:
-        yield like.done
+    if ways.done:
+        yield ways.done
 
 
 def _body(exchange: Exchange, name: str, kind: str, choices: Sequence[Json]) -> Json:
@@ -143,22 +143,22 @@ def _read_chat(body: Json) -> WireRequest:
 
 
 def _chat_reply(exchange: Exchange) -> Json:
-    said = {"role": "assistant", **exchange.like.message(exchange.answer), "refusal": None, "annotations": []}
+    said = {"role": "assistant", **exchange.ways.message(exchange.answer), "refusal": None, "annotations": []}
     choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": _finish_of(exchange)}
     body = _chat_body(exchange, "chat.completion", [choice])
-    body["usage"] = exchange.like.usage(exchange.answer)
-    return exchange.like.adorn(body, exchange)
+    body["usage"] = exchange.ways.usage(exchange.answer)
+    return exchange.ways.adorn(body, exchange)
 
 
 def _chat_script(exchange: Exchange) -> Script:
-    like, answer = exchange.like, exchange.answer
-    thought = _chat_pieces(exchange, like.thought(HOLE), answer.reasoning) if like.reasoning else []
+    ways, answer = exchange.ways, exchange.answer
+    thought = _chat_pieces(exchange, ways.thought(HOLE), answer.reasoning) if ways.reasoning else []
     return _script(
         exchange,
-        opening=[*like.before(), _chunk(exchange, {"role": "assistant", "content": ""})],
+        opening=[*ways.before(), _chunk(exchange, {"role": "assistant", "content": ""})],
         pieces=[*thought, *_chat_pieces(exchange, {"content": HOLE}, answer.text)],
         finish=_chunk(exchange, {}, finish=_finish_of(exchange)),
-        apart=lambda: like.adorn(_chat_body(exchange, "chat.completion.chunk", []), exchange),
+        apart=lambda: ways.adorn(_chat_body(exchange, "chat.completion.chunk", []), exchange),
     )
 
 
@@ -168,7 +168,7 @@ def _chat_pieces(exchange: Exchange, delta: Json, text: str) -> list[bytes]:
 
 def _chunk(exchange: Exchange, delta: Json, *, finish: str | None = None) -> Json:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-    return exchange.like.adorn(_chat_body(exchange, "chat.completion.chunk", [choice]), exchange)
+    return exchange.ways.adorn(_chat_body(exchange, "chat.completion.chunk", [choice]), exchange)
 
 
 def _chat_body(exchange: Exchange, kind: str, choices: Sequence[Json]) -> Json:
@@ -194,7 +194,7 @@ def _read_prompt(body: Json) -> WireRequest:
 
 def _completion_reply(exchange: Exchange) -> Json:
     body = _completion(exchange, _text_choice(exchange.answer.text, _finish_of(exchange)))
-    return body | {"usage": exchange.like.usage(exchange.answer)}
+    return body | {"usage": exchange.ways.usage(exchange.answer)}
 
 
 def _completion_script(exchange: Exchange) -> Script:

@@ -123,7 +123,7 @@ def _reasoning(exchange: Exchange) -> Json:
     item: Json = {"id": f"rs_{exchange.request_id}", "type": "reasoning", "summary": []}
     if exchange.asked.summary:
         item["summary"] = [{"type": "summary_text", "text": text}]
-    if exchange.like.reasoning is not None:
+    if exchange.ways.reasoning is not None:
         item["content"] = [{"type": "reasoning_text", "text": text}]
     return item
 

@@ -1,4 +1,4 @@
-"""One model as the simulator serves it: its voice, limits, latency, faults and counts."""
+"""One model as the simulator serves it: its source, limits, latency, faults and counts."""
 
 import asyncio
 import math
@@ -6,13 +6,21 @@ from collections import deque
 from dataclasses import dataclass, fields, replace
 from random import Random
 
+from asyncbench.simulator.answers import AnswerSource, Taken
 from asyncbench.simulator.counts import RequestCounts, Seconds
 from asyncbench.simulator.faults import FaultStream
 from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, ServedLimits
 from asyncbench.simulator.queueing import NEVER, SERVICES, Freeze, ServiceLine
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.voices import Taken, Voice
-from asyncbench.simulator.wire import Like, PaceAsked, RefusedError, Why, WireAnswer, WireRequest, tokens
+from asyncbench.simulator.wire import (
+    PaceAsked,
+    RefusedError,
+    VendorWays,
+    Why,
+    WireAnswer,
+    WireRequest,
+    tokens,
+)
 
 STORM_AFTER = 200  # calls of a model: then as many are in flight as its limits allow
 
@@ -136,9 +144,11 @@ class Worsening:
 class Served:
     """A model's name and all that is its own: models share no limit, no fault and no count."""
 
-    def __init__(self, name: str, voice: Voice, like: Like, settings: Settings, *, at_s: float) -> None:
-        self.voice = voice
-        self.like = like
+    def __init__(
+        self, name: str, source: AnswerSource, ways: VendorWays, settings: Settings, *, at_s: float
+    ) -> None:
+        self.source = source
+        self.ways = ways
         self._pace = AnswerPace(**{field.name: getattr(settings, field.name) for field in fields(AnswerPace)})
         self._lines: dict[tuple[int | None, float, float], ServiceLine] = {}
         self.storm = Storm(self._pace.storm_s)
@@ -151,9 +161,9 @@ class Served:
         self._demanded = settings.tokens_counted == "demanded"
 
     def take(self, asked: WireRequest, at_s: float) -> Taken:
-        """Return what a call gets, worse where the model has much to do; raises as its voice does."""
+        """Return what a call gets, worse where the model has much to do; raises as its source does."""
         worse = self._worsening.share(self._pace_of(asked.pace), self.tally.in_flight, at_s)
-        return self.voice.take(asked, worse)
+        return self.source.take(asked, worse)
 
     def _pace_of(self, asked: PaceAsked) -> AnswerPace:
         return self._pace.but(asked) if asked else self._pace

@@ -1,24 +1,30 @@
-"""The HTTP server: one request in, one page or stream out, everything counted."""
+"""The HTTP server and its process: one request in, one page or stream out, everything counted."""
 
 import asyncio
+import gc
 import itertools
+import os
+import resource
 import secrets
+import signal
+import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 import orjson
 from aiohttp import web
 
+from asyncbench.errors import ConfigError
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.batches.anthropic_api import AnthropicBatchApi
 from asyncbench.simulator.batches.dialects import dialect_of, in_dialect
 from asyncbench.simulator.batches.openai_api import OpenAIBatchApi
 from asyncbench.simulator.batches.pages import handler_of, send_pieces
 from asyncbench.simulator.batches.service import BatchService, DroppedError
-from asyncbench.simulator.casting import WIRES, Cast, found
 from asyncbench.simulator.counts import (
     LAST_CALLS,
     Arrival,
@@ -31,13 +37,14 @@ from asyncbench.simulator.counts import (
 )
 from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
 from asyncbench.simulator.faults import COMPLETE, FaultKind
+from asyncbench.simulator.models import WIRES, ServedModels, found
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.queueing import ServiceLine
-from asyncbench.simulator.recordings import Recording
+from asyncbench.simulator.recordings import Recording, by_name, read
 from asyncbench.simulator.served import Served, Timing, think
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.wire import Exchange, Json, Like, RefusedError, VendorWire, Why
+from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWays, VendorWire, Why
 
 STREAM_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 KEY_HEADERS = ("x-api-key", "api-key")  # besides `authorization`: Anthropic's, Azure's
@@ -58,14 +65,14 @@ class ServedCall:
     """One call of a model, and what is known of it so far."""
 
     wire: VendorWire
-    like: Like  # the server's until the body is read
+    ways: VendorWays  # the server's until the body is read
     arrival: Arrival
     model: Served | None = None  # None until the body is read
     fault: FaultKind | None = None  # what goes wrong with it
     undo: ExitStack = field(default_factory=ExitStack)  # done unless the answer is delivered
 
     def reply(self, exchange: Exchange) -> Page:
-        body = self.like.blank + orjson.dumps(self.wire.reply(exchange))
+        body = self.ways.blank + orjson.dumps(self.wire.reply(exchange))
         return Page(status=200, headers=self._headers(), body=body)
 
     def broadcast(self, exchange: Exchange, timing: Timing, start_s: float) -> Broadcast:
@@ -74,8 +81,8 @@ class ServedCall:
             script=self.wire.script(exchange),
             timing=timing,
             start_s=start_s,
-            waiting=self.like.waiting,
-            closes=self.like.closes_streams,
+            waiting=self.ways.waiting,
+            closes=self.ways.closes_streams,
             arrival=self.arrival,
         )
 
@@ -88,17 +95,17 @@ class ServedCall:
 
     def refusal(self, refused: RefusedError) -> Page:
         wait_s, headers = refused.retry_after_s, self._headers()
-        status, body = self.like.error(refused, *self.wire.error(refused, self.arrival.request_id))
+        status, body = self.ways.error(refused, *self.wire.error(refused, self.arrival.request_id))
         if wait_s is not None:
-            told = self.like.retry_headers(wait_s)
+            told = self.ways.retry_headers(wait_s)
             headers |= self.wire.retry_headers(wait_s) if told is None else told
         return Page(status=status, headers=headers, body=orjson.dumps(body))
 
     def _headers(self) -> dict[str, str]:
         allowances = self.model.gate.allowances(time.monotonic()) if self.model else {}
-        told = self.like.limit_headers(allowances)
+        told = self.ways.limit_headers(allowances)
         limits = self.wire.limit_headers(allowances) if told is None else told
-        request_id = {self.wire.request_id_header: self.arrival.request_id} if self.like.request_id else {}
+        request_id = {self.wire.request_id_header: self.arrival.request_id} if self.ways.request_id else {}
         return {**HEADERS, **request_id, **limits}
 
 
@@ -109,9 +116,9 @@ class Server:
         self, settings: Settings, questions: Questions, recordings: Mapping[str, Sequence[Recording]]
     ) -> None:
         self._questions = questions
-        self._cast = Cast(settings, questions, recordings)
+        self._models = ServedModels(settings, questions, recordings)
         self._keys = frozenset(settings.keys)
-        self._service = BatchService(settings, self._cast)
+        self._service = BatchService(settings, self._models)
         self._routes = (*OpenAIBatchApi(self._service).routes, *AnthropicBatchApi(self._service).routes)
         self._total = RequestCounts()
         self._arrivals = deque[Arrival](maxlen=LAST_CALLS)
@@ -126,7 +133,7 @@ class Server:
         anthropics = "anthropic-version" in request.headers or "/messages/" in request.path
         by_header = ANTHROPIC if anthropics else CHAT
         arrival = Arrival(request_id=next(self._request_ids), arrived_s=time.monotonic())
-        call = ServedCall(wire=wire or by_header, like=self._cast.like, arrival=arrival)
+        call = ServedCall(wire=wire or by_header, ways=self._models.ways, arrival=arrival)
         if wire is None or request.method != "POST":
             return await self._looked_at(request, call)
         self._arrivals.append(arrival)
@@ -155,13 +162,13 @@ class Server:
         self._check_key(request)
         body = await _body(request)
         asked = call.wire.read(body)
-        call.model = model = self._cast.model(asked.model)
+        call.model = model = self._models.model(asked.model)
         call.arrival.model = asked.model
-        call.like = like = model.like
+        call.ways = ways = model.ways
         visit.under(model.tally)
-        like.check(body)
-        asked = found(asked, model.voice)
-        unasked = like.streams_unasked and call.wire.may_stream_unasked
+        ways.check(body)
+        asked = found(asked, model.source)
+        unasked = ways.streams_unasked and call.wire.may_stream_unasked
         streamed = unasked if asked.stream is None else asked.stream
         model.storm.check(asked.pace, time.monotonic())
         taken = model.take(asked, time.monotonic())
@@ -182,7 +189,7 @@ class Server:
         exchange = Exchange(
             asked=asked,
             answer=taken.answer,
-            like=call.like,
+            ways=call.ways,
             request_id=call.arrival.request_id,
             chunks=timing.chunks,
         )
@@ -239,7 +246,7 @@ class Server:
             self._check_key(request)
         except RefusedError as refused:
             return call.refusal(refused)
-        return _page(call.wire.models(self._cast.names))
+        return _page(call.wire.models(self._models.names))
 
     async def aclose(self) -> None:
         """Let go of files and batches."""
@@ -257,12 +264,12 @@ class Server:
             questions=len(self._questions),
             cpu_s=time.process_time(),
             **self._total.stats(),
-            models={name: model.tally.stats() for name, model in self._cast.models.items()},
+            models={name: model.tally.stats() for name, model in self._models.models.items()},
         )
 
     def seconds(self) -> ServerSeconds:
         """Return what each model's limits did, second by second."""
-        models = {name: list(model.seconds.rows) for name, model in self._cast.models.items()}
+        models = {name: list(model.seconds.rows) for name, model in self._models.models.items()}
         return ServerSeconds(simulated=True, now_s=time.monotonic(), models=models)
 
     def arrivals(self) -> ServerArrivals:
@@ -284,3 +291,68 @@ async def _body(request: web.BaseRequest) -> Json:
     if not isinstance(body, dict):
         raise RefusedError(Why.BAD_REQUEST, "The body must be a JSON object.")
     return body
+
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+BACKLOG = 4096  # connections that may arrive at once
+GRACE_S = 0.1  # for answers on their way out when the server stops
+
+
+@asynccontextmanager
+async def listening(settings: Settings) -> AsyncIterator[str]:
+    """Serve on this event loop for as long as the block lasts; yields the base URL.
+
+    Raises:
+        ConfigError: the port is taken, or what is to be replayed is not a results folder with trials.
+        ProblemSetError: a problem set cannot be read.
+        StoreError: a results folder cannot be read.
+    """
+    server = Server(settings, Questions(settings.problems), by_name(read(settings.replay)))
+    # A client that leaves cancels its call: a call without a client is not in flight.
+    http = web.Server(server, handler_cancellation=True, access_log=None)
+    loop = asyncio.get_running_loop()
+    try:
+        listener = await loop.create_server(http, settings.host, settings.port, backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            f"simulator: cannot listen on {settings.host}:{settings.port}: {error}; "
+            "choose another port, or 0 for a free one"
+        ) from error
+    try:
+        host, port = listener.sockets[0].getsockname()[:2]
+        yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    finally:
+        listener.close()
+        await http.shutdown(GRACE_S)
+        await server.aclose()
+
+
+async def serve(settings: Settings, *, until_stdin_closes: bool = False) -> None:
+    """Serve until SIGTERM or SIGINT and, if asked, until standard input ends.
+
+    A process whose standard input is a pipe from its parent so dies with it, even when the parent is
+    killed. When ready, one line of JSON goes to standard output: `simulated`, `url`, `pid`. Raises as
+    `listening` does.
+    """
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    if until_stdin_closes:
+        threading.Thread(target=_wait_for_end_of_stdin, args=(loop, stop), daemon=True).start()
+    async with listening(settings) as url:
+        gc.freeze()  # millions of known answers would be walked again and again
+        line = orjson.dumps({"simulated": True, "url": url, "pid": os.getpid()})
+        sys.stdout.write(f"{line.decode()}\n")
+        sys.stdout.flush()
+        await stop.wait()
+
+
+def _wait_for_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    # Not sys.stdin: a thread that waits inside it makes the interpreter's exit fail.
+    while os.read(0, 4096):
+        pass
+    with suppress(RuntimeError):  # the loop has ended already: a signal was faster
+        loop.call_soon_threadsafe(stop.set)

@@ -12,9 +12,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.batches.settings import USUAL, BatchSettings
 from asyncbench.simulator.faults import Fault, check_rates
-from asyncbench.simulator.likes import LIKES
 from asyncbench.simulator.limits import LIMIT_MODELS, WITH_BURST
 from asyncbench.simulator.queueing import SERVICES
+from asyncbench.simulator.vendors import VENDORS
 
 TOKENS_COUNTED = ("used", "demanded")
 # Names, and what each must be unless it is left out.
@@ -82,7 +82,9 @@ class Settings:
     worse_in_flight: int | None = None  # likewise, calls in flight
     worse_share: float = 0.2  # of made-up answers, spoilt then: always of the same questions
     storm_s: float = 0.0  # how long all calls of a model get a 429, once, when it is well under way
-    like: str | None = None  # a key of likes.LIKES: the provider that is played; None: OpenAI and Anthropic
+    like: str | None = (
+        None  # a key of vendors.VENDORS: the provider that is played; None: OpenAI and Anthropic
+    )
     faults: tuple[Fault, ...] = ()
     batch: BatchSettings = USUAL  # how batches go, where a batch itself does not say
     folder: Path | None = None  # where files and batches are kept for the next start; None: nowhere
@@ -110,8 +112,8 @@ class Settings:
                 f"simulator: burst_s is {self.burst_s:g}, but limit_model {self.limit_model!r} knows none; "
                 f"leave it out, or choose of {', '.join(WITH_BURST)}"
             )
-        if self.like is not None and self.like not in LIKES:
-            raise ConfigError(f"simulator: like is {self.like!r}; choose of {', '.join(LIKES)}")
+        if self.like is not None and self.like not in VENDORS:
+            raise ConfigError(f"simulator: like is {self.like!r}; choose of {', '.join(VENDORS)}")
         check_rates(self.faults)
 
 

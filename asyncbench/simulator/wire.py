@@ -102,7 +102,7 @@ def three_counts(answer: WireAnswer) -> Json:
     }
 
 
-class Like:
+class VendorWays:
     """How a provider writes what it shares with OpenAI: this is OpenAI's own way, others are in `likes`.
 
     Messages, `adorn` and `before` are of chat completions alone, usage is of plain completions, too; the rest
@@ -170,7 +170,7 @@ class Exchange:
 
     asked: WireRequest
     answer: WireAnswer
-    like: Like
+    ways: VendorWays
     request_id: str
     chunks: int | None = None  # pieces that a streamed text is cut into at most
 

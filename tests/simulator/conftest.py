@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.simulator.counts import ServerStats
-from asyncbench.simulator.serving import listening
+from asyncbench.simulator.server import listening
 from asyncbench.simulator.settings import Settings
 
 ANSWERS = {f"What is {n} + {n}?": str(2 * n) for n in range(10, 60)} | {"What is 12345678 + 1?": "12345679"}

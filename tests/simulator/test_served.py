@@ -3,20 +3,19 @@
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench.simulator.answers import oracle
-from asyncbench.simulator.likes import LIKES, OWN
+from asyncbench.simulator.answers import MadeUp, oracle
 from asyncbench.simulator.limits import LIMIT_MODELS
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.served import AnswerPace, Served, Worsening
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.voices import MadeUp
+from asyncbench.simulator.vendors import OWN, VENDORS
 from asyncbench.simulator.wire import RefusedError, WireAnswer, WireRequest
 from tests.sweep_files import problem_set
 
 
 def served(**settings):
     voice = MadeUp("oracle", oracle, Questions(()), seed=0)
-    return Served("oracle", voice, LIKES[OWN], Settings(**settings), at_s=0)
+    return Served("oracle", voice, VENDORS[OWN], Settings(**settings), at_s=0)
 
 
 def refused_s(model, at_s=0.0, *, characters=40, max_tokens=None, output_tokens=5):

@@ -26,8 +26,7 @@ from asyncbench.run import preparing
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_as_told
-from asyncbench.simulator.batches.faults import BatchFaultKind as Kind
-from asyncbench.simulator.batches.settings import BatchSettings
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings
 from asyncbench.store import salvage
 from tests.sweep_files import Said, entry
 from tests.world.batches import answers_in

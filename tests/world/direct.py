@@ -27,8 +27,8 @@ from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.providers.anthropic import client as anthropic_client
 from asyncbench.providers.calls import under_way
 from asyncbench.providers.openai import client as openai_client
-from asyncbench.simulator.batches.faults import BatchFaultKind as Kind
 from asyncbench.simulator.batches.results import executed_path
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.server import Server
 from asyncbench.simulator.settings import Settings

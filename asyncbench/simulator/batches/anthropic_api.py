@@ -5,13 +5,11 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from asyncbench.simulator.batches.course import DAY_S, Course, ServedBatch
-from asyncbench.simulator.batches.faults import BatchFaultKind as Kind
 from asyncbench.simulator.batches.inputs import settings_asked, split_requests
 from asyncbench.simulator.batches.pages import PIECE, Routes, answer, page_of, send_file, workspace_of
+from asyncbench.simulator.batches.records import DAY_S, Course, ServedBatch, new_id
 from asyncbench.simulator.batches.service import BatchService, look_in_list
-from asyncbench.simulator.batches.settings import dealt
-from asyncbench.simulator.batches.storage import new_id
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, dealt
 from asyncbench.simulator.wire import Json, RefusedError, Why
 
 MOST_REQUESTS, MOST_BYTES = 100_000, 256_000_000

@@ -10,7 +10,7 @@ from typing import cast
 
 import orjson
 
-from asyncbench.simulator.casting import WIRES
+from asyncbench.simulator.models import WIRES
 from asyncbench.simulator.wire import Json, RefusedError, Why, tokens
 
 MOST_ERRORS = 20  # of validation that are told

@@ -8,9 +8,7 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from asyncbench.simulator.batches.course import Course, ServedBatch
 from asyncbench.simulator.batches.dialects import Dialect, dialect_of
-from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Met
 from asyncbench.simulator.batches.inputs import BatchInput, check_file, settings_asked
 from asyncbench.simulator.batches.pages import (
     PIECE,
@@ -23,9 +21,9 @@ from asyncbench.simulator.batches.pages import (
     send_file,
     workspace_of,
 )
+from asyncbench.simulator.batches.records import MONTH_S, Course, ServedBatch, StoredFile, new_id
 from asyncbench.simulator.batches.service import BatchService, DroppedError, look_in_list
-from asyncbench.simulator.batches.settings import BatchSettings, dealt
-from asyncbench.simulator.batches.storage import MONTH_S, StoredFile, new_id
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings, Met, dealt
 from asyncbench.simulator.wire import Json, RefusedError, Why
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
@@ -179,7 +177,7 @@ class OpenAIBatchApi:
 
     def _checked(self, path: Path, endpoint: str, settings: BatchSettings) -> BatchInput:
         most = settings.max_requests or MOST_REQUESTS
-        return check_file(path, endpoint, most=most, knows=self._service.cast.model)
+        return check_file(path, endpoint, most=most, knows=self._service.models.model)
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))

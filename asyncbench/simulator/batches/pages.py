@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import orjson
 from aiohttp import web
 
-from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Met
 from asyncbench.simulator.batches.service import USUAL_WORKSPACE
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Met
 from asyncbench.simulator.delivery import HEADERS, Page, reset, whole
 from asyncbench.simulator.wire import Json, RefusedError, Why
 

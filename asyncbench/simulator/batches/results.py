@@ -1,4 +1,4 @@
-"""Running the requests of a batch and writing its files, a slice at a time, from disk to disk."""
+"""Running the requests of a batch and writing its files as its vendor does, a slice at a time."""
 
 import asyncio
 import math
@@ -8,19 +8,126 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 import orjson
 
-from asyncbench.simulator.batches.course import BatchOutcome, Course, ServedBatch
-from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Dealer, Met
-from asyncbench.simulator.batches.result_wires import RESULT_WIRES
-from asyncbench.simulator.batches.settings import dealt
-from asyncbench.simulator.batches.storage import BatchStorage, StoredFile, new_id
-from asyncbench.simulator.casting import Cast, found
-from asyncbench.simulator.wire import Exchange, Json, RefusedError, Why, WireAnswer
+from asyncbench.simulator.anthropic_wire import ANTHROPIC
+from asyncbench.simulator.batches.records import (
+    BatchOutcome,
+    BatchStorage,
+    Course,
+    ServedBatch,
+    StoredFile,
+    new_id,
+)
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Dealer, Met, dealt
+from asyncbench.simulator.models import WIRES, ServedModels, found
+from asyncbench.simulator.openai_wire import CHAT
+from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWire, Why, WireAnswer
+
+_TOO_LONG = (
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+)
+REFUSED_LINES: Mapping[Kind, RefusedError] = {
+    Kind.LINE_TOO_LONG: RefusedError(Why.TOO_LONG, _TOO_LONG),
+    Kind.LINE_400: RefusedError(Why.BAD_REQUEST, "Invalid value for 'temperature'."),
+    Kind.LINE_429: RefusedError(Why.RATE_LIMITED, "Rate limit reached, by chance."),
+    Kind.LINE_NO_QUOTA: RefusedError(Why.NO_QUOTA, "You exceeded your current quota."),
+    Kind.LINE_500: RefusedError(Why.SERVER_ERROR, "The server had an error."),
+    Kind.LINE_504: RefusedError(Why.TIMED_OUT, "The request timed out generating."),
+    Kind.LINE_STATUS_0: RefusedError(Why.SERVER_ERROR, "The connection to the model was lost."),
+    Kind.LINE_ERROR_200: RefusedError(Why.UPSTREAM, "The model returned an error."),
+}
+# As it comes, on hundreds of lines, under `invalid_request_error`.
+_NO_CREDIT = RefusedError(Why.BAD_REQUEST, "Your credit balance is too low to access the Anthropic API.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultWire:
+    """One vendor's lines."""
+
+    request: Callable[[Json], tuple[VendorWire, Json]]  # a line that was handed in → its wire format and body
+    answered: Callable[[str, str, Json], Json]  # custom id, request id, the answer's body
+    refused: Callable[[str, str, RefusedError, int | None], Json]  # …, why, another status
+    not_run: Callable[[str, str], Json]  # custom id; expired or cancelled
+    refusals: Mapping[Kind, RefusedError]
+    one_file: bool  # errors are in the file of the answers
+
+
+def _openai_request(line: Json) -> tuple[VendorWire, Json]:
+    return WIRES[str(line["url"])], _dict(line["body"])
+
+
+def _openai_answered(custom_id: str, request_id: str, body: Json) -> Json:
+    return _openai_line(custom_id, request_id, 200, body)
+
+
+def _openai_refused(custom_id: str, request_id: str, refused: RefusedError, status: int | None) -> Json:
+    usual, body = CHAT.error(refused, request_id)
+    return _openai_line(custom_id, request_id, usual if status is None else status, body)
+
+
+def _openai_line(custom_id: str, request_id: str, status: int, body: Json) -> Json:
+    response = {"status_code": status, "request_id": request_id, "body": body}
+    return {"id": f"batch_req_{request_id}", "custom_id": custom_id, "response": response, "error": None}
+
+
+def _openai_not_run(custom_id: str, state: str) -> Json:
+    said = {
+        "expired": "This request could not be executed before the completion window expired.",
+        "cancelled": "This request was cancelled before it was executed.",
+    }
+    error = {"code": f"batch_{state}", "message": said[state]}
+    return {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": None, "error": error}
+
+
+OPENAI_RESULTS = ResultWire(
+    request=_openai_request,
+    answered=_openai_answered,
+    refused=_openai_refused,
+    not_run=_openai_not_run,
+    refusals=REFUSED_LINES,
+    one_file=False,
+)
+
+
+def _anthropic_request(line: Json) -> tuple[VendorWire, Json]:
+    return ANTHROPIC, _dict(line["params"])
+
+
+def _anthropic_answered(custom_id: str, _request_id: str, body: Json) -> Json:
+    usage = {**_dict(body.get("usage", {})), "service_tier": "batch", "inference_geo": "not_available"}
+    message = {**body, "usage": usage} if "usage" in body else body
+    return {"custom_id": custom_id, "result": {"type": "succeeded", "message": message}}
+
+
+def _anthropic_refused(custom_id: str, request_id: str, refused: RefusedError, _status: int | None) -> Json:
+    _, error = ANTHROPIC.error(refused, request_id)
+    return {"custom_id": custom_id, "result": {"type": "errored", "error": error}}
+
+
+def _anthropic_not_run(custom_id: str, state: str) -> Json:
+    return {"custom_id": custom_id, "result": {"type": {"cancelled": "canceled"}.get(state, state)}}
+
+
+ANTHROPIC_RESULTS = ResultWire(
+    request=_anthropic_request,
+    answered=_anthropic_answered,
+    refused=_anthropic_refused,
+    not_run=_anthropic_not_run,
+    refusals={**REFUSED_LINES, Kind.LINE_NO_QUOTA: _NO_CREDIT},
+    one_file=True,
+)
+
+RESULT_WIRES: Mapping[str, ResultWire] = {"openai": OPENAI_RESULTS, "anthropic": ANTHROPIC_RESULTS}
+
+
+def _dict(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
 
 SLICE = 100  # requests that are run before others of the server have their turn
 _NEVER_SEEN = frozenset({Kind.LINE_LOST, Kind.LINE_BROKEN})  # so the same answer is there for who asks again
@@ -36,11 +143,11 @@ def executed_path(batch: ServedBatch, storage: BatchStorage) -> Path:
 
 
 async def write_results(
-    batch: ServedBatch, course: Course, storage: BatchStorage, cast: Cast, *, seed: int
+    batch: ServedBatch, course: Course, storage: BatchStorage, models: ServedModels, *, seed: int
 ) -> BatchOutcome:
     """Run what an ended batch has come to, write its files, and return what they say together."""
     name = f"{seed}/{batch.model}/{batch.number}"
-    run, rank = BatchRun(batch, cast, name), scattered(batch.requests, f"rank/{name}")
+    run, rank = BatchRun(batch, models, name), scattered(batch.requests, f"rank/{name}")
     state = "expired" if course.status == "expired" else "cancelled"
     paths = {name: storage.path(f"{batch.id}.{name}.new") for name in ("output", "error", "executed")}
     with ExitStack() as stack:
@@ -107,8 +214,8 @@ def _lines(batch: ServedBatch, storage: BatchStorage, seed: str) -> Iterator[tup
 class BatchRun:
     """Runs requests one after another, and adds up what they come to."""
 
-    def __init__(self, batch: ServedBatch, cast: Cast, seed: str) -> None:
-        self._batch, self._cast = batch, cast
+    def __init__(self, batch: ServedBatch, models: ServedModels, seed: str) -> None:
+        self._batch, self._models = batch, models
         self._wire = RESULT_WIRES[batch.vendor]
         self._faults, self._dealer = dealt(batch.settings.faults), Dealer(seed)
         self._states, self._tokens = Counter[str](), Counter[str]()
@@ -156,14 +263,14 @@ class BatchRun:
         asked = wire.read(body)
         if asked.stream:
             raise RefusedError(Why.BAD_REQUEST, "`stream` is not for batches.")
-        model = self._cast.model(asked.model)
-        model.like.check(body)
-        taken = model.voice.take(asked := found(asked, model.voice))
+        model = self._models.model(asked.model)
+        model.ways.check(body)
+        taken = model.source.take(asked := found(asked, model.source))
         if taken.failed or not _NEVER_SEEN.isdisjoint(met):
             taken.give_back()
         if taken.failed:
             raise RefusedError(Why.RECORDED_FAILURE, "This question is recorded as failed.")
-        exchange = Exchange(asked=asked, answer=taken.answer, like=model.like, request_id=request_id)
+        exchange = Exchange(asked=asked, answer=taken.answer, ways=model.ways, request_id=request_id)
         return taken.answer, wire.reply(exchange)
 
     def _note(self, custom_id: str, answer: WireAnswer | None, executed: BinaryIO) -> None:

@@ -11,14 +11,19 @@ from functools import cached_property
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.batches.course import Course, ServedBatch, course_of
-from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Dealer, Met
 from asyncbench.simulator.batches.inputs import told_error
+from asyncbench.simulator.batches.records import (
+    BatchStorage,
+    Course,
+    ServedBatch,
+    StoredFile,
+    course_of,
+    new_id,
+)
 from asyncbench.simulator.batches.results import executed_path, write_results
-from asyncbench.simulator.batches.settings import BatchSettings, dealt
-from asyncbench.simulator.batches.storage import BatchStorage, StoredFile, new_id
-from asyncbench.simulator.casting import Cast
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings, Dealer, Met, dealt
 from asyncbench.simulator.counts import BatchTruth
+from asyncbench.simulator.models import ServedModels
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.wire import RefusedError, Why
 
@@ -56,8 +61,8 @@ class Clock:
 class BatchService:
     """All batches of a server, of both vendors."""
 
-    def __init__(self, settings: Settings, cast: Cast) -> None:
-        self.settings, self.cast = settings, cast
+    def __init__(self, settings: Settings, models: ServedModels) -> None:
+        self.settings, self.models = settings, models
         self.dealer = Dealer(str(settings.seed))
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._writing: dict[str, asyncio.Task[ServedBatch]] = {}
@@ -247,7 +252,7 @@ class BatchService:
         )
 
     async def _written(self, batch: ServedBatch, course: Course) -> ServedBatch:
-        outcome = await write_results(batch, course, self.storage, self.cast, seed=self.settings.seed)
+        outcome = await write_results(batch, course, self.storage, self.models, seed=self.settings.seed)
         self._writing.pop(batch.id, None)
         return self.storage.keep(replace(self.storage.batches[batch.id], outcome=outcome))
 

@@ -1,16 +1,175 @@
-"""How batches are played: by a server, or by what the first request of a batch says."""
+"""How batches are played, and what goes wrong with them on purpose: by a server, or by a batch itself.
+
+The first request of a batch says it for the whole batch.
+"""
 
 import math
-from collections.abc import Sequence
+import random
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.batches.faults import BatchFault, parse_batch_fault
+
+_FAULT = re.compile(r"(?P<kind>\w+)=(?:#(?P<places>\d+(?:,\d+)*)|(?P<rate>[\d.e-]+))(?::(?P<value>.+))?")
+
+
+class BatchFaultKind(StrEnum):
+    """A way to fail: its name, what it is dealt to, and its usual value.
+
+    Values in seconds are of the batch's own clock.
+    """
+
+    unit: str
+    usual: str
+
+    def __new__(cls, name: str, unit: str, usual: str = "") -> Self:
+        kind = str.__new__(cls, name)
+        kind._value_, kind.unit, kind.usual = name, unit, usual
+        return kind
+
+    # the call: nothing is done, or it is done and the reply does not come
+    UPLOAD_DROPPED = "upload_dropped", "upload"
+    UPLOAD_REPLY_DROPPED = "upload_reply_dropped", "upload"
+    UPLOAD_500 = "upload_500", "upload"  # after it is done
+    CREATE_DROPPED = "create_dropped", "create"
+    CREATE_REPLY_DROPPED = "create_reply_dropped", "create"
+    CREATE_LATE = "create_late", "create", "60"  # done so many seconds after the connection was lost
+    CREATE_500 = "create_500", "create"  # after it is done
+    CREATE_429 = "create_429", "create"
+    CREATE_400 = "create_400", "create", "billing_hard_limit_reached"  # the error's code
+    CREATE_TWICE = "create_twice", "create"
+    CANCEL_500 = "cancel_500", "cancel"  # after it is done
+    # visibility
+    UNLISTED = "unlisted", "batch", "120"  # for so many seconds
+    UNKNOWN = "unknown", "batch", "120"  # retrieving answers 404 for so many seconds
+    UNKNOWN_AGAIN = "unknown_again", "retrieve"
+    RESULTS_UNKNOWN = "results_unknown", "batch", "120"  # for so many seconds after the end
+    SKIPPED = "skipped", "list"  # the page lacks one entry
+    LIST_BEHIND = "list_behind", "batch", "1e9"  # a list shows it as it was so many seconds before
+    # validation
+    FAILED = "failed", "batch", "model_not_found"  # the error's code; CODE@LINE names a line, too
+    FAILED_UNEXPLAINED = "failed_unexplained", "batch"
+    POOL_FULL = "pool_full", "batch", "3600"  # for so many seconds after the first create of the model
+    POOL_HELD = "pool_held", "batch", "3600"  # its tokens count for so many seconds after its end
+    POOL_COUNTS_REPLIES = "pool_counts_replies", "batch"  # the longest ones allowed, beside the prompts
+    TOKEN_LIMIT_AT_CREATE = "token_limit_at_create", "batch"  # 400, instead of `failed` by polling
+    WITHOUT_COMMAS = "without_commas", "batch"  # the number in the token limit's message
+    # course
+    SLOW_START = "slow_start", "batch", "14400"
+    STUCK_VALIDATING = "stuck_validating", "batch", "3600"
+    STUCK_FINALIZING = "stuck_finalizing", "batch", "3600"
+    EXPIRES = "expires", "batch", "0.5"  # with this share done
+    NEVER_EXPIRES = "never_expires", "batch"
+    INPUT_NEEDED = "input_needed", "batch"  # it fails when its input file is deleted before its end
+    CANCEL_SLOW = "cancel_slow", "batch", "1500"
+    CANCEL_COMPLETES = "cancel_completes", "batch"
+    # result files
+    SHUFFLED = "shuffled", "batch"
+    EMPTY_IDS = "empty_ids", "batch"  # of files that do not exist: "" for null
+    EMPTY_ERROR_FILE = "empty_error_file", "batch"  # it is there though nothing failed
+    OUTPUT_LATE = "output_late", "batch", "95"  # its id is told so many seconds after the end
+    FILE_EXPIRED = "file_expired", "batch"
+    RESULTS_ELSEWHERE = "results_elsewhere", "batch", "http://127.0.0.2:9"  # the host of `results_url`
+    CONTENT_502 = "content_502", "content"
+    CONTENT_CUT = "content_cut", "content"  # at the end of a line, and no error tells
+    CONTENT_CUT_IN_LINE = "content_cut_in_line", "content"  # likewise
+    CONTENT_RESET = "content_reset", "content"  # the connection breaks halfway
+    CONTENT_WRONG_LENGTH = "content_wrong_length", "content"  # the length of half is told, and half is sent
+    # lines of results
+    LINE_TOO_LONG = "line_too_long", "line"  # context_length_exceeded
+    LINE_400 = "line_400", "line"
+    LINE_429 = "line_429", "line"
+    LINE_NO_QUOTA = "line_no_quota", "line"
+    LINE_500 = "line_500", "line"
+    LINE_504 = "line_504", "line"
+    LINE_EXPIRED = "line_expired", "line"
+    LINE_CANCELED = "line_canceled", "line"
+    LINE_STATUS_0 = "line_status_0", "line"
+    LINE_ERROR_200 = "line_error_200", "line"
+    LINE_MISSING = "line_missing", "line"  # never run
+    LINE_LOST = "line_lost", "line"  # run and billed, and in no file
+    LINE_TWICE = "line_twice", "line"
+    LINE_FOREIGN = "line_foreign", "line"  # one more, of a request that nobody made
+    LINE_BROKEN = "line_broken", "line"  # it does not parse
+    LINE_SEPARATORS = "line_separators", "line"  # U+2028, U+2029 and U+0085 within a string
+    LINE_LONG = "line_long", "line", "1000000"  # so many bytes more
+
+
+Met = Mapping[BatchFaultKind, str]  # what a call, a batch or a line meets → its value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFault:
+    """A share, or some by their place, of the calls, batches or lines that may fail in one way."""
+
+    kind: BatchFaultKind
+    rate: float = 0.0
+    places: frozenset[int] = frozenset()  # 1: the first
+    value: str
+
+
+def parse_batch_fault(text: str) -> BatchFault:
+    """Read `KIND=RATE`, or `KIND=#PLACE,PLACE`, each with `:VALUE` or without.
+
+    Raises:
+        ConfigError: no such kind, no such share, or a value that is no number where one is needed.
+    """
+    if (found := _FAULT.fullmatch(text)) is None:
+        raise ConfigError(f"batch fault {text!r}: write `expires=0.1`, `expires=#1,3` or `expires=1:0.5`")
+    name = found["kind"]
+    if (kind := next((kind for kind in BatchFaultKind if kind == name), None)) is None:
+        raise ConfigError(f"batch fault {text!r}: no kind {name!r}; kinds: {', '.join(BatchFaultKind)}")
+    value = found["value"] or kind.usual
+    try:
+        rate = float(found["rate"] or 0)
+        fits = 0 <= rate <= 1 and (not _is_number(kind.usual) or float(value) >= 0)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ConfigError(f"batch fault {text!r}: its share must be from 0 to 1, and its value a number")
+    places = frozenset(map(int, (found["places"] or "").split(","))) if found["places"] else frozenset[int]()
+    return BatchFault(kind=kind, rate=rate, places=places, value=value)
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
+
+
+class Dealer:
+    """Deals faults: the nth of a unit meets the same ones in every run, whatever the others meet."""
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._counts = Counter[tuple[str, str]]()
+
+    def deal(
+        self, faults: Sequence[BatchFault], unit: str, place: str = "", *, number: int | None = None
+    ) -> Met:
+        """Return what the next `unit` of `place` meets, such as the next create of a model.
+
+        `number`: which one it is, where the caller counts.
+        """
+        if number is None:
+            self._counts[unit, place] += 1
+            number = self._counts[unit, place]
+        return {
+            fault.kind: fault.value
+            for fault in faults
+            if fault.kind.unit == unit and (number in fault.places or self._hits(fault, place, number))
+        }
+
+    def _hits(self, fault: BatchFault, place: str, number: int) -> bool:
+        draw = random.Random(f"batch faults/{self._seed}/{fault.kind}/{place}/{number}")
+        return draw.random() < fault.rate
+
 
 _ABOVE_0 = ("speedup", "latency_s", "creates_per_hour")
 _ABOVE_0_OR_NONE = ("max_requests", "max_bytes", "enqueued_tokens", "waiting_requests")

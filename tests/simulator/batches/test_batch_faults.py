@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.batches.faults import BatchFaultKind, Dealer, parse_batch_fault
+from asyncbench.simulator.batches.settings import BatchFaultKind, Dealer, parse_batch_fault
 from tests.simulator.batches.conftest import (
     CHAT,
     DAY_S,

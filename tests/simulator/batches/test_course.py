@@ -4,9 +4,8 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from asyncbench.simulator.batches.course import DAY_S, TERMINAL, ServedBatch, course_of
-from asyncbench.simulator.batches.faults import BatchFaultKind as Kind
-from asyncbench.simulator.batches.settings import BatchSettings
+from asyncbench.simulator.batches.records import DAY_S, TERMINAL, ServedBatch, course_of
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings
 
 NEXT = {
     "validating": {"in_progress", "failed", "cancelling", "expired"},

@@ -10,8 +10,8 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionUserMessageParam
 
 from asyncbench.providers.rate_headers import Span, allowances
-from asyncbench.simulator.likes import LIKES, OWN
 from asyncbench.simulator.limits import ToldAllowance
+from asyncbench.simulator.vendors import OWN, VENDORS
 
 LONG = "What is 12345678 + 1?"
 THINK = {"reasoning_effort": "low", "max_tokens": 1000}
@@ -25,7 +25,7 @@ NO_LIMITS = {"deepseek", "openrouter", "gemini", "ollama", "vllm", "llamacpp", "
 NO_REQUEST_ID = {"ollama", "vllm", "llamacpp", "transformers"}
 
 
-@pytest.fixture(params=list(LIKES))
+@pytest.fixture(params=list(VENDORS))
 def like(request) -> str:
     """Each provider in turn."""
     return str(request.param)
@@ -297,10 +297,10 @@ async def test_responses_show_reasoning_where_chat_does(simulator):
 
 async def test_one_server_plays_as_many_providers_as_names_ask_for(simulator):
     client = await simulator()
-    bodies = {name: (await client.ask(LONG, model=f"{name}:oracle", **THINK)).body for name in LIKES}
+    bodies = {name: (await client.ask(LONG, model=f"{name}:oracle", **THINK)).body for name in VENDORS}
 
     assert {name: body["model"] for name, body in bodies.items()} == {
-        name: f"{name}:oracle" for name in LIKES
+        name: f"{name}:oracle" for name in VENDORS
     }
     assert bodies["openrouter"]["provider"] == "Simulated"
     assert bodies["deepseek"]["choices"][0]["message"]["reasoning_content"]
@@ -335,13 +335,14 @@ async def test_a_name_without_a_model_or_provider_is_refused(simulator, name):
 
 
 def test_the_first_row_is_openai_itself():
-    assert next(iter(LIKES)) == OWN
+    assert next(iter(VENDORS)) == OWN
 
 
 def test_headers_of_limits_are_text():
     allowance = ToldAllowance(per_minute=60, remaining=0.5, reset_s=0.5)
     told = {
-        name: like.limit_headers({"requests": allowance, "tokens": allowance}) for name, like in LIKES.items()
+        name: one.limit_headers({"requests": allowance, "tokens": allowance})
+        for name, like in VENDORS.items()
     }
 
     assert {name for name, headers in told.items() if headers} == {"mistral", "groq", "cerebras"}

@@ -1,6 +1,6 @@
-"""How other providers depart from OpenAI's wire formats: a child of `Like` for each.
+"""How other providers depart from OpenAI's wire formats: a child of `VendorWays` for each.
 
-A server plays one of them (`Settings.like`), or as many as the names of models choose: `mistral:noisy` is
+A server plays one of them (`Settings.ways`), or as many as the names of models choose: `mistral:noisy` is
 answered as `noisy` is, in Mistral's way. Sources are the vendors' pages and SDKs, what users showed of their
 answers, and real servers, late 2026.
 """
@@ -14,9 +14,9 @@ from asyncbench.simulator.openai_wire import limit_headers
 from asyncbench.simulator.wire import (
     Exchange,
     Json,
-    Like,
     RefusedError,
     StreamUsage,
+    VendorWays,
     Why,
     WireAnswer,
     three_counts,
@@ -28,7 +28,7 @@ OPENROUTER_CREDITS = 1e-6  # a token, of whatever kind
 DAY_MIN = 24 * 60
 
 
-class Compatible(Like):
+class Compatible(VendorWays):
     """Says when to come again in whole seconds, without OpenAI's milliseconds."""
 
     def retry_headers(self, wait_s: float) -> dict[str, str] | None:
@@ -183,7 +183,7 @@ class XAI(Compatible):
         return {**super().usage(answer), "completion_tokens": answer.output_tokens - answer.reasoning_tokens}
 
 
-class Azure(Like):
+class Azure(VendorWays):
     """Says what the content filter found; of the prompt in a first chunk without choices or id."""
 
     def adorn(self, body: Json, _exchange: Exchange) -> Json:
@@ -249,8 +249,8 @@ def _by_the_day(allowances: Mapping[str, ToldAllowance]) -> dict[str, ToldAllowa
     return told
 
 
-LIKES: Mapping[str, Like] = {
-    OWN: Like(),
+VENDORS: Mapping[str, VendorWays] = {
+    OWN: VendorWays(),
     "mistral": Mistral(),
     "deepseek": DeepSeek(),
     "openrouter": OpenRouter(),
@@ -266,7 +266,7 @@ LIKES: Mapping[str, Like] = {
 }
 
 
-def split(name: str) -> tuple[Like | None, str]:
+def split(name: str) -> tuple[VendorWays | None, str]:
     """Return how a model's name wants it played, and the rest: `mistral:noisy` → Mistral's way, `noisy`."""
-    like, separator, rest = name.partition(SEPARATOR)
-    return (LIKES[like], rest) if separator and like in LIKES else (None, name)
+    ways, separator, rest = name.partition(SEPARATOR)
+    return (VENDORS[ways], rest) if separator and ways in VENDORS else (None, name)

@@ -5,18 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from asyncbench.simulator.answers import MODELS, answerer
+from asyncbench.simulator.answers import MODELS, AnswerSource, MadeUp, Replay, answerer
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.asked import questions_in, tails
-from asyncbench.simulator.likes import LIKES, OWN, split
 from asyncbench.simulator.openai_wire import CHAT, COMPLETIONS
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.recordings import Recording
 from asyncbench.simulator.responses_wire import RESPONSES
 from asyncbench.simulator.served import Served
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.voices import MadeUp, Replay, Voice
-from asyncbench.simulator.wire import Like, RefusedError, VendorWire, Why, WireRequest
+from asyncbench.simulator.vendors import OWN, VENDORS, split
+from asyncbench.simulator.wire import RefusedError, VendorWays, VendorWire, Why, WireRequest
 
 WIRES: Mapping[str, VendorWire] = {
     "/v1/chat/completions": CHAT,
@@ -30,14 +29,14 @@ WIRES: Mapping[str, VendorWire] = {
 }
 
 
-class Cast:
+class ServedModels:
     """The models of a server; one that was asked before is the same one again, by a batch as by a call."""
 
     def __init__(
         self, settings: Settings, questions: Questions, recordings: Mapping[str, Sequence[Recording]]
     ) -> None:
         self._settings, self._questions = settings, questions
-        self.like = LIKES[settings.like or OWN]
+        self.ways = VENDORS[settings.like or OWN]
         self._recordings = recordings  # what each name may mean
         clear = sorted(name for name, meant in recordings.items() if len(meant) == 1)
         self.names = tuple(dict.fromkeys([*MODELS, *clear]))
@@ -50,24 +49,24 @@ class Cast:
             RefusedError: there is none, or the name means several recordings.
         """
         if name not in self.models:
-            like, voice = self._played(name)
-            self.models[name] = Served(name, voice, like, self._settings, at_s=time.monotonic())
+            ways, source = self._played(name)
+            self.models[name] = Served(name, source, ways, self._settings, at_s=time.monotonic())
         return self.models[name]
 
-    def _played(self, name: str) -> tuple[Like, Voice]:
+    def _played(self, name: str) -> tuple[VendorWays, AnswerSource]:
         """Return how and by whom a name is played; a name that is known whole is never taken apart."""
-        if (voice := self._voice(name)) is not None:
-            return self.like, voice
-        like, rest = split(name)
-        if like is not None and (voice := self._voice(rest)) is not None:
-            return like, voice
+        if (source := self._source(name)) is not None:
+            return self.ways, source
+        ways, rest = split(name)
+        if ways is not None and (source := self._source(rest)) is not None:
+            return ways, source
         raise RefusedError(
             Why.NO_SUCH_MODEL,
             f"No model {name!r}; there are: {', '.join(self.names)}, and noisy-2, …, each as any provider "
-            f"would play it: {OWN}:noisy, …. Providers: {', '.join(LIKES)}.",
+            f"would play it: {OWN}:noisy, …. Providers: {', '.join(VENDORS)}.",
         )
 
-    def _voice(self, name: str) -> Voice | None:
+    def _source(self, name: str) -> AnswerSource | None:
         # A recording of `noisy-2` is meant by that name; `noisy` itself is always the simulator's own.
         if name not in MODELS and name in self._recordings:
             return Replay(_the_one(name, self._recordings[name]))
@@ -87,11 +86,11 @@ def _the_one(name: str, meant: Sequence[Recording]) -> Recording:
     return meant[0]
 
 
-def found(asked: WireRequest, voice: Voice) -> WireRequest:
+def found(asked: WireRequest, source: AnswerSource) -> WireRequest:
     """Return the request with its question: in a suite's words, at the end of a prompt, in a template."""
-    knows = partial(voice.knows, digits=asked.digits)
+    knows = partial(source.knows, digits=asked.digits)
     if knows(asked.question):
         return asked
     meant = [*questions_in(asked.question), *(tails(asked.question) if asked.without_roles else ())]
-    question = next(filter(knows, meant), None) or voice.found_in(asked)
+    question = next(filter(knows, meant), None) or source.found_in(asked)
     return asked if question is None else replace(asked, question=question)
