@@ -342,7 +342,7 @@ def test_headers_of_limits_are_text():
     allowance = ToldAllowance(per_minute=60, remaining=0.5, reset_s=0.5)
     told = {
         name: one.limit_headers({"requests": allowance, "tokens": allowance})
-        for name, like in VENDORS.items()
+        for name, one in VENDORS.items()
     }
 
     assert {name for name, headers in told.items() if headers} == {"mistral", "groq", "cerebras"}
