@@ -15,7 +15,7 @@ import yaml
 
 from asyncbench import generate
 from asyncbench.config.sweep import as_mapping
-from asyncbench.planning.trials import asked_once, planned_tasks
+from asyncbench.planning.trials import planned_tasks, without_repeats
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.store.folder import Store
@@ -48,7 +48,7 @@ def make_night(folder: Path, *, trials: int, models: int = 20, seed: int = 0) ->
     for n, model in enumerate(sweep.models):
         ids = TrialIds(model, sweep.conditions[0])
         _add_model(folder, model.alias, problems, ids, _Draw(f"{seed}/{n}", skill=4 + 10 * n / models))
-    plan = planned_tasks(sweep, sweep.models[0].alias, asked_once([made]))
+    plan = planned_tasks(sweep, sweep.models[0].alias, without_repeats([made]))
     manifest = {
         "schema_version": 1,
         "sweep": folder.name,

@@ -161,11 +161,11 @@ def workers_typed(given: str | None) -> "WorkersWanted | None":
     Raises:
         ConfigError: it is none.
     """
-    from asyncbench.config.run_entries import workers_given
+    from asyncbench.config.run_entries import workers_from
 
     if given is None:
         return None
-    return workers_given(int(given) if given.isascii() and given.isdecimal() else given, given_as="--workers")
+    return workers_from(int(given) if given.isascii() and given.isdecimal() else given, given_as="--workers")
 
 
 def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:

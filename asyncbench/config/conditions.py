@@ -1,4 +1,4 @@
-"""The conditions of a sweep: how its problems are asked."""
+"""The conditions of a sweep, which are the ways to ask its problems."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -85,7 +85,7 @@ class ConditionEntry(Entry):
     )
 
 
-AS_SAID = ("system", "template", "digits", "context", "shots", *OF_CONDITIONS, "params")
+KEYS_AS_WRITTEN = ("system", "template", "digits", "context", "shots", *OF_CONDITIONS, "params")
 
 
 def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = None) -> Condition:
@@ -106,7 +106,7 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
     # What tells one text of a file from another: its path alone would not.
     text = orjson.dumps([{"role": turn.role, "content": turn.content} for turn in turns])
     digest = {"turns_digest": blake2b(text, digest_size=8).hexdigest()} if turns else {}
-    said = {name: value for name in AS_SAID if (value := getattr(entry, name)) not in (None, {})}
+    settings = {name: value for name in KEYS_AS_WRITTEN if (value := getattr(entry, name)) not in (None, {})}
     return Condition(
         name=entry.name,
         style=entry.style,
@@ -120,7 +120,7 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
         effort=entry.effort,
         temperature=entry.temperature,
         suites=None if entry.suites is None else frozenset(entry.suites),
-        described=said | digest,
+        described=settings | digest,
     )
 
 
@@ -128,10 +128,10 @@ def _digits_from(entry: ConditionEntry, *, place: Place) -> list[DigitForm] | No
     """Return the forms of numbers in the order in which they are applied; None: there are none."""
     if not entry.digits:
         return None
-    given = [entry.digits] if isinstance(entry.digits, str) else entry.digits
-    if len(clash := [form for form in given if form in EXCLUSIVE]) > 1:
+    forms = [entry.digits] if isinstance(entry.digits, str) else entry.digits
+    if len(clash := [form for form in forms if form in EXCLUSIVE]) > 1:
         raise ConfigError(f"{place}: 'digits' cannot be both {clash[0]} and {clash[1]}. Keep one of the two.")
-    return sorted(set(given), key=DIGIT_FORMS.index)
+    return sorted(set(forms), key=DIGIT_FORMS.index)
 
 
 def _check_templates(entry: ConditionEntry, talk: Sequence[Message], *, place: Place) -> None:
@@ -161,24 +161,24 @@ def _check_template(text: str, name: str, *, place: Place) -> None:
     except ValueError:
         raise ConfigError(f"{place}: {name!r} has a brace without its other half. {braces}") from None
     if unknown is not None:
-        meant = suggestion(unknown, FIELDS)
-        known = "" if meant.startswith("Known") else f" Known: {', '.join(FIELDS)}."
-        raise ConfigError(f"{place}: {name!r} has an unknown field {{{unknown}}}. {meant}{known} {braces}")
+        hint = suggestion(unknown, FIELDS)
+        known = "" if hint.startswith("Known") else f" Known: {', '.join(FIELDS)}."
+        raise ConfigError(f"{place}: {name!r} has an unknown field {{{unknown}}}. {hint}{known} {braces}")
 
 
 def condition_mapping(condition: Condition, near: Path | None = None) -> dict[str, object]:
     """Return the entry that `condition_from` reads back; `near`: the sweep file that names its files."""
-    said = {name: condition.described[name] for name in AS_SAID if name in condition.described}
+    settings = {name: condition.described[name] for name in KEYS_AS_WRITTEN if name in condition.described}
     for name in ("context", "shots"):
-        if isinstance(path := said.get(name), str) and path not in PADDINGS:
-            said[name] = str(input_path(path, near))
+        if isinstance(path := settings.get(name), str) and path not in PADDINGS:
+            settings[name] = str(input_path(path, near))
     style = {} if condition.style == "chat" else {"style": condition.style}
     suites = {} if condition.suites is None else {"suites": sorted(condition.suites)}
     models = {} if condition.models is None else {"models": sorted(condition.models)}
-    return {"name": condition.name, **style, **said, **suites, **models}
+    return {"name": condition.name, **style, **settings, **suites, **models}
 
 
-def condition_again(name: str, style: str, described: Mapping[str, object]) -> tuple[Condition, bool]:
+def condition_from_results(name: str, style: str, described: Mapping[str, object]) -> tuple[Condition, bool]:
     """Return the condition that results describe, and whether it is whole.
 
     Results name the files that its messages came from, and do not hold them: if they are gone or have
@@ -186,24 +186,26 @@ def condition_again(name: str, style: str, described: Mapping[str, object]) -> t
     """
     of_files = {"context": described.get("context"), "shots": described.get("shots")}
     files = {key for key, value in of_files.items() if isinstance(value, str)}
-    for left_out in (set[str](), files, set(described)):
-        said = {key: value for key, value in described.items() if key in AS_SAID and key not in left_out}
+    for omitted in (set[str](), files, set(described)):
+        settings = {
+            key: value for key, value in described.items() if key in KEYS_AS_WRITTEN and key not in omitted
+        }
         with suppress(ConfigError, ValidationError):
-            entry = ConditionEntry.model_validate({"name": name, "style": style, **said})
+            entry = ConditionEntry.model_validate({"name": name, "style": style, **settings})
             condition = condition_from(entry, place=Place(source="the results"))
-            told = {key: value for key, value in described.items() if value or key in AS_SAID}
-            if (whole := condition.described == told) or left_out >= files:
+            description = {key: value for key, value in described.items() if value or key in KEYS_AS_WRITTEN}
+            if (whole := condition.described == description) or omitted >= files:
                 return condition, whole
     raise AssertionError
 
 
-def models_meant(patterns: Sequence[str], bases: Mapping[str, str], *, place: Place) -> frozenset[str]:
+def matching_aliases(patterns: Sequence[str], bases: Mapping[str, str], *, place: Place) -> frozenset[str]:
     """Return the aliases that a condition is for; `bases`: by alias, that of the entry it comes from.
 
     Raises:
         ConfigError: a pattern fits none.
     """
-    meant = set[str]()
+    aliases = set[str]()
     for i, pattern in enumerate(patterns):
         exact = {alias for alias, base in bases.items() if pattern in (alias, base)}
         fitting = exact or {
@@ -214,8 +216,8 @@ def models_meant(patterns: Sequence[str], bases: Mapping[str, str], *, place: Pl
         if not fitting:
             known = dict.fromkeys([*bases.values(), *bases])
             raise ConfigError(f"{place / i}: no model is called {pattern!r}. {suggestion(pattern, known)}")
-        meant |= fitting
-    return frozenset(meant)
+        aliases |= fitting
+    return frozenset(aliases)
 
 
 def _fields_of(condition: Condition) -> set[str]:

@@ -1,4 +1,4 @@
-"""What each part of a sweep says alone is fine, but not together."""
+"""Contradictions between the parts of a sweep, each of which is fine alone."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.model_rules import model_complaint
 from asyncbench.providers.params import effort_asked
 from asyncbench.records import Condition, Limits, Model
-from asyncbench.suites.requests import asked_as
+from asyncbench.suites.requests import way_of_asking
 from asyncbench.suites.wording import QUESTION
 
 
@@ -45,7 +45,7 @@ def _namesakes(kind: str, names: Sequence[str], way_out: str, place: Place) -> I
 
 
 def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
-    """The models of a group have one limit in common, so each has to say the same one."""
+    """Yield groups whose models set different limits: a group shares one."""
     first: dict[str, tuple[str, Model]] = {}
     for i, model in enumerate(models):
         entry = place / "models" / i
@@ -70,31 +70,33 @@ def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
 def _idle_budgets(
     limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: Place
 ) -> Iterator[str]:
-    """A budget that covers no model is a slip: somebody thinks that it does."""
-    asked = {model.provider for model in models}
+    """Yield budgets that cover no model: somebody thinks that they do."""
+    providers = {model.provider for model in models}
     for provider, limit in limits.items():
-        if limit.budget_usd is not None and provider not in asked:
+        if limit.budget_usd is not None and provider not in providers:
             yield (
                 f"{place / 'limits' / provider}: `budget_usd` of {provider} covers no model of this sweep, "
-                f"which asks {', '.join(sorted(asked))}. Move it to one of these, or remove it"
+                f"which asks {', '.join(sorted(providers))}. Move it to one of these, or remove it"
             )
 
 
 def _limits_text(limits: Limits) -> str:
     hidden = ("group", "most")
-    said = {name: value for name, value in asdict(limits).items() if value is not None and name not in hidden}
+    visible = {
+        name: value for name, value in asdict(limits).items() if value is not None and name not in hidden
+    }
     return ", ".join(
-        f"{name} {value:g}" if name != "counts" else f"{name} {value}" for name, value in said.items()
+        f"{name} {value:g}" if name != "counts" else f"{name} {value}" for name, value in visible.items()
     )
 
 
 def _unlike_under(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:
-    """What a condition sets has to suit each model that is asked like this."""
+    """Yield settings of conditions that do not suit a model which is asked under them."""
     for i, model in enumerate(models):
-        asked = [(j, condition) for j, condition in enumerate(conditions) if condition.asks(model.alias)]
-        if not asked:
+        matching = [(j, condition) for j, condition in enumerate(conditions) if condition.asks(model.alias)]
+        if not matching:
             yield f"{place / 'models' / i}: no condition asks {model.alias!r}. Add it to the `models` of one"
-        for j, condition in asked:
+        for j, condition in matching:
             if fault := _fault_under(model, condition):
                 yield f"{place / 'conditions' / j}: {model.alias!r} under {condition.name!r}: {fault}"
 
@@ -118,7 +120,7 @@ def _equals(models: Sequence[Model], conditions: Sequence[Condition], place: Pla
         here = place / "models" / i
         try:
             json.dumps([model.params, condition.params], allow_nan=False, default=str)  # orjson: NaN is null
-            alike = ways.setdefault(asked_as(model, _without_idle_template(condition)), [])
+            alike = ways.setdefault(way_of_asking(model, _without_idle_template(condition)), [])
         except (TypeError, ValueError, RecursionError) as error:
             yield f"{here}: a parameter of {way} cannot be sent as JSON: {error}"
             continue

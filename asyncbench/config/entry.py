@@ -1,4 +1,4 @@
-"""What one part of a sweep file may hold, and the complaints about what it may not."""
+"""The base class of every part of a sweep file, and the complaints about wrong values."""
 
 import difflib
 import re
@@ -72,13 +72,13 @@ def seconds_in(written: str) -> float | None:
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def _seconds(given: object) -> object:
+def _seconds(raw: object) -> object:
     """Return a duration as seconds; what is none is for the next validator."""
-    if isinstance(given, str):
-        if (seconds := seconds_in(given)) is None:
+    if isinstance(raw, str):
+        if (seconds := seconds_in(raw)) is None:
             raise PydanticCustomError("duration", 'a duration, such as "90s" or "2m"')
         return seconds
-    return given
+    return raw
 
 
 _SHOWN: Final = WithJsonSchema({"type": ["number", "string"]})
@@ -88,8 +88,8 @@ Duration = Annotated[
 Length = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), BeforeValidator(_seconds), _SHOWN]
 
 
-def _as_shell_splits(given: object) -> object:
-    return shlex.split(given) if isinstance(given, str) else given
+def _as_shell_splits(raw: object) -> object:
+    return shlex.split(raw) if isinstance(raw, str) else raw
 
 
 Words = Annotated[
@@ -103,7 +103,7 @@ Keys = dict[str, object]
 E = TypeVar("E", bound=Entry)
 
 
-# ── complaints ───────────────────────────────────────────────────────────────────────────────
+# ── complaints
 
 
 def read_entry(kind: type[E], raw: object, *, place: Place) -> E:
@@ -141,27 +141,27 @@ def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], plac
     for keys in [keys for keys, same in by_keys.items() if same[0]["type"] == "float_type"]:
         if any(other[: len(keys)] == keys != other for other in by_keys):
             del by_keys[keys]  # a mapping may stand there, too, and what is wrong in it is told
-    told = list[tuple[int, str]]()
-    meant = set[tuple[str | int, ...]]()
+    complaints = list[tuple[int, str]]()
+    intended = set[tuple[str | int, ...]]()
     for keys, same in sorted(by_keys.items(), key=lambda item: item[1][0]["type"] == "missing"):
         where = replace(place, keys=(*place.keys, *keys))
         *outer, last = keys or ("",)
         if same[0]["type"] == "extra_forbidden":
             level = _level(kind, keys)
             known = level.model_fields
-            meant.update((*outer, key) for key in difflib.get_close_matches(str(last), known, n=1))
-            said = _unknown_key(str(last), known, level.elsewhere)
+            intended.update((*outer, key) for key in difflib.get_close_matches(str(last), known, n=1))
+            message = _unknown_key(str(last), known, level.elsewhere)
         elif same[0]["type"] == "missing":
-            if keys in meant:  # its misspelt form is told already
+            if keys in intended:  # its misspelt form is told already
                 continue
-            said = f"{last!r} is missing"
+            message = f"{last!r} is missing"
         elif not isinstance(last, str) and {same[0]["type"], same[0]["loc"][-1]} & _KEY_FAULTS:
             where = replace(where, keys=(*place.keys, *outer, str(last)))  # as the file has it
-            said = f"the key {_shown(last)} must be text; put it in quotes"
+            message = f"the key {_shown(last)} must be text; put it in quotes"
         else:
-            said = _wrong_value(where.name.rpartition(".")[2], same, keys)
-        told.append((where.line or 0, f"{where if where.root else where.parent}: {said}"))
-    return [said for _, said in sorted(told, key=lambda one: one[0])]
+            message = _wrong_value(where.name.rpartition(".")[2], same, keys)
+        complaints.append((where.line or 0, f"{where if where.root else where.parent}: {message}"))
+    return [message for _, message in sorted(complaints, key=lambda one: one[0])]
 
 
 def _keys_of(fault: ErrorDetails, raw: object) -> tuple[str | int, ...]:
@@ -245,38 +245,38 @@ def _wrong_value(name: str, faults: Sequence[ErrorDetails], keys: Sequence[str |
         rule(fault.get("ctx", {})) if (rule := _RULES.get(fault["type"])) else fault["msg"]
         for fault in faults
     ]
-    found = faults[0]["input"]
+    value = faults[0]["input"]
     secret = next((key for key in reversed(keys) if isinstance(key, str)), None) in MAY_HOLD_A_KEY
-    said = f"{name!r} must be " if name else "must be "
-    said += " or ".join(dict.fromkeys(rules))
+    message = f"{name!r} must be " if name else "must be "
+    message += " or ".join(dict.fromkeys(rules))
     if not secret:
-        said += f", not {_shown(found)}"
+        message += f", not {_shown(value)}"
     # {question} without quotes is a mapping in YAML
-    unquoted = isinstance(found, int | float | date) or (
-        isinstance(found, Mapping) and not any(found.values())
+    unquoted = isinstance(value, int | float | date) or (
+        isinstance(value, Mapping) and not any(value.values())
     )
     if faults[0]["type"] == "string_type" and unquoted:
-        return f"{said}. Put it in quotes"
-    several = isinstance(found, list) and "models" in keys and faults[0]["type"] != "list_type"
-    return f"{said}. {_SEVERAL}" if several else said
+        return f"{message}. Put it in quotes"
+    several = isinstance(value, list) and "models" in keys and faults[0]["type"] != "list_type"
+    return f"{message}. {_SEVERAL}" if several else message
 
 
-def _shown(found: object) -> str:
-    if isinstance(found, bool):
-        return str(found).lower()
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     kinds = ((Mapping, "a mapping"), (list | tuple, "a list"), (type(None), "empty"))
-    said = str(found) if isinstance(found, date) else repr(found)
-    said = f"{found:.10g}" if isinstance(found, float) else said
-    return next((name for kind, name in kinds if isinstance(found, kind)), shortened(said))
+    text = str(value) if isinstance(value, date) else repr(value)
+    text = f"{value:.10g}" if isinstance(value, float) else text
+    return next((name for kind, name in kinds if isinstance(value, kind)), shortened(text))
 
 
-def params_from(given: Mapping[str, object], *, place: Place) -> dict[str, object]:
+def params_from(raw: Mapping[str, object], *, place: Place) -> dict[str, object]:
     """Return provider parameters; what `extra_body` holds is merged into them, as both SDKs do.
 
     Raises:
         ConfigError: one of them is for asyncbench to set.
     """
-    params, extra = dict(given), given.get("extra_body")
+    params, extra = dict(raw), raw.get("extra_body")
     if extra is not None and not isinstance(extra, Mapping):
         raise ConfigError(
             f"{place / 'params' / 'extra_body'}: 'extra_body' is not a mapping, but {_shown(extra)}. "

@@ -1,4 +1,4 @@
-"""How a sweep loads its models: the entry `load` of its file, and the record it becomes."""
+"""The load of a sweep: the entry `load` of its file, and the record it becomes."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ MOST_CALLS: Final = 10_000_000  # of a step: the times of all are drawn before t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Find:
-    """Where the highest rate is looked for that keeps the SLO, calls a second."""
+    """The range in which to search for the highest rate that keeps the SLO, calls a second."""
 
     lowest: float
     highest: float
@@ -30,7 +30,7 @@ class Find:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slo:
-    """What is promised to a share of all calls; times are seconds from when a call was due."""
+    """The times promised to a share of all calls, seconds from when a call was due."""
 
     ttft: float | None  # to the first token, thinking included
     ttfo: float | None  # to the first token of the answer
@@ -41,7 +41,7 @@ class Slo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """How models are loaded; times are seconds."""
+    """The load on each model; times are seconds."""
 
     arrivals: str
     burstiness: float  # of gamma: its shape
@@ -89,7 +89,7 @@ class SloEntry(Entry):
     @model_validator(mode="before")
     @classmethod
     def _in_our_words(cls, raw: object) -> object:
-        return {_WORDS.get(key, key): said for key, said in raw.items()} if isinstance(raw, dict) else raw
+        return {_WORDS.get(key, key): value for key, value in raw.items()} if isinstance(raw, dict) else raw
 
     ttft: Number | None = Field(
         default=None, description="The most seconds to the first token, be it of thinking or of the answer."
@@ -180,13 +180,13 @@ def load_from(entry: LoadEntry, *, place: Place) -> Load:
     """
     if faults := list(_faults(entry, place)):
         raise ConfigError("\n".join(faults))
-    said = entry.model_dump()
+    values = entry.model_dump()
     return Load(
-        **said
+        **values
         | {
             "rates": tuple(entry.rates or ()),
-            "find": None if entry.find is None else Find(**said["find"]),
-            "slo": None if entry.slo is None else Slo(**said["slo"]),
+            "find": None if entry.find is None else Find(**values["find"]),
+            "slo": None if entry.slo is None else Slo(**values["slo"]),
         }
     )
 
@@ -197,15 +197,15 @@ def with_keys(load: Load | None, keys: Mapping[str, object], *, place: Place) ->
     Raises:
         ConfigError: they are wrong, or do not go together.
     """
-    said = keys_over({} if load is None else as_load_mapping(load), keys)
-    return load_from(read_entry(LoadEntry, said, place=place), place=place)
+    merged = keys_over({} if load is None else as_load_mapping(load), keys)
+    return load_from(read_entry(LoadEntry, merged, place=place), place=place)
 
 
-def keys_over(said: Mapping[str, object], keys: Mapping[str, object]) -> dict[str, object]:
+def keys_over(base: Mapping[str, object], keys: Mapping[str, object]) -> dict[str, object]:
     """Return the keys of a load with others in their place; of `rates` and `find` one."""
     others = {"rates": "find", "find": "rates"}
     gone = {others[name] for name in keys if name in others}
-    return {name: value for name, value in said.items() if name not in gone} | dict(keys)
+    return {name: value for name, value in base.items() if name not in gone} | dict(keys)
 
 
 def check_keys(keys: Mapping[str, object], *, place: Place) -> None:
@@ -215,15 +215,15 @@ def check_keys(keys: Mapping[str, object], *, place: Place) -> None:
 
 def as_load_mapping(load: Load) -> dict[str, object]:
     """Return a load as a sweep file has it."""
-    said = asdict(load) | {"rates": list(load.rates)}
-    slo = {name: value for name, value in (said["slo"] or {}).items() if value is not None}
-    return {name: value for name, value in (said | {"slo": slo}).items() if value not in (None, [], {})}
+    mapping = asdict(load) | {"rates": list(load.rates)}
+    slo = {name: value for name, value in (mapping["slo"] or {}).items() if value is not None}
+    return {name: value for name, value in (mapping | {"slo": slo}).items() if value not in (None, [], {})}
 
 
 def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
     if (entry.rates is None) == (entry.find is None):
-        said = "Both `rates` and `find` are set" if entry.rates else "Neither `rates` nor `find` is set"
-        yield f"{place}: {said}. Set one: `rates: [1, 2, 4]` lists the steps"
+        message = "Both `rates` and `find` are set" if entry.rates else "Neither `rates` nor `find` is set"
+        yield f"{place}: {message}. Set one: `rates: [1, 2, 4]` lists the steps"
     if entry.burstiness != 1 and entry.arrivals != "gamma":
         yield f"{place / 'burstiness'}: it is for `arrivals: gamma` alone. Set that, or remove it"
     if entry.think and entry.arrivals != CLOSED:
@@ -251,8 +251,8 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
             )
     for name, most in _MILLISECONDS.items():
         if (limit := getattr(entry.slo, name, None)) is not None and limit >= most:
-            said = f"`{name}: {limit:g}` is in seconds. For milliseconds, set {limit / 1000:g}"
-            yield f"{place / 'slo'}: {said}"
+            message = f"`{name}: {limit:g}` is in seconds. For milliseconds, set {limit / 1000:g}"
+            yield f"{place / 'slo'}: {message}"
     if entry.slo is not None and not any((entry.slo.ttft, entry.slo.ttfo, entry.slo.tpot, entry.slo.latency)):
         yield f"{place / 'slo'}: it promises nothing. Set `ttft`, `ttfo`, `tpot` or `latency`, in seconds"
     if entry.find is not None:
@@ -283,7 +283,7 @@ def load_complaints(
     if stop_when is not None:
         yield f"{place}: the sweep has `stop_when`, but each step has its length. Remove `stop_when`"
     for model in models:
-        yield from (f"{place}: {model.alias!r} {said}" for said in _complaints(load, model))
+        yield from (f"{place}: {model.alias!r} {complaint}" for complaint in _complaints(load, model))
 
 
 def _complaints(load: Load, model: Model) -> Iterator[str]:
@@ -301,8 +301,8 @@ def _complaints(load: Load, model: Model) -> Iterator[str]:
             f"has `stream: false`, so no token is timed, and no call keeps `{untimed[0]}`. Remove `stream`, "
             f"or `{untimed[0]}` of the `slo`"
         )
-    rpm, asked = model.limits.rpm, () if load.closed else (*load.rates, *_of_find(load.find))
-    if rpm is not None and not load.past_limits and (over := [rate for rate in asked if 60 * rate > rpm]):
+    rpm, rates = model.limits.rpm, () if load.closed else (*load.rates, *_of_find(load.find))
+    if rpm is not None and not load.past_limits and (over := [rate for rate in rates if 60 * rate > rpm]):
         yield (
             f"has `rpm: {rpm:g}`, which {over[0]:g} calls a second pass. Remove the higher rates, or set "
             "`past_limits: true` (--past-limits) to see what happens"

@@ -106,20 +106,20 @@ def _plain(entry: object, values: Mapping[Keys, tuple[int, object]]) -> object:
         return entry
     plain, words = dict(entry), list[str]()
     for (key, *inner), (_, value) in values.items():
-        given, name = (entry[key][inner[0]], inner[0]) if inner else (entry[key], key)
+        options, name = (entry[key][inner[0]], inner[0]) if inner else (entry[key], key)
         plain[key] = {**plain[key], name: value} if inner else value
-        if len(given) > 1 and key in COMPARED and isinstance(said := plain.get("compare", []), list):
-            plain["compare"] = [*said, key]
-        if len(given) > 1 and not (key == "model" and "alias" not in entry):
-            words += _telling(str(name), value, given)
+        if len(options) > 1 and key in COMPARED and isinstance(compared := plain.get("compare", []), list):
+            plain["compare"] = [*compared, key]
+        if len(options) > 1 and not (key == "model" and "alias" not in entry):
+            words += _distinct_words(str(name), value, options)
     base = plain.get("alias") or plain.get("model")
     return plain | {"alias": " ".join([str(base), *words])} if words else plain
 
 
-def _telling(name: str, value: object, given: Sequence[object]) -> list[str]:
+def _distinct_words(name: str, value: object, options: Sequence[object]) -> list[str]:
     """Return what an alias says of a value, which tells it from the others of its list: true from "true"."""
     words = list(_words(name, value))
-    alike = [other for other in given if list(_words(name, other)) == words]
+    alike = [other for other in options if list(_words(name, other)) == words]
     return words if len(alike) == 1 else [f"{name}={_yaml(value)}"]
 
 
@@ -181,12 +181,14 @@ def sent_whole(models: object, kept: object, *, place: Place) -> Iterator[str]:
     """
     before = {_alias_of(entry): entry for entry in kept} if isinstance(kept, list) else {}
     for i, entry in enumerate(models if isinstance(models, list) else ()):
-        asked = dict(_lists(before.get(_alias_of(entry))))
+        earlier = dict(_lists(before.get(_alias_of(entry))))
         for keys, values in _lists(entry):
-            if asked.get(keys) == values and not _wrapped(values):
-                said = f"{reduce(truediv, keys, place / i)}: {keys[-1]!r} stands for an entry per value, but "
-                told = "this sweep's results were asked with the whole list"
-                yield f"{said}{told}. To send the list, wrap it: {_yaml([values])}"
+            if earlier.get(keys) == values and not _wrapped(values):
+                yield (
+                    f"{reduce(truediv, keys, place / i)}: {keys[-1]!r} stands for an entry per value, but "
+                    "this sweep's results were asked with the whole list. To send the list, wrap it: "
+                    f"{_yaml([values])}"
+                )
 
 
 def _alias_of(entry: object) -> str:

@@ -1,4 +1,4 @@
-"""The models of a sweep: whom to ask, with which parameters, how fast and at what price."""
+"""The models of a sweep, with their parameters, limits and prices."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -267,9 +267,9 @@ class ModelEntry(LimitsEntry, WhomEntry):
     )
 
 
-def as_model_mapping(given: object) -> object:
+def as_model_mapping(raw: object) -> object:
     """Return the mapping that a name alone stands for."""
-    return {"model": given} if isinstance(given, str) else given
+    return {"model": raw} if isinstance(raw, str) else raw
 
 
 def known_provider(provider: str, *, place: Place) -> KnownEndpoint:
@@ -326,7 +326,7 @@ def model_from(
         mode=entry.mode or of_provider.mode or mode,
         serve=serve_from(entry.serve, place=place / "serve"),
         compared=tuple(dict.fromkeys(entry.compare)),
-        **{name: getattr(entry, name) for name in _TAKEN_OVER},
+        **{name: getattr(entry, name) for name in _COPIED},
     )
     check_alias(model.alias, place=str(place))
     if fault := batch_complaint(model, endpoint):
@@ -341,10 +341,10 @@ def model_from(
     return replace(model, stream=streams(model, stream if entry.stream is None else entry.stream))
 
 
-def streams(model: Model, said: Streaming) -> bool:
+def streams(model: Model, setting: Streaming) -> bool:
     """Return whether answers are read as they arrive: `auto` does so where they take long."""
-    if said != "auto":
-        return said
+    if setting != "auto":
+        return setting
     thinks = model.effort not in (None, "none") or (model.thinking_tokens, model.thinking) != (None, None)
     return thinks or (model.max_tokens or 0) > LONG_REPLY
 
@@ -360,9 +360,9 @@ class PricedEntry(LimitsEntry):
     price: PriceEntry | None = None
 
 
-def priced_model(given: object, *, place: Place) -> Model:
+def priced_model(raw: object, *, place: Place) -> Model:
     """Return a model with whom it asks, where, at which price and within which limits. It cannot be asked."""
-    entry = read_entry(PricedEntry, as_model_mapping(given), place=place)
+    entry = read_entry(PricedEntry, as_model_mapping(raw), place=place)
     provider, _, model_id = entry.model.partition("/")
     return Model(
         alias=entry.alias or entry.model,
@@ -408,20 +408,20 @@ def check_alias(alias: str, *, place: str) -> None:
 
 
 def _limits(endpoint: KnownEndpoint, provider: LimitsEntry, model: LimitsEntry) -> Limits:
-    """A model's own limit wins over its provider's, and that over the endpoint's; else the default holds."""
-    said: dict[str, Any] = {"concurrency": endpoint.concurrency, "counts": endpoint.counts}
+    """Return limits: a model's own win over its provider's, and these over the endpoint's."""
+    values: dict[str, Any] = {"concurrency": endpoint.concurrency, "counts": endpoint.counts}
     for entry in (provider, model):
         for name in LimitsEntry.model_fields:
             if (value := getattr(entry, name, None)) is not None:
-                said[name] = value
-    return Limits(**{name: value for name, value in said.items() if value is not None})
+                values[name] = value
+    return Limits(**{name: value for name, value in values.items() if value is not None})
 
 
-_TAKEN_OVER = (  # as a sweep file says it
+_COPIED = (  # as a sweep file says it
     *("system", "temperature", "top_p", "seed", "effort", "thinking_tokens", "thinking", "budget_usd"),
     *("max_reply_mb", "replay", "door"),
 )
-_AS_SAID = ("alias", "base_url", "key_env", "api", "max_tokens", "stream", *_TAKEN_OVER)
+_AS_WRITTEN = ("alias", "base_url", "key_env", "api", "max_tokens", "stream", *_COPIED)
 
 
 def model_mapping(
@@ -429,7 +429,7 @@ def model_mapping(
 ) -> dict[str, object]:
     """Return the entry that `model_from` reads back; it holds the names of keys, never keys."""
     mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
-    mapping |= {name: getattr(model, name) for name in _AS_SAID} | _of_entry(LimitsEntry, model.limits)
+    mapping |= {name: getattr(model, name) for name in _AS_WRITTEN} | _of_entry(LimitsEntry, model.limits)
     mapping |= {"params": as_written(model.params), "price": price_mapping(model.price)}
     mapping |= {"compare": list(model.compared), "mode": None if model.mode == REALTIME else model.mode}
     mapping |= {"serve": serve_mapping(model.serve)}
@@ -440,5 +440,5 @@ def model_mapping(
 
 
 def _of_entry(kind: type[Entry], record: RetryPolicy | Timeouts | Limits) -> dict[str, object]:
-    said = {name: getattr(record, name) for name in kind.model_fields}
-    return {name: value for name, value in said.items() if value is not None}
+    values = {name: getattr(record, name) for name in kind.model_fields}
+    return {name: value for name, value in values.items() if value is not None}

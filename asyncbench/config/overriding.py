@@ -1,4 +1,4 @@
-"""A sweep with another budget, mode, place or number of workers than its file says: as a command has them."""
+"""Options of commands over those of a sweep: budget, mode, journal and number of workers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from asyncbench.config.entry import Dollars, Mode
 from asyncbench.config.place import quoted
-from asyncbench.config.run_entries import WorkersWanted, workers_given
+from asyncbench.config.run_entries import WorkersWanted, workers_from
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.files import local
@@ -71,17 +71,17 @@ def with_mode(
         return sweep
     if mode not in get_args(Mode):
         raise ConfigError(f"{given_as} {quoted(mode)}: unknown mode. Known: {', '.join(get_args(Mode))}")
-    asked = [
+    updated = [
         replace(model, mode=mode) if model.alias in (models or (model.alias,)) else model
         for model in sweep.models
     ]
-    for model in asked:
+    for model in updated:
         if fault := batch_complaint(model, known_endpoints()[model.provider]):
             raise ConfigError(
                 f"{given_as} {mode}: {fault}. {given_as} is for all models that are asked: leave this one "
                 "out with --models, or set the `mode` of each model in the sweep instead"
             )
-    return replace(sweep, models=tuple(asked))
+    return replace(sweep, models=tuple(updated))
 
 
 def with_workers(sweep: Sweep, workers: WorkersWanted | None, *, given_as: str = "workers") -> Sweep:
@@ -90,4 +90,4 @@ def with_workers(sweep: Sweep, workers: WorkersWanted | None, *, given_as: str =
     Raises:
         ConfigError: it is not what a sweep file may hold. `given_as` is its name, such as `--workers`.
     """
-    return sweep if workers is None else replace(sweep, workers=workers_given(workers, given_as=given_as))
+    return sweep if workers is None else replace(sweep, workers=workers_from(workers, given_as=given_as))

@@ -1,4 +1,4 @@
-"""Where a value of a sweep stands, by file and line or else by its keys, and how a message quotes it."""
+"""The place of a value in a sweep, by file and line or by its keys, and bounded reading of YAML."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -55,8 +55,8 @@ class Place:
         """The keys as a message shows them, counted from 1: `models[1].price`; or the flag."""
         if self.flags:
             return next((self.flags[key] for key in map(str, reversed(self.keys)) if key in self.flags), "")
-        shown = (f"[{key + 1}]" if isinstance(key, int) else f".{shortened(key)}" for key in self._written)
-        return "".join(shown).removeprefix(".")
+        parts = (f"[{key + 1}]" if isinstance(key, int) else f".{shortened(key)}" for key in self._written)
+        return "".join(parts).removeprefix(".")
 
     @property
     def line(self) -> int | None:
@@ -81,18 +81,18 @@ def _nodes(node: yaml.Node | None, keys: tuple[str | int, ...]) -> Iterator[yaml
     """Yield what stands on the way to a value: of mappings the keys, of lists the items."""
     for key in keys:
         if isinstance(node, yaml.MappingNode):
-            found = [pair for pair in node.value if pair[0].value == key]
+            pairs = [pair for pair in node.value if pair[0].value == key]
         elif isinstance(node, yaml.SequenceNode) and isinstance(key, int):
-            found = [(item, item) for item in node.value[key : key + 1]]
+            pairs = [(item, item) for item in node.value[key : key + 1]]
         else:
             return
-        if not found:
+        if not pairs:
             return
-        shown, node = found[-1]  # a key that is merged (`<<`) stands before the mapping's own
-        yield shown
+        key_node, node = pairs[-1]  # a key that is merged (`<<`) stands before the mapping's own
+        yield key_node
 
 
-# ── YAML that people hand us, read within bounds: no file takes minutes or all memory
+# ── reading YAML within bounds of time and memory
 # A few hundred bytes of YAML can nest without end, or stand for gigabytes through aliases. So depth and
 # size are counted while the file is read, an alias as often as it stands.
 
@@ -119,9 +119,9 @@ def yaml_of(path: Path) -> tuple[object, Place]:
         fault = shortened(" ".join(str(error).split()), _LONGEST_FAULT)
         if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark) is not None:
             # Not the line itself, for who mistypes a key may do so in its place.
-            said = shortened(" ".join(filter(None, (error.context, error.problem))), _LONGEST_FAULT)
+            problem = shortened(" ".join(filter(None, (error.context, error.problem))), _LONGEST_FAULT)
             where = f"{path}, line {mark.line + 1}, column {mark.column + 1}"
-            raise ConfigError(f"{where}: cannot be read as YAML: {said}") from None
+            raise ConfigError(f"{where}: cannot be read as YAML: {problem}") from None
         raise ConfigError(f"{path}: cannot be read as YAML: {fault}") from None
 
 
@@ -142,16 +142,16 @@ class _Loader(yaml.SafeLoader):
         alias = isinstance(event, yaml.AliasEvent)
         if alias and event.anchor in self.anchors and event.anchor not in self._anchored:
             raise _refused(f"*{event.anchor} stands within itself; write it out", event.start_mark)
-        given = self._anchored.get(event.anchor, (0, 1)) if alias else (_A_NODE, 1)
+        size, levels = self._anchored.get(event.anchor, (0, 1)) if alias else (_A_NODE, 1)
         before, outside = self._size, self._deepest
-        self._size += given[0] + len(getattr(event, "value", ""))
+        self._size += size + len(getattr(event, "value", ""))
         self._depth += 1
-        self._deepest = self._depth + given[1] - 1
+        self._deepest = self._depth + levels - 1
         if self._deepest > DEEPEST:
             raise _refused(f"nested deeper than {DEEPEST} levels; write it flatter", event.start_mark)
         if self._size > MOST_BYTES:
-            said = f"more than {MOST_BYTES:,} bytes with its aliases written out; use fewer"
-            raise _refused(said, event.start_mark)
+            problem = f"more than {MOST_BYTES:,} bytes with its aliases written out; use fewer"
+            raise _refused(problem, event.start_mark)
         node = super().compose_node(parent, index)  # type: ignore[arg-type]  # typed as never None
         if not alias and event.anchor is not None:
             self._anchored[event.anchor] = self._size - before, self._deepest - self._depth + 1

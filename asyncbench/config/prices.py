@@ -1,4 +1,4 @@
-"""The price of a model in a sweep file, and the record it becomes."""
+"""The price of a model in a sweep file, and the server that a run starts for it."""
 
 import re
 import shlex
@@ -76,16 +76,16 @@ def price_mapping(price: Price | None) -> dict[str, object] | None:
     """Return what `price_from` reads back."""
     if price is None:
         return None
-    said = asdict(replace(price, batch=None))
+    mapping = asdict(replace(price, batch=None))
     if price.input is None:
         return {"batch": price_mapping(price.batch) if isinstance(price.batch, Price) else price.batch}
-    del said["batch"]
+    del mapping["batch"]
     if isinstance(price.batch, Price):
-        return said | {"batch": price_mapping(price.batch)}
-    return said if price.batch is None else said | {"batch": price.batch}
+        return mapping | {"batch": price_mapping(price.batch)}
+    return mapping if price.batch is None else mapping | {"batch": price.batch}
 
 
-# ── The server that a run starts for a model: its command, and how to see that it is ready
+# ── the server that a run starts for a model
 
 
 # A word for a key, and then a value that is neither an option nor a variable of a shell.

@@ -1,4 +1,4 @@
-"""How the batches of a sweep are made: the entry `batch` of its file, and the record it becomes."""
+"""Settings of a run in a sweep file: batches, notifications, deadline and number of workers."""
 
 import math
 import os
@@ -21,7 +21,7 @@ from asyncbench.records import REALTIME
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """How the batches of a sweep are made."""
+    """The settings of a sweep's batches."""
 
     max_requests: int = 10_000  # of a part
     max_bytes: int = 50_000_000  # likewise
@@ -64,7 +64,7 @@ class BatchEntry(Entry):
     )
 
 
-# ── Whom a run tells what became of it: a command, an address on the web, or both
+# ── notifications
 
 
 News = Literal["finished", "suspended", "crashed", "batches"]
@@ -76,7 +76,7 @@ _ADDRESS: Final = re.compile(r"https?://[^\s/?#]+\S*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
-    """Who is told, and of what. An address is a secret, and so may be a word of a command: not shown."""
+    """The receivers of notifications, and the events. Not shown: the address and the command, as secrets."""
 
     command: tuple[str, ...] = field(default=(), repr=False)  # a program and its words; empty: none
     webhook: str | None = field(default=None, repr=False)
@@ -86,8 +86,8 @@ class Notify:
 
     def address(self, env: Mapping[str, str]) -> str | None:
         """Return the address on the web; None: none is named, or its variable is not set."""
-        given = self.webhook if self.webhook_env is None else env.get(self.webhook_env)
-        return (given or "").strip() or None
+        address = self.webhook if self.webhook_env is None else env.get(self.webhook_env)
+        return (address or "").strip() or None
 
 
 def is_address(text: str) -> bool:
@@ -100,8 +100,8 @@ def is_address(text: str) -> bool:
     return named and _ADDRESS.fullmatch(text) is not None
 
 
-def _listed(given: object) -> object:
-    return [given] if isinstance(given, str) else given
+def _listed(raw: object) -> object:
+    return [raw] if isinstance(raw, str) else raw
 
 
 _On = Annotated[
@@ -156,16 +156,16 @@ def notify_from(entry: NotifyEntry, *, place: Place) -> Notify:
     )
 
 
-def as_notify_mapping(given: object) -> object:
+def as_notify_mapping(raw: object) -> object:
     """Return the mapping that an address or a command alone stands for."""
-    if isinstance(given, str):
-        return {"webhook" if re.match("https?://", given.strip()) else "command": given}
-    if not isinstance(given, Mapping):
-        return given
-    return {"on" if key is True else key: value for key, value in given.items()}  # so YAML reads a bare `on`
+    if isinstance(raw, str):
+        return {"webhook" if re.match("https?://", raw.strip()) else "command": raw}
+    if not isinstance(raw, Mapping):
+        return raw
+    return {"on" if key is True else key: value for key, value in raw.items()}  # so YAML reads a bare `on`
 
 
-# ── When a sweep has to stop: after a duration, at a time of day, or at a date and time
+# ── the deadline: a duration, a time of day, or a date and time
 
 
 _FORMS: Final = (
@@ -173,16 +173,16 @@ _FORMS: Final = (
 )
 
 
-def deadline_from(given: object, *, place: object) -> str:
+def deadline_from(raw: object, *, place: object) -> str:
     """Return a deadline as it is kept: text of one of the three forms.
 
     Raises:
         ConfigError: it is of none of them.
     """
-    written = str(given) if isinstance(given, date) else given  # YAML reads moments and days by itself
+    written = str(raw) if isinstance(raw, date) else raw  # YAML reads moments and days by itself
     if not isinstance(written, str):
         raise ConfigError(
-            f"{place}: 'deadline' must be text, not {shortened(repr(given))}. "
+            f"{place}: 'deadline' must be text, not {shortened(repr(raw))}. "
             f"YAML reads a bare time of day as a number: put it in quotes. {_FORMS}"
         )
     if not (seconds_in(written) or _time_of_day(written) or _moment(written)):
@@ -209,8 +209,8 @@ def seconds_left(deadline: str, now: datetime) -> float:
 
 
 def _time_of_day(written: str) -> tuple[int, int] | None:
-    found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", written)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", written)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _moment(written: str) -> datetime | None:
@@ -220,7 +220,7 @@ def _moment(written: str) -> datetime | None:
         return None
 
 
-# ── How many processes make a run's calls: as a sweep says it, and as this machine has cores
+# ── the number of worker processes
 
 
 AUTO_WORKERS: Final = "auto"
@@ -233,18 +233,18 @@ WorkersEntry = Annotated[int, Field(ge=0, le=MOST_WORKERS)] | Literal["auto"]  #
 _WANTED: Final[TypeAdapter[WorkersWanted]] = TypeAdapter(WorkersEntry)
 
 
-def workers_given(given: object, *, given_as: str) -> WorkersWanted:
+def workers_from(workers: object, *, given_as: str) -> WorkersWanted:
     """Return how many workers somebody asks for, outside of a sweep file.
 
     Raises:
         ConfigError: that is no number of workers. `given_as` is its name, such as `--workers`.
     """
     try:
-        return _WANTED.validate_python(given, strict=True)
+        return _WANTED.validate_python(workers, strict=True)
     except ValidationError:
         raise ConfigError(
-            f"{given_as} {quoted(str(given))}: not a number of processes. Give a whole number from 0 (none) "
-            f"to {MOST_WORKERS}, or {AUTO_WORKERS}, which leaves one core to the run itself"
+            f"{given_as} {quoted(str(workers))}: not a number of processes. Give a whole number from 0 "
+            f"(none) to {MOST_WORKERS}, or {AUTO_WORKERS}, which leaves one core to the run itself"
         ) from None
 
 
@@ -261,8 +261,8 @@ def _quota() -> float:
     """Return how many cores' time the container of this process may take; infinity: nothing says less."""
     for files in _QUOTAS:
         with suppress(OSError, ValueError):  # it is not there, or sets none: "max"
-            said = [number for file in files for number in (CGROUP / file).read_text("ascii").split()]
-            quota, period = map(int, said)
+            numbers = [number for file in files for number in (CGROUP / file).read_text("ascii").split()]
+            quota, period = map(int, numbers)
             if quota > 0 and period > 0:
                 return quota / period
     return math.inf

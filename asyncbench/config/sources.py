@@ -1,4 +1,4 @@
-"""Where problems come from: files, or suites to generate them with."""
+"""The sources of problems in a sweep: files, or suites to generate them with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from asyncbench.suites.table import SUITES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemSource:
-    """Where problems come from: a file, or a suite to generate them with."""
+    """A source of problems: a file, or a suite to generate them with."""
 
     place: str  # for messages: where in the sweep it stands
     path: Path | None = None
@@ -75,7 +75,7 @@ def _with_parameters(schema: dict[str, Any]) -> None:
     for suite in makeable:
         for name, parameter in suite.parameters.items():
             helps.setdefault(name, []).append(f"{suite.name}: {parameter.help}.")
-    schema["properties"] |= {name: {"description": " ".join(said)} for name, said in helps.items()}
+    schema["properties"] |= {name: {"description": " ".join(texts)} for name, texts in helps.items()}
     schema["additionalProperties"] = False
 
 
@@ -88,12 +88,12 @@ class GeneratedEntry(Entry):
     seed: int = Field(default=0, description="The seed. The same seed gives the same problems.")
 
 
-def _as_mapping(given: object) -> object:
-    return {"path": given} if isinstance(given, str) else given
+def _as_mapping(raw: object) -> object:
+    return {"path": raw} if isinstance(raw, str) else raw
 
 
-def _kind(given: object) -> str:
-    generated = isinstance(given, Mapping) and "path" not in given and "suite" in given
+def _kind(raw: object) -> str:
+    generated = isinstance(raw, Mapping) and "path" not in raw and "suite" in raw
     return "a suite" if generated else "a file"
 
 
@@ -107,10 +107,10 @@ Problems = list[
 
 
 def sources_from(
-    given: Sequence[ProblemsEntry | GeneratedEntry], *, place: Place
+    entries: Sequence[ProblemsEntry | GeneratedEntry], *, place: Place
 ) -> tuple[ProblemSource, ...]:
     """Return the problem sets of a sweep file."""
-    return tuple(_source(entry, place=place / i) for i, entry in enumerate(given))
+    return tuple(_source(entry, place=place / i) for i, entry in enumerate(entries))
 
 
 def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSource:
@@ -156,5 +156,5 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
     if grader is not None and is_in_file(grader):
         grader = file_named(grader, near)
     custom = {"columns": dict(source.columns), "grader": grader, "pattern": source.pattern}
-    said = {name: value for name, value in custom.items() if value}
-    return {"path": path, "suite": source.suite, **said}
+    settings = {name: value for name, value in custom.items() if value}
+    return {"path": path, "suite": source.suite, **settings}

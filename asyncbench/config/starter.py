@@ -1,4 +1,4 @@
-"""A first sweep file of about ten lines, for what a person chose, or for the providers whose keys are set."""
+"""A first sweep file of about ten lines, for chosen models or for the providers whose keys are set."""
 
 import shlex
 from collections.abc import Collection, Mapping
@@ -73,7 +73,7 @@ STARTERS: Final[Mapping[str, Starter]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstSweep:
-    """What a first sweep asks."""
+    """The choices for a first sweep."""
 
     name: str
     models: tuple[str, ...] = ()  # provider/model id; none: simulated ones
@@ -89,13 +89,13 @@ class FirstSweep:
 
     def as_mapping(self) -> dict[str, Any]:
         """Return what the sweep file holds."""
-        asked = self.models or SIMULATED_MODELS
-        limits = {name: starter_limits(name) for name in dict.fromkeys(map(provider_of, asked))}
+        models = self.models or SIMULATED_MODELS
+        limits = {name: starter_limits(name) for name in dict.fromkeys(map(provider_of, models))}
         return {
             "name": self.name,
             "problems": [self._problem_set()],
-            "models": [_entry(model) for model in asked],
-            "limits": {name: given for name, given in limits.items() if given},
+            "models": [_entry(model) for model in models],
+            "limits": {name: values for name, values in limits.items() if values},
             **({} if self.budget_usd is None else {"budget_usd": self.budget_usd}),
             "out": str(self.out),
         }
@@ -216,7 +216,7 @@ def sweep_text(path: Path, first: FirstSweep) -> str:
             lines += [f"{key}:", *(f"  - {_flow(item)}{_comment(item)}" for item in value)]
         elif isinstance(value, dict):
             lines += [f"{key}: # for each model; raise them to what your account allows"]
-            lines += [f"  {name}: {_flow(given)}" for name, given in value.items()]
+            lines += [f"  {name}: {_flow(values)}" for name, values in value.items()]
         else:
             lines.append(f"{key}: {_flow(value)}{_comment(key)}")
     return "\n".join([*lines, ""])
@@ -237,5 +237,5 @@ def _comment(of: object) -> str:
     if not isinstance(of, dict) or "price" in of or "model" not in of:
         return ""
     price = price_text(of["model"])
-    told = f"{price} per million tokens" if price else "price unknown"
-    return f" # {told}; key in {key_variable(provider_of(of['model'])) or 'no variable'}"
+    cost = f"{price} per million tokens" if price else "price unknown"
+    return f" # {cost}; key in {key_variable(provider_of(of['model'])) or 'no variable'}"

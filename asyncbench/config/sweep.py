@@ -1,4 +1,4 @@
-"""A sweep as a whole: a file or a mapping → a `Sweep`, and back."""
+"""Sweeps as a whole: a file or a mapping becomes a `Sweep`, and a mapping again."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from asyncbench.config.conditions import condition_from, condition_mapping, models_meant
+from asyncbench.config.conditions import condition_from, condition_mapping, matching_aliases
 from asyncbench.config.contradictions import contradictions
 from asyncbench.config.entry import Streaming, collected, read_entry
 from asyncbench.config.loading import (
@@ -67,7 +67,7 @@ class Sweep:
 
     @property
     def place(self) -> str:
-        """Where people find the results."""
+        """The results folder, or the address in a bucket, as people know it."""
         return self.copied_to or str(self.out)
 
     def problems_of(self, model: Model) -> tuple[ProblemSource, ...]:
@@ -79,7 +79,7 @@ class Sweep:
         return tuple(condition for condition in self.conditions if condition.asks(alias))
 
     def budgeted(self, model: Model) -> bool:
-        """Whether any budget holds for a model."""
+        """Return whether any budget holds for a model."""
         budgets = (self.budget_usd, self.provider_budgets.get(model.provider), model.budget_usd)
         return any(budget is not None for budget in budgets)
 
@@ -87,7 +87,7 @@ class Sweep:
 AnySweep: TypeAlias = Sweep | Mapping[str, object] | Path | str  # as a record, as a dict, or its file
 
 
-# ── from entries to records ──────────────────────────────────────────────────────────────────
+# ── from entries to records
 
 
 def load_sweep(sweep: AnySweep) -> Sweep:
@@ -151,16 +151,16 @@ def _loaded(raw: object, load: Mapping[str, object]) -> object:
     return {**raw, "load": keys_over(raw.get("load") or {}, load)}
 
 
-def _with_paths_as_text(given: object) -> object:
+def _with_paths_as_text(raw: object) -> object:
     """Return what a sweep file would hold instead of a dict that was written in Python."""
-    match given:
+    match raw:
         case Path():
-            return str(given)
+            return str(raw)
         case Mapping():
-            return {key: _with_paths_as_text(value) for key, value in given.items()}
+            return {key: _with_paths_as_text(value) for key, value in raw.items()}
         case list() | tuple():
-            return [_with_paths_as_text(value) for value in given]
-    return given
+            return [_with_paths_as_text(value) for value in raw]
+    return raw
 
 
 def with_load(sweep: AnySweep, keys: Mapping[str, object], *, place: Place) -> Sweep:
@@ -188,10 +188,10 @@ def priced_models(path: Path) -> tuple[Model, ...]:
     Raises:
         ConfigError: the file is missing, is not YAML, or is no sweep.
     """
-    given, place = _said_in(path, "models")
-    if not isinstance(given, list):
+    entries, place = _value_in(path, "models")
+    if not isinstance(entries, list):
         raise ConfigError(f"{path}: has no list of models")
-    return tuple(priced_model(model, place=place / i) for i, model in enumerate(given))
+    return tuple(priced_model(model, place=place / i) for i, model in enumerate(entries))
 
 
 def set_names_in(path: Path) -> set[str]:
@@ -200,10 +200,10 @@ def set_names_in(path: Path) -> set[str]:
     Raises:
         ConfigError: the file is missing, or is not YAML.
     """
-    models = _said_in(path, "models")[0]
+    models = _value_in(path, "models")[0]
     models = models if isinstance(models, list) else []
     own = [entry.get("problems") for entry in models if isinstance(entry, Mapping)]
-    lists = [_said_in(path, "problems")[0], *own]
+    lists = [_value_in(path, "problems")[0], *own]
     return {_name_of_set(entry) for entries in lists if isinstance(entries, list) for entry in entries}
 
 
@@ -219,11 +219,11 @@ def stop_rule_in(path: Path) -> StopWhen | None:
     Raises:
         ConfigError: the file is missing, is not YAML, or its rule is none.
     """
-    given, place = _said_in(path, "stop_when")
-    return None if given is None else _stop_when(read_entry(StopEntry, given, place=place), place=place)
+    raw, place = _value_in(path, "stop_when")
+    return None if raw is None else _stop_when(read_entry(StopEntry, raw, place=place), place=place)
 
 
-def _said_in(path: Path, key: str) -> tuple[object, Place]:
+def _value_in(path: Path, key: str) -> tuple[object, Place]:
     raw, place = yaml_of(path)
     return raw.get(key) if isinstance(raw, Mapping) else None, place / key
 
@@ -247,12 +247,12 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         with collected(faults):
             known_provider(provider, place=place / "limits" / provider)
     models, own = list[Model](), dict[str, tuple[ProblemSource, ...]]()
-    for i, given in enumerate(entry.models):
+    for i, model_entry in enumerate(entry.models):
         with collected(faults):
             here = place / "models" / i
-            read = model_from(given, entry.limits, stream=entry.stream, mode=entry.mode, place=here)
+            read = model_from(model_entry, entry.limits, stream=entry.stream, mode=entry.mode, place=here)
             models.append(read)
-            own |= _own_problems(given, models[-1], place=here / "problems")
+            own |= _own_problems(model_entry, models[-1], place=here / "problems")
     conditions = list[Condition]()
     for i, condition in enumerate(entry.conditions):
         with collected(faults):
@@ -261,8 +261,8 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     if not faults:
         conditions = _for_models(conditions, entry, _bases(raw, entry, moved), place, faults)
         models = [
-            _streamed(model, given, _streams(entry), conditions)
-            for model, given in zip(models, entry.models, strict=True)
+            _streamed(model, model_entry, _streams(entry), conditions)
+            for model, model_entry in zip(models, entry.models, strict=True)
         ]
     if not faults:
         faults += contradictions(entry, models, own, conditions, place)
@@ -292,7 +292,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
 def _sent_whole(raw: Any, out: Path, place: Place) -> list[str]:  # Any: as was checked
     """Return what is wrong with lists of a sweep that its results folder has sent as they are."""
     try:
-        kept, _ = _said_in(out / SWEEP_FILE, "models")
+        kept, _ = _value_in(out / SWEEP_FILE, "models")
     except ConfigError:  # it has none, or none that can be read
         return []
     return list(sent_whole(raw["models"], kept, place=place / "models"))
@@ -302,8 +302,8 @@ def _bases(raw: Any, entry: SweepEntry, moved: Mapping[Keys, Keys]) -> dict[str,
     """Return the alias that each model has without the values of lists, by its alias."""
     bases = {}
     for i, plain in enumerate(entry.models):
-        given = raw["models"][moved["models", i][1]]
-        alias = given.get("alias") if isinstance(given, Mapping) else None
+        raw_entry = raw["models"][moved["models", i][1]]
+        alias = raw_entry.get("alias") if isinstance(raw_entry, Mapping) else None
         bases[plain.alias or plain.model] = alias or plain.model
     return bases
 
@@ -316,20 +316,22 @@ def _for_models(
     faults: list[str],
 ) -> list[Condition]:
     """Return conditions with the aliases of the models that they are for."""
-    meant = list(conditions)
-    for i, given in enumerate(entry.conditions):
+    narrowed = list(conditions)
+    for i, condition_entry in enumerate(entry.conditions):
         with collected(faults):
-            if given.models is not None:
-                aliases = models_meant(given.models, bases, place=place / "conditions" / i / "models")
-                meant[i] = replace(meant[i], models=aliases)
-    return meant
+            if condition_entry.models is not None:
+                aliases = matching_aliases(
+                    condition_entry.models, bases, place=place / "conditions" / i / "models"
+                )
+                narrowed[i] = replace(narrowed[i], models=aliases)
+    return narrowed
 
 
 def _streamed(model: Model, entry: ModelEntry, stream: Streaming, conditions: Sequence[Condition]) -> Model:
     """Return a model that streams where it does so under any of its conditions."""
-    said = stream if entry.stream is None else entry.stream
-    asked = [model, *(model.under(condition) for condition in conditions if condition.asks(model.alias))]
-    return replace(model, stream=any(streams(each, said) for each in asked))
+    setting = stream if entry.stream is None else entry.stream
+    variants = [model, *(model.under(condition) for condition in conditions if condition.asks(model.alias))]
+    return replace(model, stream=any(streams(each, setting) for each in variants))
 
 
 def _streams(entry: SweepEntry) -> Streaming:
@@ -357,9 +359,9 @@ def _rest_of(entry: SweepEntry, place: Place, faults: list[str]) -> dict[str, An
         ("load", load_from),
     )
     for key, read in readers:
-        if (said := getattr(entry, key)) is not None:
+        if (value := getattr(entry, key)) is not None:
             with collected(faults):
-                rest[key] = read(said, place=place / key)
+                rest[key] = read(value, place=place / key)
     return rest
 
 
@@ -389,11 +391,11 @@ def all_sources(sweep: Sweep) -> tuple[ProblemSource, ...]:
     return (*sweep.problems, *(source for own in sweep.own_problems.values() for source in own))
 
 
-def _said_of(batch: Batching) -> dict[str, object]:
+def _batch_mapping(batch: Batching) -> dict[str, object]:
     return {name: value for name, value in asdict(batch).items() if value is not None}
 
 
-# ── and back, for the results folder ─────────────────────────────────────────────────────────
+# ── from a record to the mapping for the results folder
 
 
 def as_mapping(sweep: Sweep) -> dict[str, object]:
@@ -405,14 +407,14 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
     Whom to tell is left out: an address is a secret, and a command is for the machine it was written on.
     """
     rules = {} if sweep.stop_when is None else asdict(sweep.stop_when)
-    said = {
+    settings = {
         "deadline": sweep.deadline,
         "budget_usd": sweep.budget_usd,
         # Their other limits stand at each model.
         "limits": {name: {"budget_usd": usd} for name, usd in sweep.provider_budgets.items()},
         "allow_unpriced": sweep.allow_unpriced,
         "stop_when": {name: share for name, share in rules.items() if share is not None},
-        "batch": {} if sweep.batch == Batching() else _said_of(sweep.batch),
+        "batch": {} if sweep.batch == Batching() else _batch_mapping(sweep.batch),
         "load": {} if sweep.load is None else as_load_mapping(sweep.load),
         "workers": sweep.workers,
     }
@@ -425,5 +427,5 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         "conditions": [condition_mapping(condition, sweep.file) for condition in sweep.conditions],
         "repeats": sweep.repeats,
         "out": sweep.place,
-        **{name: value for name, value in said.items() if value},
+        **{name: value for name, value in settings.items() if value},
     }

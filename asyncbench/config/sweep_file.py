@@ -1,4 +1,4 @@
-"""What a sweep file may hold, with a description of every key, and its JSON schema."""
+"""The keys of a sweep file, each with a description, and the JSON schema of the file."""
 
 from typing import Annotated, Any, Final
 
@@ -130,8 +130,8 @@ class _Schema(GenerateJsonSchema):
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
         """Say that a number may be text: YAML reads 1e-3 as one."""
-        said = super().float_schema(schema)
-        return said | _NUMBER_OR_TEXT if schema.get("strict") is False else said
+        number = super().float_schema(schema)
+        return number | _NUMBER_OR_TEXT if schema.get("strict") is False else number
 
 
 def sweep_schema() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The plan of a sweep: the trials that are left, the money they may take, and the time."""
+"""The plan of a sweep: the remaining trials, their cost and their time."""
 
 PUBLIC = (
     "belonging",

@@ -1,4 +1,4 @@
-"""What the trials of a model take in batches: parts, bytes, tokens in the provider's queue, and hours."""
+"""The remaining trials of a model as batches: parts, bytes, tokens in the provider's queue, and hours."""
 
 import math
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ HEAD: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPlan:
-    """What is left of a model in batches, and beside it what it would take in real time."""
+    """The remaining trials of a model in batches, and their cost in real time for comparison."""
 
     parts: int
     bytes: int  # of all files of requests, estimated
@@ -128,8 +128,8 @@ def chain_of(trials: int, *, usd: float, usd_most: float, budget_usd: float) -> 
         budget_usd: what is left to be spent.
     """
     links = 0
-    while trials and usd_most > 0 and (held := min(trials, int(budget_usd / usd_most + 1e-9))):
-        trials, budget_usd, links = trials - held, budget_usd - held * usd, links + 1
+    while trials and usd_most > 0 and (batch := min(trials, int(budget_usd / usd_most + 1e-9))):
+        trials, budget_usd, links = trials - batch, budget_usd - batch * usd, links + 1
     return max(1, links)
 
 

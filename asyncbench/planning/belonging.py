@@ -1,4 +1,4 @@
-"""Whether a sweep and a results folder belong together.
+"""Checks that a sweep and a results folder belong together.
 
 A folder holds one sweep, which another may extend. One that was moved or copied stands for itself.
 """
@@ -31,7 +31,7 @@ from asyncbench.store.bucket.fetching import newest_manifest
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, s3_address
 from asyncbench.store.manifest import folder_of_sweep_file, is_results_folder, kept_sweep_file, read_manifest
 from asyncbench.suites.plugins import is_in_file
-from asyncbench.suites.requests import asked_as
+from asyncbench.suites.requests import way_of_asking
 from asyncbench.suites.table import SUITES
 
 
@@ -94,7 +94,7 @@ def copy_of_lost(source: ProblemSource, sweep: Sweep) -> ProblemSet | None:
     return open_set(alike[0], name=name) if len(alike) == 1 else None
 
 
-# ── one folder, one sweep ────────────────────────────────────────────────────────────────────
+# ── one folder, one sweep
 
 
 def check_one_sweep(sweep: Sweep, sets: Iterable[ProblemSet]) -> None:
@@ -139,11 +139,11 @@ def _lacking(sweep: Sweep, sets: Sequence[ProblemSet], file: Path) -> list[str]:
     if not before:
         return []
     with TemporaryDirectory(prefix="asyncbench-made-") as made:
-        asked = [*sets, *(generated_set(source, Path(made)) for source in suites)]
+        current = [*sets, *(generated_set(source, Path(made)) for source in suites)]
         return sorted(
             copy.problem_set
             for copy in before
-            if not _is_asked(open_set(copy.path), asked, some=copy.problem_set in files)
+            if not _is_asked(open_set(copy.path), current, some=copy.problem_set in files)
         )
 
 
@@ -167,8 +167,8 @@ def _is_asked(before: ProblemSet, sets: Sequence[ProblemSet], *, some: bool) -> 
     """Return whether all problems of a set, or some, are in others."""
     if before.digest in {problems.digest for problems in sets}:
         return True
-    asked = pc.is_in(_ids_of([before]), value_set=_ids_of(sets))
-    return bool((pc.any if some else pc.all)(asked).as_py())
+    matches = pc.is_in(_ids_of([before]), value_set=_ids_of(sets))
+    return bool((pc.any if some else pc.all)(matches).as_py())
 
 
 def _ids_of(sets: Iterable[ProblemSet]) -> "pa.ChunkedArray[pa.StringScalar]":
@@ -226,7 +226,7 @@ def _refuse_unlike(kept: Sweep, before: Mapping[str, Any], sweep: Sweep, after: 
     models = {model.alias: model for model in kept.models}
     for model in sweep.models:
         same = models.get(model.alias, model)
-        if asked_as(same, Condition()) != asked_as(model, Condition()):
+        if way_of_asking(same, Condition()) != way_of_asking(model, Condition()):
             raise ConfigError(
                 f"{sweep.out}: its sweep asks {model.alias} otherwise. {apart} "
                 "Or give this one another `alias`."
@@ -254,8 +254,10 @@ def _united(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 
 def _problems_of(alias: str, sweep: Mapping[str, Any]) -> list[Any]:
     """Return what a sweep asks a model; nothing, where it does not know it."""
-    asked = (entry.get("problems", sweep["problems"]) for entry in sweep["models"] if entry["alias"] == alias)
-    return next(asked, [])
+    problems = (
+        entry.get("problems", sweep["problems"]) for entry in sweep["models"] if entry["alias"] == alias
+    )
+    return next(problems, [])
 
 
 def _unlike(first: list[Any], second: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The budget of a sweep: whom it can hold, what a call may cost at most, and what was spent before."""
+"""The budget of a sweep: the models that it covers, the most a call may cost, and earlier spending."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,18 +39,18 @@ def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
     Raises:
         ConfigError: a price, or the longest reply, is unknown; names the models and what to set.
     """
-    held = [model for model in models if sweep.budgeted(model)]
-    for model in held:
+    budgeted = [model for model in models if sweep.budgeted(model)]
+    for model in budgeted:
         name = "budget_usd" if sweep.budget_usd is None else sweep.budget_name
         if fault := next(_faults(sweep, model), None):
             raise ConfigError(f"{model.alias}: {name} needs a maximum cost for every call, but {fault}")
         if not (sweep.allow_unpriced or priced(sweep, model)):
-            raise ConfigError(_without_price(name, sweep, held))
+            raise ConfigError(_without_price(name, sweep, budgeted))
 
 
-def _without_price(name: str, sweep: Sweep, held: Sequence[Model]) -> str:
+def _without_price(name: str, sweep: Sweep, budgeted: Sequence[Model]) -> str:
     """Return which models have no price, and the way out."""
-    others = [other for other in held if not priced(sweep, other)]
+    others = [other for other in budgeted if not priced(sweep, other)]
     without = ", ".join(other.alias for other in others)
     if all(other.mode == BATCH and _known_in(REALTIME, sweep, other) for other in others):
         part = known_endpoints()[others[0].provider].batch.part or 0.5
@@ -69,13 +69,13 @@ def _without_price(name: str, sweep: Sweep, held: Sequence[Model]) -> str:
 def _faults(sweep: Sweep, model: Model) -> Iterator[str]:
     """Yield why the cost of a call has no maximum, and the way out."""
     known = priced(sweep, model)
-    if (known or not sweep.allow_unpriced) and (found := bills_besides(model)):
-        yield f"{found}. Choose another model, or run this one in a sweep without a budget."
+    if (known or not sweep.allow_unpriced) and (extra_charge := bills_besides(model)):
+        yield f"{extra_charge}. Choose another model, or run this one in a sweep without a budget."
     conditions = sweep.conditions_of(model.alias)
     for condition in conditions if known else ():
-        if found := billed_besides(model, condition):
+        if extra_charge := billed_besides(model, condition):
             yield (
-                f"{found}. Remove it, or run this model in a sweep without a budget. Tools of type "
+                f"{extra_charge}. Remove it, or run this model in a sweep without a budget. Tools of type "
                 "`function` may stay."
             )
         if is_router(model) and dearest(model, condition) is None:
@@ -108,7 +108,7 @@ def _held(model: Model, sweep: Sweep) -> Model:
 
 
 def priced(sweep: Sweep, model: Model) -> bool:
-    """Whether a price is known for every way in which a model is asked.
+    """Return whether a price is known for every way in which a model is asked.
 
     What batches do not answer may be asked in real time, at another price.
     """
@@ -117,8 +117,8 @@ def priced(sweep: Sweep, model: Model) -> bool:
 
 
 def _known_in(mode: str, sweep: Sweep, model: Model) -> bool:
-    asked = replace(model, mode=mode)
-    return all(_rates(asked, condition, time()) for condition in sweep.conditions_of(model.alias))
+    variant = replace(model, mode=mode)
+    return all(_rates(variant, condition, time()) for condition in sweep.conditions_of(model.alias))
 
 
 def unpriced(sweep: Sweep) -> tuple[str, ...]:
@@ -132,8 +132,8 @@ def _rates(model: Model, condition: Condition, at: float) -> list[Rates]:
     Whom a router chooses may cost what it is told.
     """
     listed = _listed(model, condition, at)
-    told = dearest(model, condition) if listed and is_router(model) else None
-    return listed if told is None else list(dict.fromkeys([*listed, rates_given(told)]))
+    max_price = dearest(model, condition) if listed and is_router(model) else None
+    return listed if max_price is None else list(dict.fromkeys([*listed, rates_given(max_price)]))
 
 
 def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
@@ -142,17 +142,17 @@ def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
     Prices may change while a call is under way. Of tiers that only an account's settings may choose those
     count that the table prices.
     """
-    looked_up, times = rates_of(model), (at, at + PERIOD_S)
-    asked_for = tier_asked(model, condition)
-    tiers = {asked_for} if model.mode == BATCH else {None, asked_for}
-    asked = [looked_up(tier, when) for tier in tiers for when in times]
-    if None in asked:
+    rates_for, times = rates_of(model), (at, at + PERIOD_S)
+    own_tier = tier_asked(model, condition)
+    tiers = {own_tier} if model.mode == BATCH else {None, own_tier}
+    own_rates = [rates_for(tier, when) for tier in tiers for when in times]
+    if None in own_rates:
         return []
-    others = [looked_up(tier, when) for tier in tiers_set_elsewhere(model, condition) for when in times]
-    return [rates for rates in dict.fromkeys([*asked, *others]) if rates is not None]
+    others = [rates_for(tier, when) for tier in tiers_set_elsewhere(model, condition) for when in times]
+    return [rates for rates in dict.fromkeys([*own_rates, *others]) if rates is not None]
 
 
-# ── what one call may cost ───────────────────────────────────────────────────────────────────
+# ── the most that one call may cost
 
 
 def most_of(model: Model) -> CostBound:
@@ -163,9 +163,11 @@ def most_of(model: Model) -> CostBound:
         """Return what a prompt of so many tokens may cost with its reply; for a quarter of an hour."""
         key = trial.condition.name, trial.model.max_tokens, trial.model.mode, int(at // PERIOD_S)
         if key not in known:
-            told = replace(model, budget_params=trial.model.budget_params, mode=trial.model.mode)  # as sent
+            sent_model = replace(
+                model, budget_params=trial.model.budget_params, mode=trial.model.mode
+            )  # as sent
             output = longest_reply_of(trial.model, trial.condition) or 0  # 0: replies are free
-            rates = _rates(told, trial.condition, at)
+            rates = _rates(sent_model, trial.condition, at)
             known[key] = lru_cache(LENGTHS)(partial(_most, output_tokens=output, rates=rates))
         return known[key]
 
@@ -190,8 +192,8 @@ def most_usd_of(sweep: Sweep, model: Model) -> MostUsd:
     def most_usd(request: Request, at: float) -> float | None:
         if request.trial.condition.name not in bounded:
             return None
-        found = most(request, at)
-        return None if found >= NEVER else dollars_of(found)
+        picodollars = most(request, at)
+        return None if picodollars >= NEVER else dollars_of(picodollars)
 
     return most_usd
 
@@ -203,16 +205,16 @@ def most_for(sweep: Sweep, model: Model, condition: Condition, at: float) -> Cal
     """
     if not _can_be_held(sweep, model, condition):
         return lambda _: None
-    held = _held(model, sweep) if is_router(model) else model
-    rates = _rates(held, condition, at)
+    budgeted = _held(model, sweep) if is_router(model) else model
+    rates = _rates(budgeted, condition, at)
     output = longest_reply_of(model, condition) or 0  # 0: replies are free
     return lambda input_tokens: dollars_of(_most(input_tokens, output, rates))
 
 
 def _can_be_held(sweep: Sweep, model: Model, condition: Condition) -> bool:
-    """Whether a budget can hold what is asked under a condition."""
-    held = replace(sweep, conditions=(condition,), budget_usd=1.0, allow_unpriced=False)
-    return next(_faults(held, model), None) is None
+    """Return whether a budget can hold what is asked under a condition."""
+    budgeted = replace(sweep, conditions=(condition,), budget_usd=1.0, allow_unpriced=False)
+    return next(_faults(budgeted, model), None) is None
 
 
 def _most(input_tokens: int, output_tokens: int, rates: Sequence[Rates]) -> int:
@@ -221,7 +223,7 @@ def _most(input_tokens: int, output_tokens: int, rates: Sequence[Rates]) -> int:
     return picodollars(max(most_usd(input_tokens, output_tokens, some) for some in rates))
 
 
-# ── the ledger, as earlier runs left it ──────────────────────────────────────────────────────
+# ── the ledger, with the spending of earlier runs
 
 
 def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
@@ -236,24 +238,28 @@ def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
         ConfigError: there are calls of which nobody can say what they cost at most.
         StoreError: the folder cannot be read.
     """
-    held = [model for model in sweep.models if sweep.budgeted(model) and priced(sweep, model)]
-    if not held:
+    budgeted = [model for model in sweep.models if sweep.budgeted(model) and priced(sweep, model)]
+    if not budgeted:
         return None
     begun = is_results_folder(folder)
-    found = spending_of(folder) if begun else FolderSpending(by_alias={})
-    asked: Named = read_manifest(folder).get(ASKED, {}) if begun else {}
-    caps = tuple(_caps(sweep, held, found, asked))
-    _charge_unknown(caps, sweep, folder, found)
+    spending = spending_of(folder) if begun else FolderSpending(by_alias={})
+    earlier_names: Named = read_manifest(folder).get(ASKED, {}) if begun else {}
+    caps = tuple(_caps(sweep, budgeted, spending, earlier_names))
+    _charge_unknown(caps, sweep, folder, spending)
     for cap in caps:
-        counted = found.charges(cap.kind, cap.of, cap.also)
+        counted = spending.charges(cap.kind, cap.of, cap.also)
         cap.spent = counted.charged + counted.reserved + cap.unknown
         cap.doubted = counted.doubted + counted.reserved + cap.unknown
         cap.doubted_calls = counted.doubted_calls + counted.unended_calls + cap.unknown_calls
     ledger = Ledger(caps)
-    for model in held:
-        before = found.by_alias.get(model.alias, Spending())
+    for model in budgeted:
+        before = spending.by_alias.get(model.alias, Spending())
         counted = before.charges()
-        learnt = [use for alias, use in found.by_alias.items() if _may_name(alias, model, asked, found)]
+        learnt = [
+            use
+            for alias, use in spending.by_alias.items()
+            if _may_name(alias, model, earlier_names, spending)
+        ]
         ledger.open(
             model.alias,
             [cap for cap in caps if _counts_for(cap, model.alias, model.provider)],
@@ -265,16 +271,18 @@ def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
     return ledger
 
 
-def _caps(sweep: Sweep, held: Sequence[Model], found: FolderSpending, asked: "Named") -> Iterator[Cap]:
+def _caps(
+    sweep: Sweep, budgeted: Sequence[Model], spending: FolderSpending, earlier_names: "Named"
+) -> Iterator[Cap]:
     if sweep.budget_usd is not None:
         yield _cap("sweep", sweep.name, sweep.budget_usd)
-    for provider in dict.fromkeys(model.provider for model in held):
+    for provider in dict.fromkeys(model.provider for model in budgeted):
         if provider in sweep.provider_budgets:
             yield _cap("provider", provider, sweep.provider_budgets[provider])
-    left = found.by_alias.keys() - {model.alias for model in sweep.models}
-    for model in held:
+    former = spending.by_alias.keys() - {model.alias for model in sweep.models}
+    for model in budgeted:
         if model.budget_usd is not None:
-            also = sorted(alias for alias in left if _may_name(alias, model, asked, found))
+            also = sorted(alias for alias in former if _may_name(alias, model, earlier_names, spending))
             yield replace(_cap("model", model.alias, model.budget_usd), also=also)
 
 
@@ -286,7 +294,7 @@ def _counts_for(cap: Cap, alias: str, provider: str) -> bool:
     return alias in cap.also or cap.of == {"provider": provider, "model": alias}.get(cap.kind, cap.of)
 
 
-def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, found: FolderSpending) -> None:
+def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, spending: FolderSpending) -> None:
     """Charge calls for which no price was known with the most that they can have cost.
 
     Raises:
@@ -294,38 +302,38 @@ def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, found: Fold
     """
     models = {model.alias: model for model in sweep.models}
     outside = unpriced(sweep) if sweep.allow_unpriced else ()
-    nobody_knows = Counter[str]()
-    for alias, before in found.by_alias.items():
+    unbounded = Counter[str]()
+    for alias, before in spending.by_alias.items():
         rates = _today(models.get(alias), sweep) if before.unknown else ()
         for call, count in before.unknown.items() if alias not in outside else ():
             if over := [cap for cap in caps if _counts_for(cap, alias, call.provider)]:
                 bound = _bound(call, rates)
-                nobody_knows[alias] += count * (bound is None)
+                unbounded[alias] += count * (bound is None)
                 for cap in over:
                     cap.unknown += count * (bound or 0)
                     cap.unknown_calls += count
-    if nobody_knows.total():
-        told = ", ".join(
+    if unbounded.total():
+        calls_by_alias = ", ".join(
             f"{count:,} of {alias}{', no longer in the sweep' * (alias not in models)}"
-            for alias, count in nobody_knows.items()
+            for alias, count in unbounded.items()
             if count
         )
-        raise _untold(
+        raise _unknown_cost_error(
             folder,
-            f"the cost of {nobody_knows.total():,} calls is unknown ({told}), because no budget held when "
-            "they were made",
+            f"the cost of {unbounded.total():,} calls is unknown ({calls_by_alias}), because no budget held "
+            "when they were made",
         )
-    if found.damaged and found.dearest is None:
-        raise _untold(
+    if spending.damaged and spending.dearest is None:
+        raise _unknown_cost_error(
             folder,
-            f"{found.damaged:,} damaged lines of the journal may have been calls, and no other call shows "
+            f"{spending.damaged:,} damaged lines of the journal may have been calls, and no other call shows "
             "what one may cost",
         )
-    if found.unknown_loss:
-        raise _untold(folder, "calls were lost, and no record of their cost is left")
+    if spending.unknown_loss:
+        raise _unknown_cost_error(folder, "calls were lost, and no record of their cost is left")
 
 
-def _untold(folder: Path, why: str) -> ConfigError:
+def _unknown_cost_error(folder: Path, why: str) -> ConfigError:
     return ConfigError(
         f"{folder}: asyncbench cannot tell how much of the budget is left: {why}. Set another folder with "
         f"`out:`, and take over the answers of this one with --reuse {folder}."
@@ -351,7 +359,7 @@ def _bound(call: UnknownCost, rates: Sequence[Rates]) -> int | None:
     return _most(call.input_tokens, call.output_tokens, rates)
 
 
-# ── which model an alias named ───────────────────────────────────────────────────────────────
+# ── the models that an alias named
 
 ASKED = "asked"  # the key of the manifest: what each alias has named, in all runs of the folder
 ANY = "*"  # among the names of an alias: it may have named another model as well, nobody wrote down which
@@ -368,19 +376,19 @@ def named_before(folder: Path, manifest: Manifest) -> Named:
         StoreError: the folder cannot be read.
     """
     if ASKED in manifest:
-        asked: Named = manifest[ASKED]
-        return asked
+        names: Named = manifest[ASKED]
+        return names
     return {alias: [ANY] for alias in spending_of(folder).by_alias}
 
 
 def named(before: Named, models: Sequence[Model]) -> dict[str, list[str]]:
     """Return what aliases named before and name now, as the manifest of a folder holds it."""
-    found = {alias: list(names) for alias, names in before.items()}
+    merged = {alias: list(names) for alias, names in before.items()}
     for model in models:
-        names = found.setdefault(model.alias, [])
+        names = merged.setdefault(model.alias, [])
         if _name_of(model) not in names:
             names.append(_name_of(model))
-    return found
+    return merged
 
 
 def _name_of(model: Model) -> str:
@@ -389,10 +397,10 @@ def _name_of(model: Model) -> str:
     return f"{model.provider}/{model.model_id}{at}"
 
 
-def _may_name(alias: str, model: Model, asked: Named, found: FolderSpending) -> bool:
-    """Whether an alias named this model in some run; of earlier versions' runs, whether it may have."""
-    names = asked.get(alias, [ANY])
+def _may_name(alias: str, model: Model, earlier_names: Named, spending: FolderSpending) -> bool:
+    """Return whether an alias named this model in some run, or may have in a run of an earlier version."""
+    names = earlier_names.get(alias, [ANY])
     if alias == model.alias or _name_of(model) in names:
         return True
-    before = found.by_alias[alias]
+    before = spending.by_alias[alias]
     return ANY in names and model.provider in {*before.charged_at, *before.reserved_at}

@@ -1,4 +1,4 @@
-"""Whether the answers of a results folder can stand beside those of a sweep: reports tell both by names."""
+"""Checks that answers of a results folder can be compared with those of a sweep, by the names in reports."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,7 +16,7 @@ from asyncbench.problems.opening import open_set
 from asyncbench.records import Model
 from asyncbench.store.catalog import iter_trials, patiently
 from asyncbench.store.manifest import SWEEP_FILE, is_results_folder
-from asyncbench.suites.requests import TrialIds, asked_as
+from asyncbench.suites.requests import TrialIds, way_of_asking
 from asyncbench.suites.table import SUITES
 
 _WAY: Final = ("suite", "model", "condition", "style", "condition_params", "params")
@@ -43,14 +43,14 @@ def check_comparable(sweep: Sweep) -> None:
 
 def questions_of_steps(sweep: Sweep, load: Load, model: Model, sets: Sequence[TrialSource]) -> str:
     """Return a digest of how the steps of a load ask a model: those of two digests are not compared."""
-    said = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for condition in sweep.conditions_of(model.alias):
-        said.update(asked_as(model, condition))
-    for asked in sets:
-        said.update(asked.problems.digest.encode())
+        digest.update(way_of_asking(model, condition))
+    for source in sets:
+        digest.update(source.problems.digest.encode())
     how = (load.drain, load.think, load.max_in_flight, load.same_problems)
-    said.update(repr((how, model.serve and model.serve.command)).encode())
-    return said.hexdigest()
+    digest.update(repr((how, model.serve and model.serve.command)).encode())
+    return digest.hexdigest()
 
 
 def _other_seeds(sweep: Sweep) -> Iterator[str]:

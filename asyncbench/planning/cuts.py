@@ -1,4 +1,4 @@
-"""What budgets and a deadline leave of a sweep: as its order is balanced, the first of every cell."""
+"""Cuts by budgets and by a deadline: the order is balanced, so the first trials of every cell are asked."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,28 +33,28 @@ def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[st
 
     All get on alike until a bound stops some. `takes`: what the rest of each model takes, by alias.
     """
-    found = {alias: 0.0 if amount > 0 else 1.0 for alias, amount in takes.items()}
+    shares_by_alias = {alias: 0.0 if amount > 0 else 1.0 for alias, amount in takes.items()}
     going, stopping = {alias for alias, amount in takes.items() if amount > 0}, set[str]()
     while going:
-        reached: list[
-            tuple[float, str, str]
-        ] = []  # the share at which a model is stopped, and by which bound
+        reached = list[tuple[float, str, str]]()  # the share at which a model is stopped, and by which bound
         for bound in bounds:
-            stopped = sum(takes[a] * found[a] for a in bound.models if a in takes and a not in going)
+            stopped = sum(
+                takes[a] * shares_by_alias[a] for a in bound.models if a in takes and a not in going
+            )
             each = sum(takes[alias] for alias in bound.models if alias in going)
             for alias in bound.models:
                 if alias in going:
                     most = max(0.0, bound.most - bound.spare.get(alias, 0.0) - stopped)
                     reached.append((most / each, alias, bound.name))
         level = min([1.0, *(share for share, _, _ in reached)])
-        found |= dict.fromkeys(going, level)
+        shares_by_alias |= dict.fromkeys(going, level)
         if level == 1:
             break
         for share, alias, name in reached:
             if share <= level:
                 going.discard(alias)
                 stopping.add(name)
-    return found, list(dict.fromkeys(bound.name for bound in bounds if bound.name in stopping))
+    return shares_by_alias, list(dict.fromkeys(bound.name for bound in bounds if bound.name in stopping))
 
 
 def cuts_of(
@@ -147,13 +147,13 @@ def _of_budgets(ledger: Ledger, rest: Remainder, plans: Sequence[ModelPlan]) -> 
         spare = {alias: max(0.0, most - calls[alias]) for alias, most in aside.items()}
         bounds[outlook] = [
             Bound(
-                models=held,
+                models=aliases,
                 most=dollars_of(max(0, cap.limit - cap.spent)),
                 name=f"budget of {cap.name}",
                 spare=spare,
             )
-            for cap, held in under.items()
-            if usd.keys() & held
+            for cap, aliases in under.items()
+            if usd.keys() & aliases
         ]
     if bounds[Outlook.USUAL]:
         cut = _cut("budget", plans, rest, takes, bounds)
@@ -179,7 +179,7 @@ def _set_aside(ledger: Ledger, rest: Remainder) -> dict[str, float]:
     aside: dict[str, float] = {}
     for model in budgeted_models(rest.sweep, rest.models):
         account = ledger.account_of(model.alias)
-        if account is not None and rest.left[model.alias].longest:
+        if account is not None and rest.remaining[model.alias].longest:
             requests = (request_for(trial) for trial in _longest(rest, model))
             aside[model.alias] = dollars_of(
                 max(account.hold(request, rest.at_s).amount for request in requests)
@@ -189,13 +189,13 @@ def _set_aside(ledger: Ledger, rest: Remainder) -> dict[str, float]:
 
 def _longest(rest: Remainder, model: Model) -> Iterator[Trial]:
     """Yield the longest trial that is left under each condition; its id is not needed."""
-    for name, (asked, i) in rest.left[model.alias].longest.items():
+    for name, (source, i) in rest.remaining[model.alias].longest.items():
         yield Trial(
             trial_id="",
             run=rest.sweep.name,
             sweep=rest.sweep.name,
-            problem_set=asked.problems.name,
-            problem=asked.problem(i),
+            problem_set=source.problems.name,
+            problem=source.problem(i),
             model=model,
             condition=rest.conditions_of(model)[name],
         )
@@ -208,18 +208,18 @@ def _cut(
     takes: Mapping[Outlook, Mapping[str, float]],
     bounds: Mapping[Outlook, Sequence[Bound]],
 ) -> Cut:
-    asked: dict[Outlook, tuple[StillAsked, ...]] = {}
+    by_outlook: dict[Outlook, tuple[StillAsked, ...]] = {}
     binding: dict[str, None] = {}
     for outlook in Outlook:
         share, names = shares(takes[outlook], bounds[outlook])
         binding |= dict.fromkeys(names)
         trials = {plan.model: int(share[plan.model] * plan.left + 1e-9) for plan in plans}
-        asked[outlook] = tuple(
+        by_outlook[outlook] = tuple(
             StillAsked(
                 model=plan.model,
                 left=plan.left,
                 trials=trials[plan.model],
-                per_cell=trials[plan.model] / max(1, rest.left[plan.model].cells),
+                per_cell=trials[plan.model] / max(1, rest.remaining[plan.model].cells),
             )
             for plan in plans
         )
@@ -229,7 +229,7 @@ def _cut(
         binding=tuple(binding),
         spent_up={},
         too_small={},
-        usual=asked[Outlook.USUAL],
-        careful=asked[Outlook.CAREFUL],
+        usual=by_outlook[Outlook.USUAL],
+        careful=by_outlook[Outlook.CAREFUL],
         guessed=tuple(plan.model for plan in plans if plan.guessed),
     )

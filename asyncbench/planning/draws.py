@@ -1,4 +1,4 @@
-"""What the rest of a model's trials takes: drawn again and again, each request priced by itself."""
+"""Forecasts by simulation: tokens, cost and time of the remaining trials, drawn many times."""
 
 import random
 from collections import Counter, defaultdict
@@ -18,7 +18,7 @@ from asyncbench.planning.trials import Cell
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.providers.params import longest_reply_of
 from asyncbench.records import Model, Usage
-from asyncbench.suites.requests import said_before
+from asyncbench.suites.requests import characters_before_question
 
 DRAWS: Final = 400
 FEWEST_DRAWS: Final = 100
@@ -36,7 +36,7 @@ class Prompt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemainingTrials:
-    """What is left of one model's trials that are asked one way."""
+    """The remaining trials of a model that are asked one way."""
 
     seen: SeenUse
     prompts: Counter[Prompt]
@@ -60,9 +60,9 @@ def draws_of(rest: RemainingTrials, *, draws: int, seed: str) -> list[Needs]:
     cells = rest.seen.cells
     # The tokens of each character of a prompt, and those of any prompt: as cells differ.
     line = StraightLine.through(
-        (rest.sent[cell], 1.0, told.input_tokens)
-        for cell, told in cells.items()
-        if told.input_tokens is not None and rest.sent.get(cell)
+        (rest.sent[cell], 1.0, use.input_tokens)
+        for cell, use in cells.items()
+        if use.input_tokens is not None and rest.sent.get(cell)
     ) or StraightLine(1 / CHARACTERS_PER_TOKEN, 0.0, 0.0)
     bills = _bills(rest, line)
     replies = Replies(cells, [(cell, bill.trials) for (cell, _, _), bill in bills.items()])
@@ -86,11 +86,11 @@ def _bills(rest: RemainingTrials, line: StraightLine) -> dict[_Group, _Bill]:
     """Return what is sent, by cell and by price: a longer prompt may make every token dearer."""
     bills = defaultdict[_Group, _Bill](_Bill)
     for (cell, characters), count in rest.prompts.items():
-        told, sent = rest.seen.cells.get(cell), rest.sent.get(cell)
-        if told is None or told.input_tokens is None or not sent:
+        use, sent = rest.seen.cells.get(cell), rest.sent.get(cell)
+        if use is None or use.input_tokens is None or not sent:
             tokens = line.first * characters + line.second
         else:  # as those of its cell, and more or fewer as its characters are
-            tokens = max(1.0, told.input_tokens + line.first * (characters - sent))
+            tokens = max(1.0, use.input_tokens + line.first * (characters - sent))
         prompt_usd, token_usd = _priced(tokens, rest.rates)
         batch_prompt_usd, batch_token_usd = _priced(tokens, rest.batch_rates)
         bill = bills[cell, token_usd, batch_token_usd]
@@ -146,7 +146,7 @@ def _along(line: StraightLine | None, first: float, second: float, rng: random.R
     return (first * line.first + second * line.second) * rng.lognormvariate(-(error**2) / 2, error)
 
 
-# ── What is left of a model, forecast from what its folder holds, where that is enough
+# ── the forecast of a model, from the results in its folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,18 +192,18 @@ def drawing_of(rest: Remainder, model: Model, *, draws: int) -> Drawing | None:
 
 def _remaining(rest: Remainder, model: Model, way: Way) -> RemainingTrials:
     """Return what is left of a model of one way of asking."""
-    left, condition = rest.left[model.alias], rest.conditions_of(model)[way.condition]
-    before = said_before(model, condition)
+    remaining, condition = rest.remaining[model.alias], rest.conditions_of(model)[way.condition]
+    before = characters_before_question(model, condition)
     prompts = Counter[Prompt]()
-    for shape, count in left.shapes.items():
+    for shape, count in remaining.shapes.items():
         if (shape.condition, shape.cell.suite) == (way.condition, way.suite):
             prompts[Prompt(shape.cell, shape.question + before)] += count
     return RemainingTrials(
         seen=rest.seen[way],
         prompts=prompts,
         sent={
-            cell: left.characters[name, cell] / trials + before
-            for (name, cell), trials in left.finished.items()
+            cell: remaining.characters[name, cell] / trials + before
+            for (name, cell), trials in remaining.finished.items()
             if name == way.condition
         },
         rates=rates_asked(model, condition, rest.at_s),
@@ -224,9 +224,9 @@ def _ranges_of(draws: Sequence[Needs], spent: Needs = Needs()) -> TokensAndCost[
 def sum_of(drawings: Sequence[Drawing]) -> tuple[TokensAndCost[Range], TokensAndCost[Range], Range]:
     """Return what several models take together: what is left, the whole sweep, and for how long (seconds)."""
     several = zip(*(drawing.draws for drawing in drawings), strict=False)  # some are drawn more often
-    left = list(map(Needs.of_all, several))
+    needs = list(map(Needs.of_all, several))
     spent = Needs.of_all(drawing.spent for drawing in drawings)
-    return _ranges_of(left), _ranges_of(left, spent), seconds_of(drawings)
+    return _ranges_of(needs), _ranges_of(needs, spent), seconds_of(drawings)
 
 
 def seconds_of(drawings: Sequence[Drawing]) -> Range:

@@ -1,4 +1,4 @@
-"""TokensAndCost that are only partly known: sums, ranges, and what a token takes by the calls seen."""
+"""Figures that are only partly known: sums, ranges, and a straight line through the calls seen."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -39,13 +39,13 @@ class Range:
         return cls.of(known) if len(known) == len(values) else None
 
     def holds(self, value: float) -> bool:
-        """Whether a value is within nine of ten."""
+        """Return whether a value is within the 90 % range."""
         return self.p5 <= value <= self.p95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensAndCost(Generic[Number]):
-    """What trials used, or a range of what they will take."""
+    """The tokens and the cost of trials: used, or as a range of the forecast."""
 
     input_tokens: Number
     output_tokens: Number
@@ -53,7 +53,7 @@ class TokensAndCost(Generic[Number]):
 
 
 class Needs(NamedTuple):
-    """What some trials take: used, guessed, or drawn once."""
+    """The tokens and dollars of some trials: used, guessed, or drawn once."""
 
     trials: int = 0
     input_tokens: float = 0

@@ -1,4 +1,4 @@
-"""What the finished trials of a results folder used, by their way of asking and their cell."""
+"""Tokens and cost of the finished trials of a results folder, by way of asking and by cell."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Way(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What one finished trial used; None where nobody said."""
+    """The usage of one finished trial; None where it is unknown."""
 
     replied: bool
     input_tokens: int | None
@@ -61,7 +61,7 @@ class SeenCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenUse:
-    """What the trials of one way of asking used."""
+    """The usage of the trials of one way of asking."""
 
     cells: Mapping[Cell, SeenCell]
     used: Needs  # without seconds and batches; dollars are those of the calls that gave the answers
@@ -70,16 +70,16 @@ class SeenUse:
 
     @property
     def replies(self) -> int:
-        """How many replies there are whose length is known."""
+        """The number of replies whose length is known."""
         return sum(len(cell.outputs) for cell in self.cells.values())
 
     @property
     def mean_input(self) -> float | None:
         """Tokens of a prompt; None where no provider said."""
-        told = [
+        known = [
             (cell.trials, cell.input_tokens) for cell in self.cells.values() if cell.input_tokens is not None
         ]
-        return sum(n * tokens for n, tokens in told) / sum(n for n, _ in told) if told else None
+        return sum(n * tokens for n, tokens in known) / sum(n for n, _ in known) if known else None
 
     @property
     def mean_output(self) -> float | None:
@@ -106,11 +106,11 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mappi
     pa.default_memory_pool().release_unused()  # to the system: reading took far more
     # without threads: the order of rows decides what is drawn, and two plans of a folder shall say the same
     groups = rows.group_by(["asking", "cell"], use_threads=False)
-    found, askings = groups.aggregate([(name, "list") for name in Measured._fields]), list(finished)
+    grouped, askings = groups.aggregate([(name, "list") for name in Measured._fields]), list(finished)
     ways = dict[Way, dict[Cell, pa.Table]]()
-    for i, row in enumerate(found.select(["asking", "cell"]).to_pylist()):
+    for i, row in enumerate(grouped.select(["asking", "cell"]).to_pylist()):
         cell, (alias, condition) = cells[row["cell"]], askings[row["asking"]]
-        columns: dict[str, Any] = {name: found[f"{name}_list"][i] for name in Measured._fields}
+        columns: dict[str, Any] = {name: grouped[f"{name}_list"][i] for name in Measured._fields}
         used = pa.table({name: column.values for name, column in columns.items()})
         ways.setdefault(Way(alias, condition, cell.suite), {})[cell] = used
     return {way: seen_of(trials) for way, trials in ways.items()}
@@ -164,8 +164,8 @@ def _costs(seen: Snapshot, rows: pa.Table, known: IdSet) -> Any:  # a column
     numbers = pa.array(range(len(ids)), pa.int32())
     of_several = several.drop_columns("trial_id").append_column("trial_id", numbers)
     answers = cost_of_answers(of_several, pa.concat_tables(calls))
-    found = several["trial_id"].take(answers["trial_id"]).combine_chunks()
-    cost = answers["cost_usd"].combine_chunks().take(pc.index_in(rows["trial_id"], value_set=found))
+    trial_ids = several["trial_id"].take(answers["trial_id"]).combine_chunks()
+    cost = answers["cost_usd"].combine_chunks().take(pc.index_in(rows["trial_id"], value_set=trial_ids))
     return pc.coalesce(cost, rows["cost_usd"])
 
 
@@ -246,12 +246,12 @@ def _total(usd: Any) -> float | None:
 
 def _seen_cell(trials: pa.Table) -> SeenCell:
     inputs = pc.drop_null(trials["input_tokens"])
-    told = trials.filter(pc.and_(trials["replied"], pc.is_valid(trials["output_tokens"])))["output_tokens"]
-    if len(told) > REMEMBERED:
-        told = told.take(random.Random(0).sample(range(len(told)), REMEMBERED))  # noqa: S311  repeatable
+    outputs = trials.filter(pc.and_(trials["replied"], pc.is_valid(trials["output_tokens"])))["output_tokens"]
+    if len(outputs) > REMEMBERED:
+        outputs = outputs.take(random.Random(0).sample(range(len(outputs)), REMEMBERED))  # noqa: S311  repeatable
     return SeenCell(
         trials=len(trials),
         replied=pc.sum(trials["replied"]).as_py() or 0,
         input_tokens=pc.sum(inputs).as_py() / len(inputs) if len(inputs) else None,
-        outputs=tuple(float(tokens) for tokens in told.to_pylist() if tokens is not None),
+        outputs=tuple(float(tokens) for tokens in outputs.to_pylist() if tokens is not None),
     )

@@ -1,4 +1,4 @@
-"""forecast.json: what was forecast of a sweep, to be held against what came of it."""
+"""The forecasts of a sweep in forecast.json, kept for comparison with its results."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -27,14 +27,14 @@ def read_forecasts(folder: Path) -> tuple[Kept, ...]:
     """
     path = folder / FORECAST
     try:
-        told = orjson.loads(path.read_bytes())
+        content = orjson.loads(path.read_bytes())
     except FileNotFoundError:
         return ()
     except (OSError, orjson.JSONDecodeError) as error:
         raise StoreError(
             f"{path} cannot be read: {error}. Remove it; the next run writes it again."
         ) from error
-    match told:
+    match content:
         case {"version": int(version), "forecasts": list(forecasts)} if version <= VERSION:
             return tuple(forecasts)
     raise StoreError(f"This asyncbench cannot read {path}. Remove the file, or install a later asyncbench.")
@@ -70,8 +70,8 @@ def keep_forecast(plan: Plan, folder: Path, *, by: str) -> None:
         "models": models,
         "together": None if total is None else {"total": asdict(total)},
     }
-    if (told := with_forecast(read_forecasts(folder), made, by=by)) is not None:
-        write_durably(folder / FORECAST, told, temporary=folder / TEMPORARY / FORECAST)
+    if (content := with_forecast(read_forecasts(folder), made, by=by)) is not None:
+        write_durably(folder / FORECAST, content, temporary=folder / TEMPORARY / FORECAST)
 
 
 def with_forecast(before: Sequence[Kept], made: Kept, *, by: str) -> bytes | None:
@@ -104,7 +104,7 @@ def _made_from(made: Kept) -> tuple[object, ...]:
 def is_forecast_told(
     before: Iterable[Kept], model: str, *, limit: int | None, trials: int, prices: object
 ) -> bool:
-    """Whether a model was forecast for so many trials at these prices, from however many of them."""
+    """Return whether a model was forecast for so many trials at these prices, from however many of them."""
     return any(
         (kept["limit"], of.get("trials"), of.get("prices")) == (limit, trials, prices)
         for kept in before

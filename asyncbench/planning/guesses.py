@@ -1,4 +1,4 @@
-"""What a trial will probably use and take, and what that costs.
+"""Guesses of the tokens, the time and the cost of a trial.
 
 Where no finished trial tells, it is guessed: the guesses are named here and shown below every plan. They
 are of the size of what 26 models were recorded to use on arithmetic (the published runs of llm_arithmetic,
@@ -19,7 +19,7 @@ from asyncbench.pricing import Rates
 from asyncbench.providers.params import effort_asked, longest_reply_of
 from asyncbench.providers.prices import rates_of, tier_asked
 from asyncbench.records import BATCH, Condition, Limits, Model
-from asyncbench.suites.requests import said_before
+from asyncbench.suites.requests import characters_before_question
 
 TOKENS_PER_ANSWER_CHARACTER: Final = 2  # of a reply that is little more than the answer
 THINKING_SHARE: Final = 0.25  # of a thinking budget that is used up
@@ -49,7 +49,7 @@ _THINKS_UNASKED: Final = re.compile(
 
 
 class Tokens(NamedTuple):
-    """What one trial will use, tokens."""
+    """The tokens that one trial will use."""
 
     input: int
     output: int
@@ -64,19 +64,19 @@ def tokens_of(
     `question`: its characters as the suite words it; `answer`: those that are expected; `seen`: what finished
     trials asked alike used.
     """
-    told, replied = (seen.mean_input, seen.mean_output) if seen else (None, None)
-    if told is None:
-        told = (question + said_before(model, condition)) / CHARACTERS_PER_TOKEN
-    if replied is None:
-        replied = answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition)
-    output, most = math.ceil(replied), longest_reply_of(model, condition)
-    return Tokens(math.ceil(told), output if most is None else min(output, most), most)
+    input_tokens, output_tokens = (seen.mean_input, seen.mean_output) if seen else (None, None)
+    if input_tokens is None:
+        input_tokens = (question + characters_before_question(model, condition)) / CHARACTERS_PER_TOKEN
+    if output_tokens is None:
+        output_tokens = answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition)
+    output, most = math.ceil(output_tokens), longest_reply_of(model, condition)
+    return Tokens(math.ceil(input_tokens), output if most is None else min(output, most), most)
 
 
 def effort_of(model: Model, condition: Condition) -> str | None:
     """Return how hard a model will think, as far as the sweep or its name tells; None: it does not."""
-    if (asked := effort_asked(model.under(condition), condition.params)) is not None:
-        return asked
+    if (effort := effort_asked(model.under(condition), condition.params)) is not None:
+        return effort
     if model.thinking is not None:
         return ADAPTIVE_EFFORT
     thinks_unasked = not model.simulated and _THINKS_UNASKED.search(model.model_id)
@@ -99,12 +99,12 @@ def assumption(model: Model, condition: Condition) -> str:
     effort = effort_of(model, condition)
     if effort is None:
         return f"replies without thinking: {answer}"
-    asked = effort_asked(model.under(condition), condition.params) or model.thinking
-    whose = f"with effort {effort}" if asked else "of models that think by default"
+    chosen = effort_asked(model.under(condition), condition.params) or model.thinking
+    whose = f"with effort {effort}" if chosen else "of models that think by default"
     return f"replies {whose}: {answer}, and {thinking(model, condition):,.0f} thinking tokens"
 
 
-# ── how long a lane takes ────────────────────────────────────────────────────────────────────
+# ── the time of a lane
 
 
 class LanePace(NamedTuple):
@@ -143,7 +143,7 @@ def pace(limits: Limits, needs: Needs, *, longest_s: float) -> LanePace:
     return max(bounds)
 
 
-# ── what tokens cost ─────────────────────────────────────────────────────────────────────────
+# ── prices
 
 
 def rates_asked(model: Model, condition: Condition, at_s: float) -> Rates | None:

@@ -1,4 +1,4 @@
-"""How models are asked: those of `mode: auto` in batches, where possible, and others by a server to start."""
+"""Modes of models: those of `mode: auto` go into batches where possible; some need a server to start."""
 
 import shutil
 from collections import Counter
@@ -53,7 +53,7 @@ def without_batch_price(models: Iterable[Model]) -> str | None:
 
 
 def has_mode_auto(sweep: Sweep, alias: str) -> bool:
-    """Whether a model of a sweep is asked in batches only as far as there is time."""
+    """Return whether a model of a sweep is asked in batches only as far as there is time."""
     return any(model.mode == AUTO for model in sweep.models if model.alias == alias)
 
 
@@ -69,11 +69,11 @@ def within_s(sweep: Sweep) -> float | None:
 
 def by_server(models: Iterable[Model]) -> Mapping[Serve, Sequence[str]]:
     """Return the aliases of the models that each server answers, of those that a run starts."""
-    found: dict[Serve, list[str]] = {}
+    aliases: dict[Serve, list[str]] = {}
     for model in models:
         if model.serve is not None:
-            found.setdefault(model.serve, []).append(model.alias)
-    return found
+            aliases.setdefault(model.serve, []).append(model.alias)
+    return aliases
 
 
 def check_servers(models: Iterable[Model]) -> None:
@@ -92,7 +92,7 @@ def check_servers(models: Iterable[Model]) -> None:
     places = Counter(urlsplit(serve.ready).netloc for serve in servers)
     for place in (place for place, times in places.items() if times > 1):
         named = [
-            ", ".join(found) for serve, found in servers.items() if urlsplit(serve.ready).netloc == place
+            ", ".join(group) for serve, group in servers.items() if urlsplit(serve.ready).netloc == place
         ]
         raise ConfigError(
             f"{' and '.join(named)} have different servers at {place}. Give them different ports, or run one "

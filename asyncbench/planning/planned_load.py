@@ -1,4 +1,4 @@
-"""What a load would take, before a call is made: its calls, tokens, dollars, minutes and calls in flight."""
+"""The plan of a load: its calls, tokens, dollars, minutes and calls in flight, before any call is made."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ HEAD = ("model", "step", "times", "calls", "counted of one", "in flight", "cost"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """What is left of one rate, or of a search, for one model."""
+    """The remaining steps of one rate, or of a search, for one model."""
 
     model: str  # the alias
     step: str
@@ -114,38 +114,38 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
     sweep = replace(sweep, out=folder_begun(sweep))
     if sweep.load is None:
         raise ConfigError(f"{sweep.name}: has no `load`. Set it in the sweep file")
-    asked = chosen_models(sweep, models)
-    check_budget(sweep, asked)
-    refuse_beyond_limits(sweep.load, asked, sweep.out)
+    chosen = chosen_models(sweep, models)
+    check_budget(sweep, chosen)
+    refuse_beyond_limits(sweep.load, chosen, sweep.out)
     at_rest = replace(sweep, load=None, repeats=1)
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
-        sets = sets_of(at_rest, asked, Path(made))
+        sets = sets_of(at_rest, chosen, Path(made))
         check_one_sweep(sweep, (each.problems for many in sets.values() for each in many))
-        check_sets(at_rest, asked, sets)
+        check_sets(at_rest, chosen, sets)
         ways = {
-            model.alias: questions_of_steps(sweep, sweep.load, model, sets[model.alias]) for model in asked
+            model.alias: questions_of_steps(sweep, sweep.load, model, sets[model.alias]) for model in chosen
         }
-        plans = plan_of(at_rest, asked, sets, limit=None, finished=frozenset(), begun=False).models
-    latencies = [_latency_s(sweep.out, model, plan) for model, plan in zip(asked, plans, strict=True)]
+        plans = plan_of(at_rest, chosen, sets, limit=None, finished=frozenset(), begun=False).models
+    latencies = [_latency_s(sweep.out, model, plan) for model, plan in zip(chosen, plans, strict=True)]
     steps = [
         step
-        for model, plan, (latency_s, _) in zip(asked, plans, latencies, strict=True)
+        for model, plan, (latency_s, _) in zip(chosen, plans, latencies, strict=True)
         for step in _steps(sweep, sweep.load, model, plan, latency_s, ways[model.alias])
     ]
     return LoadPlan(
         sweep=sweep.name,
         out=sweep.place,
-        simulated=any(model.simulated for model in asked),
+        simulated=any(model.simulated for model in chosen),
         steps=tuple(steps),
-        latency_s={model.alias: latency[0] for model, latency in zip(asked, latencies, strict=True)},
-        assumptions=(*_assumptions(sweep.load, asked, latencies, steps), *_few_problems(plans, steps)),
+        latency_s={model.alias: latency[0] for model, latency in zip(chosen, latencies, strict=True)},
+        assumptions=(*_assumptions(sweep.load, chosen, latencies, steps), *_few_problems(plans, steps)),
     )
 
 
 def _steps(
-    sweep: Sweep, load: Load, model: Model, plan: ModelPlan, latency_s: float, asked: str
+    sweep: Sweep, load: Load, model: Model, plan: ModelPlan, latency_s: float, questions: str
 ) -> Iterator[PlannedStep]:
-    before = steps_before(sweep.out, model.alias, asked)
+    before = steps_before(sweep.out, model.alias, questions)
     if load.find is not None:
         yield from _search(load, load.find, before, plan, latency_s)
         return
@@ -213,8 +213,8 @@ def _latency_s(folder: Path, model: Model, plan: ModelPlan) -> tuple[float, int]
 def _few_problems(plans: Sequence[ModelPlan], steps: Sequence[PlannedStep]) -> Iterator[str]:
     problems = min((plan.left for plan in plans), default=0)
     calls = max((step.counted * step.times for step in steps), default=0)
-    if said := few_problems(problems, calls=calls):
-        yield f"A step of {calls:,} calls: {said}"
+    if warning := few_problems(problems, calls=calls):
+        yield f"A step of {calls:,} calls: {warning}"
 
 
 def _assumptions(

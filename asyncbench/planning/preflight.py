@@ -1,4 +1,4 @@
-"""Before anything is spent: keys, problem sets, limits and open files, each with a clear complaint."""
+"""Checks before anything is spent: keys, problem sets, limits and open files."""
 
 import resource
 from collections import Counter
@@ -26,7 +26,7 @@ from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store.checksums import check, stamp
 from asyncbench.store.manifest import is_results_folder, planned, read_manifest
 from asyncbench.suites.digits import rewritten
-from asyncbench.suites.requests import said_before
+from asyncbench.suites.requests import characters_before_question
 from asyncbench.suites.table import SUITES
 from asyncbench.suites.wording import most_characters
 
@@ -49,14 +49,14 @@ def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, .
     for alias in named:
         if alias not in known:
             raise ConfigError(f"sweep {sweep.name!r} has no model {alias!r}. Its models: {', '.join(known)}.")
-    asked = tuple(known[alias] for alias in named) or sweep.models
+    chosen = tuple(known[alias] for alias in named) or sweep.models
     # Refused here, not when a sweep is read: the folder of an older one may hold them.
-    params = {model.alias: model.params for model in asked}
+    params = {model.alias: model.params for model in chosen}
     params |= {f"condition {condition.name!r}": condition.params for condition in sweep.conditions}
-    for name, given in params.items():
-        if fault := ignored(given):
+    for name, values in params.items():
+        if fault := ignored(values):
             raise ConfigError(f"{sweep.file or sweep.name}: {name}: {fault}.")
-    return asked
+    return chosen
 
 
 def read_env_file(path: Path) -> dict[str, str]:
@@ -68,10 +68,10 @@ def read_env_file(path: Path) -> dict[str, str]:
     text = text_of(path, place=f"{path}: cannot be read", way_out="Name a file of NAME=value lines")
     variables: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        said = line.strip().removeprefix("export ")
-        if not said or said.startswith("#"):
+        entry = line.strip().removeprefix("export ")
+        if not entry or entry.startswith("#"):
             continue
-        name, equals, value = said.partition("=")
+        name, equals, value = entry.partition("=")
         if not equals or not name.strip().isidentifier():
             raise ConfigError(f"{path}, line {number}: this is no NAME=value line. Correct or remove it.")
         variables[name.strip()] = value.strip().strip("\"'")
@@ -153,8 +153,8 @@ def cautions_on(sets: Iterable[ProblemSet]) -> Iterator[str]:
     """Yield what to know of files before they are asked: guessed columns, datasets that have changed."""
     for problems in sets:
         if guessed := problems.guessed_columns:
-            said = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
-            yield f"{problems.place}: {said}. To choose others, set `columns`."
+            columns = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
+            yield f"{problems.place}: {columns}. To choose others, set `columns`."
         if problems.hub is not None and problems.hub.now is not None:
             yield (
                 f"{problems.place} has changed: it is at {problems.hub.now[:12]} now. This folder keeps "
@@ -201,17 +201,17 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
     """
     models = tuple(models)
     for condition in sweep.conditions:
-        meant = [model for model in models if condition.asks(model.alias)]
-        if not meant:
+        matching = [model for model in models if condition.asks(model.alias)]
+        if not matching:
             continue
-        suites = _suites_of(sources_of(sweep, meant), opened)
-        asked = {suite for suite in suites if condition.is_for(suite)}
-        if not asked:
+        suites = _suites_of(sources_of(sweep, matching), opened)
+        own_suites = {suite for suite in suites if condition.is_for(suite)}
+        if not own_suites:
             raise ConfigError(
                 f"condition {condition.name!r} is for {', '.join(sorted(condition.suites or ()))}, but the "
                 f"problem sets hold only {', '.join(sorted(suites))}. Remove it, or change its `suites`."
             )
-        for fault in filter(None, (condition_complaint(condition, suite) for suite in sorted(asked))):
+        for fault in filter(None, (condition_complaint(condition, suite) for suite in sorted(own_suites))):
             raise ConfigError(
                 f"condition {condition.name!r}: {fault}. Change the condition, or limit it to other suites: "
                 "`suites: […]`."
@@ -270,9 +270,9 @@ def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
         named = {model.model_id, model.model_id.partition(":")[2]}
         runs, of_model = {run for run, _ in recorded}, sum(alias in named for _, alias in recorded)
         if not named & runs and of_model != 1:
-            found = "several runs have a model" if of_model else "no run and no model is"
+            problem = "several runs have a model" if of_model else "no run and no model is"
             raise ConfigError(
-                f"{place}: {found} called {model.model_id!r} in {recording}. Name one of its runs: "
+                f"{place}: {problem} called {model.model_id!r} in {recording}. Name one of its runs: "
                 f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}."
             )
 
@@ -283,13 +283,13 @@ def recorded_by(sweep: Sweep, models: Iterable[Model]) -> list[dict[str, str]]:
     Raises:
         ProblemSetError: a file can no longer be read.
     """
-    found = []
+    recordings = []
     for model in models:
         file = None if model.replay is None else input_path(model.replay, sweep.file)
         if file is not None and file.suffix == ".parquet" and (run := run_called(file, model.model_id)):
             days = {"first": run.first.isoformat(), "last": run.last.isoformat()}
-            found.append({"alias": model.alias, "model": run.model, **days})
-    return found
+            recordings.append({"alias": model.alias, "model": run.model, **days})
+    return recordings
 
 
 def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[TrialSource]]) -> None:
@@ -304,8 +304,8 @@ def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequenc
     _check_kinds(sweep, models, sets)
     for condition in sweep.conditions:
         if condition.digits:
-            asked_so = (sets[model.alias] for model in models if condition.asks(model.alias))
-            every = {asked.problems.path: asked.problems for some in asked_so for asked in some}
+            matching = (sets[model.alias] for model in models if condition.asks(model.alias))
+            every = {source.problems.path: source.problems for some in matching for source in some}
             _check_answers(condition, every.values())
     for model in models:
         _check_tokens(model, sweep.conditions_of(model.alias), sets[model.alias])
@@ -314,10 +314,10 @@ def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequenc
 def _check_kinds(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[TrialSource]]) -> None:
     """Refuse problems that their suite has no words for under a condition: a task may have no rule."""
     worded = {
-        asked.problems.path: asked.problems
+        source.problems.path: source.problems
         for model in models
-        for asked in sets[model.alias]
-        if any(SUITES[suite].asking is not None for suite in asked.tasks)
+        for source in sets[model.alias]
+        if any(SUITES[suite].asking is not None for suite in source.tasks)
     }
     kinds_in = {path: problems.kinds() for path, problems in worded.items()}
     for condition in sweep.conditions:
@@ -325,15 +325,15 @@ def _check_kinds(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Seque
             pair
             for model in models
             if condition.asks(model.alias)
-            for asked in sets[model.alias]
-            for pair in kinds_in.get(asked.problems.path, ())
+            for source in sets[model.alias]
+            for pair in kinds_in.get(source.problems.path, ())
         }
-        found = {
+        complaints = {
             asking.complaint(kind, condition.style, condition.digits)
             for suite, kind in kinds
             if condition.is_for(suite) and (asking := SUITES[suite].asking)
         }
-        if faults := sorted(filter(None, found)):
+        if faults := sorted(filter(None, complaints)):
             more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
             raise ConfigError(
                 f"condition {condition.name!r}: {'; '.join(faults[:3])}{more}. Remove these problems, or use "
@@ -359,18 +359,19 @@ def _check_answers(condition: Condition, sets: Iterable[ProblemSet]) -> None:
 
 def _check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[TrialSource]) -> None:
     """Refuse a model whose largest request would never be admitted as its limits say."""
-    limits, given = model.limits, model.max_tokens or 0
+    limits, reply = model.limits, model.max_tokens or 0
     if (limits.tpm, limits.input_tpm) == (None, None):
         return
     characters = (
-        said_before(model, condition) + most_characters(condition, suite, asked.problems.longest_question)
-        for asked in sets
-        for suite in asked.tasks
+        characters_before_question(model, condition)
+        + most_characters(condition, suite, source.problems.longest_question)
+        for source in sets
+        for suite in source.tasks
         for condition in conditions
         if condition.is_for(suite)
     )
     sent = max(characters, default=0) // CHARACTERS_PER_TOKEN
-    together = max(sent, given) if limits.counts == "demanded" else sent + given
+    together = max(sent, reply) if limits.counts == "demanded" else sent + reply
     # Of output tokens alone a call may leave a debt: Anthropic's injected max_tokens is never used up.
     for key, per_minute, worst in (("tpm", limits.tpm, together), ("input_tpm", limits.input_tpm, sent)):
         if per_minute is not None and worst > per_minute * limits.fraction:
@@ -392,13 +393,15 @@ def raise_file_limit(models: Sequence[Model], *, most: int = MOST_IN_FLIGHT) -> 
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY:
-        said = dict[str, int | None]()
+        concurrencies = dict[str, int | None]()
         for model in models:
             lane = model.turn or model.limits.group or model.alias
-            said[lane] = max(filter(None, (said.get(lane), model.limits.concurrency)), default=None)
-        unset = sum(concurrency is None for concurrency in said.values())
-        left = hard - SPARE_FILES - sum(filter(None, said.values()))
-        most = max(LEAST_IN_FLIGHT, min(most, left // max(1, unset)))
+            concurrencies[lane] = max(
+                filter(None, (concurrencies.get(lane), model.limits.concurrency)), default=None
+            )
+        unset = sum(concurrency is None for concurrency in concurrencies.values())
+        remaining = hard - SPARE_FILES - sum(filter(None, concurrencies.values()))
+        most = max(LEAST_IN_FLIGHT, min(most, remaining // max(1, unset)))
         models = [replace(model, limits=replace(model.limits, most=most)) for model in models]
     lanes = Counter[str]()
     for model in models:

@@ -11,7 +11,7 @@ BILLED = "as billed"  # the source of a price that only the bills of finished tr
 
 
 class Outlook(Enum):
-    """How dear and slow the rest is taken to be."""
+    """The assumption about the cost and the time of the remaining trials."""
 
     USUAL = auto()  # the median, or a guess
     CAREFUL = auto()  # the 95th percentile; of what is guessed the same
@@ -27,7 +27,7 @@ class PlannedSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a model's trials will take, as its finished ones tell."""
+    """The tokens, cost and time of a model's trials, as its finished ones suggest."""
 
     replies: int  # it was made from
     spent: TokensAndCost[float]  # dollars: of the calls that gave answers
@@ -40,7 +40,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StillAsked:
-    """What of one model a budget or a deadline leaves."""
+    """The trials of one model that a budget or a deadline leaves."""
 
     model: str  # the alias
     left: int  # trials
@@ -55,7 +55,7 @@ class StillAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionPlan:
-    """What is left of one model under one condition."""
+    """The remaining trials of one model under one condition."""
 
     name: str
     trials: int
@@ -65,7 +65,7 @@ class ConditionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPlan:
-    """What is left of one model: tokens, cost and time are those of the trials left alone.
+    """The remaining trials of one model; tokens, cost and time are theirs alone.
 
     Where they are forecast, they are the median.
     """
@@ -101,16 +101,16 @@ class ModelPlan:
 
     def forecast_by(self, forecast: Forecast) -> "ModelPlan":
         """Return the plan with what finished trials tell in place of guesses."""
-        left = forecast.left
-        cost_usd = None if left.cost_usd is None else left.cost_usd.p50
+        remaining = forecast.left
+        cost_usd = None if remaining.cost_usd is None else remaining.cost_usd.p50
         return replace(
             self,
             conditions=tuple(_scaled(each, cost_usd, self.cost_usd) for each in self.conditions),
-            input_tokens=round(left.input_tokens.p50),
-            output_tokens=round(left.output_tokens.p50),
+            input_tokens=round(remaining.input_tokens.p50),
+            output_tokens=round(remaining.output_tokens.p50),
             cost_usd=cost_usd,
             batch_usd=None if forecast.batch_usd is None else forecast.batch_usd.p50,
-            price_source=self.price_source or (BILLED if left.cost_usd is not None else None),
+            price_source=self.price_source or (BILLED if remaining.cost_usd is not None else None),
             seconds=forecast.seconds.p50,
             bound_by=forecast.bound_by,
             forecast=forecast,
@@ -138,7 +138,7 @@ def _scaled(plan: ConditionPlan, cost_usd: float | None, guessed_usd: float | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What a budget or a deadline leaves of a sweep: of every cell the first so many trials."""
+    """The trials that a budget or a deadline leaves of a sweep: the first ones of every cell."""
 
     kind: str  # budget or deadline
     left: Mapping[str, float]  # of each budget, USD, or of the deadline, seconds
@@ -152,4 +152,4 @@ class Cut:
     @property
     def complete(self) -> bool:
         """Whether everything is asked even so."""
-        return all(asked.trials == asked.left for asked in self.careful)
+        return all(model.trials == model.left for model in self.careful)

@@ -1,4 +1,4 @@
-"""What of a sweep is still to be asked, counted by shape: streamed, never held."""
+"""The remaining trials of a sweep, counted by shape; problems are streamed, never all in memory."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from asyncbench.config.sweep import Sweep
 from asyncbench.planning.finished import ENOUGH, SeenUse, Way
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.preflight import check_conditions, open_sources, sources_of
-from asyncbench.planning.trial_columns import Slot, TrialSource, ids_of, looked_up, numbered, rows_within
+from asyncbench.planning.trial_columns import Slot, TrialSource, ids_of, membership_of, numbered, rows_within
 from asyncbench.planning.trials import CELL, Cell, asked_by_model, places_of
 from asyncbench.problems.making import generate
 from asyncbench.problems.schema import problems_of
@@ -42,7 +42,7 @@ _SIZES = Shape._fields[2:]
 class ShapedProblems:
     """The problems of a set as they are asked under one condition."""
 
-    asked: TrialSource
+    source: TrialSource
     shapes: Sequence[Shape]
     numbers: Any  # a column: for each problem the number of its shape; NULL: the condition is for others
 
@@ -59,37 +59,37 @@ def shaped_problems(
     conditions: Sequence[Condition], sets: Sequence[TrialSource], repeats: int, *, limit: int | None
 ) -> Mapping[Slot, ShapedProblems]:
     """Return the problems of each set under each condition; the order is that of `ids_of`."""
-    found = {}
-    for number, (asked, rows) in enumerate(zip(sets, rows_within(sets, limit), strict=True)):
-        for condition, problems in zip(conditions, _shaped(conditions, asked, rows), strict=True):
+    by_slot = {}
+    for number, (source, rows) in enumerate(zip(sets, rows_within(sets, limit), strict=True)):
+        for condition, problems in zip(conditions, _shaped(conditions, source, rows), strict=True):
             for repeat in range(repeats):
-                found[Slot(repeat, number, condition.name)] = problems
-    return found
+                by_slot[Slot(repeat, number, condition.name)] = problems
+    return by_slot
 
 
-def _shaped(conditions: Sequence[Condition], asked: TrialSource, rows: int) -> Iterator[ShapedProblems]:
-    plain = [all(asks_as_it_stands(suite, condition) for suite in asked.tasks) for condition in conditions]
+def _shaped(conditions: Sequence[Condition], source: TrialSource, rows: int) -> Iterator[ShapedProblems]:
+    plain = [all(asks_as_it_stands(suite, condition) for suite in source.tasks) for condition in conditions]
     columns = ["problem_id", *CELL, "question", "expected"]
-    batches = asked.batches(columns if all(plain) else None, rows)
+    batches = source.batches(columns if all(plain) else None, rows)
     cells, sizes = list[Any](), [list[Any]() for _ in conditions]
     for batch in batches:
         texts = [batch[name].dictionary_encode() if name != "length" else batch[name] for name in CELL]
         cells.append(pa.table(texts, names=[*CELL]))
         answer = pc.utf8_length(batch["expected"])
         for of_condition, condition, as_it_stands in zip(sizes, conditions, plain, strict=True):
-            said = _as_they_stand(batch) if as_it_stands else _worded(batch, condition)
-            of_condition.append(pa.table([*said, answer], names=[*_SIZES]))
+            lengths = _as_they_stand(batch) if as_it_stands else _worded(batch, condition)
+            of_condition.append(pa.table([*lengths, answer], names=[*_SIZES]))
     every = pa.concat_tables(cells).unify_dictionaries()
     for condition, parts in zip(conditions, sizes, strict=True):
         table = pa.concat_tables(parts)
         for name in CELL:
             table = table.append_column(name, every[name])
-        yield _with_numbers(table, condition, asked)
+        yield _with_numbers(table, condition, source)
 
 
 def _as_they_stand(batch: pa.RecordBatch) -> tuple[Any, Any]:
-    asked = batch["question"]
-    return pc.utf8_length(asked), pc.add(pc.binary_length(asked), TOKENS_BESIDE_A_MESSAGE)
+    questions = batch["question"]
+    return pc.utf8_length(questions), pc.add(pc.binary_length(questions), TOKENS_BESIDE_A_MESSAGE)
 
 
 def _worded(batch: pa.RecordBatch, condition: Condition) -> Collection[Any]:
@@ -100,24 +100,24 @@ def _worded(batch: pa.RecordBatch, condition: Condition) -> Collection[Any]:
     return [pa.array([size[i] for size in sizes], pa.int32()) for i in (0, 1)]
 
 
-def _with_numbers(table: pa.Table, condition: Condition, asked: TrialSource) -> ShapedProblems:
+def _with_numbers(table: pa.Table, condition: Condition, source: TrialSource) -> ShapedProblems:
     """Return problems with the shapes that their columns tell, numbered as they first appear."""
     number, firsts = numbered(table, [*CELL, *_SIZES])
     shapes = [
         Shape(Cell(*(row[name] for name in CELL)), condition.name, *(row[name] for name in _SIZES))
         for row in firsts.to_pylist()
     ]
-    meant = pa.array([condition.is_for(shape.cell.suite) for shape in shapes], pa.bool_())
-    numbers = pc.if_else(meant.take(number), number, pa.scalar(None, pa.int32()))
-    return ShapedProblems(asked=asked, shapes=shapes, numbers=numbers)
+    included = pa.array([condition.is_for(shape.cell.suite) for shape in shapes], pa.bool_())
+    numbers = pc.if_else(included.take(number), number, pa.scalar(None, pa.int32()))
+    return ShapedProblems(source=source, shapes=shapes, numbers=numbers)
 
 
-# ── what is left ─────────────────────────────────────────────────────────────────────────────
+# ── counting the remaining trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """What of one model's trials is still to be asked."""
+class RemainingCounts:
+    """The counts of one model's remaining and finished trials."""
 
     shapes: Counter[Shape]
     finished: Counter[tuple[str, Cell]]  # trials, by condition and cell
@@ -133,11 +133,11 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """What is left of a sweep, and what its finished trials tell of it."""
+    """The remaining trials of a sweep, and the usage of its finished ones."""
 
     sweep: Sweep
     models: Sequence[Model]  # those that are asked
-    left: Mapping[str, Left]  # by alias
+    remaining: Mapping[str, RemainingCounts]  # by alias
     seen: Mapping[Way, SeenUse]
     at_s: float  # when it will be asked, for prices: UTC, seconds since 1970
     ends_s: float | None = None  # until the deadline; None: there is none
@@ -152,7 +152,7 @@ class Remainder:
 
     def ways_left(self, model: Model) -> list[Way]:
         """Return the ways in which a model is still asked."""
-        shapes = self.left[model.alias].shapes
+        shapes = self.remaining[model.alias].shapes
         return sorted({Way(model.alias, shape.condition, shape.cell.suite) for shape in shapes})
 
     def uses_of(self, model: Model) -> list[SeenUse]:
@@ -160,7 +160,7 @@ class Remainder:
         return [use for way, use in self.seen.items() if way.model == model.alias]
 
     def is_known(self, way: Way) -> bool:
-        """Whether enough replies were seen to forecast those to come."""
+        """Return whether enough replies were seen to forecast those to come."""
         return way in self.seen and self.seen[way].replies >= ENOUGH
 
 
@@ -180,7 +180,7 @@ def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tupl
     return asked_by_model(sweep, models, files)
 
 
-def left_by_model(
+def remaining_by_model(
     sweep: Sweep,
     models: Sequence[Model],
     sets: Mapping[str, tuple[TrialSource, ...]],
@@ -188,15 +188,15 @@ def left_by_model(
     limit: int | None,
     finished: Collection[str],
     skipped: Collection[str] = (),
-) -> dict[str, Left]:
+) -> dict[str, RemainingCounts]:
     """Return what is left, by alias; where nothing is finished, equal problems are counted once.
 
     Trials that were skipped, for enough was known of their cells, are neither left nor finished. No id is
     made where nothing is finished or skipped.
     """
     closed = _closed_slots(sweep, models, sets, limit, IdSet.of(finished), IdSet.of(skipped))
-    shaped, counted = dict[object, Mapping[Slot, ShapedProblems]](), dict[object, Left]()
-    by_model = dict[str, Left]()
+    shaped, counted = dict[object, Mapping[Slot, ShapedProblems]](), dict[object, RemainingCounts]()
+    by_model = dict[str, RemainingCounts]()
     for model in models:
         conditions, alias = sweep.conditions_of(model.alias), model.alias
         alike = (places_of(sweep, model), tuple(condition.name for condition in conditions))
@@ -204,17 +204,17 @@ def left_by_model(
             shaped[alike] = shaped_problems(conditions, sets[alias], sweep.repeats, limit=limit)
         one = alias if closed else alike
         if one not in counted:
-            counted[one] = _left_of(shaped[alike], closed.get(alias, {}))
+            counted[one] = _remaining_of(shaped[alike], closed.get(alias, {}))
         by_model[alias] = counted[one]
     return by_model
 
 
 class _ClosedSlot(NamedTuple):
-    """What of the trials of a slot is finished, and what is neither that nor skipped."""
+    """The finished trials of a slot, and those that are neither finished nor skipped."""
 
     ids: IdColumn  # of the finished
     finished: IdColumn  # of booleans, one for each problem
-    left: IdColumn
+    remaining: IdColumn
 
 
 def _closed_slots(
@@ -229,19 +229,21 @@ def _closed_slots(
     if not finished and not skipped:
         return {}
     ids = {model.alias: ids_of(sweep, model, sets[model.alias], limit=limit) for model in models}
-    found, passed = looked_up(ids.items(), finished), looked_up(ids.items(), skipped)
+    done_rows, skipped_rows = membership_of(ids.items(), finished), membership_of(ids.items(), skipped)
     closed = dict[str, dict[Slot, _ClosedSlot]]()
-    for alias in found:
+    for alias in done_rows:
         of_model = closed[alias] = dict[Slot, _ClosedSlot]()
         for slot, column in ids.pop(alias).items():
-            needed = pc.invert(passed[alias][slot])
-            done = pc.and_(found[alias][slot], needed)
+            needed = pc.invert(skipped_rows[alias][slot])
+            done = pc.and_(done_rows[alias][slot], needed)
             kept = column if pc.all(done).as_py() else column.filter(done)
             of_model[slot] = _ClosedSlot(kept, done, pc.and_(needed, pc.invert(done)))
     return closed
 
 
-def _left_of(shaped: Mapping[Slot, ShapedProblems], closed: Mapping[Slot, _ClosedSlot]) -> Left:
+def _remaining_of(
+    shaped: Mapping[Slot, ShapedProblems], closed: Mapping[Slot, _ClosedSlot]
+) -> RemainingCounts:
     """Return what is left of a model's trials, of which some are `closed`, or none."""
     first: dict[Shape, tuple[object, ...]] = {}  # where the first trial stands in the order of all
     shapes, finished, characters = (
@@ -252,24 +254,24 @@ def _left_of(shaped: Mapping[Slot, ShapedProblems], closed: Mapping[Slot, _Close
     ids = defaultdict[str, list[IdColumn]](list)
     at = dict[Shape, tuple[TrialSource, int]]()
     for number, (slot, problems) in enumerate(shaped.items()):
-        left = pc.is_valid(problems.numbers)
+        remaining = pc.is_valid(problems.numbers)
         if known := closed.get(slot):
             for shape, count, _ in problems.counted(known.finished):
                 finished[slot.condition, shape.cell] += count
                 characters[slot.condition, shape.cell] += count * shape.question
             ids[slot.condition].append(known.ids)
-            left = pc.and_(left, known.left)
-        for shape, count, row in problems.counted(left):
+            remaining = pc.and_(remaining, known.remaining)
+        for shape, count, row in problems.counted(remaining):
             shapes[shape] += count
-            place = (slot.repeat, (row + 0.5) / problems.asked.rows, slot.set_number, number)
+            place = (slot.repeat, (row + 0.5) / problems.source.rows, slot.set_number, number)
             if shape not in first or place < first[shape]:
-                first[shape], at[shape] = place, (problems.asked, row)
+                first[shape], at[shape] = place, (problems.source, row)
     ordered = sorted(shapes, key=first.__getitem__)  # as the trials are asked: sums of dollars stay the same
     longest = dict[str, Shape]()
     for shape in ordered:
         if shape.condition not in longest or shape.question > longest[shape.condition].question:
             longest[shape.condition] = shape
-    return Left(
+    return RemainingCounts(
         shapes=Counter({shape: shapes[shape] for shape in ordered}),
         finished=finished,
         characters=characters,

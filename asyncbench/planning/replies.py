@@ -1,4 +1,4 @@
-"""How long replies will be, cell by cell: a bootstrap over those seen, in which cells alike help each other.
+"""The lengths of future replies by cell: a bootstrap over those seen, in which similar cells help each other.
 
 Of each cell a few replies are known, two after a pilot. A reply to come is one of these again, or a
 neighbour's, stretched by how much longer its own cell's replies are. How long those of a cell are is read
@@ -64,12 +64,12 @@ class Replies:
         """Learn from what was seen; some reply has to be among it."""
         self._spots = _spots([*seen, *(cell for cell, _ in wanted)])
         self._replies = [
-            (self._spots[cell], max(length, 0.5)) for cell, told in seen.items() for length in told.outputs
+            (self._spots[cell], max(length, 0.5)) for cell, use in seen.items() for length in use.outputs
         ]
         self._levels, self._unsure = _levels(self._spots, self._replies)
         self._ratios = [length / self._levels[spot] for spot, length in self._replies]
         self._tail = _tail(self._ratios)
-        self._told = _told(seen, self._spots)
+        self._answer_counts = _answer_counts(seen, self._spots)
         by_task = defaultdict[_Task, list[int]](list)
         for i, (spot, _) in enumerate(self._replies):
             by_task[spot[0]].append(i)
@@ -128,11 +128,11 @@ class Replies:
 
     def _answered(self, rng: random.Random, cell: _Donors) -> int:
         """Return how many of a cell's calls are answered, given how many of it and of its task were."""
-        told = self._told.get(cell.spot[0])
-        if told is None:
+        counts = self._answer_counts.get(cell.spot[0])
+        if counts is None:
             return cell.trials
-        replied, failed = told.get(cell.spot[1], (0, 0))
-        share = (sum(yes for yes, _ in told.values()) + 0.5) / (sum(map(sum, told.values())) + 1)
+        replied, failed = counts.get(cell.spot[1], (0, 0))
+        share = (sum(yes for yes, _ in counts.values()) + 0.5) / (sum(map(sum, counts.values())) + 1)
         chance = rng.betavariate(replied + share, failed + 1 - share)
         return _binomial(rng, cell.trials, chance)
 
@@ -150,7 +150,7 @@ class Replies:
         return sum(lengths if most is None else (min(length, most) for length in lengths)) * count / singly
 
 
-# ── which cells are neighbours, and what level each has ──────────────────────────────────────
+# ── neighbours of cells, and their levels
 
 
 def _spots(cells: Iterable[Cell]) -> dict[Cell, _Spot]:
@@ -176,18 +176,20 @@ def _levels(
     """Return the level of each cell, and how unsure it is where no reply is of it."""
     sums = defaultdict[_Task, dict[int, list[float]]](dict)  # task → place → replies, logarithms, tokens
     for (task, place), length in replies:
-        told = sums[task].setdefault(place, [0.0, 0.0, 0.0])
-        told[:] = told[0] + 1, told[1] + math.log(length), told[2] + length
+        tally = sums[task].setdefault(place, [0.0, 0.0, 0.0])
+        tally[:] = tally[0] + 1, tally[1] + math.log(length), tally[2] + length
     levels: dict[_Spot, float] = {}
     unsure: dict[_Spot, float] = {}
     steps = _step(sums)
     for task, place in set(spots.values()):
-        if told_of := sums.get(task):
-            levels[task, place] = _curve(told_of, place) * _lift(told_of)
-            unsure[task, place] = steps * math.sqrt(min(abs(place - other) for other in told_of))
+        if by_place := sums.get(task):
+            levels[task, place] = _curve(by_place, place) * _lift(by_place)
+            unsure[task, place] = steps * math.sqrt(min(abs(place - other) for other in by_place))
     between = [
-        math.log(sum(tokens for _, _, tokens in told.values()) / sum(count for count, _, _ in told.values()))
-        for told in sums.values()
+        math.log(
+            sum(tokens for _, _, tokens in tallies.values()) / sum(count for count, _, _ in tallies.values())
+        )
+        for tallies in sums.values()
     ]
     middle = sum(between) / len(between)
     spread = math.sqrt(sum((level - middle) ** 2 for level in between) / max(1, len(between) - 1))
@@ -197,9 +199,9 @@ def _levels(
     return levels, unsure
 
 
-def _curve(told: Mapping[int, Sequence[float]], place: int) -> float:
+def _curve(by_place: Mapping[int, Sequence[float]], place: int) -> float:
     """Return the level of a place before it is lifted: a line through near logarithms, held level."""
-    points = [(_nearness(at - place, SMOOTH) * n, at, logs / n) for at, (n, logs, _) in told.items()]
+    points = [(_nearness(at - place, SMOOTH) * n, at, logs / n) for at, (n, logs, _) in by_place.items()]
     whole = sum(weight for weight, _, _ in points)
     x = sum(weight * at for weight, at, _ in points) / whole
     y = sum(weight * value for weight, _, value in points) / whole
@@ -208,19 +210,19 @@ def _curve(told: Mapping[int, Sequence[float]], place: int) -> float:
     return math.exp(y + slope * (place - x))
 
 
-def _lift(told: Mapping[int, Sequence[float]]) -> float:
+def _lift(by_place: Mapping[int, Sequence[float]]) -> float:
     """Return what a curve through logarithms is multiplied with, so that it keeps the sum of all tokens."""
-    tokens = sum(tokens for _, _, tokens in told.values())
-    return tokens / sum(count * _curve(told, at) for at, (count, _, _) in told.items())
+    tokens = sum(tokens for _, _, tokens in by_place.values())
+    return tokens / sum(count * _curve(by_place, at) for at, (count, _, _) in by_place.items())
 
 
 def _step(sums: Mapping[_Task, Mapping[int, Sequence[float]]]) -> float:
     """Return how much the logarithm of a level changes from a place to the next."""
     changes = [
-        (math.log(told[at + 1][2] / told[at + 1][0]) - math.log(told[at][2] / told[at][0])) ** 2
-        for told in sums.values()
-        for at in told
-        if at + 1 in told
+        (math.log(tallies[at + 1][2] / tallies[at + 1][0]) - math.log(tallies[at][2] / tallies[at][0])) ** 2
+        for tallies in sums.values()
+        for at in tallies
+        if at + 1 in tallies
     ]
     return math.sqrt(sum(changes) / len(changes)) if changes else UNLIKE
 
@@ -250,19 +252,19 @@ def _freedom(seen: Mapping[Cell, SeenCell], wanted: Wanted) -> float:
     return whole**2 / squares if squares else 1.0
 
 
-def _told(
+def _answer_counts(
     seen: Mapping[Cell, SeenCell], spots: Mapping[Cell, _Spot]
 ) -> dict[_Task, dict[int, tuple[int, int]]]:
     """Return the calls that were answered and that failed, by task and place; of tasks where any failed."""
-    told = defaultdict[_Task, dict[int, tuple[int, int]]](dict)
+    counts = defaultdict[_Task, dict[int, tuple[int, int]]](dict)
     for cell, calls in seen.items():
         task, place = spots[cell]
-        replied, failed = told[task].get(place, (0, 0))
-        told[task][place] = replied + calls.replied, failed + calls.trials - calls.replied
-    return {task: places for task, places in told.items() if any(failed for _, failed in places.values())}
+        replied, failed = counts[task].get(place, (0, 0))
+        counts[task][place] = replied + calls.replied, failed + calls.trials - calls.replied
+    return {task: places for task, places in counts.items() if any(failed for _, failed in places.values())}
 
 
-# ── sums of draws ────────────────────────────────────────────────────────────────────────────
+# ── sums of draws
 
 
 def _sum(
@@ -287,10 +289,10 @@ def _binomial(rng: random.Random, count: int, chance: float) -> int:
     if count > SINGLY:
         drawn = round(rng.gauss(count * chance, math.sqrt(count * chance * (1 - chance))))
         return min(count, max(0, drawn))
-    true, left = 0, rng.random()
+    true, rest = 0, rng.random()
     share = (1 - chance) ** count
-    while left > share and true < count:
-        left -= share
+    while rest > share and true < count:
+        rest -= share
         true += 1
         share *= (count - true + 1) / true * chance / (1 - chance)
     return true

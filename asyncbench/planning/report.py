@@ -1,4 +1,4 @@
-"""A plan, and how it is shown."""
+"""The plan of a sweep as a record, as text and as tables."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -75,8 +75,8 @@ class Plan(Report):
             yield "Some of these models are SIMULATED: asyncbench's own server answers for them."
         limit = None if self.limit is None else number_of(self.limit, "problem")
         first = f", the first {limit} of each model" if limit else ""
-        asked = "" if self.pilot else " Nothing was asked or written."
-        yield f"Plan of {self.sweep}{first}. Results go to {self.out}.{asked}"
+        note = "" if self.pilot else " Nothing was asked or written."
+        yield f"Plan of {self.sweep}{first}. Results go to {self.out}.{note}"
         if guessed := [model for model in self.models if model.guessed]:
             yield self._guesses(guessed)
         sets = [(problems.name, f"{problems.rows:,}") for problems in self.problem_sets]
@@ -106,19 +106,19 @@ class Plan(Report):
             for model in guessed
             if model.replies and model.too_few
         ]
-        said = few if len(few) == len(guessed) else ["there are too few replies yet", *few]
+        reasons = few if len(few) == len(guessed) else ["there are too few replies yet", *few]
         names = [model.model for model in guessed]
         whose = "" if len(guessed) == len(self.models) else f" of {', '.join(names)}"
-        asked = cast("Mapping[str, Mapping[str, object]]", (self.pilot or {}).get("models", {}))
-        stopped = {alias for alias, model in asked.items() if model["budget_stopped"]}
+        pilot_models = cast("Mapping[str, Mapping[str, object]]", (self.pilot or {}).get("models", {}))
+        stopped = {alias for alias, model in pilot_models.items() if model["budget_stopped"]}
         stopped |= {alias for cut in self.cuts for alias in cut.too_small}
         way_out = "`plan --pilot 2` makes a few calls first and forecasts the rest with a range."
-        if held := [alias for alias in names if alias in stopped]:  # a pilot would ask nothing
+        if full := [alias for alias in names if alias in stopped]:  # a pilot would ask nothing
             way_out = (
-                f"The budget of {', '.join(held)} allows no more calls. Raise it (`budget_usd` or --budget). "
+                f"The budget of {', '.join(full)} allows no more calls. Raise it (`budget_usd` or --budget). "
                 "Then `plan --pilot 2` makes the missing calls and forecasts the rest with a range."
             )
-        return f"Tokens, cost and time{whose} are guesses (see Assumptions): {'; '.join(said)}. {way_out}"
+        return f"Tokens, cost and time{whose} are guesses (see Assumptions): {'; '.join(reasons)}. {way_out}"
 
     def _costs(self) -> Sheet:
         """Return the table of dollars and time; a batch price only beside real time, where one is known."""
@@ -159,10 +159,10 @@ def _forecast_row(model: ModelPlan) -> tuple[str, ...]:
     return model.model, str(model.forecast.replies), *ranges
 
 
-def _range_texts(left: TokensAndCost[Range], seconds: Range | None) -> Iterator[str]:
+def _range_texts(needs: TokensAndCost[Range], seconds: Range | None) -> Iterator[str]:
     """Yield where tokens, dollars and time begin and end."""
-    yield from (f"{left.output_tokens.p5:,.0f}", f"{left.output_tokens.p95:,.0f}")
-    cost = left.cost_usd
+    yield from (f"{needs.output_tokens.p5:,.0f}", f"{needs.output_tokens.p95:,.0f}")
+    cost = needs.cost_usd
     yield from ("unknown", "unknown") if cost is None else (dollars(cost.p5), dollars(cost.p95))
     yield from ("", "") if seconds is None else (duration(seconds.p5), duration(seconds.p95))
 
@@ -172,10 +172,10 @@ def _cut_parts(cut: Cut) -> Iterator[str | Sheet]:
     amount = duration if cut.kind == "deadline" else dollars
     all_guessed = len(cut.guessed) == len(cut.usual)
     if cut.complete:
-        left = ", ".join(f"{amount(most)} of the {name}" for name, most in cut.left.items())
+        amounts = ", ".join(f"{amount(most)} of the {name}" for name, most in cut.left.items())
         whose = "the guesses" if all_guessed else f"the guesses for {', '.join(cut.guessed)}"
         sure = f"if {whose} are right" if cut.guessed else "also at the 95th percentile"
-        yield f"Left: {left}. That is enough for everything, {sure}."
+        yield f"Left: {amounts}. That is enough for everything, {sure}."
         return
     for name in cut.binding:
         if name in cut.spent_up:
@@ -199,9 +199,10 @@ def _cut_parts(cut: Cut) -> Iterator[str | Sheet]:
         if usual.left
     ]
     columns = CUT_USUALLY if all_guessed else len(CUT_HEAD)
-    shown = [row[:columns] for row in rows]
     yield Sheet(
-        title="What that is enough for: the first trials of every cell", head=CUT_HEAD[:columns], rows=shown
+        title="What that is enough for: the first trials of every cell",
+        head=CUT_HEAD[:columns],
+        rows=[row[:columns] for row in rows],
     )
 
 
@@ -211,7 +212,7 @@ def _some_dollars(costs: Sequence[float | None]) -> str:
     return f"{dollars(known)} + unknown" if known and None in costs else dollars(total(costs))
 
 
-# ── what a sweep varies ──────────────────────────────────────────────────────────────────────
+# ── values that a sweep varies
 
 
 def varied_in(models: Sequence[Model]) -> dict[str, dict[str, object]]:
@@ -242,7 +243,7 @@ class _Sum:
 
     entries: int = 0
     trials: int = 0
-    left: int = 0
+    remaining: int = 0
     costs: tuple[float | None, ...] = ()
 
 
@@ -256,14 +257,14 @@ def _matrix_sheets(models: Sequence[ModelPlan]) -> Iterator[Sheet]:
             row = sums.setdefault((*values, condition.name), _Sum())
             row.entries += 1
             row.trials += condition.trials
-            row.left += condition.left
+            row.remaining += condition.left
             row.costs += (condition.cost_usd,)
     rows = [
-        (*named, f"{row.entries:,}", f"{row.trials:,}", f"{row.left:,}", dollars(total(row.costs)))
+        (*named, f"{row.entries:,}", f"{row.trials:,}", f"{row.remaining:,}", dollars(total(row.costs)))
         for named, row in sums.items()
     ]
-    asked = sum(row.entries for row in sums.values())
-    title = f"Matrix: {len(models):,} entries, {asked:,} with their conditions"
+    combinations = sum(row.entries for row in sums.values())
+    title = f"Matrix: {len(models):,} entries, {combinations:,} with their conditions"
     head = (*keys, "condition", "entries", "trials", "left", "cost")
     if len(rows) > 1:
         yield Sheet(title=title, head=head, rows=rows, labels=len(keys) + 1)

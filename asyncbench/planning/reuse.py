@@ -37,7 +37,7 @@ from asyncbench.store.salvage import Salvage
 from asyncbench.suites.requests import TrialIds
 from asyncbench.suites.table import SUITES
 
-# ── A further attempt with more room
+# ── further attempts with a larger max_tokens
 # They stay the trials that they were, so their answers take the place of the cut ones. What each call was
 # sent with stands in `attempts`; the row of the trial tells what its answer was given.
 
@@ -63,8 +63,8 @@ def check_longer(
         )
     conditions = tuple(conditions)
     for model in models:
-        asked = (condition.params for condition in conditions if condition.asks(model.alias))
-        for params in (model.params, *asked):
+        condition_params = (condition.params for condition in conditions if condition.asks(model.alias))
+        for params in (model.params, *condition_params):
             if named := sorted(ANY_LONGEST_REPLY & params.keys()):
                 raise ConfigError(
                     f"{model.alias}: its `params` set {named[0]}, which --max-tokens does not change. Set "
@@ -95,7 +95,7 @@ class Lengths:
 
 
 class Room:
-    """How long a reply each trial may get in this run."""
+    """The longest reply that each trial may get in this run."""
 
     def __init__(self, store: Store, max_tokens: int | None) -> None:
         """Find the trials that get `max_tokens`; None: all are asked as the sweep says.
@@ -147,8 +147,8 @@ def _room_of_cut(store: Store) -> Mapping[str, int]:
 
 def max_tokens_of(params: str) -> int | None:
     """Return what the column `params` of a trial says of the longest reply."""
-    said = orjson.loads(params).get("max_tokens")
-    return said if isinstance(said, int) else None
+    value = orjson.loads(params).get("max_tokens")
+    return value if isinstance(value, int) else None
 
 
 # ── reuse
@@ -270,8 +270,8 @@ def _taken(
         return answered or not (answers.lengths or trial_id in answers.ids)
 
     trials = trials_of(sweep, model, sets, limit=limit, skip=skip)
-    found = ((trial, answer) for trial in trials if (answer := named.answer_to(trial)) is not None)
-    while batch := list(islice(found, BATCH)):
+    pairs = ((trial, answer) for trial in trials if (answer := named.answer_to(trial)) is not None)
+    while batch := list(islice(pairs, BATCH)):
         rows = _rows(answers.folder, model, [answer for _, answer in batch])
         results = [
             _result(named.as_sent(trial, row), row, store.histories.get(trial.trial_id, _FRESH))
@@ -317,14 +317,14 @@ class _Named:
 
 def _lengths(folder: Path) -> tuple[int | None, ...]:
     """Return every max_tokens that a trial of a folder was planned with."""
-    said = map(max_tokens_of, texts(pc.unique(read_trials(folder, ["params"])["params"].combine_chunks())))
+    planned = map(max_tokens_of, texts(pc.unique(read_trials(folder, ["params"])["params"].combine_chunks())))
     # the first call of a trial that was given more room later
     sent = read_attempts(folder, ["max_tokens"])["max_tokens"].unique().to_pylist()
-    return tuple(sorted({None, *said, *sent}, key=lambda length: (length is None, length or 0)))
+    return tuple(sorted({None, *planned, *sent}, key=lambda length: (length is None, length or 0)))
 
 
 def _fits(row: Mapping[str, Any], max_tokens: int | None) -> bool:
-    """Whether an answer would not have been cut: one of unknown length might have been."""
+    """Return whether an answer would not have been cut: one of unknown length might have been."""
     return max_tokens is None or (row["output_tokens"] is not None and row["output_tokens"] <= max_tokens)
 
 

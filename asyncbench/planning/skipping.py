@@ -1,4 +1,4 @@
-"""What is not asked, for enough is known of its cell: a run's trials beside what earlier runs found out."""
+"""Trials that are skipped because enough is known of their cell, also from earlier runs."""
 
 import asyncio
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from asyncbench.stats.always_valid import always_valid_interval
 from asyncbench.store.catalog import failed_ids, known_trials, read_skipped, right_ids
 from asyncbench.store.salvage import Salvage
 
-Said = tuple[str, int, int]  # rule, asked, correct
+StopFigures = tuple[str, int, int]  # rule, asked, correct
 _FAILED = 2  # beside 0, not right, and 1, right
 _COLUMNS = ("trial_id", "rule", "asked", "correct")
 _BATCH = 4096  # trials looked at, off the event loop, between two writes
@@ -26,19 +26,19 @@ _BATCH = 4096  # trials looked at, off the event loop, between two writes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """What earlier runs left in a results folder."""
+    """The results of earlier runs in a folder."""
 
     right: frozenset[str]  # trials
     failed: frozenset[str] = frozenset()  # trials, which tell nothing of the model
     again: Mapping[str, Outcome]  # how trials were closed that are asked again
-    skipped: Mapping[str, Said]  # by trial
+    skipped: Mapping[str, StopFigures]  # by trial
 
     @classmethod
     def of(cls, folder: Path, *, again: Mapping[str, Outcome]) -> "Before":
         """Look through a folder; raises as `read_trials` does."""
         rows = read_skipped(folder, _COLUMNS)
-        ids, *said = (cast("list[Any]", rows[name].to_pylist()) for name in _COLUMNS)  # Any: text or count
-        skipped: dict[str, Said] = dict(zip(ids, zip(*said, strict=True), strict=True))
+        ids, *columns = (cast("list[Any]", rows[name].to_pylist()) for name in _COLUMNS)  # Any: text or count
+        skipped: dict[str, StopFigures] = dict(zip(ids, zip(*columns, strict=True), strict=True))
         return cls(right=right_ids(folder), failed=failed_ids(folder), again=again, skipped=skipped)
 
     def answer_of(self, trial_id: str) -> bool | None:
@@ -84,25 +84,25 @@ class Needed:
     before: Before
     stopping: Stopping
     # Right, not right or failed: since the last trial, and by the trial after them.
-    _told: dict[ConditionCell, bytearray] = field(default_factory=dict)
+    _answers: dict[ConditionCell, bytearray] = field(default_factory=dict)
     _ahead_of: dict[str, Mapping[ConditionCell, bytearray]] = field(default_factory=dict)
 
     def left_out(self, condition: str, cell: ProblemCell, trial_id: str) -> None:
         """Note a trial that earlier runs closed."""
         answer = self.before.answer_of(trial_id)
-        told = self._told.setdefault(ConditionCell(condition, *cell), bytearray())
-        told.append(_FAILED if answer is None else answer)
+        answers = self._answers.setdefault(ConditionCell(condition, *cell), bytearray())
+        answers.append(_FAILED if answer is None else answer)
 
     def passes(self, closed: Callable[[str], bool], trial_id: str) -> bool:
         """Return whether a trial is closed; note what stands before one that is not."""
         if closed(trial_id):
             return True
-        if self._told:
-            self._ahead_of[trial_id], self._told = self._told, {}
+        if self._answers:
+            self._ahead_of[trial_id], self._answers = self._answers, {}
         return False
 
     def holds(self, trial: Trial, history: History) -> bool:
-        """Whether a trial has to be asked, or graded; that it need not be is written down."""
+        """Return whether a trial has to be asked, or graded; that it need not be is written down."""
         for cell, answers in self._ahead_of.pop(trial.trial_id, {}).items():
             self.stopping.known(cell, (None if answer == _FAILED else bool(answer) for answer in answers))
         if trial.trial_id in self.before.again:
@@ -122,14 +122,14 @@ class Needed:
         self.stopping.forget()
 
 
-# ── what a run did not come to ───────────────────────────────────────────────────────────────
+# ── trials that a run did not reach
 
 
 def unsettled(stopping: Stopping) -> bool:
-    """Whether a run left trials without a word whose cells may be known, or words that are true no more."""
+    """Return whether a run left trials open whose cells may be known, or skipped some that are open again."""
     counters = stopping.counters
-    left = counters.open > 0 and (stopping.stopped_any or stopping.changed)
-    return left or (counters.skipped > 0 and stopping.changed)
+    incomplete = counters.open > 0 and (stopping.stopped_any or stopping.changed)
+    return incomplete or (counters.skipped > 0 and stopping.changed)
 
 
 async def settle(
@@ -160,8 +160,8 @@ async def settle(
     reopened = 0
     async with salvage.tended():
         for alias, (model, stopping) in models.items():
-            left = rest.of_model(sweep, model, sets[alias], stopping, limit=limit, per_cell=per_cell)
-            while (batch := await asyncio.to_thread(next, left, None)) is not None:
+            batches = rest.of_model(sweep, model, sets[alias], stopping, limit=limit, per_cell=per_cell)
+            while (batch := await asyncio.to_thread(next, batches, None)) is not None:
                 for skipped in batch:
                     salvage.keep(skipped)
                 if salvage.error is not None:
@@ -174,7 +174,7 @@ async def settle(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledTrials:
-    """What a results folder says of trials when nothing is in flight any more."""
+    """The trials of a results folder when none is in flight any more."""
 
     before: Before
     finished: Container[str]
@@ -183,8 +183,8 @@ class SettledTrials:
     @classmethod
     def of(cls, folder: Path) -> "SettledTrials":
         """Look through a folder; raises as `read_trials` does."""
-        found = known_trials(folder)
-        return cls(before=Before.of(folder, again={}), finished=found.finished, histories=found.histories)
+        trials = known_trials(folder)
+        return cls(before=Before.of(folder, again={}), finished=trials.finished, histories=trials.histories)
 
     def of_model(
         self,
@@ -197,8 +197,8 @@ class SettledTrials:
         per_cell: int | None,
     ) -> Iterator[list[Skipped]]:
         """Yield what has to be written of one model, part by part; then put the counters of its run right."""
-        found, counters = list[Skipped](), Counters()
-        stopping = stopping_of(run.when, self.before, found.append, counters, run.now)
+        skips, counters = list[Skipped](), Counters()
+        stopping = stopping_of(run.when, self.before, skips.append, counters, run.now)
         needed = Needed(before=self.before, stopping=stopping)
         trials = trials_of(
             sweep,
@@ -209,18 +209,18 @@ class SettledTrials:
             skip=partial(needed.passes, self.finished.__contains__),
             left_out=needed.left_out,
         )
-        said = self.before.skipped
-        holds = still_stopped(run.when, ((correct, asked) for _, asked, correct in said.values()))
+        stops = self.before.skipped
+        holds = still_stopped(run.when, ((correct, asked) for _, asked, correct in stops.values()))
         while batch := list(islice(trials, _BATCH)):
             for trial in batch:
                 needs = needed.holds(trial, self.histories.get(trial.trial_id, History()))
-                rule, asked, correct = said.get(trial.trial_id, ("", 0, 0))
+                rule, asked, correct = stops.get(trial.trial_id, ("", 0, 0))
                 if needs and rule and (correct, asked) in holds:
                     # Its cell is stopped no more: the present counts take the place of those that did it.
                     correct, asked = stopping.figures_of(trial)
                     low, high = always_valid_interval(correct, asked)
                     stop = Stop(rule=rule, asked=asked, correct=correct, low=low, high=high)
-                    found.append(Skipped(trial=trial, stop=stop, skipped_at=stopping.now()))
-            yield found
-            found.clear()
+                    skips.append(Skipped(trial=trial, stop=stop, skipped_at=stopping.now()))
+            yield skips
+            skips.clear()
         run.counters.skipped = counters.skipped

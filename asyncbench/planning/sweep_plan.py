@@ -1,4 +1,4 @@
-"""plan(): counts what is left of a sweep, then says what that takes."""
+"""Planning of a sweep: counts its remaining trials, then estimates tokens, cost and time."""
 
 import time
 from collections import Counter
@@ -23,7 +23,7 @@ from asyncbench.planning.guesses import batch_rates_of, latency_of, prices_of, r
 from asyncbench.planning.modes import in_their_modes, within_s as seconds_to_deadline, without_batch_price
 from asyncbench.planning.preflight import cautions_on, check_replays, check_sets, chosen_models
 from asyncbench.planning.records import ConditionPlan, ModelPlan, PlannedSet
-from asyncbench.planning.remaining_trials import Remainder, left_by_model, sets_of
+from asyncbench.planning.remaining_trials import Remainder, remaining_by_model, sets_of
 from asyncbench.planning.report import Plan, varied_in
 from asyncbench.planning.skipping import still_skipped
 from asyncbench.planning.trial_columns import TrialSource
@@ -31,7 +31,7 @@ from asyncbench.pricing import Rates, cost_usd
 from asyncbench.records import BATCH, REALTIME, Model, Usage
 from asyncbench.store.catalog import known_trials
 from asyncbench.store.manifest import check_owner, is_results_folder
-from asyncbench.suites.requests import most_tokens_before, said_before
+from asyncbench.suites.requests import characters_before_question, most_tokens_before
 
 AS_A_CELL: Final = 16  # replies that take as long to weigh as a cell takes to draw
 
@@ -71,17 +71,17 @@ def plan(
     """
     sweep = extended(load_sweep(sweep)) if extend else load_sweep(sweep)
     sweep = with_mode(bounded_plan(sweep, budget_usd, deadline), mode, models=models)
-    asked = in_their_modes(sweep, chosen_models(sweep, models))
-    check_replays(sweep, asked)
+    chosen = in_their_modes(sweep, chosen_models(sweep, models))
+    check_replays(sweep, chosen)
     sweep = replace(sweep, out=folder_begun(sweep))
     check_owner(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
     finished = known_trials(sweep.out).finished if begun else frozenset[str]()
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
-        sets = sets_of(sweep, asked, Path(made))
+        sets = sets_of(sweep, chosen, Path(made))
         check_one_sweep(sweep, (each.problems for many in sets.values() for each in many))
-        check_sets(sweep, asked, sets)
-        return plan_of(sweep, asked, sets, limit=limit, finished=finished, begun=begun)
+        check_sets(sweep, chosen, sets)
+        return plan_of(sweep, chosen, sets, limit=limit, finished=finished, begun=begun)
 
 
 def plan_of(
@@ -108,17 +108,24 @@ def plan_of(
         StoreError: the results folder cannot be read.
     """
     skipped = still_skipped(sweep.out, sweep.stop_when) if begun and sweep.stop_when is not None else ()
-    left = left_by_model(sweep, models, sets, limit=limit, finished=finished, skipped=skipped)
-    closed = {(alias, name): ids for alias, of_model in left.items() for name, ids in of_model.ids.items()}
+    remaining = remaining_by_model(sweep, models, sets, limit=limit, finished=finished, skipped=skipped)
+    closed = {
+        (alias, name): ids for alias, of_model in remaining.items() for name, ids in of_model.ids.items()
+    }
     seen = seen_in(sweep.out, closed) if closed else {}
     rest = Remainder(
-        sweep=sweep, models=models, left=left, seen=seen, at_s=time.time(), ends_s=seconds_to_deadline(sweep)
+        sweep=sweep,
+        models=models,
+        remaining=remaining,
+        seen=seen,
+        at_s=time.time(),
+        ends_s=seconds_to_deadline(sweep),
     )
     if not quick:  # a run asks when it leaves batches, and needs to know of those that have no time
         rest = replace(rest, models=[_as_there_is_time(rest, model) for model in models])
     models = rest.models
     replies = {model.alias: sum(use.replies for use in rest.uses_of(model)) for model in models}
-    works = [of_model.cells + replies[alias] // AS_A_CELL for alias, of_model in left.items()]
+    works = [of_model.cells + replies[alias] // AS_A_CELL for alias, of_model in remaining.items()]
     drawings = {
         model.alias: drawing_of(rest, model, draws=draws)
         for model, draws in zip(models, draws_for(works, quick=quick), strict=True)
@@ -127,7 +134,7 @@ def plan_of(
     cuts, warnings, plans = ([], [], plans) if quick else cuts_of(rest, plans)
     known = [drawing for drawing in drawings.values() if drawing is not None]
     together = sum_of(known) if known and len(known) == len(models) else (None, None, None)
-    problem_sets = {asked.problems.path: asked.problems for many in sets.values() for asked in many}
+    problem_sets = {source.problems.path: source.problems for many in sets.values() for source in many}
     return Plan(
         sweep=sweep.name,
         out=sweep.place,
@@ -157,12 +164,12 @@ def bounded_plan(
     Raises:
         ConfigError: one of them is none.
     """
-    told = sweep.deadline if deadline is None else deadline_from(deadline, place="plan")
-    return replace(with_budget(sweep, budget_usd, place="plan", given_as=given_as), deadline=told)
+    deadline = sweep.deadline if deadline is None else deadline_from(deadline, place="plan")
+    return replace(with_budget(sweep, budget_usd, place="plan", given_as=given_as), deadline=deadline)
 
 
 class ShapeNeeds(NamedTuple):
-    """What the trials of one shape take of one model, by the means of those seen or by a guess."""
+    """The needs of the trials of one shape, by the means of those seen or by a guess."""
 
     condition: str
     needs: Needs
@@ -174,19 +181,19 @@ class ShapeNeeds(NamedTuple):
 
 
 def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> ModelPlan:
-    left, at_s = rest.left[model.alias], rest.at_s
+    remaining, at_s = rest.remaining[model.alias], rest.at_s
     rates = _rates(rest, model)
     guesses = list(_guesses(rest, model, rates))
     needs, longest_s = _needs(guesses)
     within_s = rest.switches_s(model)
     lane = pace_of(model, rest.sweep.batch, needs, longest_s=longest_s, within_s=within_s)
-    asked = [rates[name] for name in {shape.condition for shape in left.shapes} or rates]
-    sources = [known.source for known in asked if known is not None]
-    source = sources[0] if len(sources) == len(asked) else None  # who says what it costs
+    own_rates = [rates[name] for name in {shape.condition for shape in remaining.shapes} or rates]
+    sources = [known.source for known in own_rates if known is not None]
+    source = sources[0] if len(sources) == len(own_rates) else None  # who says what it costs
     ways = rest.ways_left(model)
     several = len({way.suite for way in ways}) > 1
     most_tokens = total(guess.output_most for guess in guesses)
-    done, count = left.finished.total(), left.shapes.total()
+    done, count = remaining.finished.total(), remaining.shapes.total()
     plan = ModelPlan(
         model=model.alias,
         group=model.limits.group or model.turn,
@@ -229,17 +236,17 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
 def _condition_plans(
     rest: Remainder, model: Model, guesses: Sequence[ShapeNeeds], *, priced: bool
 ) -> Iterator[ConditionPlan]:
-    left, done = Counter[str](), Counter[str]()
-    for shape, count in rest.left[model.alias].shapes.items():
-        left[shape.condition] += count
-    for (name, _), count in rest.left[model.alias].finished.items():
+    remaining, done = Counter[str](), Counter[str]()
+    for shape, count in rest.remaining[model.alias].shapes.items():
+        remaining[shape.condition] += count
+    for (name, _), count in rest.remaining[model.alias].finished.items():
         done[name] += count
     for name in rest.conditions_of(model):
         needs = Needs.of_all(guess.needs for guess in guesses if guess.condition == name)
         yield ConditionPlan(
             name=name,
-            trials=done[name] + left[name],
-            left=left[name],
+            trials=done[name] + remaining[name],
+            left=remaining[name],
             cost_usd=needs.cost_usd if priced else None,
         )
 
@@ -247,7 +254,7 @@ def _condition_plans(
 def _as_there_is_time(rest: Remainder, model: Model) -> Model:
     """Return a model as it is asked: in real time where its deadline leaves no time for batches."""
     within_s = rest.switches_s(model)
-    if model.mode != BATCH or within_s is None or not rest.left[model.alias].shapes:
+    if model.mode != BATCH or within_s is None or not rest.remaining[model.alias].shapes:
         return model
     needs, longest_s = _needs(list(_guesses(rest, model, _rates(rest, model))))
     lane = pace_of(model, rest.sweep.batch, needs, longest_s=longest_s, within_s=within_s)
@@ -279,7 +286,7 @@ def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -
     most = {
         name: most_for(rest.sweep, dearest, condition, rest.at_s) for name, condition in conditions.items()
     }
-    for shape, count in rest.left[model.alias].shapes.items():
+    for shape, count in rest.remaining[model.alias].shapes.items():
         name = shape.condition
         like = rest.seen.get(Way(model.alias, name, shape.cell.suite))
         tokens = tokens_of(model, conditions[name], question=shape.question, answer=shape.answer, seen=like)
@@ -302,6 +309,6 @@ def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -
             call_s,
             None if tokens.output_most is None else count * tokens.output_most,
             usd_most,
-            count * (shape.question + said_before(model, conditions[name])),
+            count * (shape.question + characters_before_question(model, conditions[name])),
             realtime_usd,
         )

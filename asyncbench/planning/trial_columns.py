@@ -1,4 +1,4 @@
-"""The trials of a model as columns: their ids, and which of them are closed, without making any of them."""
+"""The trials of a model as columns of ids and of closed ones; no trial is made."""
 
 import heapq
 from collections import Counter
@@ -105,7 +105,7 @@ def numbered(table: pa.Table, names: Sequence[str]) -> tuple[IdColumn, pa.Table]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """Which trials of a model need no call."""
+    """The trials of a model that need no call."""
 
     done: int  # closed by earlier runs
     failed: int  # those of them without a reply
@@ -120,12 +120,12 @@ class Closed:
 def rows_within(sets: Sequence[TrialSource], limit: int | None) -> list[int]:
     """Return how many problems of each set are among the first `limit` of all; None: all are."""
     if limit is None or len(sets) == 1:
-        return [asked.rows if limit is None else min(limit, asked.rows) for asked in sets]
+        return [source.rows if limit is None else min(limit, source.rows) for source in sets]
 
     def places(number: int, rows: int) -> Iterator[tuple[float, int]]:
         return (((i + 0.5) / rows, number) for i in range(rows))
 
-    merged = heapq.merge(*(places(number, asked.rows) for number, asked in enumerate(sets)))
+    merged = heapq.merge(*(places(number, source.rows) for number, source in enumerate(sets)))
     first = Counter(number for _, number in islice(merged, limit))
     return [first[number] for number in range(len(sets))]
 
@@ -134,17 +134,17 @@ def ids_of(
     sweep: Sweep, model: Model, sets: Sequence[TrialSource], *, limit: int | None
 ) -> dict[Slot, IdColumn]:
     """Return the ids of a model's trials, in the order of each set; NULL where a condition is for others."""
-    found: dict[Slot, IdColumn] = {}
+    by_slot: dict[Slot, IdColumn] = {}
     conditions = sweep.conditions_of(model.alias)
-    for number, (asked, rows) in enumerate(zip(sets, rows_within(sets, limit), strict=True)):
-        batches = list(asked.batches(["problem_id", "suite"], rows))
+    for number, (source, rows) in enumerate(zip(sets, rows_within(sets, limit), strict=True)):
+        batches = list(source.batches(["problem_id", "suite"], rows))
         for condition in conditions:
             ids = TrialIds(model, condition)
             for repeat in range(sweep.repeats):
                 slot = Slot(repeat, number, condition.name)
-                columns = [_ids(batch, ids, condition, asked.tasks, repeat) for batch in batches]
-                found[slot] = pa.chunked_array(columns, pa.string())
-    return found
+                columns = [_ids(batch, ids, condition, source.tasks, repeat) for batch in batches]
+                by_slot[slot] = pa.chunked_array(columns, pa.string())
+    return by_slot
 
 
 def _ids(
@@ -153,14 +153,14 @@ def _ids(
     made: Any = pa.nulls(batch.num_rows, pa.string())
     for suite in filter(condition.is_for, suites):
         here = pc.equal(batch["suite"], pa.scalar(suite))
-        asked = texts(batch["problem_id"].filter(here))
+        problem_ids = texts(batch["problem_id"].filter(here))
         version = SUITES[suite].prompt_version
-        its = pa.array(ids.of_all(asked, prompt_version=version, repeat=repeat), pa.string())
+        its = pa.array(ids.of_all(problem_ids, prompt_version=version, repeat=repeat), pa.string())
         made = its if len(its) == len(made) else pc.replace_with_mask(made, here, its)
     return made
 
 
-def looked_up(ids: Iterable[tuple[str, Slots]], known: IdSet) -> dict[str, dict[Slot, IdColumn]]:
+def membership_of(ids: Iterable[tuple[str, Slots]], known: IdSet) -> dict[str, dict[Slot, IdColumn]]:
     """Return which trials are known, by alias; `ids` are made one model after the other, and let go."""
     lengths = dict[str, dict[Slot, int]]()
 
@@ -210,7 +210,7 @@ def closed_trials(
             failed=lost[alias],
             rows={slot: _bytes(pc.or_(mask, nobodys[alias][slot])) for slot, mask in slots.items()},
         )
-        for alias, slots in looked_up(ids(), finished).items()
+        for alias, slots in membership_of(ids(), finished).items()
     }
 
 

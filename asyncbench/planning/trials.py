@@ -1,4 +1,4 @@
-"""Sweep × problem sets → trials, with their ids, in order."""
+"""Trials from a sweep and its problem sets, with their ids, in order."""
 
 import heapq
 from collections import Counter
@@ -21,7 +21,7 @@ from asyncbench.store.id_set import IdSet
 from asyncbench.suites.requests import TrialIds
 from asyncbench.suites.table import SUITES
 
-# ── The order in which the problems of a set are asked
+# ── the order of the problems of a set
 # add 2, sub 8, mul 5, div 3, add 6, sub 4, … and not add 2, add 3, add 4, …
 
 
@@ -31,7 +31,7 @@ _GOLDEN: Final = 0.618  # of all lengths: leaps of about so many meet short and 
 
 
 class _CellPlace(NamedTuple):
-    """Where a cell stands: its operation among all, and its length among those of the operation."""
+    """The place of a cell: its operation among all, and its length among those of the operation."""
 
     operation: int
     length: int
@@ -50,9 +50,9 @@ def balanced_rows(problems: ProblemSet) -> Rows:
     places = np.array(_places(firsts.to_pylist()), np.int32)
     cell = codes.to_numpy()
     operation, length = places[cell].T
-    turn = _counted(cell, np.argsort(cell, kind="stable"))
-    turn_of_operation = _counted(operation, np.lexsort((length, turn, operation)))
-    return np.lexsort((operation, turn_of_operation)).astype(np.int32)
+    rank = _counted(cell, np.argsort(cell, kind="stable"))
+    rank_of_operation = _counted(operation, np.lexsort((length, rank, operation)))
+    return np.lexsort((operation, rank_of_operation)).astype(np.int32)
 
 
 def _places(cells: Sequence[dict[str, Any]]) -> list[_CellPlace]:
@@ -112,22 +112,22 @@ def cell_of(problem: Problem) -> Cell:
     return Cell(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
 
 
-def asked_once(sets: Sequence[ProblemSet]) -> tuple[TrialSource, ...]:
+def without_repeats(sets: Sequence[ProblemSet]) -> tuple[TrialSource, ...]:
     """Return the sets so that a problem found in two of them belongs to the first.
 
     Only sets that share a suite can share a problem; their ids are held in memory while comparing.
     """
-    asked: list[TrialSource] = []
+    sources: list[TrialSource] = []
     for later in sets:
-        earlier = [before.problems for before in asked if set(before.problems.suites) & set(later.suites)]
+        earlier = [before.problems for before in sources if set(before.problems.suites) & set(later.suites)]
         twice = _problems_in(later, earlier) if earlier else {}
         skipped = Counter(twice.values())
         tasks = {
             suite: {task: rows - skipped[suite, task] for task, rows in counts.items()}
             for suite, counts in later.tasks.items()
         }
-        asked.append(TrialSource(problems=later, tasks=tasks, order=_without(twice, later)))
-    return tuple(asked)
+        sources.append(TrialSource(problems=later, tasks=tasks, order=_without(twice, later)))
+    return tuple(sources)
 
 
 def _without(twice: Collection[str], problems: ProblemSet) -> Rows:
@@ -137,8 +137,8 @@ def _without(twice: Collection[str], problems: ProblemSet) -> Rows:
         return order
     batches = problems.batches(ROWS, columns=["problem_id"])
     ids = pa.chunked_array([batch["problem_id"] for batch in batches], pa.string())
-    asked = ~pc.is_in(ids, value_set=pa.array(twice, pa.string())).to_numpy()
-    kept: Rows = order[asked[order]]
+    included = ~pc.is_in(ids, value_set=pa.array(twice, pa.string())).to_numpy()
+    kept: Rows = order[included[order]]
     return kept
 
 
@@ -159,11 +159,11 @@ def asked_by_model(
 
     Models with the same problems share one answer.
     """
-    asked: dict[tuple[str, ...], tuple[TrialSource, ...]] = {}
+    sources: dict[tuple[str, ...], tuple[TrialSource, ...]] = {}
     for places in (places_of(sweep, model) for model in models):
-        if places not in asked:
-            asked[places] = asked_once([placed[place] for place in places])
-    return {model.alias: asked[places_of(sweep, model)] for model in models}
+        if places not in sources:
+            sources[places] = without_repeats([placed[place] for place in places])
+    return {model.alias: sources[places_of(sweep, model)] for model in models}
 
 
 def places_of(sweep: Sweep, model: Model) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ def planned_tasks(
 ) -> dict[str, dict[str, dict[str, int]]]:
     """Return how many trials a model has in this sweep: condition → suite → task → trials."""
     trials: dict[str, dict[str, dict[str, int]]] = {}
-    for suite, counts in (tasks for asked in sets for tasks in asked.tasks.items()):
+    for suite, counts in (tasks for source in sets for tasks in source.tasks.items()):
         for condition in conditions_of(sweep, alias, suite):
             sums = trials.setdefault(condition.name, {}).setdefault(suite, {})
             for task, rows in counts.items():
@@ -236,12 +236,12 @@ def trials_of(
             )
             for condition in conditions_of(sweep, model.alias, suite)
         ]
-        for suite in {suite for asked in sets for suite in asked.tasks}
+        for suite in {suite for source in sets for suite in source.tasks}
     }
     for repeat in range(sweep.repeats if per_cell is None else 1):
         for _, number, i, row, batch in _chosen(sets, limit, per_cell, closed, repeat):
             problem_id = batch.ids[row]
-            for condition, asked, trial_ids, version in ids[batch.suites[row]]:
+            for condition, variant, trial_ids, version in ids[batch.suites[row]]:
                 if closed is not None and closed.rows[Slot(repeat, number, condition.name)][i]:
                     continue
                 trial_id = trial_ids.of(problem_id, prompt_version=version, repeat=repeat)
@@ -255,7 +255,7 @@ def trials_of(
                     sweep=sweep.name,
                     problem_set=batch.problem_set,
                     problem=batch.problem(row),
-                    model=model_of(asked, trial_id),
+                    model=model_of(variant, trial_id),
                     condition=condition,
                     repeat=repeat,
                     load=load,
@@ -283,7 +283,7 @@ class _BatchRows(ProblemRows):
 
 
 class _AskedPlace(NamedTuple):
-    """Where a problem stands among all that are asked; of what `skip` leaves out nothing else is made."""
+    """The place of a problem among all that are asked; of what `skip` leaves out nothing else is made."""
 
     at: float  # in [0, 1)
     set_number: int  # equal places keep the sets' order
@@ -297,8 +297,8 @@ def _chosen(
 ) -> Iterator[_AskedPlace]:
     """Yield the problems that are asked, in order: each set is spread evenly over the whole."""
     placed = (
-        _placed(asked, number, None if closed is None else closed.whole_rows(repeat, number))
-        for number, asked in enumerate(sets)
+        _placed(source, number, None if closed is None else closed.whole_rows(repeat, number))
+        for number, source in enumerate(sets)
     )
     places = islice(heapq.merge(*placed), limit if closed is None else None)
     return places if per_cell is None else _first_of_cells(places, per_cell)
@@ -313,17 +313,17 @@ def _first_of_cells(places: Iterator[_AskedPlace], count: int) -> Iterator[_Aske
             yield place
 
 
-def _placed(asked: TrialSource, set_number: int, closed: bytes | None) -> Iterator[_AskedPlace]:
+def _placed(source: TrialSource, set_number: int, closed: bytes | None) -> Iterator[_AskedPlace]:
     """Yield the places of an asked set's problems, in its order; `closed`: only of those where it is 0."""
-    count = asked.rows
+    count = source.rows
     start = 0 if closed is None else closed.find(0)
     last = count if closed is None else closed.rfind(0) + 1
     if start < 0:
         return
     i = start
-    for rows in asked.batches(rows=last, start=start):
+    for rows in source.batches(rows=last, start=start):
         for first in range(0, rows.num_rows, ROWS_AT_ONCE):
-            batch = _BatchRows(rows.slice(first, ROWS_AT_ONCE), asked.problems.name)
+            batch = _BatchRows(rows.slice(first, ROWS_AT_ONCE), source.problems.name)
             for row in range(len(batch.ids)):
                 if closed is None or not closed[i]:
                     yield _AskedPlace((i + 0.5) / count, set_number, i, row, batch)

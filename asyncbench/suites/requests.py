@@ -58,7 +58,7 @@ def most_input_tokens(request: Request) -> int:
 
 
 def most_tokens_before(model: Model, condition: Condition) -> int:
-    """Return the part of `most_input_tokens` that goes along with every question, as `said_before` does.
+    """Return the part of `most_input_tokens` that goes along with every question.
 
     With that of `worded_size` it is never too few, and two too many where only a model has a system prompt.
     """
@@ -85,7 +85,8 @@ def _bytes(text: str) -> int:
 def worded_size(problem: Problem, condition: Condition) -> tuple[int, int]:
     """Return the characters of what the suite of a problem says, and their part of `most_input_tokens`.
 
-    It is all that `said_before` and `most_tokens_before` leave out, and the same for every model.
+    It is all that `characters_before_question` and `most_tokens_before` leave out. It is the same for every
+    model.
     """
     worded = wording_of(problem, condition)
     system = "" if worded.system is None or on_top_of(condition)[0] is not None else worded.system
@@ -93,7 +94,7 @@ def worded_size(problem: Problem, condition: Condition) -> tuple[int, int]:
     return len(system) + sum(map(len, texts)), _most_read(texts) + _bytes(system)
 
 
-def said_before(model: Model, condition: Condition) -> int:
+def characters_before_question(model: Model, condition: Condition) -> int:
     """Return the characters that go along with every question of a model under a condition."""
     own, turns = on_top_of(condition)
     system = model.system if condition.system is None else own
@@ -125,7 +126,7 @@ def merged_params(ours: Mapping[str, object], given: Mapping[str, object]) -> di
     return merged
 
 
-def asked_as(model: Model, condition: Condition) -> bytes:
+def way_of_asking(model: Model, condition: Condition) -> bytes:
     """Return the way of asking as canonical JSON: equal for two entries that would ask alike.
 
     Alias, price, limits, deadlines and retries are left out: they change no reply. Limits are a part of it
@@ -165,7 +166,7 @@ class TrialIds:
     def __init__(
         self, model: Model, condition: Condition, *, run: str | None = None, load: str | None = None
     ) -> None:
-        self._asked = blake2b(asked_as(model, condition), digest_size=16)
+        self._asked = blake2b(way_of_asking(model, condition), digest_size=16)
         if run is not None:
             self._asked.update(f"\n{run}".encode())
         if load is not None:

@@ -96,7 +96,7 @@ def digits_stored(condition_params: str) -> tuple[str, ...]:
 
 
 def most_characters(condition: Condition, suite: str, longest_question: int) -> int:
-    """Return the most characters that are said for a problem, beside what `said_before` counts.
+    """Return the most characters of a problem's messages, less those of `characters_before_question`.
 
     Of a template this is an estimate: its fields other than the question are thought no longer than that.
     """

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from asyncbench.config.sources import ProblemSource
 from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.planning.trials import asked_once, planned_tasks
+from asyncbench.planning.trials import planned_tasks, without_repeats
 from asyncbench.problems.copies import copies, read_problems
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.records import Condition
 from asyncbench.store.manifest import IMPORTED, SWEEP_FILE, Manifest, planned, read_manifest
-from asyncbench.suites.requests import asked_as
+from asyncbench.suites.requests import way_of_asking
 
 KEEP_APART = "They are not of one sweep, so keep them apart"
 
@@ -68,7 +68,7 @@ def _check_names(source: Source, other: Source) -> None:
     conditions = {condition.name: condition for condition in other.sweep.conditions}
     plain = Condition()
     for model in source.sweep.models:
-        if model.alias in models and asked_as(model, plain) != asked_as(models[model.alias], plain):
+        if model.alias in models and way_of_asking(model, plain) != way_of_asking(models[model.alias], plain):
             raise ConfigError(
                 f"{source.folder} and {other.folder} use the alias {model.alias!r} for different models. "
                 f"Compare `models` in their {SWEEP_FILE}. {KEEP_APART}."
@@ -76,7 +76,7 @@ def _check_names(source: Source, other: Source) -> None:
     asking = source.sweep.models[0]
     for condition in source.sweep.conditions:
         namesake = conditions.get(condition.name)
-        if namesake is not None and asked_as(asking, condition) != asked_as(asking, namesake):
+        if namesake is not None and way_of_asking(asking, condition) != way_of_asking(asking, namesake):
             raise ConfigError(
                 f"{source.folder} and {other.folder} use the name {condition.name!r} for different "
                 f"conditions. Compare `conditions` in their {SWEEP_FILE}. {KEEP_APART}."
@@ -199,7 +199,7 @@ def merged_plan(found: Sequence[Source], sweep: Sweep) -> Plan:
             _keep_larger(plan.setdefault(alias, {}).setdefault(condition, {}), suites)
     opened: dict[str, ProblemSet] = {}
     for alias, conditions in plan.items():
-        fresh = planned_tasks(sweep, alias, asked_once(_sets(alias, found, opened)))
+        fresh = planned_tasks(sweep, alias, without_repeats(_sets(alias, found, opened)))
         for condition, suites in conditions.items():
             _keep_larger(suites, fresh.get(condition, {}))
     return plan

@@ -19,7 +19,7 @@ from asyncbench.planning import preflight
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
-from asyncbench.suites.requests import asked_as, sent_parameters
+from asyncbench.suites.requests import sent_parameters, way_of_asking
 from asyncbench.suites.shots import padding
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -661,7 +661,9 @@ def test_what_the_sdks_call_extra_body_is_a_part_of_params(level, given, params)
 
     found, plain = sweep_from(sweep(given)), sweep_from(sweep(params))
     assert (found.models if level == "model" else found.conditions)[0].params == params
-    assert asked_as(found.models[0], found.conditions[0]) == asked_as(plain.models[0], plain.conditions[0])
+    assert way_of_asking(found.models[0], found.conditions[0]) == way_of_asking(
+        plain.models[0], plain.conditions[0]
+    )
     assert as_mapping(sweep_from(as_mapping(found))) == as_mapping(found)
 
 

@@ -12,7 +12,7 @@ from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.errors import ConfigError
 from asyncbench.records import Condition
 from asyncbench.store.manifest import claim_folder, write_sweep_file
-from asyncbench.suites.requests import asked_as
+from asyncbench.suites.requests import way_of_asking
 
 SMALL = {"name": "s", "problems": ["p.parquet"]}
 HERE = Place(source="s.yaml")
@@ -74,7 +74,7 @@ def test_a_list_stands_for_an_entry_a_value(keys, aliases):
     named = models_of(entry | {"alias": "mini"})
     assert [model.alias for model in named] == [f"mini {alias}" for alias in aliases]
     assert len(
-        {asked_as(model, sweep_from(SMALL | {"models": [entry]}).conditions[0]) for model in named}
+        {way_of_asking(model, sweep_from(SMALL | {"models": [entry]}).conditions[0]) for model in named}
     ) == (len(aliases))
 
 
@@ -195,14 +195,14 @@ def test_limits_in_a_list_make_trials_of_their_own():
         for effort in ("low", "high")
         for n in (8, 16)
     ]
-    assert len({asked_as(model, sweep.conditions[0]) for model in sweep.models}) == 4
+    assert len({way_of_asking(model, sweep.conditions[0]) for model in sweep.models}) == 4
     assert len({model.turn for model in sweep.models}) == 1
     assert sweep_from(json.loads(json.dumps(as_mapping(sweep)))) == sweep
 
 
 def test_a_limit_that_is_not_compared_is_no_part_of_a_trial():
     plain, fast = (models_of({"model": "simulated/oracle"} | limit)[0] for limit in ({}, {"rpm": [60]}))
-    assert asked_as(plain, Condition()) == asked_as(fast, Condition())
+    assert way_of_asking(plain, Condition()) == way_of_asking(fast, Condition())
     assert (fast.turn, fast.limits.rpm) == (None, 60)
 
 

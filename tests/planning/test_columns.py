@@ -8,7 +8,7 @@ import pytest
 
 from asyncbench import generate, plan, run_sweep
 from asyncbench.planning.preflight import sets_in_folder
-from asyncbench.planning.remaining_trials import Shape, left_by_model
+from asyncbench.planning.remaining_trials import Shape, remaining_by_model
 from asyncbench.planning.trial_columns import closed_trials
 from asyncbench.planning.trials import Cell, asked_by_model, cell_of, trials_of
 from asyncbench.problems.opening import open_set
@@ -47,7 +47,7 @@ def test_trials_are_counted_as_one_by_one(matrix, limit, every):
     ids = [trial.trial_id for some in trials.values() for trial in some]
     finished = frozenset(ids[::every]) if every else frozenset[str]()
     skipped = frozenset(ids[1::5]) if every else frozenset[str]()
-    found = left_by_model(asked, asked.models, sets, limit=limit, finished=finished, skipped=skipped)
+    found = remaining_by_model(asked, asked.models, sets, limit=limit, finished=finished, skipped=skipped)
     for alias, some in trials.items():
         shapes, closed = Counter[Shape](), Counter[tuple[str, Cell]]()
         characters, longest = Counter[tuple[str, Cell]](), dict[str, tuple[int, Problem]]()

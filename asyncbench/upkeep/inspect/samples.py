@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from asyncbench.config.conditions import condition_again
+from asyncbench.config.conditions import condition_from_results
 from asyncbench.records import CUT_SHORT, REFUSALS, Condition, Model, Outcome, Problem, Trial
 from asyncbench.store.schema import OF_THE_TRIAL
 from asyncbench.suites.requests import request_for
@@ -33,7 +33,7 @@ _SHOWN = 1024  # characters of a text that their list of samples holds
 
 def condition_of(name: str, style: str, params: str) -> tuple[Condition, bool]:
     """Return how a trial was asked, and whether that is all: texts of files are not in results."""
-    return condition_again(name, style, json.loads(params))
+    return condition_from_results(name, style, json.loads(params))
 
 
 def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Condition, epoch: int) -> Json:

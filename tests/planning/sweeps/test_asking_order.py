@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from asyncbench import generate
 from asyncbench.planning.trial_columns import AT_ONCE, TrialSource
-from asyncbench.planning.trials import OPERATION, asked_once, balanced_rows
+from asyncbench.planning.trials import OPERATION, balanced_rows, without_repeats
 from asyncbench.problems.opening import open_set
 
 MADE: dict[str, dict[str, Any]] = {
@@ -108,7 +108,7 @@ def test_any_part_of_the_order_is_read_as_it_stands(tmp_path_factory, data):
 @pytest.mark.long
 def test_a_large_set_is_read_in_pieces(tmp_path):
     problems = generate("integer_addition", tmp_path / "p.parquet", seed=1, tries=AT_ONCE + 5_000)
-    (asked,) = asked_once([problems])
+    (asked,) = without_repeats([problems])
     sizes = [batch.num_rows for batch in asked.batches(["problem_id"])]
     assert sizes == [AT_ONCE, 5_000]
     ids = pa.Table.from_batches(asked.batches(["problem_id"]))
@@ -119,7 +119,7 @@ def test_a_large_set_is_read_in_pieces(tmp_path):
 def test_long_questions_are_read_fewer_at_a_time(tmp_path):
     own = tmp_path / "own.jsonl"
     own.write_text("".join(f'{{"question": "{n}{"x" * 2_000_000}", "answer": "{n}"}}\n' for n in range(40)))
-    asked = asked_once([open_set(own, suite="custom", grader="exact")])
+    asked = without_repeats([open_set(own, suite="custom", grader="exact")])
     sizes = [batch.num_rows for batch in asked[0].batches()]
     assert sum(sizes) == 40
     assert max(sizes) < 40

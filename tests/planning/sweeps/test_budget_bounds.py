@@ -31,7 +31,7 @@ from asyncbench.records import Condition, Ended, Limits, Message, Reply, Sent, U
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import read_attempts, read_trials
-from asyncbench.suites.requests import asked_as
+from asyncbench.suites.requests import way_of_asking
 from tests.sweep_files import outcomes, problem_set, simulator, sweep
 from tests.world.clock import virtually
 from tests.world.night import EPOCH_S, MODEL, RIGHT, Desk, Night, night_of, requests, waiting
@@ -419,7 +419,7 @@ def test_what_a_budget_adds_goes_into_every_body_and_into_what_the_sweep_says_th
 
 
 def test_what_a_budget_adds_makes_no_trial_another():
-    assert asked_as(replace(MODEL, budget_params=TOLD), Condition()) == asked_as(MODEL, Condition())
+    assert way_of_asking(replace(MODEL, budget_params=TOLD), Condition()) == way_of_asking(MODEL, Condition())
 
 
 @pytest.mark.long

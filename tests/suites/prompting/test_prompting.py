@@ -11,13 +11,13 @@ from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
 from asyncbench.suites.requests import (
     TrialIds,
-    asked_as,
     characters,
+    characters_before_question,
     most_input_tokens,
     most_tokens_before,
     request_for,
-    said_before,
     sent_parameters,
+    way_of_asking,
     worded_size,
 )
 from asyncbench.suites.wording import FIELDS, most_characters
@@ -49,7 +49,7 @@ def test_what_a_condition_says_first_comes_before_the_question():
     assert request.system == "be brief"
     assert request.messages == (*TALK, Message(role="user", content=trial.problem.question))
     assert characters(request) == len("be briefhihello") + len(trial.problem.question)
-    assert said_before(trial.model, trial.condition) == len("be briefhihello")
+    assert characters_before_question(trial.model, trial.condition) == len("be briefhihello")
 
 
 def nupa(condition: Condition, model: Model = MODEL) -> Trial:
@@ -90,12 +90,12 @@ def test_a_models_system_prompt_goes_before_the_suites_and_a_conditions_takes_it
 )
 def test_what_is_counted_before_a_request_is_made_is_what_it_holds(condition):
     trial = nupa(condition)
-    counted = worded_size(trial.problem, condition)[0] + said_before(trial.model, condition)
+    counted = worded_size(trial.problem, condition)[0] + characters_before_question(trial.model, condition)
     assert counted == characters(request_for(trial))
     most = worded_size(trial.problem, condition)[1] + most_tokens_before(trial.model, condition)
     assert most == most_input_tokens(request_for(trial))
     longest = most_characters(condition, "nupa", len(trial.problem.question))
-    assert counted <= said_before(trial.model, condition) + longest
+    assert counted <= characters_before_question(trial.model, condition) + longest
 
 
 def test_only_what_the_sweep_sets_is_sent():
@@ -107,7 +107,9 @@ def asked_with(change):
     """What is asked where a field of the model or of the condition has another value."""
     of, fields = change
     return (
-        asked_as(replace(MODEL, **fields), PLAIN) if of == "model" else asked_as(MODEL, Condition(**fields))
+        way_of_asking(replace(MODEL, **fields), PLAIN)
+        if of == "model"
+        else way_of_asking(MODEL, Condition(**fields))
     )
 
 
@@ -138,7 +140,7 @@ def changes(*pairs):
     ("condition", {"digits": ("reversed",)}),
 )
 def test_what_shapes_a_reply_makes_another_trial(change):
-    assert asked_with(change) != asked_as(MODEL, PLAIN)
+    assert asked_with(change) != way_of_asking(MODEL, PLAIN)
 
 
 @changes(
@@ -153,22 +155,24 @@ def test_what_shapes_a_reply_makes_another_trial(change):
     ("condition", {"described": {"context": "4k"}}),
 )
 def test_what_changes_no_reply_leaves_the_trial_the_same(change):
-    assert asked_with(change) == asked_as(MODEL, PLAIN)
+    assert asked_with(change) == way_of_asking(MODEL, PLAIN)
 
 
 def test_the_same_system_prompt_is_the_same_trial_whoever_sets_it():
-    assert asked_as(MODEL, Condition(system="s")) == asked_as(replace(MODEL, system="s"), PLAIN)
+    assert way_of_asking(MODEL, Condition(system="s")) == way_of_asking(replace(MODEL, system="s"), PLAIN)
 
 
 def test_a_condition_has_the_last_word_on_a_parameter():
     model = replace(MODEL, temperature=1.0, params={"a": 1})
-    asked = asked_as(model, Condition(params={"temperature": 0.0, "a": 2}))
-    assert asked == asked_as(replace(MODEL, temperature=0.0, params={"a": 2}), PLAIN)
+    asked = way_of_asking(model, Condition(params={"temperature": 0.0, "a": 2}))
+    assert asked == way_of_asking(replace(MODEL, temperature=0.0, params={"a": 2}), PLAIN)
 
 
 def test_a_simulators_address_is_a_free_port_and_leaves_the_trial_the_same():
     simulated = replace(MODEL, simulated=True)
-    assert asked_as(simulated, PLAIN) == asked_as(replace(simulated, base_url="http://127.0.0.1:1"), PLAIN)
+    assert way_of_asking(simulated, PLAIN) == way_of_asking(
+        replace(simulated, base_url="http://127.0.0.1:1"), PLAIN
+    )
 
 
 def test_an_imported_trial_is_another_in_every_run():
