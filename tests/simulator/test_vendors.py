@@ -341,8 +341,7 @@ def test_the_first_row_is_openai_itself():
 def test_headers_of_limits_are_text():
     allowance = ToldAllowance(per_minute=60, remaining=0.5, reset_s=0.5)
     told = {
-        name: one.limit_headers({"requests": allowance, "tokens": allowance})
-        for name, one in VENDORS.items()
+        name: one.limit_headers({"requests": allowance, "tokens": allowance}) for name, one in VENDORS.items()
     }
 
     assert {name for name, headers in told.items() if headers} == {"mistral", "groq", "cerebras"}
