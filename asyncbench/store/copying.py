@@ -15,7 +15,7 @@ from asyncbench.store.bucket.claiming import Claim, Files, OvertakenError, claim
 from asyncbench.store.bucket.fetching import WORKERS, BucketWriter, bring_folder, remove_folder
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
 from asyncbench.store.checksums import check
-from asyncbench.store.folder import Store, held_still
+from asyncbench.store.folder import Store
 from asyncbench.store.holdings import note_lost_journal, settled_manifest
 from asyncbench.store.manifest import (
     HOLDS,
@@ -112,10 +112,10 @@ class FolderCopy:
         """
         pushed, wait_s = -1, FIRST_WAIT_S
         while True:
-            if pushed == store.seals:
+            if pushed == store.journal.seals:
                 await asyncio.sleep(look_every_s)
                 continue
-            seals = store.seals
+            seals = store.journal.seals
             try:
                 await self._in_thread(partial(self.push, store))
                 pushed, wait_s, self._told = seals, FIRST_WAIT_S, False
@@ -128,7 +128,7 @@ class FolderCopy:
 
     def push(self, store: Store) -> None:
         """Upload what is in parts by now; raises as `Claim.push`."""
-        with held_still(store):
+        with store.parts_lock:
             files = self._outgoing(journal=False)
         self._check(files)
         self._claim.push(files)

@@ -2,17 +2,14 @@
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-import orjson
-
 from asyncbench.errors import AsyncbenchError, StoreError, TakenAwayError
 from asyncbench.files import OWNERS, local, make_folder, storing, write_durably
-from asyncbench.records import Ended, Event, History, Outcome, Result
+from asyncbench.records import Event, History, Outcome, Result
 from asyncbench.store.catalog import KnownTrials, known_trials
 from asyncbench.store.generation import Generation, compact, next_generation, settle, worthwhile
 from asyncbench.store.holdings import (
@@ -21,16 +18,13 @@ from asyncbench.store.holdings import (
     begin_list,
     check_holdings,
     known_parts,
-    list_journal,
     stored,
 )
 from asyncbench.store.joining import join, remove_joined
-from asyncbench.store.journal import Journal, ToldCalls, Unfinished, lost
 from asyncbench.store.lock import LOCK, left_mark, locked, same_lock, set_mark, take_away, writer_of
 from asyncbench.store.manifest import (
     IMPORTED,
     MANIFEST,
-    WORKER,
     Manifest,
     changed_manifest,
     check_owner,
@@ -47,8 +41,7 @@ from asyncbench.store.manifest import (
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.reading import warn_of_damage
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.sealing import next_number, part_files, seal, without_rows
-from asyncbench.store.segment import Damage, payloads, segments
+from asyncbench.store.sealing import FolderJournal, part_files
 
 SYNC_EVERY_S = 0.5  # the most that a power failure takes with it
 SEAL_EVERY_S = 15 * 60.0
@@ -71,12 +64,10 @@ class Store:
     ) -> None:
         """Use `Store.open` or `Store.reopen`; `again` is None where nobody will ask."""
         self.folder = folder
-        self.seals = 0  # how often what was kept became parts
-        self.damaged: list[Damage] = []
-        self._sealing = threading.RLock()  # one thread at a time
+        self.parts_lock = threading.RLock()  # of the one thread that changes parts
         self._closed = False
-        with ExitStack() as held:
-            self._lock = held.enter_context(locked(folder))
+        with ExitStack() as exits:
+            self._lock = exits.enter_context(locked(folder))
             self.dead = left_mark(folder) is not None  # the run before, if there was one, never ended
             settle(folder)
             claim_folder(folder, sweep=sweep, imported=imported)
@@ -85,8 +76,9 @@ class Store:
             refuse_living_workers(folder)
             self.lost = accept_loss(folder) if accept else []
             check_holdings(folder, calls=not accept)
-            self._recover(held)
-            _join_workers(self, accept=accept)
+            self.journal = FolderJournal(folder, exits)
+            self.damaged = self.journal.damaged
+            self.lost += _join_workers(self.journal, accept=accept)
             if accept:
                 accept_missing_calls(folder)
             if again is None:  # else whatever looks for known trials compares again
@@ -94,9 +86,9 @@ class Store:
             known = KnownTrials() if again is None else known_trials(folder, again=again)
             self.finished, self.failed = known.finished, known.failed
             self.again, self._known = known.again, known
-            held.callback(forget_manifest, folder)
+            exits.callback(forget_manifest, folder)
             know_manifest(folder)
-            self._held = held.pop_all()
+            self._exits = exits.pop_all()
 
     @classmethod
     def open(
@@ -161,12 +153,12 @@ class Store:
             StoreError: the disk took only a part, or nothing.
         """
         if not needless(self, event):
-            self._journal.append(event)
+            self.journal.append(event)
 
     def begin_run(self) -> None:
         """Mark that a run is going on, until the folder is let go: a run that is killed leaves the mark."""
         set_mark(self.folder)
-        self._held.callback(take_away, self.folder)
+        self._exits.callback(take_away, self.folder)
 
     def write_manifest(self, update: Mapping[str, object]) -> None:
         """Add to the manifest, or change what it says."""
@@ -180,6 +172,45 @@ class Store:
     def write_file(self, name: str, data: bytes) -> None:
         """Write a file of the folder in one step; `name` is relative to it."""
         write_durably(self.folder / name, data, temporary=self.folder / TEMPORARY / name)
+
+    def put_back(self) -> None:
+        """Put back what another program took away of the folder; by the thread that writes.
+
+        Raises:
+            StoreError: something was taken; says what, and what is back.
+        """
+        folder, segment = self.folder, self.journal.segment
+        if segment.moved():
+            raise TakenAwayError(
+                f"{segment.path}: another program has moved it. The moved file has all that arrived."
+            )
+        with storing(folder):
+            make_folder(folder, mode=OWNERS)
+        back = [] if same_lock(folder, self._lock) else [self._lock_again()]
+        back += [folder / MANIFEST] if put_back_manifest(folder) else []
+        back += [segment.path] if segment.put_back() else []
+        if cut := segment.cut():
+            raise TakenAwayError(
+                f"{segment.path}: another program has cut {cut:,} bytes off it. They are gone."
+            )
+        if back:
+            names, parts = ", ".join(map(str, back)), known_parts(folder).keys() - stored(folder).keys()
+            message = f"another program has removed it, and it is back: {names}."
+            if parts:
+                raise TakenAwayError(
+                    f"{message} {len(parts):,} parts are gone, the first {folder / min(parts)}."
+                )
+            raise StoreError(f"{message} Run again to continue.")
+
+    def _lock_again(self) -> Path:
+        try:
+            self._lock = self._exits.enter_context(locked(self.folder))
+        except StoreError as error:
+            message = f"its lock was removed, and another run holds it now: {error}"
+            raise TakenAwayError(
+                f"{self.folder}: {message} What arrived since then may be missing."
+            ) from error
+        return self.folder / LOCK
 
     async def tend(
         self,
@@ -203,21 +234,21 @@ class Store:
     async def _sync_often(self, every_s: float) -> None:
         while True:
             await asyncio.sleep(every_s)
-            if (segment := self._journal.segment).dirty:
+            if (segment := self.journal.segment).dirty:
                 await asyncio.to_thread(segment.sync)
-            put_back(self)
+            self.put_back()
 
     async def _seal_now_and_then(self, look_every_s: float, every_s: float, at_results: int) -> None:
         def seal_complete() -> None:
-            with self._sealing:
+            with self.parts_lock:
                 if not self._closed:
-                    self._seal_complete()
+                    self.journal.seal()
 
         now_s = asyncio.get_running_loop().time
         sealed_at_s = now_s()
         while True:
             await asyncio.sleep(look_every_s)
-            journal = self._journal
+            journal = self.journal
             full = journal.results >= at_results or journal.segment.size >= SEAL_AT_BYTES
             if full or (journal.rows and now_s() - sealed_at_s >= every_s):
                 journal.rotate()
@@ -230,17 +261,17 @@ class Store:
         Raises:
             StoreError: the disk does not take it; all that was kept is in the journal.
         """
-        with self._held, self._sealing:
+        with self._exits, self.parts_lock:
             if not self._closed:
                 self._closed = True
-                put_back(self)
-                self._journal.rotate()
-                self._seal_complete()
+                self.put_back()
+                self.journal.rotate()
+                self.journal.seal()
                 with suppress(AsyncbenchError):  # the next start does, or tells what is in the way
-                    _join_workers(self)
+                    _join_workers(self.journal)
                 with suppress(StoreError):  # all is sealed: many parts are merely slower than few
                     _compact(self.folder, all_tables=False)
-                _close_journal(self._journal, self.folder)
+                self.journal.close()
                 settle(self.folder)
 
     @contextmanager
@@ -253,7 +284,7 @@ class Store:
         Raises:
             StoreError: the disk does not take it.
         """
-        with self._sealing, next_generation(self.folder, table, part_files(self.folder, table)) as new:
+        with self.parts_lock, next_generation(self.folder, table, part_files(self.folder, table)) as new:
             yield new
 
     def compact(self) -> tuple[int, int]:
@@ -265,7 +296,7 @@ class Store:
         Raises:
             StoreError: a part is damaged, or the disk does not take it; the parts stay as they were.
         """
-        with self._sealing:
+        with self.parts_lock:
             return _compact(self.folder, all_tables=True)
 
     def __enter__(self) -> Self:
@@ -273,68 +304,6 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _recover(self, held: ExitStack) -> None:
-        """Begin a segment with what earlier ones left unfinished, then seal those: harmless to repeat."""
-        folder, left = self.folder / "journal", Unfinished()
-        told = ToldCalls(alone=WORKER not in self.manifest)
-        for segment in segments(folder):
-            for payload in payloads(segment, []):
-                line = orjson.loads(payload)
-                left.follow(line)
-                told.follow(line)
-        self._journal = Journal(folder, number=next_number(self.folder), unfinished=left)
-        held.callback(lambda: _close_journal(self._journal, self.folder))
-        unrecorded = told.unrecorded()
-        lacking = without_rows(unrecorded.keys() - left.sent.keys(), self.folder)
-        for attempt in [*map(lost, left.sent.values()), *(unrecorded[call] for call in sorted(lacking))]:
-            self._journal.append(Ended(attempt=attempt, reply=None))
-        self._seal_complete()
-
-    def _seal_complete(self) -> None:
-        """Make every segment but the present one into parts."""
-        current = self._journal.segment
-        current.sync()  # what was carried into it must outlive where it came from
-        for segment in segments(self.folder / "journal"):
-            if segment != current.path:
-                self.damaged += seal(segment, self.folder)
-        list_journal(self.folder)
-        self.seals += 1
-
-
-def put_back(store: Store) -> None:
-    """Put back what another program took away of a folder that is being written; by the thread that writes.
-
-    Raises:
-        StoreError: something was taken; says what, and what is back.
-    """
-    folder, segment = store.folder, store._journal.segment
-    if segment.moved():
-        raise TakenAwayError(
-            f"{segment.path}: another program has moved it. The moved file has all that arrived."
-        )
-    with storing(folder):
-        make_folder(folder, mode=OWNERS)
-    back = [] if same_lock(folder, store._lock) else [_locked_again(store)]
-    back += [folder / MANIFEST] if put_back_manifest(folder) else []
-    back += [segment.path] if segment.put_back() else []
-    if cut := segment.cut():
-        raise TakenAwayError(f"{segment.path}: another program has cut {cut:,} bytes off it. They are gone.")
-    if back:
-        names, parts = ", ".join(map(str, back)), known_parts(folder).keys() - stored(folder).keys()
-        message = f"another program has removed it, and it is back: {names}."
-        if parts:
-            raise TakenAwayError(f"{message} {len(parts):,} parts are gone, the first {folder / min(parts)}.")
-        raise StoreError(f"{message} Run again to continue.")
-
-
-def _locked_again(store: Store) -> Path:
-    try:
-        store._lock = store._held.enter_context(locked(store.folder))
-    except StoreError as error:
-        message = f"its lock was removed, and another run holds it now: {error}"
-        raise TakenAwayError(f"{store.folder}: {message} What arrived since then may be missing.") from error
-    return store.folder / LOCK
 
 
 def refuse_living_workers(folder: Path) -> None:
@@ -344,15 +313,22 @@ def refuse_living_workers(folder: Path) -> None:
             pass
 
 
-def _join_workers(store: Store, *, accept: bool = False) -> None:
-    """Recover the folders of workers whose processes have ended, and make them part of a store's own.
+def _join_workers(journal: FolderJournal, *, accept: bool = False) -> list[str]:
+    """Recover the folders of workers whose processes have ended, and make them part of their run's.
 
     One of which another machine has more stays as it is, unless that is taken for lost: it is read in place.
+
+    Args:
+        journal: that of the run.
+        accept: take for lost what is missing of the workers' folders or damaged in them.
+
+    Returns:
+        The files whose loss was accepted, relative to the folder of the run.
 
     Raises:
         StoreError: what a folder holds is not what was written to it, or the disk does not take it.
     """
-    folder = store.folder
+    folder, lost = journal.folder, list[str]()
     while ended := [
         path
         for path in worker_folders(folder)
@@ -361,13 +337,14 @@ def _join_workers(store: Store, *, accept: bool = False) -> None:
         for path in ended:
             sweep = read_manifest(path)["sweep"]
             with Store(path, sweep=sweep, imported=False, again=None, accept=accept) as worker:
-                store.lost += [str((path / name).relative_to(folder)) for name in worker.lost]
-                store.damaged += worker.damaged
-        store._journal.rotate()
-        store._seal_complete()
-        join(folder, [path.name for path in ended], store._journal, store._seal_complete)
+                lost += [str((path / name).relative_to(folder)) for name in worker.lost]
+                journal.damaged += worker.damaged
+        journal.rotate()
+        journal.seal()
+        join(folder, [path.name for path in ended], journal)
         for path in ended:
             set_partial(path, partial=False)
+    return lost
 
 
 def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:
@@ -382,17 +359,6 @@ def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:
     return before, after
 
 
-def held_still(store: Store) -> AbstractContextManager[object]:
-    """Return what keeps the parts of a store as they are meanwhile."""
-    return store._sealing
-
-
-def sync_journal(store: Store) -> None:
-    """Wait until all that a store keeps is on the disk; raises StoreError."""
-    if (segment := store._journal.segment).dirty:
-        segment.sync()
-
-
 def needless(store: Store, event: Event) -> bool:
     """Whether an event closes a trial that was asked again and failed: the answer it has was paid for."""
     return (
@@ -400,23 +366,3 @@ def needless(store: Store, event: Event) -> bool:
         and event.reply is None
         and store.again.get(event.trial.trial_id, Outcome.FAILED) is not Outcome.FAILED
     )
-
-
-def write_oldest(store: Store, waiting: deque[Event]) -> None:
-    """Write the first events down that belong together, and take out of `waiting` what is written.
-
-    Raises:
-        StoreError: the disk took only a part, or nothing.
-    """
-    store._journal.write(waiting)
-
-
-def _close_journal(journal: Journal, folder: Path) -> None:
-    """Stop writing; a segment of no event leaves the list before it goes, or it would be missed."""
-    if journal.empty:
-        try:
-            list_journal(folder, but=journal.segment.path)
-        except AsyncbenchError:  # or it is no results folder any more
-            journal.segment.close()
-            return
-    journal.close()

@@ -7,7 +7,7 @@ workers are counted together. So a join that was killed half-way is finished by 
 """
 
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -20,7 +20,6 @@ from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, storing, sync_to_disk, write_durably
 from asyncbench.store.generation import Generation, next_generation
 from asyncbench.store.holdings import known_parts, resolved
-from asyncbench.store.journal import Journal
 from asyncbench.store.lock import LOCK, MARK
 from asyncbench.store.manifest import (
     HOLDS,
@@ -39,7 +38,7 @@ from asyncbench.store.manifest import (
 )
 from asyncbench.store.parts import TEMPORARY, partition_of, scanned
 from asyncbench.store.reading import read_folder
-from asyncbench.store.sealing import by_partition, next_number
+from asyncbench.store.sealing import FolderJournal, by_partition, next_number
 from asyncbench.store.segment import QUARANTINE, name_of
 from asyncbench.store.united import UnitedSnapshot
 
@@ -50,14 +49,13 @@ _OWN = {MANIFEST, SWEEP_FILE, LOCK, MARK}  # files of every results folder
 ROWS = 2048  # of a batch: replies may be long
 
 
-def join(folder: Path, ended: Sequence[str], journal: Journal, seal: Callable[[], None]) -> None:
+def join(folder: Path, ended: Sequence[str], journal: FolderJournal) -> None:
     """Take over all that some workers' folders hold; or those of a join that was killed. Then remove them.
 
     Args:
         folder: that of the run, whose lock is held.
         ended: the names of the workers' folders, which are recovered and sealed.
         journal: that of the run, which holds nothing but answers that are not graded.
-        seal: makes every segment but the present one into parts.
 
     Raises:
         StoreError: a part is damaged, or the disk does not take it; readers see what they saw.
@@ -74,7 +72,7 @@ def join(folder: Path, ended: Sequence[str], journal: Journal, seal: Callable[[]
     seen = read_folder(folder).only(workers).united()
     if JOURNAL not in joining["tables"]:
         journal.carry(seen.unfinished.replies)
-        seal()
+        journal.seal()
         _note(folder, JOURNAL)
     numbers = count(next_number(folder))
     for name in IN_ORDER:
@@ -84,7 +82,7 @@ def join(folder: Path, ended: Sequence[str], journal: Journal, seal: Callable[[]
             _note(folder, name)
     _set_aside(folder, workers.values(), numbers)
     journal.rotate(next(numbers))  # or parts of later segments had the numbers of some that were taken over
-    seal()
+    journal.seal()
     _conclude(folder, workers)
     remove_joined(folder)
 

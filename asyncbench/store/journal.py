@@ -194,8 +194,8 @@ def lost(sent: Sent) -> Attempt:
     )
 
 
-class ToldCalls:
-    """The calls that lines of a journal tell of, and whose own lines are elsewhere, or lost.
+class MentionedCalls:
+    """The calls that lines of a journal mention, and whose own lines are elsewhere, or lost.
 
     A power failure may leave later lines without earlier ones. A carried line holds the whole call. If only
     its trial tells of a call, nothing is known but that it cost no more than the trial. A call of a trial
@@ -205,7 +205,7 @@ class ToldCalls:
     def __init__(self, *, alone: bool = True) -> None:
         self._alone = alone
         self._recorded = set[tuple[str, int]]()
-        self._told = dict[tuple[str, int], Attempt]()
+        self._calls = dict[tuple[str, int], Attempt]()
 
     def follow(self, line: Mapping[str, Any]) -> None:  # Any: JSON of our own
         """Take in the next line, oldest first."""
@@ -213,14 +213,14 @@ class ToldCalls:
             case {"attempt": {"trial_id": trial_id, "attempt": attempt}}:
                 self._recorded.add((trial_id, attempt))
             case {"carried": row, "reply": reply}:
-                self._told[row["trial_id"], row["attempt"]] = _ended(row, reply).attempt
+                self._calls[row["trial_id"], row["attempt"]] = _ended(row, reply).attempt
             case {"trial": {"trial_id": trial_id, "attempts": attempts} as row} if attempts and self._alone:
                 if (trial_id, attempts) not in self._recorded:  # as it nearly always is
-                    self._told.setdefault((trial_id, attempts), _last_call(row))
+                    self._calls.setdefault((trial_id, attempts), _last_call(row))
 
     def unrecorded(self) -> dict[tuple[str, int], Attempt]:
         """Return these calls, by trial and attempt."""
-        return {call: attempt for call, attempt in self._told.items() if call not in self._recorded}
+        return {call: attempt for call, attempt in self._calls.items() if call not in self._recorded}
 
 
 def _last_call(trial: Mapping[str, Any]) -> Attempt:  # Any: JSON of our own

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from asyncbench.errors import StoreError, TakenAwayError, UnwrittenError
 from asyncbench.records import Ended, Event, Sent
-from asyncbench.store.folder import Store, needless, sync_journal, write_oldest
+from asyncbench.store.folder import Store, needless
 from asyncbench.store.parts import TEMPORARY
 
 RESERVE_BYTES = 16 * 2**20  # set aside for the answers in flight when the disk is full
@@ -59,7 +59,7 @@ class Salvage:
         """Wait until all that was kept is on the disk; return whether it is."""
         if self.error is None:
             try:
-                await asyncio.to_thread(sync_journal, self._store)
+                await asyncio.to_thread(self._store.journal.sync)
             except StoreError as error:
                 self.fail(error)
         return self.error is None
@@ -113,7 +113,7 @@ class Salvage:
         """Write down what is waiting, oldest first: an end never stands before its beginning."""
         try:
             while self._waiting:
-                write_oldest(self._store, self._waiting)
+                self._store.journal.write(self._waiting)
         except StoreError as error:
             self.fail(error)
 

@@ -9,17 +9,22 @@ regrading give parts of several segments new names (see `generation`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.errors import StoreError
+from asyncbench.errors import AsyncbenchError, StoreError
 from asyncbench.files import discard, storing, sync_to_disk
+from asyncbench.records import Ended
 from asyncbench.store.generation import sealed_up_to
-from asyncbench.store.holdings import declared, standing
+from asyncbench.store.holdings import declared, list_journal, standing
+from asyncbench.store.journal import Journal, MentionedCalls, Unfinished, lost
+from asyncbench.store.manifest import JOURNAL, WORKER, read_manifest
 from asyncbench.store.parts import TEMPORARY, Part, read, scanned
 from asyncbench.store.rows import joined, tables
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
@@ -184,3 +189,65 @@ def superseded(
         part.finish()
         found.append(part)
     return found
+
+
+# ── The journal of a folder that is written to
+
+
+class FolderJournal(Journal):
+    """The journal of a results folder, and its way into parts.
+
+    `damaged` are lines that a crash or the disk spoiled; `seals` is how often segments became parts.
+    """
+
+    def __init__(self, folder: Path, exits: ExitStack) -> None:
+        """Begin a segment with what earlier ones left unfinished, then seal those: harmless to repeat.
+
+        Args:
+            folder: the results folder, whose lock is held.
+            exits: closes the journal.
+        """
+        self.folder, self.seals = folder, 0
+        self.damaged: list[Damage] = []
+        unfinished = Unfinished()
+        mentioned = MentionedCalls(alone=WORKER not in read_manifest(folder))
+        for segment in segments(folder / JOURNAL):
+            for payload in payloads(segment, []):
+                line = orjson.loads(payload)
+                unfinished.follow(line)
+                mentioned.follow(line)
+        super().__init__(folder / JOURNAL, number=next_number(folder), unfinished=unfinished)
+        exits.callback(self.close)
+        unrecorded = mentioned.unrecorded()
+        lacking = without_rows(unrecorded.keys() - unfinished.sent.keys(), folder)
+        for attempt in [
+            *map(lost, unfinished.sent.values()),
+            *(unrecorded[call] for call in sorted(lacking)),
+        ]:
+            self.append(Ended(attempt=attempt, reply=None))
+        self.seal()
+
+    def sync(self) -> None:
+        """Wait until all that was written is on the disk; raises StoreError."""
+        if (segment := self.segment).dirty:
+            segment.sync()
+
+    def seal(self) -> None:
+        """Make every segment but the present one into parts."""
+        current = self.segment
+        current.sync()  # what was carried into it must outlive where it came from
+        for segment in segments(self.folder / JOURNAL):
+            if segment != current.path:
+                self.damaged += seal(segment, self.folder)
+        list_journal(self.folder)
+        self.seals += 1
+
+    def close(self) -> None:
+        """Stop writing; a segment of no event leaves the list before it goes, or it would be missed."""
+        if self.empty:
+            try:
+                list_journal(self.folder, but=self.segment.path)
+            except AsyncbenchError:  # or it is no results folder any more
+                self.segment.close()
+                return
+        super().close()

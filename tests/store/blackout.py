@@ -131,12 +131,12 @@ def evening(folder: Path) -> None:
             keep(store, *answered(3), *answered(4, alias="large"), sent(trial(5)), ended(trial(5), reply(5)))
             keep(store, sent(trial(6)), sent(trial(7)))
         keep(store, result(trial(5), reply(5)), ended(trial(6), reply(6)), *answered(2), *refused(9))
-        store._journal.segment.sync()
+        store.journal.segment.sync()
         store.write_file("sweep.yaml", b"name: night\n" * 90)
         with moved_on(store):
             keep(store, *answered(10), skipped(11), ended(trial(7), None, cost_usd=0.0))
         keep(store, *(event for n in range(12, 16) for event in answered(n)))
-        store._journal.segment.sync()
+        store.journal.segment.sync()
         keep(store, sent(trial(20)), sent(trial(21)), ended(trial(21), reply(21)), *answered(22))
 
 
@@ -146,7 +146,7 @@ def again(folder: Path) -> None:
     with Store.open(folder, sweep="night", again=night.AGAIN) as store:
         store.begin_run()
         keep(store, *answered(0, attempt=2), *answered(11, alias="large"), *answered(9, attempt=2))
-        store._journal.segment.sync()
+        store.journal.segment.sync()
         store.write_manifest({"filler": "y" * 900})
 
 
@@ -204,7 +204,7 @@ def recovering(folder: Path) -> None:
     with Store.open(folder, sweep="night", again=night.AGAIN) as store:
         store.begin_run()
         keep(store, *answered(30), *answered(31, alias="large"))
-        store._journal.segment.sync()
+        store.journal.segment.sync()
         keep(store, *answered(32))
 
 
@@ -220,9 +220,9 @@ def keep(store: Store, *events: Event) -> None:
 @contextmanager
 def moved_on(store: Store) -> Iterator[None]:
     """Begin the next segment; make parts of the one before once this one holds something."""
-    store._journal.rotate()
+    store.journal.rotate()
     yield
-    store._seal_complete()
+    store.journal.seal()
 
 
 SWEEP = f"""\

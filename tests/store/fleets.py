@@ -32,8 +32,8 @@ def write_and_die(folder: Path, name: str | None, *events: Event) -> None:
     """Leave a folder as a killed process does: what it kept is in its journal."""
     store = Store.open(folder, sweep=SWEEP) if name is None else worker(folder, name)
     made.keep(store, *events)
-    store._journal.segment.sync()
-    store._held.close()  # what the system does for a process that dies; the journal is as it was
+    store.journal.segment.sync()
+    store._exits.close()  # what the system does for a process that dies; the journal is as it was
 
 
 def call(

@@ -143,7 +143,7 @@ def test_a_call_whose_end_the_disk_lost_is_taken_for_lost_at_its_trials_cost(tmp
 def test_a_call_that_was_carried_is_whole_though_the_segment_before_never_reached_the_disk(tmp_path):
     with Store.open(tmp_path / "alive", sweep="night") as store:
         keep(store, sent(trial(1)), ended(trial(1), reply(1)))
-        store._journal.rotate()
+        store.journal.rotate()
         folder = shutil.copytree(store.folder, tmp_path / "cut")
     first, *_ = segments(folder / "journal")
     list_journal(folder, but=first)  # nor did the manifest that names it

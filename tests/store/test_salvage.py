@@ -82,7 +82,7 @@ async def test_a_part_that_does_not_fit_stops_the_run_and_the_journal_goes_on(st
     salvage, stopped = Salvage(store), asyncio.Event()
     salvage.stop = lambda _: stopped.set()
     keep(store, *answered(1), sent(trial(2)))
-    store._journal.results = 10**6  # as if a night's results were waiting
+    store.journal.results = 10**6  # as if a night's results were waiting
     shutil.rmtree(store.folder / "trials", ignore_errors=True)
     (store.folder / "trials").write_text("in the way")
     tending = asyncio.create_task(salvage.tend())
@@ -102,7 +102,7 @@ async def test_a_journal_that_somebody_removes_stops_the_run(store):
     salvage, stopped = Salvage(store), asyncio.Event()
     salvage.stop = lambda _: stopped.set()
     keep(store, *answered(1))
-    store._journal.segment.path.unlink()
+    store.journal.segment.path.unlink()
     tending = asyncio.create_task(salvage.tend())
     async with asyncio.timeout(10):
         await stopped.wait()
@@ -279,7 +279,7 @@ def graded_next(n):
 
 
 def lines_of(store):
-    return [payload[:9] for payload in payloads(store._journal.segment.path, [])]
+    return [payload[:9] for payload in payloads(store.journal.segment.path, [])]
 
 
 def test_an_answer_that_is_graded_at_once_is_written_with_its_grade(store):
@@ -311,11 +311,11 @@ def test_when_the_disk_takes_an_answer_but_not_its_grade_both_are_kept_once(stor
         for event in answered(n):
             salvage.keep(event)
     salvage.keep(begun)
-    before = store._journal.segment.size
+    before = store.journal.segment.size
     with Store.open(store.folder.with_name("other"), sweep="night") as other:
-        start = other._journal.segment.size
+        start = other.journal.segment.size
         keep(other, answer)
-        long = other._journal.segment.size - start
+        long = other.journal.segment.size - start
     salvage.keep(answer)
     with disk_for(before + long + 20):
         salvage.keep(closed)

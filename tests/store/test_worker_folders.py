@@ -155,8 +155,8 @@ def test_a_folder_is_read_while_its_workers_write(tmp_path):
             for n in range(40):
                 keep(other if n % 2 else one, *closed(n, n))
                 if n % 7 == 0:
-                    one._journal.rotate()
-                    one._seal_complete()
+                    one.journal.rotate()
+                    one.journal.seal()
                 keep(own, minute(f"lane {n}"))
                 assert len(read_trials(tmp_path)) == len(read_attempts(tmp_path)) == n + 1
         assert known_trials(tmp_path).finished == {trial_id(n) for n in range(40)}

@@ -15,6 +15,7 @@ from asyncbench.run import lanes
 from asyncbench.store import folder as folders
 from asyncbench.store.folder import Store
 from asyncbench.store.salvage import Salvage
+from asyncbench.store.sealing import FolderJournal
 
 
 class CutError(Exception):
@@ -91,9 +92,9 @@ def _leave_all_as_it_was(cutter, patch):
 
     unless_cut(PartWriter, "abandon")
     unless_cut(Salvage, "_free_reserve")
-    unless_cut(Store, "close", lambda store: store._held.close())  # the system lets a lock go
+    unless_cut(Store, "close", lambda store: store._exits.close())  # the system lets a lock go
     unless_cut(folders, "take_away")
-    unless_cut(folders, "_close_journal", lambda journal, _folder: journal.segment.close())
+    unless_cut(FolderJournal, "close", lambda journal: journal.segment.close())
 
 
 if __name__ == "__main__":  # a run that is really killed: point, URL of the simulator, night

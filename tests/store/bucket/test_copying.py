@@ -35,8 +35,8 @@ def ids(folder: Path | str) -> list[str]:
 
 
 def seal(store: Store) -> None:
-    store._journal.rotate()
-    store._seal_complete()
+    store.journal.rotate()
+    store.journal.seal()
 
 
 def write(folder: Path, *numbers: int, copy: FolderCopy | None = None) -> None:

@@ -20,8 +20,8 @@ URL = "s3://bucket/mine/night"
 def answer(copy: FolderCopy, store: Store, number: int) -> None:
     for event in answered(number):
         store.keep(event)
-    store._journal.rotate()
-    store._seal_complete()
+    store.journal.rotate()
+    store.journal.seal()
     copy.push(store)
 
 

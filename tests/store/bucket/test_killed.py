@@ -30,8 +30,8 @@ def work(address: str, folder: Path, environment: Mapping[str, str]) -> None:
             if trial_id(number) not in store.finished:
                 for event in answered(number):
                     store.keep(event)
-            store._journal.rotate()
-            store._seal_complete()
+            store.journal.rotate()
+            store.journal.seal()
             copy.push(store)
         store.compact()
     asyncio.run(copy.finish(print, tries=1))

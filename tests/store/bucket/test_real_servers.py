@@ -72,8 +72,8 @@ def test_polars_and_pandas_read_the_parts_in_the_bucket(s3: S3Server, tmp_path: 
         for number in (1, 2):
             for event in answered(number):
                 store.keep(event)
-            store._journal.rotate()
-            store._seal_complete()
+            store.journal.rotate()
+            store.journal.seal()
             copy.push(store)
     trials = f"{URL}/trials/**/*.parquet"
     options = {
