@@ -76,8 +76,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from importlib.metadata import version
 
         typer.echo(f"asyncbench {version('asyncbench')}")

@@ -69,16 +69,16 @@ def found_input(
     Raises:
         ConfigError, or what `refuse` says: there is none; names `place`, and where asyncbench looked.
     """
-    found, here = input_path(local(path), near), Path.cwd()
-    if not _missing(found):
-        return found
+    target, here = input_path(local(path), near), Path.cwd()
+    if not _missing(target):
+        return target
     beside = here if near is None else (here / near).parent
     places = f"the working directory {here}"
     if beside != here:
         places = f"{beside}, where the sweep file is, and in {places}"
-    looked = "" if found.is_absolute() else f" asyncbench looked in {places}."
-    meant = _similar(Path(path), (beside, here))
-    raise refuse(f"{place}: {os.fspath(path)} was not found.{looked}{meant} {way_out}.")
+    searched = "" if target.is_absolute() else f" asyncbench looked in {places}."
+    similar = _similar(Path(path), (beside, here))
+    raise refuse(f"{place}: {os.fspath(path)} was not found.{searched}{similar} {way_out}.")
 
 
 def _similar(path: Path, places: Iterable[Path]) -> str:
@@ -160,9 +160,9 @@ def write_durably(path: Path, data: bytes, *, temporary: Path) -> None:
 
 def refused(path: Path, why: OSError | str) -> StoreError:
     """Return what it comes to that `path` of a results folder cannot be written; `why`: or words for it."""
-    said, way_out = (why, _EITHER) if isinstance(why, str) else (_words(why), _way_out(why))
+    cause, way_out = (why, _EITHER) if isinstance(why, str) else (_words(why), _way_out(why))
     return StoreError(
-        f"{path} could not be written: {said}. All results saved before are safe. To continue, {way_out} "
+        f"{path} could not be written: {cause}. All results saved before are safe. To continue, {way_out} "
         "and run again."
     )
 
@@ -191,10 +191,10 @@ def writing(path: Path) -> Iterator[None]:
 
 def unwritten(path: Path, error: OSError) -> AsyncbenchError:
     """Return what it comes to that a file which somebody named cannot be written."""
-    said = f"{path}: cannot be written: {_words(error)}. Choose another path"
+    message = f"{path}: cannot be written: {_words(error)}. Choose another path"
     if error.errno in _NO_PLACE:
-        return ConfigError(f"{said}.")
-    return StoreError(f"{said}, or {_way_out(error)}.")
+        return ConfigError(f"{message}.")
+    return StoreError(f"{message}, or {_way_out(error)}.")
 
 
 @contextmanager

@@ -111,10 +111,10 @@ def _names_in(code: CodeType, package: str) -> dict[str, NamedImport]:
             return NamesOnly(module)
         return _import(name, of, place, names or (), level)
 
-    found: dict[str, Any] = {"__name__": package, "__builtins__": {**vars(builtins), "__import__": noted}}
+    namespace: dict[str, Any] = {"__name__": package, "__builtins__": {**vars(builtins), "__import__": noted}}
     with suppress(Exception):  # all up to there is known; the rest comes when the `__init__` runs
-        exec(code, found)  # noqa: S102  a package that is being imported
-    named = {name: value for name, value in found.items() if isinstance(value, NamedImport)}
+        exec(code, namespace)  # noqa: S102  a package that is being imported
+    named = {name: value for name, value in namespace.items() if isinstance(value, NamedImport)}
     return {name: value for name, value in named.items() if value.module != package}  # else its own modules
 
 

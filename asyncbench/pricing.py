@@ -128,14 +128,14 @@ def charge(reply: Reply, rates: RatesAt, *, at_s: float, provider: str) -> Charg
         at_s: when it was sent: UTC, seconds since 1970.
         provider: who says so where the vendor tells the cost: `openrouter usage.cost`.
     """
-    told = reply.vendor_cost_usd
-    found = rates(tier_of(reply.service_tier, reply.raw_usage), at_s)
-    by_rates = cost_usd(reply.usage, found)
-    source = found.source if found else None
-    if told is None or (source == SWEEP and by_rates is not None and told <= by_rates):
+    vendor_usd = reply.vendor_cost_usd
+    tier_rates = rates(tier_of(reply.service_tier, reply.raw_usage), at_s)
+    by_rates = cost_usd(reply.usage, tier_rates)
+    source = tier_rates.source if tier_rates else None
+    if vendor_usd is None or (source == SWEEP and by_rates is not None and vendor_usd <= by_rates):
         return Charge(usd=by_rates, source=source)
     return Charge(
-        usd=told, source=f"{provider} usage.cost", instead_of_usd=by_rates if source == SWEEP else None
+        usd=vendor_usd, source=f"{provider} usage.cost", instead_of_usd=by_rates if source == SWEEP else None
     )
 
 
@@ -145,8 +145,8 @@ def tier_of(service_tier: str | None, raw_usage: Mapping[str, object] | None) ->
     Anthropic tells its fast mode, and the country it kept to, beside the service tier. Each has its
     surcharge; two of them together are a tier of their own, which no table prices.
     """
-    said = raw_usage or {}
-    words = (service_tier, said.get("speed"), said.get("inference_geo"))
+    account = raw_usage or {}
+    words = (service_tier, account.get("speed"), account.get("inference_geo"))
     return " ".join([word for word in words if isinstance(word, str) and word not in STANDARD]) or None
 
 
@@ -241,26 +241,26 @@ def _published(model_id: str, *, vendor: str, at: datetime, tier: str | None) ->
 
     nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)
     try:
-        found = genai_prices.calc_price(nothing, model_id, provider_id=vendor, genai_request_timestamp=at)
+        price = genai_prices.calc_price(nothing, model_id, provider_id=vendor, genai_request_timestamp=at)
     except LookupError:  # no such vendor, or no such model there
         return None
-    prices = found.model_price if tier is None else _of_tier(found, tier, at)
+    prices = price.model_price if tier is None else _of_tier(price, tier, at)
     brackets = _brackets(prices) if prices else ()
     return Rates(source=f"genai-prices {genai_prices.__version__}", brackets=brackets) if brackets else None
 
 
-def _of_tier(found: PriceCalculation, tier: str, at: datetime) -> ModelPrice | None:
+def _of_tier(price: PriceCalculation, tier: str, at: datetime) -> ModelPrice | None:
     """Return a model's price in a tier; None where the table has none (asked itself, it says the standard).
 
     A variant may leave cached tokens at the standard price (Gemini's batches), never input or output.
     """
-    if not any(found.model is own for own in found.provider.models):
+    if not any(price.model is own for own in price.provider.models):
         return None  # another vendor's model: its tiers are not sold here
-    for variant in found.model.price_variants or ():
-        told = variant.when.keys() <= TIER_KEYS and list(variant.when.values()) == [tier]
+    for variant in price.model.price_variants or ():
+        matches = variant.when.keys() <= TIER_KEYS and list(variant.when.values()) == [tier]
         active = variant.constraint is None or variant.constraint.active(at)
-        if told and active and None not in (variant.prices.input_mtok, variant.prices.output_mtok):
-            return found.model.get_prices(at, variant.when)
+        if matches and active and None not in (variant.prices.input_mtok, variant.prices.output_mtok):
+            return price.model.get_prices(at, variant.when)
     return None
 
 

@@ -72,8 +72,8 @@ def import_results(
 
     nupa-problems makes a problem set from the published test set of NUPA.
     """
-    given = {"depths": depths, "trials": trials, "style": style}
-    plan = {name: value for name, value in given.items() if value is not None}
+    options = {"depths": depths, "trials": trials, "style": style}
+    plan = {name: value for name, value in options.items() if value is not None}
     if form == NUPA_PROBLEMS:
         return _import_problems(files, out, plan, as_json=as_json)
     if form != BATCH and requests is not None:
@@ -113,8 +113,8 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
     for complaint in imported.left_out:
         typer.echo(complaint, err=True)
     made = imported.problems
-    said = {"out": str(out), "problems": made.rows, "digest": made.digest, "left_out": imported.left_out}
-    typer.echo(json.dumps(said, indent=2) if as_json else f"{out}: {number_of(made.rows, 'problem')}")
+    result = {"out": str(out), "problems": made.rows, "digest": made.digest, "left_out": imported.left_out}
+    typer.echo(json.dumps(result, indent=2) if as_json else f"{out}: {number_of(made.rows, 'problem')}")
     raise typer.Exit(3 if imported.left_out else 0)
 
 
@@ -222,8 +222,8 @@ def regrade(
     with interruptible("tables that were not complete keep their old grades"):
         from asyncbench.reports.regrading import regrade_report
 
-        found = regrade_report(folder, write=write, grader=grader)
-    show(found, as_json=as_json, markdown=markdown)
+        report = regrade_report(folder, write=write, grader=grader)
+    show(report, as_json=as_json, markdown=markdown)
 
 
 def merge(

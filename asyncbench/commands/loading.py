@@ -70,7 +70,7 @@ class LoadFlags(NamedTuple):
     @property
     def typed(self) -> dict[str, str]:
         """The flags that have values, with these."""
-        return {name: said for name, said in self._asdict().items() if isinstance(said, str)}
+        return {name: value for name, value in self._asdict().items() if isinstance(value, str)}
 
     @property
     def words(self) -> list[str]:
@@ -98,14 +98,14 @@ def loaded_sweep(
     from asyncbench.config.sweep import load_sweep, with_load
 
     keys = _keys(flags.typed) | ({"past_limits": True} if flags.past_limits else {})
-    promised = keys.get("slo")
+    objectives = keys.get("slo")
     names = {name: f"--{name}" for name in flags.typed} | {"past_limits": "--past-limits"}
-    names |= {name: f"--slo {name}" for name in promised} if isinstance(promised, dict) else {}
+    names |= {name: f"--slo {name}" for name in objectives} if isinstance(objectives, dict) else {}
     place = Place(source="command line", flags=names)
     check_keys(keys, place=place)
     wanted = flags.words or context.info_name == "load"
-    if sweep_file is None and wanted and (said := fill_for_load(context)) and not quiet:
-        typer.echo(f"asyncbench: {said}", err=True)
+    if sweep_file is None and wanted and (message := fill_for_load(context)) and not quiet:
+        typer.echo(f"asyncbench: {message}", err=True)
 
     def read(sweep: "Path | Sweep") -> "Sweep":
         return with_load(sweep, keys, place=place) if keys else load_sweep(sweep)
@@ -150,7 +150,7 @@ def load(
     """
     from asyncbench.run.options import RunOptions
     from asyncbench.run.progress import default_screen
-    from asyncbench.run.sweep_run import run_as_told
+    from asyncbench.run.sweep_run import run_with_options
 
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
     sweep = loaded_sweep(context, sweep_file, flags, quiet=quiet or as_json)
@@ -163,7 +163,9 @@ def load(
         load=flags.words if sweep_file is not None else (),
         typed=True,
     )
-    summary = awaited(run_as_told(sweep, options, env=env, screen=default_screen(quiet=quiet or as_json)))
+    summary = awaited(
+        run_with_options(sweep, options, env=env, screen=default_screen(quiet=quiet or as_json))
+    )
     typer.echo(summary.as_json() if as_json else summary.as_text())
     raise typer.Exit(summary.exit)
 

@@ -89,14 +89,14 @@ def problems(
     from asyncbench.reports.problem_file import inspect_problems
 
     del action  # there is one
-    named = dict(_pair(said) for said in columns.split(",")) if columns else None
+    named = dict(_pair(pair) for pair in columns.split(",")) if columns else None
     show(inspect_problems(file, columns=named, grader=grader, pattern=pattern), as_json=as_json)
 
 
-def _pair(said: str) -> tuple[str, str]:
-    ours, equals, theirs = (part.strip() for part in said.partition("="))
+def _pair(pair: str) -> tuple[str, str]:
+    ours, equals, theirs = (part.strip() for part in pair.partition("="))
     if not (ours and equals and theirs):
-        raise ConfigError(f"--columns {said}: this is no NAME=COLUMN. Write it as question=YOUR_COLUMN.")
+        raise ConfigError(f"--columns {pair}: this is no NAME=COLUMN. Write it as question=YOUR_COLUMN.")
     return ours, theirs
 
 

@@ -44,8 +44,8 @@ def models(
         lines = endpoint_lines(os.environ, at=at)
         typer.echo(endpoints_as_json(lines) if as_json else endpoints_as_text(lines))
         return
-    found = models_of(provider, at=at)
-    typer.echo(models_as_json(found) if as_json else models_as_text(found))
+    listed = models_of(provider, at=at)
+    typer.echo(models_as_json(listed) if as_json else models_as_text(listed))
 
 
 Checked = Annotated[
@@ -94,8 +94,8 @@ def doctor(
     from asyncbench.run.client_speed import noise_floor
     from asyncbench.run.findings import DoctorReport
 
-    asked = models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
-    checkups = awaited(examine(asked, env=environment_of(env_file, asked)))
+    chosen = models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
+    checkups = awaited(examine(chosen, env=environment_of(env_file, chosen)))
     noise = awaited(noise_floor()) if latency else ()
     report = DoctorReport(models=checkups, noise=noise)
     show(report, as_json=as_json)

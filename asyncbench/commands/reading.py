@@ -186,7 +186,7 @@ def report(
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
         _write_figures(of, figures, width, style, options=options, form=form)
     elif html or out:
-        _write_page(of, out, without={"style": style, **options, "json": as_json}, asked=html)
+        _write_page(of, out, without={"style": style, **options, "json": as_json}, wanted=html)
     else:
         show(_made(of, style, options), as_json=as_json, markdown=markdown, latex=latex)
 
@@ -219,9 +219,9 @@ def _write_figures(
 
     if out is None:
         raise ConfigError("--width is for --figures. Add --figures, or leave --width out")
-    given = {name: value for name, value in (*options.items(), *form.items()) if value}
-    options = {name: value for name, value in given.items() if name in OF_A_STYLE and style}
-    if odd := next((name for name in given if name not in options), None):
+    options_given = {name: value for name, value in (*options.items(), *form.items()) if value}
+    options = {name: value for name, value in options_given.items() if name in OF_A_STYLE and style}
+    if odd := next((name for name in options_given if name not in options), None):
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
         )
@@ -229,11 +229,11 @@ def _write_figures(
         typer.echo(path)
 
 
-def _write_page(of: "Chosen", out: Path | None, *, without: dict[str, object], asked: bool) -> None:
+def _write_page(of: "Chosen", out: Path | None, *, without: dict[str, object], wanted: bool) -> None:
     """Write a folder's page and say where it is; options that say what is printed do not go with it."""
     from asyncbench.page.writing import write_page
 
-    if not asked:
+    if not wanted:
         raise ConfigError("--out names the page of --html. Add --html, or leave --out out")
     if odd := next((name for name, value in without.items() if value), None):
         raise ConfigError(f"--{odd.replace('_', '-')} cannot be combined with --html. Leave one of them out")
@@ -290,7 +290,7 @@ def compare_two(
     """
     from asyncbench.reports.comparison.report import compare_on
 
-    found = compare_on(
+    comparison = compare_on(
         a,
         b,
         folders,
@@ -301,7 +301,7 @@ def compare_two(
         examples=examples,
         every=as_json,
     )
-    show(found, as_json=as_json, markdown=markdown)
+    show(comparison, as_json=as_json, markdown=markdown)
 
 
 UsageExport = Annotated[
@@ -355,7 +355,7 @@ def reconcile(
     """
     from asyncbench.reports.reconciliation.comparing import reconcile as compared
 
-    found = compared(
+    reconciliation = compared(
         file,
         folder,
         columns=columns,
@@ -364,8 +364,8 @@ def reconcile(
         utc_offset_h=utc_offset,
         tolerance=tolerance / 100,
     )
-    show(found, as_json=as_json, markdown=markdown)
-    raise typer.Exit(0 if found.close else 3)
+    show(reconciliation, as_json=as_json, markdown=markdown)
+    raise typer.Exit(0 if reconciliation.close else 3)
 
 
 def sql(

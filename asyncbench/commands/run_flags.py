@@ -70,10 +70,10 @@ def with_ray_address(args: list[str]) -> list[str]:
     >>> with_ray_address(["--ray", "night.yaml", "--ray", "head:6379"])
     ['--ray=', 'night.yaml', '--ray=head:6379']
     """
-    found: list[str] = []
+    words: list[str] = []
     for word in args:
-        if found[-1:] == ["--ray="] and _ADDRESS.fullmatch(word):
-            found[-1] += word
+        if words[-1:] == ["--ray="] and _ADDRESS.fullmatch(word):
+            words[-1] += word
         else:
-            found.append("--ray=" if word == "--ray" else word)
-    return found
+            words.append("--ray=" if word == "--ray" else word)
+    return words

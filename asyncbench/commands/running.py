@@ -110,18 +110,18 @@ def plan(
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
     sweep = loaded_sweep(context, sweep_file, flags, beside=["mode"], extend=extend, quiet=as_json)
     sweep = with_mode(sweep, flag_typed(context, "mode"), models=aliases_typed(models), given_as="--mode")
-    meant = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
+    bounded = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     if sweep.load is not None:
-        _plan_load(meant, pilot, limit, models, as_json=as_json)
+        _plan_load(bounded, pilot, limit, models, as_json=as_json)
         return
-    asked = None
+    piloted = None
     if pilot:
-        held, lower = bounded_plan(sweep, None, deadline), _lower(budget, sweep.budget_usd)
-        asked = _piloted(held, pilot, limit, models, lower, env_file, quiet=as_json)
-    found = plan_sweep(meant, limit=limit, models=aliases_typed(models))
-    found = found if asked is None else _kept(found, asked, sweep.out, quiet=as_json)
-    typer.echo(found.as_json() if as_json else found.as_text())
-    raise typer.Exit(asked.exit if asked is not None else 0)
+        without_budget, lower = bounded_plan(sweep, None, deadline), _lower(budget, sweep.budget_usd)
+        piloted = _piloted(without_budget, pilot, limit, models, lower, env_file, quiet=as_json)
+    forecast = plan_sweep(bounded, limit=limit, models=aliases_typed(models))
+    forecast = forecast if piloted is None else _kept(forecast, piloted, sweep.out, quiet=as_json)
+    typer.echo(forecast.as_json() if as_json else forecast.as_text())
+    raise typer.Exit(piloted.exit if piloted is not None else 0)
 
 
 def _lower(budget: float | None, own: float | None) -> float | None:
@@ -129,17 +129,17 @@ def _lower(budget: float | None, own: float | None) -> float | None:
     return budget if own is None or (budget is not None and budget < own) else None
 
 
-def _kept(found: "Plan", asked: "Summary", folder: Path, *, quiet: bool) -> "Plan":
+def _kept(forecast: "Plan", piloted: "Summary", folder: Path, *, quiet: bool) -> "Plan":
     """Return a plan with what its pilot asked; it is kept in the results folder, and the pilot shown."""
     from asyncbench.planning.forecast_file import keep_forecast
 
     try:
-        keep_forecast(found, folder, by="pilot")
+        keep_forecast(forecast, folder, by="pilot")
     except StoreError as error:  # what was asked is kept, and paid for: it is shown all the same
         typer.echo(f"the forecast is not kept: {error}", err=True)
     if not quiet:
-        typer.echo(f"{asked.as_text()}\n")
-    return replace(found, pilot=json.loads(asked.as_json()))
+        typer.echo(f"{piloted.as_text()}\n")
+    return replace(forecast, pilot=json.loads(piloted.as_json()))
 
 
 def _plan_load(
@@ -169,14 +169,14 @@ def _piloted(
     """Ask the first problems of each task and length, for at most `budget`, USD."""
     from asyncbench.run.options import RunOptions
     from asyncbench.run.progress import default_screen
-    from asyncbench.run.sweep_run import run_as_told
+    from asyncbench.run.sweep_run import run_with_options
 
     env = environment_of(env_file, sweep.models)
     screen = default_screen(quiet=quiet)
     options = RunOptions(
         pilot=pilot, limit=limit, models=aliases_typed(models), budget_usd=budget, typed=True
     )
-    return awaited(run_as_told(sweep, options, env=env, screen=screen))
+    return awaited(run_with_options(sweep, options, env=env, screen=screen))
 
 
 def run(
@@ -218,7 +218,7 @@ def run(
     """
     from asyncbench.run.options import RunOptions
     from asyncbench.run.progress import default_screen
-    from asyncbench.run.sweep_run import run_as_told
+    from asyncbench.run.sweep_run import run_with_options
 
     sweep = sweep_of(context, sweep_file, beside=["mode", *["max_tokens"] * bool(retry)], extend=extend)
     _check_typed_budget(sweep, None if sweep_file else budget, context)
@@ -241,7 +241,7 @@ def run(
         typed=True,
     )
     env, screen = environment_for(sweep, env_file), default_screen(quiet=quiet or as_json)
-    summary = awaited(run_as_told(sweep, options, env=env, screen=screen))
+    summary = awaited(run_with_options(sweep, options, env=env, screen=screen))
     _end(summary, typed=sweep_file is None, quiet=quiet, as_json=as_json)
 
 
@@ -285,9 +285,9 @@ def _check_typed_budget(sweep: "Sweep", budget: float | None, context: typer.Con
     from asyncbench.config.overriding import with_budget
     from asyncbench.planning.budget_bounds import check_budget
 
-    meant = with_budget(sweep, budget, place="run", given_as="--budget")
+    bounded = with_budget(sweep, budget, place="run", given_as="--budget")
     try:
-        check_budget(meant, meant.models)
+        check_budget(bounded, bounded.models)
     except ConfigError as error:
         raise ConfigError(f"{error}\n{way_to_budget(sweep, context)}") from None
 
@@ -367,8 +367,8 @@ def status(
         raise typer.Exit(0 if health.sound else 5)
     from asyncbench.reports.status.report import status_of
 
-    found = status_of(folder)
-    typer.echo(found.as_json() if as_json else found.as_text())
+    report = status_of(folder)
+    typer.echo(report.as_json() if as_json else report.as_text())
 
 
 def _refresh(folder: Path, env_file: Path | None) -> None:
@@ -405,22 +405,22 @@ def cancel(
     A later run asks what was not answered. It does not ask the trials of a part that you gave up: they may be
     paid already. For that there is `asyncbench run SWEEP --resubmit PART`.
     """
-    from asyncbench.run.open_batches import cancel_as_told, price_of_cancelling, sweep_in
+    from asyncbench.run.open_batches import cancel_in_folder, price_of_cancelling, sweep_in
     from asyncbench.run.progress import default_screen
 
     abandoned = _parts(abandon, "--abandon")
-    sweep, told = sweep_in(folder), price_of_cancelling(folder)
-    if told is not None and not (yes or abandoned):
-        typer.echo(told, err=True)
+    sweep, price = sweep_in(folder), price_of_cancelling(folder)
+    if price is not None and not (yes or abandoned):
+        typer.echo(price, err=True)
         with interruptible("nothing was cancelled"):
             if not _confirmed("Cancel them?"):
                 typer.echo("nothing was cancelled, and the batches are still open")
                 raise typer.Exit(3)
     env = environment_of(env_file, sweep.models)
     screen = default_screen(quiet=quiet or as_json)
-    found = awaited(cancel_as_told(folder, abandoned, env=env, screen=screen))
-    show(found, as_json=as_json)
-    raise typer.Exit(found.exit)
+    cancelled = awaited(cancel_in_folder(folder, abandoned, env=env, screen=screen))
+    show(cancelled, as_json=as_json)
+    raise typer.Exit(cancelled.exit)
 
 
 def _confirmed(question: str) -> bool:

@@ -55,8 +55,8 @@ def init(
     else:
         first = _asked(path.stem)
     write_sweep(path, first)
-    told = ", ".join(first.models) or "simulated models: they need no key and cost nothing"
-    typer.echo(f"{path} written, with {told}.")
+    names = ", ".join(first.models) or "simulated models: they need no key and cost nothing"
+    typer.echo(f"{path} written, with {names}.")
     if others := providers_without_starter(os.environ):
         typer.echo(f"Keys of {', '.join(others)} are set, too. To ask their models, add them to the file.")
     _say_what_is_next(path, first)
@@ -111,16 +111,16 @@ def _budget(first: "FirstSweep") -> float | None:
     from asyncbench.config.sweep import load_sweep
     from asyncbench.planning.sweep_plan import plan
 
-    found = plan(load_sweep(first.as_mapping()))
-    calls = sum(model.left for model in found.models)
-    if found.cost_usd == 0:
+    forecast = plan(load_sweep(first.as_mapping()))
+    calls = sum(model.left for model in forecast.models)
+    if forecast.cost_usd == 0:
         typer.echo(f"\n{calls:,} calls, at no cost.")
         return None
-    if found.cost_usd is None:
+    if forecast.cost_usd is None:
         typer.echo(f"\n{calls:,} calls. No budget: the price of a model is unknown. To set one, add `price`.")
         return None
-    typer.echo(f"\n{calls:,} calls, for about ${found.cost_usd:.2f}.")
-    usual = max(1, math.ceil(2 * found.cost_usd))
+    typer.echo(f"\n{calls:,} calls, for about ${forecast.cost_usd:.2f}.")
+    usual = max(1, math.ceil(2 * forecast.cost_usd))
     usd = typer.prompt(
         "Spend at most how many USD? (0: no limit)", default=usual, value_proc=_whole_number(0, 1_000_000)
     )

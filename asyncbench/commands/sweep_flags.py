@@ -152,9 +152,9 @@ def _suite_options(name: str, taken: Collection[str]) -> list[Any]:
             parameter,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[str | None, typer.Option(metavar="VALUE", help=_help_of(said))],
+            annotation=Annotated[str | None, typer.Option(metavar="VALUE", help=_help_of(declaration))],
         )
-        for parameter, said in SUITES[name].parameters.items()
+        for parameter, declaration in SUITES[name].parameters.items()
         if flag(parameter) not in taken
     ]
     declared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
@@ -162,8 +162,8 @@ def _suite_options(name: str, taken: Collection[str]) -> list[Any]:
 
 
 def _help_of(parameter: "Parameter") -> str:
-    said = f"{parameter.help[:1].upper()}{parameter.help[1:]}{default_typed(parameter.default)}"
-    return f"{said}." if len(said) < 120 else f"{said[:119]}…"
+    sentence = f"{parameter.help[:1].upper()}{parameter.help[1:]}{default_typed(parameter.default)}"
+    return f"{sentence}." if len(sentence) < 120 else f"{sentence[:119]}…"
 
 
 class SweepCommand(Command):
@@ -272,16 +272,16 @@ def fill_for_load(context: typer.Context) -> str:
     from asyncbench.suites.table import SUITES
 
     flags: dict[str, Any] = context.meta[_TYPED]
-    said = []
+    sentences = []
     if "model" in flags and not {"suite", "problems"} & flags.keys():
         flags["suite"], suite = SUITE_OF_LOADS, SUITES[SUITE_OF_LOADS]
         seed = flags.setdefault("seed", 0)
         drafts = suite.generate(seed, suite.parsed({}, place="load")) if suite.generate else ()
-        said.append(f"Asks the {len(list(drafts)):,} problems of {SUITE_OF_LOADS}, seed {seed}.")
+        sentences.append(f"Asks the {len(list(drafts)):,} problems of {SUITE_OF_LOADS}, seed {seed}.")
     if "model" in flags and "out" not in flags:
         flags["out"] = Path("results", re.sub(r"[^\w.-]+", "-", "-".join(["load", *flags["model"]])))
-        said.append(f"Results go to {flags['out']}.")
-    return " ".join(said)
+        sentences.append(f"Results go to {flags['out']}.")
+    return " ".join(sentences)
 
 
 def flag_typed(context: typer.Context, name: str) -> str | None:
@@ -298,8 +298,8 @@ def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]") -> "Sweep":
     lacking = [flag(name) for name in ("model", "out") if name not in flags]
     lacking += ["--suite or --problems"] * (not {"suite", "problems"} & flags.keys())
     if lacking:
-        said = "give a sweep file, or --model, --suite or --problems, and --out"
-        raise ConfigError(f"{said} ({', '.join(lacking)} missing)" if flags else said)
+        message = "give a sweep file, or --model, --suite or --problems, and --out"
+        raise ConfigError(f"{message} ({', '.join(lacking)} missing)" if flags else message)
     named = {name: flag(name) for name in (*OF_MODELS, *OF_CONDITIONS, *OF_SWEEPS, "seed", "grader", "out")}
     place = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
     sweep = read(sweep_from(_mapping_of(flags), place=place))
@@ -369,13 +369,13 @@ def _word(name: str, typed: str) -> object:
 
 def _condition_name(words: Mapping[str, object]) -> str:
     """Return a name that tells apart what people vary: `context=2k shots=3`, `template`."""
-    said = [
+    parts = [
         name
         if name in ("system", "template")
         else f"{name}={','.join(value) if isinstance(value, list) else Path(str(value)).stem}"
         for name, value in words.items()
     ]
-    return " ".join(said) or "plain"
+    return " ".join(parts) or "plain"
 
 
 def _problem_sets(flags: Flags) -> Iterator[object]:

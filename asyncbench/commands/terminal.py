@@ -83,14 +83,14 @@ EnvFile = Annotated[
 ]
 
 
-def dollars_typed(given: str) -> float:
+def dollars_typed(typed: str) -> float:
     """Return an amount of USD as it was typed: a number alone, without words or currency signs."""
     try:
-        usd = float(given)
+        usd = float(typed)
     except ValueError:
         usd = nan
     if not 0 < usd < inf:
-        raise ConfigError(f"--budget {given}: not a number of dollars above 0. Give one, such as 5")
+        raise ConfigError(f"--budget {typed}: not a number of dollars above 0. Give one, such as 5")
     return usd
 
 
@@ -150,12 +150,12 @@ def names_typed(typed: str | None, flag: str, *, like: str, such: str) -> list[s
         return None
     names = [name.strip() for name in typed.split(",")]
     if not all(names):
-        said = f'{flag} "{typed}": name {names.index("") + 1} of {len(names)} is empty'
-        raise ConfigError(f"{said}. Give {like} with one comma between them, such as {such}")
+        problem = f'{flag} "{typed}": name {names.index("") + 1} of {len(names)} is empty'
+        raise ConfigError(f"{problem}. Give {like} with one comma between them, such as {such}")
     return names
 
 
-def workers_typed(given: str | None) -> "WorkersWanted | None":
+def workers_typed(typed: str | None) -> "WorkersWanted | None":
     """Return the number of workers that was typed; None: none was.
 
     Raises:
@@ -163,18 +163,18 @@ def workers_typed(given: str | None) -> "WorkersWanted | None":
     """
     from asyncbench.config.run_entries import workers_from
 
-    if given is None:
+    if typed is None:
         return None
-    return workers_from(int(given) if given.isascii() and given.isdecimal() else given, given_as="--workers")
+    return workers_from(int(typed) if typed.isascii() and typed.isdecimal() else typed, given_as="--workers")
 
 
 def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:
     """Return the variables in which these models' keys are looked up: of this process, then of a file."""
     from asyncbench.planning.preflight import read_env_file
 
-    given = read_env_file(env_file) if env_file else {}
-    env = {**os.environ, **given}
-    KEYS.update(given.values(), (env.get(model.key_env or "", "") for model in models))
+    from_file = read_env_file(env_file) if env_file else {}
+    env = {**os.environ, **from_file}
+    KEYS.update(from_file.values(), (env.get(model.key_env or "", "") for model in models))
     return env
 
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.providers.error_kinds import told
+from asyncbench.providers.error_kinds import safe_line
 from asyncbench.providers.wire import header_id
 from asyncbench.records import LOST_WITH_IT, RESENT, Timeouts
 
@@ -105,7 +105,7 @@ class Call:
     @property
     def request_id(self) -> str | None:
         """The id of the request for the provider's support, without the key; None: none was told so far."""
-        return told(header_id(self._headers) or self.body_id or "", key=self._key) or None
+        return safe_line(header_id(self._headers) or self.body_id or "", key=self._key) or None
 
     def kept_connection(self, *, lost: bool = False) -> str | None:
         """Return what came of a kept connection that the server had closed; None: the call had none such."""

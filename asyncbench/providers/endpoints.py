@@ -61,14 +61,14 @@ class BatchWays:
     @property
     def in_words(self) -> str:
         """The same for people."""
-        told = list[str]()
+        phrases = list[str]()
         for name, way in self.departures.items():
             if isinstance(way, Mapping):
                 way = ", ".join(f"{key}={value}" for key, value in way.items())
             elif isinstance(way, Collection) and not isinstance(way, str):
                 way = " or ".join(way)
-            told.append(f"{name}: {way}")
-        return "; ".join(told)
+            phrases.append(f"{name}: {way}")
+        return "; ".join(phrases)
 
 
 # Requests and bytes of the largest batch, by whose form it has; their pages of 2026.
@@ -233,13 +233,13 @@ def known_endpoints() -> Mapping[str, KnownEndpoint]:
 @cache
 def usable_endpoints() -> Mapping[str, KnownEndpoint]:
     """Return the table without what packages add and cannot be used: of each of these a warning tells."""
-    found = dict(_our_endpoints())
+    endpoints = dict(_our_endpoints())
     for name in added_providers():
         try:
-            found[name] = known_endpoints()[name]
+            endpoints[name] = known_endpoints()[name]
         except ConfigError as error:
             warnings.warn(str(error), stacklevel=2)
-    return found
+    return endpoints
 
 
 def is_simulated(provider: str) -> bool:

@@ -41,17 +41,17 @@ _TAG: Final = re.compile(r"<[^<>]*>")
 def read_error(body: bytes) -> ErrorBody:
     """Read a body: an error in JSON of many shapes, a stream of events, HTML, plain text, nothing."""
     written = body[:_READ].decode("utf-8", "replace")
-    found = _json(body)
-    error = _innermost(found)
-    told = next((words for name in _MESSAGES if (words := text(error.get(name)))), None)
-    whole = mapping_in(found)
+    content = _json(body)
+    error = _innermost(content)
+    message = next((words for name in _MESSAGES if (words := text(error.get(name)))), None)
+    whole = mapping_in(content)
     details, inner = mapping_in(error.get("details")), mapping_in(error.get("innererror"))
-    given = [details.get("error_code"), inner.get("code"), *(error.get(name) for name in _CODE_NAMES)]
+    codes = [details.get("error_code"), inner.get("code"), *(error.get(name) for name in _CODE_NAMES)]
     delays = (text(mapping_in(detail).get("retryDelay")) for detail in items(error.get("details")))
     ids = (whole.get("request_id"), error.get("request_id"), whole.get("id"))
     return ErrorBody(
-        text=told or text(found) or _TAG.sub(" ", written),
-        codes=tuple(code.lower() for value in given if (code := text(value))),
+        text=message or text(content) or _TAG.sub(" ", written),
+        codes=tuple(code.lower() for value in codes if (code := text(value))),
         status=_status(error.get("code")) or _status(error.get("status")),
         retry_delay=next(filter(None, delays), None),
         request_id=next(filter(None, map(text, ids)), None),
@@ -63,24 +63,24 @@ def _json(body: bytes) -> object:
     events = (line[5:] for line in body[:_READ].splitlines() if line.startswith(b"data:"))
     for candidate in (body, *events):
         with suppress(UnreadableError):
-            found = read(candidate, [])
-            if isinstance(found, dict | list | str):
-                return found
+            content = read(candidate, [])
+            if isinstance(content, dict | list | str):
+                return content
     return None
 
 
-def _innermost(found: object) -> dict[str, object]:
+def _innermost(content: object) -> dict[str, object]:
     """Return the object that describes the error: {"error": {…}}, {"detail": […]}, [{"error": {…}}]."""
     while True:
-        here = mapping_in(found)
+        here = mapping_in(content)
         within = (
-            items(found)[:1] or here.get("error") or (here.get("detail") if "message" not in here else None)
+            items(content)[:1] or here.get("error") or (here.get("detail") if "message" not in here else None)
         )
         if isinstance(within, list) and within:
             within = within[0]
         if not isinstance(within, dict | list):
             return here
-        found = within
+        content = within
 
 
 def _status(code: object) -> int | None:
@@ -246,7 +246,7 @@ def refusal(response: Response, *, key: str) -> ProviderError:
         response: the status and headers are believed after the body.
         key: the API key, which the message must not repeat.
     """
-    return _refusal(response, lambda message: told(message, key=key))
+    return _refusal(response, lambda message: safe_line(message, key=key))
 
 
 def stream_error(event: Mapping[str, object], response: Response) -> ProviderError:
@@ -315,18 +315,18 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
             gateways answer 200 to a call that failed.
     """
     try:
-        found = read(response.body, response.notes)
+        content = read(response.body, response.notes)
     except UnreadableError as error:
         why = f"its body of {len(response.body):,} bytes is not JSON: {error}"
         raise bad_reply(response, why) from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise bad_reply(response, "its body is not a JSON object")
-    if found.get("error"):
+    if content.get("error"):
         raise refusal(response, key=key)
-    return found
+    return content
 
 
-def told(message: str, *, key: str) -> str:
+def safe_line(message: str, *, key: str) -> str:
     """Return a message in one line of bounded length, without the key and without control characters."""
     message = without_secret(message, key=key)  # before any cut, which could leave half of it
     message = message[: 4 * LONGEST_MESSAGE]
@@ -338,9 +338,9 @@ def told(message: str, *, key: str) -> str:
 
 def withhold(error: ProviderError, *, key: str) -> None:
     """Take the key out of all that an error tells."""
-    error.message = told(error.message, key=key)
+    error.message = safe_line(error.message, key=key)
     error.args = (error.message,)
-    error.request_id = told(error.request_id or "", key=key) or None
+    error.request_id = safe_line(error.request_id or "", key=key) or None
 
 
 def _address(location: str) -> str:

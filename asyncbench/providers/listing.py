@@ -118,6 +118,6 @@ def models_as_json(models: Sequence[Published]) -> str:
             {"above": bracket.above, **{name: str(getattr(bracket, name)) for name in RATES}}
             for bracket in model.rates.brackets
         ]
-        told = {"model": model.model_id, "source": model.rates.source, "usd_per_million_tokens": brackets}
-        listed.append(told)
+        entry = {"model": model.model_id, "source": model.rates.source, "usd_per_million_tokens": brackets}
+        listed.append(entry)
     return json.dumps(listed, indent=2)

@@ -33,9 +33,9 @@ def read(written: bytes, notes: list[str]) -> object:
     try:
         return orjson.loads(written)
     except orjson.JSONDecodeError as error:
-        found = _mended(written, strictly=str(error))
+        value = _mended(written, strictly=str(error))
     notes.append("the reply was not valid JSON and was repaired")
-    return found
+    return value
 
 
 def _values(written: bytes) -> int:
@@ -48,10 +48,10 @@ def _values(written: bytes) -> int:
 def _mended(written: bytes, *, strictly: str) -> object:
     try:
         text = written.decode(json.detect_encoding(written), "replace")
-        found = json.loads(
+        value = json.loads(
             text, strict=False, parse_int=_number, parse_float=_number, parse_constant=lambda _: None
         )
-        whole = json.dumps(found, ensure_ascii=False).encode("utf-16", "surrogatepass")
+        whole = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
         return orjson.loads(whole.decode("utf-16", "replace"))
     except (ValueError, RecursionError):
         raise UnreadableError(strictly) from None

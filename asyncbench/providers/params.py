@@ -24,9 +24,9 @@ def effort_asked(model: Model, params: Mapping[str, object] | None = None) -> st
         model: who is asked; its own `params` are merged into the body after `effort`, and win.
         params: those of a condition, merged last.
     """
-    given = {**model.params, **(params or {})}
-    within = (text(mapping_in(given.get(name)).get("effort")) for name in _OBJECTS)
-    return text(given.get("reasoning_effort")) or next(filter(None, within), model.effort)
+    fields = {**model.params, **(params or {})}
+    within = (text(mapping_in(fields.get(name)).get("effort")) for name in _OBJECTS)
+    return text(fields.get("reasoning_effort")) or next(filter(None, within), model.effort)
 
 
 # By wire format; of two names in one body the first counts.
@@ -47,21 +47,23 @@ def longest_reply_of(model: Model, condition: Condition) -> int | None:
     """
     params = {**model.params, **condition.params}  # merged in last
     names = LONGEST_REPLY[model.api]
-    said = [params[name] for name in names if name in params]
-    ours = [] if model.max_tokens is None or (said and len(names) == 1) else [model.max_tokens]
-    limits = [limit for limit in (*said, *ours) if isinstance(limit, int) and limit is not True and limit > 0]
+    in_params = [params[name] for name in names if name in params]
+    ours = [] if model.max_tokens is None or (in_params and len(names) == 1) else [model.max_tokens]
+    limits = [
+        limit for limit in (*in_params, *ours) if isinstance(limit, int) and limit is not True and limit > 0
+    ]
     # One that is no number of tokens may lift the others.
-    return max(limits, default=None) if len(limits) == len(said) + len(ours) else None
+    return max(limits, default=None) if len(limits) == len(in_params) + len(ours) else None
 
 
 @lru_cache(maxsize=256)
 def longest_stored(params: str, condition_params: str) -> int | None:
     """Return the longest reply that these two columns of `trials` tell; see `longest_reply_of`."""
-    said = mapping_in(orjson.loads(params)) | mapping_in(
+    fields = mapping_in(orjson.loads(params)) | mapping_in(
         mapping_in(orjson.loads(condition_params)).get("params")
     )
-    counts = [found for name in ANY_LONGEST_REPLY if (found := count_in(said.get(name)))]
-    return count_in(said.get("max_output_tokens")) or max(counts, default=None)
+    counts = [count for name in ANY_LONGEST_REPLY if (count := count_in(fields.get(name)))]
+    return count_in(fields.get("max_output_tokens")) or max(counts, default=None)
 
 
 _SEARCH: Final = "searches the web; both the search and the text it finds are billed"
@@ -196,8 +198,8 @@ def _is_at(address: str, vendor: KnownEndpoint) -> bool:
 def _tool(tools: object) -> str | None:
     """Return the first tool that is not for the asker to run."""
     for tool in tools if isinstance(tools, list) else [] if tools is None else [tools]:
-        said = tool if isinstance(tool, Mapping) else {"type": tool}
-        kind = said.get("type") if {"type", "name"} & said.keys() else next(iter(said), "{}")
+        fields = tool if isinstance(tool, Mapping) else {"type": tool}
+        kind = fields.get("type") if {"type", "name"} & fields.keys() else next(iter(fields), "{}")
         if kind not in _OF_THE_ASKER:
             return f"the tool {kind!r} in `params: tools` runs at the provider and is billed separately"
     return None

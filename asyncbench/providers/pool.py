@@ -37,7 +37,7 @@ from aiohttp.client_proto import ResponseHandler
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.calls import News, under_way
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
-from asyncbench.providers.error_kinds import told
+from asyncbench.providers.error_kinds import safe_line
 from asyncbench.providers.secrets import hush
 
 if TYPE_CHECKING:
@@ -171,8 +171,8 @@ class _Connector(aiohttp.TCPConnector):
             call.repeated = True
             response = await handler(request)
         call.began(response.headers)
-        if said := _TIMEOUT.search(response.headers.get("Keep-Alive", "")):
-            kept_s = int(said[1])
+        if match := _TIMEOUT.search(response.headers.get("Keep-Alive", "")):
+            kept_s = int(match[1])
             self._kept_s = min(max(kept_s - 1, kept_s / 2), LONGEST_KEEPALIVE_S)
         return response
 
@@ -280,11 +280,11 @@ def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool
                     kind, meaning = ErrorKind.BAD_REPLY, _BROKE_OFF
                 return ProviderError(
                     kind,
-                    told(f"{meaning}: {_SSL.sub(' [', str(cause))}".removesuffix(": "), key=key),
+                    safe_line(f"{meaning}: {_SSL.sub(' [', str(cause))}".removesuffix(": "), key=key),
                     may_have_been_billed=True if sent else None,
                 )
     *_, last = _causes(error)
-    return ProviderError(ErrorKind.BAD_REPLY, told(f"the reply cannot be read: {last}", key=key))
+    return ProviderError(ErrorKind.BAD_REPLY, safe_line(f"the reply cannot be read: {last}", key=key))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

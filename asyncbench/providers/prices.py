@@ -74,9 +74,9 @@ def is_moving_alias(model_id: str) -> str | None:
     return None
 
 
-def same_model(asked: str, served: str) -> bool:
+def same_model(requested: str, served: str) -> bool:
     """Whether the name of who answered is the one asked; a dated name may answer for its undated one."""
-    ours, theirs = _bare(asked), _bare(served)
+    ours, theirs = _bare(requested), _bare(served)
     if ours == theirs:
         return True
     both_dated = _DATE.search(ours) is not None and _DATE.search(theirs) is not None
@@ -99,12 +99,12 @@ def _dated_names() -> Mapping[str, tuple[str, ...]]:
 
     models = [model for vendor in get_snapshot().providers for model in vendor.models]
     names = {model.id for model in models} | {name for model in models for name in _exact(model.match)}
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    dated_of: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(names):
         alias = _DATE.sub("", name)
         if alias != name and alias in names:
-            found[alias].append(name)
-    return {alias: tuple(dated) for alias, dated in found.items()} | {
+            dated_of[alias].append(name)
+    return {alias: tuple(dated) for alias, dated in dated_of.items()} | {
         alias: (dated,) for alias, dated in _DATED_CLAUDE.items()
     }
 
@@ -177,12 +177,12 @@ def no_dearer(model: Model, rates: Collection[Rates]) -> Model:
     """
     path = known_endpoints()[model.provider].quirks.max_price
     first = [rate.brackets[0] for rate in rates]
-    told = {
+    ceiling = {
         "prompt": _a_little_more(max(bracket.input for bracket in first)),
         "completion": _a_little_more(max(bracket.output for bracket in first)),
         "request": 0.0,
     }
-    return replace(model, budget_params=at(path, told))
+    return replace(model, budget_params=at(path, ceiling))
 
 
 def dearest(model: Model, condition: Condition) -> Price | None:
@@ -192,12 +192,12 @@ def dearest(model: Model, condition: Condition) -> Price | None:
     """
     path = known_endpoints()[model.provider].quirks.max_price
     unsaid = merged_params(at(path, dict.fromkeys(_TOLD, 0.0)), model.budget_params)
-    said: object = merged_params(unsaid, {**model.params, **condition.params})
+    ceiling: object = merged_params(unsaid, {**model.params, **condition.params})
     for name in (path or "").split("."):
-        said = said.get(name) if isinstance(said, Mapping) else None
-    if not isinstance(said, Mapping):
+        ceiling = ceiling.get(name) if isinstance(ceiling, Mapping) else None
+    if not isinstance(ceiling, Mapping):
         return None
-    prompt, completion, request = (_number(said.get(name)) for name in _TOLD)
+    prompt, completion, request = (_number(ceiling.get(name)) for name in _TOLD)
     if prompt is None or completion is None or request != 0:
         return None
     return Price(input=prompt, output=completion)
@@ -207,7 +207,7 @@ def _a_little_more(usd: Decimal) -> float:
     return float((usd * _MORE).quantize(_PLACES, ROUND_CEILING))
 
 
-def _number(said: object) -> float | None:
-    if isinstance(said, bool) or not isinstance(said, int | float):
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(said) if said >= 0 else None
+    return float(value) if value >= 0 else None

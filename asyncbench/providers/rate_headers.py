@@ -134,16 +134,16 @@ def allowances(headers: Mapping[str, str], *, requests_per: Span = "minute") -> 
     """
     if "ratelimit" not in "\n".join(headers).lower():
         return ()
-    told: dict[_Row, list[str]] = {}
+    rows: dict[_Row, list[str]] = {}
     for name, written in headers.items():
         if (place := _place(name)) is not None:
             row, part = place
-            told.setdefault(row, ["", "", ""])[part] = written
-    if any(row in told for row in _ITS_OWN):
-        told.pop(_ANTHROPICS_STRICTEST, None)  # a copy of whichever of the others is the strictest
+            rows.setdefault(row, ["", "", ""])[part] = written
+    if any(row in rows for row in _ITS_OWN):
+        rows.pop(_ANTHROPICS_STRICTEST, None)  # a copy of whichever of the others is the strictest
     date = headers.get("date")
     kept: dict[tuple[str, float], Allowance] = {}
-    for row, parts in told.items():
+    for row, parts in rows.items():
         if (allowed := _allowance(row, parts, date=date, requests_per=requests_per)) is not None:
             kind = allowed.what, allowed.period_s
             kept[kind] = _stricter(kept[kind], allowed) if kind in kept else allowed
@@ -165,10 +165,10 @@ def reset_s(written: str, *, date: str | None = None) -> float | None:
 @lru_cache(maxsize=1024)
 def _place(name: str) -> _Place | None:
     """Return what a header tells by its name; None: nothing that we know."""
-    if found := _NAME.fullmatch(name.lower()):
-        part, scope, counted, span = found.groups()
-    elif found := _ANTHROPICS_NAME.fullmatch(name.lower()):
-        (counted, part), scope, span = found.groups(), _ANTHROPICS_SCOPE, None
+    if match := _NAME.fullmatch(name.lower()):
+        part, scope, counted, span = match.groups()
+    elif match := _ANTHROPICS_NAME.fullmatch(name.lower()):
+        (counted, part), scope, span = match.groups(), _ANTHROPICS_SCOPE, None
     else:
         return None
     what = _COUNTED.get(counted)

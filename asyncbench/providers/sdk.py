@@ -94,7 +94,9 @@ class SdkProvider:
                 url=str(built.url),
                 wire=self._wire,
                 endpoint=self._endpoint,
-                headers={name: value for name, value in _told(built) if name.lower() not in _OF_ONE_CALL},
+                headers={
+                    name: value for name, value in _raw_headers(built) if name.lower() not in _OF_ONE_CALL
+                },
                 ways=ways,
                 error_of=partial(self._error_of, options),
             )
@@ -151,7 +153,13 @@ class SdkProvider:
 
     @asynccontextmanager
     async def exchange(
-        self, method: str, path: str, *, within_s: float, headers: Json = MappingProxyType({}), **said: object
+        self,
+        method: str,
+        path: str,
+        *,
+        within_s: float,
+        headers: Json = MappingProxyType({}),
+        **arguments: object,
     ) -> AsyncIterator[httpx2.Response]:
         """Make any other call, once: yield a good response, whose body is not read yet.
 
@@ -160,13 +168,13 @@ class SdkProvider:
             path: after the base URL.
             within_s: the most seconds from the connection to the end of the block.
             headers: those of this call.
-            said: what is sent, in the SDK's words: `body`, `content` or `files`.
+            arguments: what is sent, in the SDK's words: `body`, `content` or `files`.
 
         Raises:
             ProviderError: as `ask`; also for what breaks while the block reads.
         """
         key = self._endpoint.api_key
-        said["stream" if method != "delete" else "body"] = True if method != "delete" else None
+        arguments["stream" if method != "delete" else "body"] = True if method != "delete" else None
         options = self._options({})
         options = {**options, "headers": {**options["headers"], **headers}}
         # An answer may take long to begin; once it has, it does not pause.
@@ -177,7 +185,7 @@ class SdkProvider:
                     f"{str(self._client.base_url).rstrip('/')}/{path}",
                     cast_to=httpx2.Response,
                     options=options,
-                    **said,
+                    **arguments,
                 )
                 try:
                     call.flows()
@@ -190,9 +198,9 @@ class SdkProvider:
                 raise refusal(refused, key=key) from error
             except (self.errors, *_BREAKS) as error:
                 sent = call.handed_over
-                found = broken(error, key=key, sent=sent, answered=call.answered)
-                found.never_sent = not call.sent_s
-                raise found from error
+                failure = broken(error, key=key, sent=sent, answered=call.answered)
+                failure.never_sent = not call.sent_s
+                raise failure from error
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -331,11 +339,11 @@ async def _read(
     return whole_reply(replace(head, body=body), wire, call, key=key)
 
 
-def _told(said: httpx2.Request | httpx2.Response) -> list[tuple[str, str]]:
+def _raw_headers(message: httpx2.Request | httpx2.Response) -> list[tuple[str, str]]:
     """Return headers as they were sent: each look into those of httpx2 goes through all of them."""
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in said.headers.raw]
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in message.headers.raw]
 
 
 def _response(response: httpx2.Response, body: bytes, requests_per: Span) -> Response:
-    headers = {name.lower(): value for name, value in _told(response)}
+    headers = {name.lower(): value for name, value in _raw_headers(response)}
     return Response(status=response.status_code, headers=headers, body=body, requests_per=requests_per)

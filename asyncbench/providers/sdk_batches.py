@@ -50,15 +50,15 @@ class SdkBatches:
         await self._sdk.aclose()
 
     async def recent(self, since: float | None) -> list[RemoteBatch]:
-        found = list[RemoteBatch]()
+        batches = list[RemoteBatch]()
         async with aclosing(self._pages()) as pages:
             async for page in pages:
                 if since is None:
                     return page
-                found += [batch for batch in page if batch.created_at >= since]
+                batches += [batch for batch in page if batch.created_at >= since]
                 if page and page[-1].created_at < since:
                     break
-        return found
+        return batches
 
     @property
     def poll_s(self) -> float:
@@ -68,14 +68,14 @@ class SdkBatches:
         """Yield the batches of the account page by page, those created last first."""
         raise NotImplementedError
 
-    async def _json(self, method: str, path: str, *, size: int = 0, **said: object) -> dict[str, object]:
+    async def _json(self, method: str, path: str, *, size: int = 0, **arguments: object) -> dict[str, object]:
         """Make a call; return the object that it answers; of a list, as `data`.
 
         Args:
             size: bytes that are sent, where they are many.
         """
         within_s = SMALL_S + size / BYTES_PER_S
-        async with self._sdk.exchange(method, path, within_s=within_s, **said) as response:  # type: ignore[arg-type]  # the SDK's words
+        async with self._sdk.exchange(method, path, within_s=within_s, **arguments) as response:  # type: ignore[arg-type]  # the SDK's words
             self._note(response)
             async with aclosing(response.aiter_bytes()) as chunks:
                 body = await whole_body(chunks, MOST_BYTES)
@@ -100,46 +100,46 @@ class SdkBatches:
         """
         async with self._sdk.exchange("get", path, within_s=LONGEST_S) as response:
             self._note(response)
-            said = response.headers.get("content-length", "")
-            told = int(said) if said.isdigit() and "content-encoding" not in response.headers else None
-            check_room(into, told if told is not None else BYTES_PER_LINE * (batch.requests or 0), batch.id)
-            if told is not None:
-                under_way().allow(SMALL_S + told / BYTES_PER_S)
+            header = response.headers.get("content-length", "")
+            length = int(header) if header.isdigit() and "content-encoding" not in response.headers else None
+            check_room(into, BYTES_PER_LINE * (batch.requests or 0) if length is None else length, batch.id)
+            if length is not None:
+                under_way().allow(SMALL_S + length / BYTES_PER_S)
             size, last = 0, b"\n"
             async with aclosing(response.aiter_bytes(CHUNK)) as chunks:
                 async for chunk in chunks:
                     under_way().heard()
                     await asyncio.to_thread(into.write, chunk)
                     size, last = size + len(chunk), chunk[-1:]
-            if told is not None and told != size:
-                why = f"the file has {size:,} bytes, not {told:,}"
+            if length is not None and length != size:
+                why = f"the file has {size:,} bytes, not {length:,}"
                 raise ProviderError(ErrorKind.BAD_REPLY, why, http_status=response.status_code)
             if last != b"\n":
                 into.write(b"\n")
 
     async def _custom_ids(self, path: str, most: int) -> list[str]:
         """Return the ids that lines of results have, the first ones; lines that cannot be read have none."""
-        found, rest = list[str](), b""
+        ids, rest = list[str](), b""
         async with self._sdk.exchange("get", path, within_s=LONGEST_S) as response:
             self._note(response)
             async with aclosing(response.aiter_bytes(CHUNK)) as chunks:
                 async for chunk in chunks:
                     under_way().heard()
                     *lines, rest = (rest + chunk).split(b"\n")
-                    found += _ids_of(lines)
-                    if len(found) >= most or len(rest) > MOST_BYTES:
+                    ids += _ids_of(lines)
+                    if len(ids) >= most or len(rest) > MOST_BYTES:
                         break
                 else:
-                    found += _ids_of([rest])
-        return found[:most]
+                    ids += _ids_of([rest])
+        return ids[:most]
 
     def _note(self, response: httpx2.Response) -> None:
         """Note what every reply tells: the vendor's time, and whose batches are seen."""
         self._asked_s = retry_after_s(response.headers) or 0.0
-        told = [response.headers.get(name, "") for name in ACCOUNTS]
-        if any(told) or not self.account:
+        accounts = [response.headers.get(name, "") for name in ACCOUNTS]
+        if any(accounts) or not self.account:
             # A provider that names nobody may show each key other batches.
-            whose = "\n".join(told) if any(told) else self._key
+            whose = "\n".join(accounts) if any(accounts) else self._key
             self.account = sha256(whose.encode()).hexdigest()[:16]
         if date := email.utils.parsedate_tz(response.headers.get("date", "")):
             self.told_at = float(email.utils.mktime_tz(date))
@@ -149,12 +149,12 @@ class SdkBatches:
         """Return the reply that a line holds; raises ProviderError."""
         response = Response(status=status, headers={}, body=orjson.dumps(body))
         try:
-            found = payload(response, key=self._key)
-            reply = self._wire.reply(found, response)
+            content = payload(response, key=self._key)
+            reply = self._wire.reply(content, response)
         except ProviderError as error:
             withhold(error, key=self._key)
             raise
-        return finished_reply(reply, response, body_id(found), key=self._key)
+        return finished_reply(reply, response, body_id(content), key=self._key)
 
     def _refusal(self, body: object, status: int) -> ProviderError:
         response = Response(status=status, headers={}, body=orjson.dumps(body))
@@ -188,12 +188,12 @@ def unstreamed(request: Request) -> Request:
 def line_object(line: bytes) -> dict[str, object]:
     """Return the JSON object of a line of results; raises ValueError."""
     try:
-        found = read(line, [])
+        fields = read(line, [])
     except UnreadableError as error:
         raise ValueError(str(error)) from None
-    if not isinstance(found, dict) or not isinstance(found.get("custom_id"), str):
+    if not isinstance(fields, dict) or not isinstance(fields.get("custom_id"), str):
         raise ValueError("the line holds no custom_id")
-    return found
+    return fields
 
 
 def _ids_of(lines: Iterable[bytes]) -> Iterator[str]:
@@ -204,23 +204,23 @@ def _ids_of(lines: Iterable[bytes]) -> Iterator[str]:
 
 async def bytes_of(path: Path, size: int, *, before: bytes, after: bytes) -> AsyncIterator[bytes]:
     """Yield a file of lines in pieces, its line feeds but the last turned into commas."""
-    left = size
+    remaining = size
     yield before
     with path.open("rb") as file:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
-            left -= len(chunk)
-            yield (chunk if left else chunk[:-1]).replace(b"\n", b",")
+            remaining -= len(chunk)
+            yield (chunk if remaining else chunk[:-1]).replace(b"\n", b",")
     yield after
 
 
-def time_of(said: object) -> float | None:
+def time_of(written: object) -> float | None:
     """Return a time in seconds since 1970, or in RFC 3339 (of no zone: UTC), as seconds; None: it is none."""
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        return float(said)
-    if not isinstance(said, str):
+    if isinstance(written, int | float) and not isinstance(written, bool):
+        return float(written)
+    if not isinstance(written, str):
         return None
     try:
-        found = datetime.fromisoformat(said)
+        moment = datetime.fromisoformat(written)
     except ValueError:
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

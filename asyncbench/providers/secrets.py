@@ -57,8 +57,8 @@ def _without(text: str, key: str) -> str:
     word, coded = _looked_for(key)
     if word in text:
         for plain in _PLAIN:
-            if key in (found := plain(text)):
-                text = found.replace(key, MARK)
+            if key in (unescaped := plain(text)):
+                text = unescaped.replace(key, MARK)
         if len(word) >= TELLING:  # escaped twice, or cut
             text = text.replace(word, MARK)
     for form in coded:
@@ -77,11 +77,11 @@ def may_hold(body: bytes, *, key: str) -> bool:
 
 def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
     """Return what of a reply holds the key, by field and without it, wherever the server put it."""
-    texts = {name: said for name in _TEXTS if (said := getattr(reply, name))}
-    all_said = "\n".join((*texts.values(), str(reply.raw_usage)))
-    if not may_hold(all_said.encode("utf-8", "replace"), key=key):
+    texts = {name: value for name in _TEXTS if (value := getattr(reply, name))}
+    whole = "\n".join((*texts.values(), str(reply.raw_usage)))
+    if not may_hold(whole.encode("utf-8", "replace"), key=key):
         return {}
-    changed: dict[str, Any] = {name: without_secret(said, key=key) for name, said in texts.items()}
+    changed: dict[str, Any] = {name: without_secret(value, key=key) for name, value in texts.items()}
     return changed | {"raw_usage": _cleaned(reply.raw_usage, key)}
 
 
@@ -108,15 +108,15 @@ def _cleaned(value: object, key: str) -> object:
 
 _PLAIN: Final[tuple[Callable[[str], str], ...]] = (
     *(str, unquote, unquote_plus, html.unescape),
-    lambda text: _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text),  # JSON
+    lambda text: _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[2], text),  # JSON
 )
 
 
 @lru_cache(maxsize=1)
 def _passwords() -> tuple[str, ...]:
     """Return the passwords of the proxies that the environment names: a proxy may repeat what it is sent."""
-    found = (re.search(r"//[^/@]*:([^/@]+)@", address) for address in getproxies().values())
-    return tuple({unquote(match[1]) for match in found if match})
+    matches = (re.search(r"//[^/@]*:([^/@]+)@", address) for address in getproxies().values())
+    return tuple({unquote(match[1]) for match in matches if match})
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ import httpx2
 
 from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
-from asyncbench.providers.error_kinds import LONGEST_MESSAGE, bad_reply, payload, told, withhold
+from asyncbench.providers.error_kinds import LONGEST_MESSAGE, bad_reply, payload, safe_line, withhold
 from asyncbench.providers.loose_json import UnreadableError, read
 from asyncbench.providers.secrets import WORDS, keyless, may_hold
 from asyncbench.providers.usage import doubts, kept_account
@@ -352,7 +352,7 @@ def finished_reply(
     reply.upstream = reply.upstream or response.simulator
     reply.latency_s, reply.ttft_s, reply.times = latency_s, ttft_s, times
     reply.request_id, reply.allowances = request_id, response.allowances
-    reply.note = told("; ".join(dict.fromkeys(notes)), key=key) or None if notes else None
+    reply.note = safe_line("; ".join(dict.fromkeys(notes)), key=key) or None if notes else None
     return reply
 
 

@@ -24,7 +24,7 @@ def raw_usage(payload: Mapping[str, object]) -> Mapping[str, object] | None:
     """
     choices = items(payload.get("choices"))
     places = (payload, mapping_in(payload.get("x_groq")), mapping_in(choices[0]) if choices else {})
-    return next((found for place in places if (found := mapping_in(place.get("usage")))), None)
+    return next((account for place in places if (account := mapping_in(place.get("usage")))), None)
 
 
 def from_openai(raw: Mapping[str, object]) -> Usage:
@@ -40,8 +40,8 @@ def from_responses(raw: Mapping[str, object]) -> Usage:
 
 def _inclusive(
     raw: Mapping[str, object],
-    asked: str,
-    answered: str,
+    input_key: str,
+    output_key: str,
     cached: Iterable[object] = (),
     thought: object = None,
 ) -> Usage:
@@ -50,8 +50,8 @@ def _inclusive(
     xAI and Gemini count it in the total alone, and bill it as output. Without a total, more reasoning than
     output tells that it stands beside it.
     """
-    of_input, of_output = mapping_in(raw.get(f"{asked}_details")), mapping_in(raw.get(f"{answered}_details"))
-    input_tokens, output = _tokens(raw.get(asked)), _tokens(raw.get(answered))
+    of_input, of_output = (mapping_in(raw.get(f"{key}_details")) for key in (input_key, output_key))
+    input_tokens, output = _tokens(raw.get(input_key)), _tokens(raw.get(output_key))
     total = _tokens(raw.get("total_tokens"))
     reasoning = _first(of_output.get("reasoning_tokens"), thought)
     if output is not None:
@@ -73,8 +73,8 @@ def _tokens(value: object) -> int | None:
 
 def _first(*values: object) -> int | None:
     for value in values:
-        if (found := _tokens(value)) is not None:
-            return found
+        if (count := _tokens(value)) is not None:
+            return count
     return None
 
 
@@ -107,13 +107,13 @@ def merged(start: Mapping[str, object], delta: Mapping[str, object]) -> dict[str
     The delta's counts are cumulative and stand for the whole. What it leaves out, or says as null,
     is the start's; so is the input where the delta has none (vLLM and others count output alone there).
     """
-    said = {name: value for name, value in delta.items() if value is not None}
-    if not any(_tokens(said.get(name)) for name in _INPUT):
-        said = {name: value for name, value in said.items() if name not in _INPUT}
-    return {**start, **said}
+    counts = {name: value for name, value in delta.items() if value is not None}
+    if not any(_tokens(counts.get(name)) for name in _INPUT):
+        counts = {name: value for name, value in counts.items() if name not in _INPUT}
+    return {**start, **counts}
 
 
-def told_cost_usd(raw: Mapping[str, object]) -> float | None:
+def stated_cost_usd(raw: Mapping[str, object]) -> float | None:
     """Return what the provider itself says a call cost, USD; None where it does not say.
 
     OpenRouter's `cost` is in credits of a dollar each. With a key of one's own (`is_byok`) it is its fee

@@ -119,10 +119,10 @@ def finished(body: Mapping[str, object], model: Model, condition: Condition) -> 
     Where we write an object ourselves, `params` add to it: `reasoning: {summary: auto}` leaves the effort
     of the sweep in its place.
     """
-    said = {name: value for name, value in body.items() if value is not None}
+    fields = {name: value for name, value in body.items() if value is not None}
     if model.simulated and condition.digits:
-        said["simulate"] = {"digits": list(condition.digits)}
-    return merged_params(merged_params(said, model.budget_params), {**model.params, **condition.params})
+        fields["simulate"] = {"digits": list(condition.digits)}
+    return merged_params(merged_params(fields, model.budget_params), {**model.params, **condition.params})
 
 
 def at(path: str | None, value: object) -> dict[str, object]:
@@ -145,9 +145,9 @@ def text_and_thinking(content: object) -> tuple[str, str | None]:
     return _joined(parts), thinking or None
 
 
-def finish_of(reason: str | None, *, said: str, refused: str) -> str | None:
+def finish_of(reason: str | None, *, answer: str, refusal: str) -> str | None:
     """Return the provider's own word, or `refusal` where only a refusal in place of a text tells of it."""
-    return "refusal" if refused and not said and reason not in REFUSALS else reason
+    return "refusal" if refusal and not answer and reason not in REFUSALS else reason
 
 
 def _joined(parts: Iterable[dict[str, object]]) -> str:

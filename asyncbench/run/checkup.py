@@ -29,7 +29,7 @@ from asyncbench.providers.provider import Provider, open_batches, open_provider,
 from asyncbench.providers.wire import Assembly, Json, Response, Wire
 from asyncbench.records import BATCH, Condition, Model, Problem, Reply, Request, Trial
 from asyncbench.run.findings import (
-    BatchLook,
+    BatchCheck,
     Checkup,
     Finding,
     FindingState,
@@ -115,7 +115,7 @@ async def doctor(
 
 
 async def _examined(
-    turn: asyncio.Lock,
+    key_lock: asyncio.Lock,
     model: Model,
     same_key: Sequence[Model],
     env: Mapping[str, str],
@@ -124,18 +124,18 @@ async def _examined(
     if model.replay is not None:
         return _checkup(model)
     try:
-        async with turn:
+        async with key_lock:
             key = keys_for(same_key, env)[model.alias]
             plain, streamed = await _calls(model, key, simulator_url)
-            look = await _look_at_batches(model, key, simulator_url) if model.mode == BATCH else None
+            batch_check = await _check_batches(model, key, simulator_url) if model.mode == BATCH else None
     except ConfigError as error:  # no key, or one that no header can carry
         return _checkup(model, trouble=Finding(about="key", state=FindingState.WRONG, said=str(error)))
     except Exception as error:
-        said = f"asyncbench failed on this model ({type(error).__name__}), and a sweep would, too"
+        message = f"asyncbench failed on this model ({type(error).__name__}), and a sweep would, too"
         way_out = "please report it; the cause may be in `params` or `base_url`"
-        fault = Finding(about="asyncbench", state=FindingState.WRONG, said=said, way_out=way_out)
+        fault = Finding(about="asyncbench", state=FindingState.WRONG, said=message, way_out=way_out)
         return _checkup(model, trouble=fault)
-    return _checkup(model, plain, streamed, look=look)
+    return _checkup(model, plain, streamed, batch_check=batch_check)
 
 
 async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[ProbeCall, ProbeCall | None]:
@@ -156,7 +156,7 @@ async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[Pro
         await provider.aclose()
 
 
-async def _look_at_batches(model: Model, key: str, simulator_url: str | None) -> BatchLook:
+async def _check_batches(model: Model, key: str, simulator_url: str | None) -> BatchCheck:
     """Look at the list of batches: nothing is created, and nothing is charged."""
     api, error = open_batches(model, key=key, simulator_url=simulator_url), None
     try:
@@ -165,7 +165,7 @@ async def _look_at_batches(model: Model, key: str, simulator_url: str | None) ->
         error = failed
     finally:
         await api.aclose()
-    return BatchLook(most_requests=api.most_requests, most_bytes=api.most_bytes, error=error)
+    return BatchCheck(most_requests=api.most_requests, most_bytes=api.most_bytes, error=error)
 
 
 def _enough(model: Model) -> int:
@@ -173,7 +173,7 @@ def _enough(model: Model) -> int:
     body, budgets = wire_of(model).body(question_for(model)), [0]
     for place in (_BUDGET, known_endpoints()[model.provider].quirks.thinking or _BUDGET):
         *outer, last = place.split(".")  # such as reasoning.max_tokens
-        within = reduce(lambda told, name: mapping_in(told.get(name)), outer, dict(body))
+        within = reduce(lambda fields, name: mapping_in(fields.get(name)), outer, dict(body))
         budgets.append(count_in(within.get(last)) or 0)
     return ENOUGH_TOKENS + max(budgets)
 
@@ -184,8 +184,8 @@ def _cheap(model: Model, enough: int) -> Model:
     A longest reply of the sweep's is left as it is, whatever it is called: `Overheard` lowers it.
     """
     timeouts = replace(model.timeouts, total=min(model.timeouts.total, LONGEST_S))
-    said = model.max_tokens is not None or any(name in model.params for name in ANY_LONGEST_REPLY)
-    return replace(model, timeouts=timeouts, max_tokens=model.max_tokens if said else enough)
+    has_limit = model.max_tokens is not None or any(name in model.params for name in ANY_LONGEST_REPLY)
+    return replace(model, timeouts=timeouts, max_tokens=model.max_tokens if has_limit else enough)
 
 
 async def _call(provider: Provider, request: Request, overheard: "Overheard") -> ProbeCall:
@@ -196,8 +196,8 @@ async def _call(provider: Provider, request: Request, overheard: "Overheard") ->
     except ProviderError as error:
         ended = error
     except Exception as error:
-        said = f"asyncbench failed on the reply ({type(error).__name__})"
-        ended = ProviderError(ErrorKind.BAD_REPLY, said)
+        message = f"asyncbench failed on the reply ({type(error).__name__})"
+        ended = ProviderError(ErrorKind.BAD_REPLY, message)
     return ProbeCall(
         ended=ended, latency_s=time.monotonic() - began_s, headers=rate_headers(overheard.headers)
     )
@@ -214,10 +214,10 @@ class Overheard:
     def body(self, request: Request) -> dict[str, object]:
         """Return what is sent, with no longer a reply than this, whichever word it has for it."""
         body = self._wire.body(request)
-        said = {
+        limits = {
             name: tokens for name in ANY_LONGEST_REPLY if (tokens := count_in(body.get(name))) is not None
         }
-        return body | {name: min(tokens, self._longest) for name, tokens in said.items()}
+        return body | {name: min(tokens, self._longest) for name, tokens in limits.items()}
 
     def reply(self, payload: Json, response: Response) -> Reply:
         """Read a whole body."""
@@ -236,7 +236,7 @@ def _checkup(
     streamed: ProbeCall | None = None,
     *,
     trouble: Finding | None = None,
-    look: BatchLook | None = None,
+    batch_check: BatchCheck | None = None,
 ) -> Checkup:
     findings = [] if trouble is None else [trouble]
     if plain is not None:
@@ -244,7 +244,7 @@ def _checkup(
     rates = rates_of(model)(BATCH if model.mode == BATCH else None, time.time())
     endpoint = known_endpoints()[model.provider]
     findings += of_settings(model, rates, endpoint.quirks, part=endpoint.batch.part)
-    findings += of_batches(model, endpoint, look)
+    findings += of_batches(model, endpoint, batch_check)
     costs: list[float | None] = []
     for call in filter(None, (plain, streamed)):
         if isinstance(call.ended, ProviderError):  # refused before any work, it costs nothing
@@ -290,7 +290,7 @@ def models_from(
         raise ConfigError("no model to check. Name models as provider/model, or give a sweep file.")
     if not what:
         return ()
-    if sweeps := [given for given in what if not isinstance(given, str) or given.endswith(SWEEP_FILES)]:
+    if sweeps := [entry for entry in what if not isinstance(entry, str) or entry.endswith(SWEEP_FILES)]:
         if len(what) > 1 or base_url or key_env:
             raise ConfigError(
                 "a sweep file stands alone: it has the addresses and keys of its models. Remove the rest."
@@ -298,8 +298,8 @@ def models_from(
         loaded = load_sweep(sweeps[0])
         check_replays(loaded, loaded.models)
         return chosen_models(loaded, None)
-    given = {"base_url": base_url, "key_env": key_env}
-    keys = {name: value for name, value in given.items() if value is not None}
+    options = {"base_url": base_url, "key_env": key_env}
+    keys = {name: value for name, value in options.items() if value is not None}
     sweep = {
         "name": "doctor",
         "problems": [{"suite": "integer_addition"}],  # a sweep needs some; they are not asked

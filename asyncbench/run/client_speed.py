@@ -71,11 +71,11 @@ async def _times(
 ) -> Sequence[tuple[float, float]]:
     """Return time to first token and latency of each call, `IN_FLIGHT` at a time."""
     times: list[tuple[float, float]] = []
-    left = iter(range(calls))
+    remaining = iter(range(calls))
 
     async def ask_on(start_s: float) -> None:
         await asyncio.sleep(start_s)  # evenly spread: a hundred at the same instant would measure a queue
-        for _ in left:
+        for _ in remaining:
             began_s = time.monotonic()
             reply = await provider.ask(request)
             whole_s = time.monotonic() - began_s

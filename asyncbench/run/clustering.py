@@ -23,7 +23,7 @@ from asyncbench.cluster.messages import (
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Model
-from asyncbench.run.dead_workers import LeaseFile, journal_news
+from asyncbench.run.dead_workers import LeaseFile, read_journal
 from asyncbench.run.state import RunState
 from asyncbench.run.sweep_worker import EPOCH, WorkerBrief, start_worker
 from asyncbench.suites.own import used_graders
@@ -194,26 +194,26 @@ class ClusterRun:
         counts = {worker.name: (worker.in_flight, worker.calls) for worker in self.counts()}
         in_flight, calls = counts.get(link.name, (0, 0))
         del self._links[link.name]
-        news = await asyncio.to_thread(journal_news, self._run.store.folder, link.name)
+        news = await asyncio.to_thread(read_journal, self._run.store.folder, link.name)
         dead = news is not None or isinstance(error, WorkerDiedError)
         self.coordinator.lose(link.name, news, dead=dead)
         why = str(error) or f"it said nothing for {SILENT_S:.0f} s"
-        said = f"worker {link.name} on {link.host} died ({why}); up to {in_flight:,} calls are lost"
+        message = f"worker {link.name} on {link.host} died ({why}); up to {in_flight:,} calls are lost"
         if news is None:
             self._unread.append(link.name)
-            said += ". Its journal cannot be read now: what it may have cost counts as spent"
+            message += ". Its journal cannot be read now: what it may have cost counts as spent"
         else:
             self._leases.settle(link.name)
         successor = next(self._names)
         self._deaths[successor] = self._deaths.pop(link.name, 0) + 1
         self._in_vain[successor] = self._in_vain.pop(link.name, 0) + 1 if in_flight >= calls else 0
         if self.coordinator.stopping:
-            self._run.screen.say(said)
+            self._run.screen.say(message)
             return None
         if self._in_vain[successor] >= IN_VAIN:
-            self._give_up(f"{said}. This happened {IN_VAIN} times in a row")
+            self._give_up(f"{message}. This happened {IN_VAIN} times in a row")
             return None
-        self._run.screen.say(f"{said}. Another one takes its place")
+        self._run.screen.say(f"{message}. Another one takes its place")
         return successor
 
     def _give_up(self, why: str) -> None:
@@ -235,4 +235,4 @@ class ClusterRun:
         copy = self._run.copy
         if copy is not None and not copy.workers.get(name, False):
             return None
-        return journal_news(self._run.store.folder, name)
+        return read_journal(self._run.store.folder, name)

@@ -64,7 +64,7 @@ async def pause_run(folder: Path | str) -> Controlled:
     Raises:
         ConfigError: No run of yours is going on in the folder.
     """
-    return await asyncio.to_thread(told, Path(folder), {"do": "pause"})
+    return await asyncio.to_thread(send_request, Path(folder), {"do": "pause"})
 
 
 async def resume_run(folder: Path | str) -> Controlled:
@@ -72,7 +72,7 @@ async def resume_run(folder: Path | str) -> Controlled:
 
     Arguments, result and errors are those of `pause_run`.
     """
-    return await asyncio.to_thread(told, Path(folder), {"do": "resume"})
+    return await asyncio.to_thread(send_request, Path(folder), {"do": "resume"})
 
 
 async def set_limits(
@@ -94,7 +94,7 @@ async def set_limits(
         ConfigError: A limit or a model is unknown, or no run of yours is going on in the folder.
     """
     request = {"do": "set", "limits": checked_limits(limits), "model": model}
-    return await asyncio.to_thread(told, Path(folder), request)
+    return await asyncio.to_thread(send_request, Path(folder), request)
 
 
 def limits_typed(words: Sequence[str]) -> dict[str, float | None]:
@@ -131,7 +131,7 @@ def checked_limits(limits: Mapping[str, float | None]) -> dict[str, float | None
     return dict(limits)
 
 
-def told(folder: Path, request: Mapping[str, object]) -> Controlled:
+def send_request(folder: Path, request: Mapping[str, object]) -> Controlled:
     """Return what the run in a folder did; raises ConfigError."""
     reply = _asked(run_folder(folder), request, within_s=REPLY_WITHIN_S)
     if "error" in reply:

@@ -47,8 +47,8 @@ class SocketNote:
         """
         try:
             with (folder / NOTE).open("rb") as file:
-                owner, said = os.fstat(file.fileno()).st_uid, orjson.loads(file.read())
-            note, inode = cls(**said), folder.stat().st_ino
+                owner, content = os.fstat(file.fileno()).st_uid, orjson.loads(file.read())
+            note, inode = cls(**content), folder.stat().st_ino
         except (FileNotFoundError, ValueError, TypeError):
             return None
         directory = Path(note.socket).parent
@@ -68,23 +68,23 @@ def noted_socket(folder: Path) -> Iterator[Path]:
     _remove_stale(directory)
     path = directory / secrets.token_hex(8)
     note, draft = folder / NOTE, folder / TEMPORARY / path.name
-    said = SocketNote(socket=str(path), pid=os.getpid(), inode=folder.stat().st_ino)
+    record = SocketNote(socket=str(path), pid=os.getpid(), inode=folder.stat().st_ino)
     try:
         draft.parent.mkdir(exist_ok=True)
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(orjson.dumps(asdict(said)))
+            file.write(orjson.dumps(asdict(record)))
         draft.replace(note)
         yield path
     finally:
-        for left in (draft, note, path):
+        for leftover in (draft, note, path):
             with suppress(OSError):
-                left.unlink(missing_ok=True)
+                leftover.unlink(missing_ok=True)
 
 
 def _private_directory() -> Path:
     """Return a directory that its user alone can enter, made where it is missing; raises OSError."""
-    own, given = f"asyncbench-{os.geteuid()}", os.environ.get("XDG_RUNTIME_DIR")
-    places = [Path(given, "asyncbench")] if given else []
+    own, runtime = f"asyncbench-{os.geteuid()}", os.environ.get("XDG_RUNTIME_DIR")
+    places = [Path(runtime, "asyncbench")] if runtime else []
     places += [Path(tempfile.gettempdir(), own), Path("/tmp", own)]  # noqa: S108  it is checked whose it is
     for place in places:
         if len(os.fsencode(place)) + 20 <= MOST_BYTES:
@@ -96,8 +96,8 @@ def _private_directory() -> Path:
 
 
 def _is_private(directory: Path) -> bool:
-    found = directory.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    status = directory.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def _remove_stale(directory: Path) -> None:
@@ -146,8 +146,8 @@ def peer_of(connection: socket.socket) -> Peer:
     """Return who is at the other end, by the kernel's word; elsewhere the directory's rights must do."""
     if sys.platform == "linux":
         size = struct.calcsize(_UCRED)
-        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        pid, uid, _ = struct.unpack(_UCRED, told)
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        pid, uid, _ = struct.unpack(_UCRED, credentials)
         return Peer(uid=uid, pid=pid)
     if sys.platform == "darwin":  # SOL_LOCAL, LOCAL_PEERCRED
         _, uid, _ = struct.unpack_from(_XUCRED, connection.getsockopt(0, 1, 76))
@@ -164,9 +164,9 @@ async def controlled(folder: Path, answer: Answer, say: Callable[[str], None]) -
     async with AsyncExitStack() as stack:
         try:
             path = stack.enter_context(noted_socket(folder))
-            desk = _ControlServer(answer)
-            server = await asyncio.start_unix_server(desk.accept, path)
-            stack.push_async_callback(desk.close, server)
+            control = _ControlServer(answer)
+            server = await asyncio.start_unix_server(control.accept, path)
+            stack.push_async_callback(control.close, server)
         except OSError as error:
             say(f"`asyncbench pause`, `resume` and `set` cannot reach this run: {error}")
         yield

@@ -70,4 +70,4 @@ def spent_text(
         f"up to {dollars(doubted_usd)} for {doubted_calls:,} calls of unknown cost": doubted_usd,
         f"{dollars(reserved_usd)} reserved for calls in flight": reserved_usd,
     }
-    return ", ".join(part for part, said in parts.items() if said)
+    return ", ".join(part for part, shown in parts.items() if shown)

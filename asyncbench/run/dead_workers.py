@@ -33,7 +33,7 @@ RELEASED_WITHIN_S: Final = 5.0  # the lock of a process that was killed
 LOOK_EVERY_S: Final = 0.1
 
 
-def journal_news(out: Path, worker: str) -> JournalSummary | None:
+def read_journal(out: Path, worker: str) -> JournalSummary | None:
     """Return what the folder of a dead worker tells; None: it cannot be read, or the worker still writes.
 
     What a crash left in it is recovered.
@@ -45,14 +45,14 @@ def journal_news(out: Path, worker: str) -> JournalSummary | None:
     while True:
         try:
             Store.reopen(folder).close()
-            return _news(folder)
+            return _read(folder)
         except AsyncbenchError:
             if time.monotonic() > ends_s:
                 return None
             time.sleep(LOOK_EVERY_S)
 
 
-def _news(folder: Path) -> JournalSummary:
+def _read(folder: Path) -> JournalSummary:
     rows = read_trials(folder, ["trial_id", "outcome", "exact_match"]).to_pylist()
     return JournalSummary(
         closed={row["trial_id"]: _closed(row["outcome"], right=row["exact_match"]) for row in rows},
@@ -84,11 +84,11 @@ def known_of_worker(folder: Path, worker: str) -> dict[str, int]:
     """Return what the calls of a worker count that a results folder has, picodollars, by alias."""
     name = pc.field("worker")
     own = (name == worker) | pc.starts_with(name, f"{worker}.")
-    found = Counter[str]()
+    spent = Counter[str]()
     for row in read_attempts(folder, ["model", "cost_usd", "reserved_usd"], own).to_pylist():
         usd = row["reserved_usd"] if row["cost_usd"] is None else row["cost_usd"]
-        found[row["model"]] += picodollars(usd or 0.0)
-    return dict(found)
+        spent[row["model"]] += picodollars(usd or 0.0)
+    return dict(spent)
 
 
 def spent_by_lost(folder: Path, copy: FolderCopy | None) -> dict[str, dict[str, int]]:
@@ -96,15 +96,15 @@ def spent_by_lost(folder: Path, copy: FolderCopy | None) -> dict[str, dict[str, 
 
     It is in picodollars by worker and alias, beside what is known. `copy` is the folder's in a bucket.
     """
-    leases, found = LeaseFile(folder), dict[str, dict[str, int]]()
+    leases, possible = LeaseFile(folder), dict[str, dict[str, int]]()
     for worker, most in leases.open().items():
         if copy is None or copy.workers.get(worker, False):  # its folder was read as a whole
             leases.settle(worker)
             continue
         known = known_of_worker(folder, worker)
-        left = {alias: amount - known.get(alias, 0) for alias, amount in most.items()}
-        found[worker] = {alias: amount for alias, amount in left.items() if amount > 0}
-    return found
+        excess = {alias: amount - known.get(alias, 0) for alias, amount in most.items()}
+        possible[worker] = {alias: amount for alias, amount in excess.items() if amount > 0}
+    return possible
 
 
 def charge_lost(ledger: Ledger, lost: Mapping[str, Mapping[str, int]]) -> None:

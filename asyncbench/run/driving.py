@@ -46,23 +46,23 @@ LONG_S: Final = 3700.0  # in doubt: the last look for a batch comes before
 ENDED_EARLY: Final = frozenset({"failed", "expired", "cancelled", "gone"})  # words of providers, and ours
 
 
-class BatchNews:
-    """Looks at the ledger of a run now and then, and tells those who wait what is new."""
+class BatchMessages:
+    """Messages about the batches of a run: it polls their ledger, and reports what is new, each once."""
 
     def __init__(self, run: RunState, counters: Mapping[str, Counters]) -> None:
         self._run, self._counters = run, counters
-        self._told = set[str]()
+        self._sent = set[str]()
         parts = self._parts(self._now())
         self._known = {part.part for part in parts if part.batch_id}  # sent by earlier runs
         self._ended = {part.part for part in parts if part.status in ENDED_EARLY}
 
     async def watch(self) -> None:
-        """Look again and again until cancelled."""
+        """Poll every `EVERY_S` until cancelled."""
         while True:
-            self.look()
+            self.poll()
             await asyncio.sleep(EVERY_S)
 
-    def look(self, *, last: bool = False) -> None:
+    def poll(self, *, last: bool = False) -> None:
         """Tell what is new; `last`: the run ends, and nobody looks after doubts any more."""
         now = self._now()
         parts = self._parts(now)
@@ -81,14 +81,14 @@ class BatchNews:
 
     def _all_sent(self, parts: Sequence[PartStanding]) -> bool:
         """Whether everything that is to be asked in batches is in one."""
-        asked = [self._counters[model.alias] for model in self._run.models if model.mode == BATCH]
+        counters = [self._counters[model.alias] for model in self._run.models if model.mode == BATCH]
         waits = any(part.state in (Stand.PREPARED, Stand.POOL, Stand.SUBMITTING) for part in parts)
-        return not waits and all(one.over or one.open <= one.in_batches for one in asked)
+        return not waits and all(one.over or one.open <= one.in_batches for one in counters)
 
     def _tell(self, what: str, lines: Sequence[str], parts: Sequence[PartStanding]) -> None:
         which = f"{what} {parts[0].part}" if len(parts) == 1 else what
-        if which not in self._told:
-            self._told.add(which)
+        if which not in self._sent:
+            self._sent.add(which)
             self._run.notifier.batches(what, lines, [part for part in parts if part.open or len(parts) == 1])
 
     def _parts(self, now: float) -> list[PartStanding]:
@@ -118,12 +118,12 @@ class Driven:
     @property
     def askers(self) -> list[ModelClient]:
         """One for each model."""
-        return [asker for lane in self.scheduler.lanes for asker in lane.clients]
+        return [client for lane in self.scheduler.lanes for client in lane.clients]
 
     @property
     def counters(self) -> dict[str, Counters]:
         """What each model's trials came to, by alias."""
-        return {asker.model.alias: asker.counters for asker in self.askers}
+        return {client.model.alias: client.counters for client in self.askers}
 
 
 @contextlib.asynccontextmanager
@@ -205,13 +205,13 @@ async def drive(run: RunState, driven: Driven) -> None:
         run.count_workers = driven.clustered.counts
     if isinstance(screen, WatchedScreen):
         screen.count_workers = run.worker_counts
-    news = BatchNews(run, driven.counters)
+    messages = BatchMessages(run, driven.counters)
     calls = sum(model.limits.most_in_flight for model in run.models)
     async with asyncio.TaskGroup() as beside:
         tasks = [
             beside.create_task(run.salvage.tend(), name="store"),
             beside.create_task(screen.show(driven.counters, run.caps), name="screen"),
-            beside.create_task(news.watch(), name="news of batches"),
+            beside.create_task(messages.watch(), name="messages about batches"),
             beside.create_task(tend_copy(run), name="bucket"),
         ]
         for server in driven.servers:
@@ -226,7 +226,7 @@ async def drive(run: RunState, driven: Driven) -> None:
                 await scheduler.run()
         for task in tasks:
             task.cancel()
-        news.look(last=True)
+        messages.poll(last=True)
 
 
 def _asked_by_workers(driven: Driven) -> AbstractAsyncContextManager[None]:
@@ -245,8 +245,8 @@ def _in_flight(driven: Driven) -> str:
     calls = sum(counters.in_flight for counters in driven.counters.values())
     if not calls:
         return ""
-    said = "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
-    return f": waiting up to {DRAIN_S:.0f} s for {said}"
+    text = "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
+    return f": waiting up to {DRAIN_S:.0f} s for {text}"
 
 
 def _staying(driven: Driven) -> str:
@@ -282,10 +282,8 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> "Mapping[str
     problems: dict[str | None, set[Path]] = {}
     for model in run.models:
         if model.simulated and model.base_url is None:
-            asked = run.sets[model.alias]
-            problems.setdefault(model.replay, set()).update(
-                problem_set.problems.path for problem_set in asked
-            )
+            sets = run.sets[model.alias]
+            problems.setdefault(model.replay, set()).update(problem_set.problems.path for problem_set in sets)
     kept = run.batches.folder / SIMULATED  # a run that is killed finds its batches again, as at a provider
 
     def forget() -> None:

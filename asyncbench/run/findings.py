@@ -124,8 +124,8 @@ def _sheet(group: Sequence[Checkup]) -> Sheet:
             shared = all(finding in other.findings for other in group)
             if shared and checkup is not group[0]:
                 continue
-            said = finding.said if shared else f"{checkup.model}: {finding.said}"
-            rows.append((finding.state, finding.about, said))
+            text = finding.said if shared else f"{checkup.model}: {finding.said}"
+            rows.append((finding.state, finding.about, text))
             if finding.way_out is not None:
                 rows.append(("", "", f"-> {finding.way_out}"))
     simulated = " (SIMULATED)" if group[0].simulated else ""
@@ -200,7 +200,7 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
     answered = next((call for call in (lane, plain) if call.reply), lane)
     if isinstance(reply := answered.ended, ProviderError):
         about, way_out = _FAILURES[reply.kind]
-        yield Finding(about=about, state=FindingState.WRONG, said=_said(reply), way_out=way_out)
+        yield Finding(about=about, state=FindingState.WRONG, said=_error_text(reply), way_out=way_out)
         return
     yield _ok("key", f"{model.key_env} works" if model.key_env else "none needed")
     yield _served(model.model_id, reply.model_served)
@@ -209,7 +209,7 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
     yield _thinking(model, reply)
     yield _limits(model, answered.headers)
     if isinstance(plain.ended, ProviderError):
-        yield _note("whole", _said(plain.ended), way_out="keep `stream: true` for this model")
+        yield _note("whole", _error_text(plain.ended), way_out="keep `stream: true` for this model")
     if streamed is not None:
         yield _stream(streamed, wrong=lane is streamed)
         if answered is plain and streamed.reply and streamed.reply.usage is None:
@@ -217,7 +217,7 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchLook:
+class BatchCheck:
     """What a look at the list of batches showed, which costs nothing."""
 
     most_requests: int  # of one batch
@@ -225,28 +225,30 @@ class BatchLook:
     error: ProviderError | None = None
 
 
-def of_batches(model: Model, endpoint: KnownEndpoint, look: BatchLook | None) -> Iterator[Finding]:
+def of_batches(model: Model, endpoint: KnownEndpoint, check: BatchCheck | None) -> Iterator[Finding]:
     """Yield what is known of the batches of a model that is to be asked so; None: nobody looked."""
     if model.mode != BATCH:
         return
-    said = "the parameters were tried in one call of real time, which batches would tell a day later"
-    if look is not None:
-        size = f"{look.most_requests:,} requests and {look.most_bytes / 1e6:,.0f} MB"
-        said = f"at most {size} in one; {said}"
-    if look is not None and look.error is not None:
-        refused = look.error.kind is ErrorKind.AUTH
+    text = "the parameters were tried in one call of real time, which batches would tell a day later"
+    if check is not None:
+        size = f"{check.most_requests:,} requests and {check.most_bytes / 1e6:,.0f} MB"
+        text = f"at most {size} in one; {text}"
+    if check is not None and check.error is not None:
+        refused = check.error.kind is ErrorKind.AUTH
         state = FindingState.WRONG if refused else FindingState.NOTE
         way_out = "check base_url, or set `mode: realtime`"
         if refused:
             way_out = "let this key see files and batches, or set `mode: realtime`"
-        elif look.error.kind is not ErrorKind.UNREACHABLE:
+        elif check.error.kind is not ErrorKind.UNREACHABLE:
             way_out += ": without batches a run does what `fallback` says"
-        yield Finding(about="batches", state=state, said=f"no list: {_said(look.error)}", way_out=way_out)
+        yield Finding(
+            about="batches", state=state, said=f"no list: {_error_text(check.error)}", way_out=way_out
+        )
     elif endpoint.batches_proven_at(model.base_url):
-        yield _ok("batches", said)
+        yield _ok("batches", text)
     else:
         departures = f" ({endpoint.batch.in_words})" if endpoint.batch.departures else ""
-        untried = f"{said}; built by documents{departures}, and never tried"
+        untried = f"{text}; built by documents{departures}, and never tried"
         yield _note("batches", untried, way_out="send a small batch first: `asyncbench run SWEEP --limit 10`")
 
 
@@ -273,8 +275,8 @@ def of_settings(
     else:
         first = rates.brackets[0]
         more = f", more above {rates.brackets[1].above:,} input tokens" if len(rates.brackets) > 1 else ""
-        said = f"${first.input} in, ${first.output} out per million tokens{more} ({rates.source})"
-        yield _ok("price", said)
+        text = f"${first.input} in, ${first.output} out per million tokens{more} ({rates.source})"
+        yield _ok("price", text)
     names = [
         quirk.name for quirk in fields(Quirks) if getattr(quirks, quirk.name) != getattr(Quirks(), quirk.name)
     ]
@@ -288,7 +290,7 @@ def _stream(call: ProbeCall, *, wrong: bool) -> Finding:
     if isinstance(call.ended, ProviderError):
         way_out = "keep `stream: false` for this model"
         state = FindingState.WRONG if wrong else FindingState.NOTE
-        return Finding(about="stream", state=state, said=_said(call.ended), way_out=way_out)
+        return Finding(about="stream", state=state, said=_error_text(call.ended), way_out=way_out)
     if call.ended.ttft_s is None:
         return _note("stream", "the answer came in one piece, so there is no time to first token (TTFT)")
     return _ok(
@@ -296,14 +298,14 @@ def _stream(call: ProbeCall, *, wrong: bool) -> Finding:
     )
 
 
-def _served(asked: str, by: str | None) -> Finding:
-    if by is None:
-        return _note("model", f"the reply does not say which model answered for {asked}")
-    if same_model(asked, by):
-        return _ok("model", f"{by} answered")
+def _served(requested: str, served: str | None) -> Finding:
+    if served is None:
+        return _note("model", f"the reply does not say which model answered for {requested}")
+    if same_model(requested, served):
+        return _ok("model", f"{served} answered")
     return _note(
         "model",
-        f"{by} answered for {asked}",
+        f"{served} answered for {requested}",
         way_out="check that you want this: some servers answer any name with the model they have loaded",
     )
 
@@ -333,8 +335,8 @@ def _usage(reply: Reply) -> Finding:
 def _thinking(model: Model, reply: Reply) -> Finding:
     tokens = reply.usage.reasoning_tokens if reply.usage else None
     if reply.reasoning or tokens:
-        told = "its text" if reply.reasoning else "its number of tokens"
-        return _ok("thinking", f"reported: {told}")
+        form = "its text" if reply.reasoning else "its number of tokens"
+        return _ok("thinking", f"reported: {form}")
     if (model.effort or "none") != "none" or model.thinking_tokens or model.thinking:
         return _note("thinking", "asked for, but the reply shows none")
     return _ok("thinking", "none reported")
@@ -348,13 +350,13 @@ def _limits(model: Model, headers: Mapping[str, str]) -> Finding:
     return _note("limits", "the provider reports none: set rpm and tpm, or concurrency, in your sweep")
 
 
-def _said(error: ProviderError) -> str:
+def _error_text(error: ProviderError) -> str:
     return f"{error.kind}: {error.message}"
 
 
-def _ok(about: str, said: str) -> Finding:
-    return Finding(about=about, state=FindingState.OK, said=said)
+def _ok(about: str, text: str) -> Finding:
+    return Finding(about=about, state=FindingState.OK, said=text)
 
 
-def _note(about: str, said: str, *, way_out: str | None = None) -> Finding:
-    return Finding(about=about, state=FindingState.NOTE, said=said, way_out=way_out)
+def _note(about: str, text: str, *, way_out: str | None = None) -> Finding:
+    return Finding(about=about, state=FindingState.NOTE, said=text, way_out=way_out)

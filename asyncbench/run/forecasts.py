@@ -48,12 +48,12 @@ def rest_usd_of(run: RunState, use: BudgetUse) -> float | None:
         return None
     if sum(map(run.planned, run.models)) > FORECAST_UNASKED:
         return None
-    found = _quick_plan(run, known_trials(run.store.folder).finished)
-    held = {account.model for account in use.ledger.accounts}
+    forecast = _quick_plan(run, known_trials(run.store.folder).finished)
+    budgeted = {account.model for account in use.ledger.accounts}
     costs = [
         None if plan.guessed else plan.cost_at(Outlook.CAREFUL)
-        for plan in found.models
-        if plan.left and plan.model in held
+        for plan in forecast.models
+        if plan.left and plan.model in budgeted
     ]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if len(known) == len(costs) else None

@@ -96,18 +96,18 @@ def death_in(folder: Path, when: StopWhen | None = None) -> Death | None:
     except AsyncbenchError:  # whoever opens the folder next complains
         return Death(began_at=began_at)
     at = None if written_at is None else datetime.fromtimestamp(written_at, UTC)
-    said = None if at is None else at.isoformat(timespec="seconds")
-    return Death(began_at=began_at, written_at=said, models=models)
+    moment = None if at is None else at.isoformat(timespec="seconds")
+    return Death(began_at=began_at, written_at=moment, models=models)
 
 
 def counts_so_far(folder: Path, when: StopWhen | None) -> tuple[float | None, dict[str, dict[str, int]]]:
     """Return when a folder was written last, seconds since 1970, and its counts by alias, as in `Death`."""
-    found, plan = trial_counts(folder), Counter[str]()
+    counts, plan = trial_counts(folder), Counter[str]()
     for (_, alias, _), suites in planned(read_manifest(folder)).items():
         plan[alias] += sum(sum(tasks.values()) for tasks in suites.values())
     models = {}
-    for alias in dict.fromkeys([*plan, *found.models]):
-        known = found.models.get(alias, ModelCounts())
+    for alias in dict.fromkeys([*plan, *counts.models]):
+        known = counts.models.get(alias, ModelCounts())
         holds = still_stopped(when, known.skips)
         needless = sum(trials for cell, trials in known.skips.items() if cell in holds)
         models[alias] = {
@@ -116,4 +116,4 @@ def counts_so_far(folder: Path, when: StopWhen | None) -> tuple[float | None, di
             "open": max(0, plan[alias] - known.finished - needless),
             "in_flight": known.in_flight,
         }
-    return found.written_at, models
+    return counts.written_at, models

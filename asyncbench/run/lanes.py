@@ -82,15 +82,15 @@ def cautions_of_load(load: Load, models: Sequence[Model], written: Sequence[Mode
         yield CLOSED_LOOP
 
 
-def load_lane(run: RunState, asker: ModelClient, load: Load) -> LoadLane:
+def load_lane(run: RunState, client: ModelClient, load: Load) -> LoadLane:
     """Return the lane that measures the steps of one model."""
-    model = asker.model
+    model = client.model
     folder = run.store.folder
     before = steps_before(
         folder, model.alias, questions_of_steps(run.sweep, load, model, run.sets[model.alias])
     )
     for step in killed_steps(folder, model.alias, before):
-        asker.keep(step)
+        client.keep(step)
     finding = None
     if load.find is not None:
         finding = RateSearch(load=load, find=_within(load.find, model, load, folder), before=before)
@@ -109,7 +109,7 @@ def load_lane(run: RunState, asker: ModelClient, load: Load) -> LoadLane:
 
     return LoadLane(
         name=model.alias,
-        clients=[asker],
+        clients=[client],
         load=load,
         steps=listed(planned, before) if finding is None else finding.steps(),
         known=planned if finding is None else None,
@@ -151,27 +151,29 @@ def lanes_of(
     grouped: dict[str, list[ModelClient]] = {}  # the models of a group together, every other by itself
     lanes: list[AnyLane] = []
     # Of all aliases: under another one the same model is asked the same trials.
-    out = frozenset[str]().union(*(left.out | left.abandoned for left in run.left_open.values()))
+    out = frozenset[str]().union(*(leftover.out | leftover.abandoned for leftover in run.left_open.values()))
     accounts: defaultdict[object, BatchAccount] = defaultdict(BatchAccount)
     for model in run.models:
-        asker = client_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
-        left = run.left_open[model.alias]
+        client = client_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
+        leftover = run.left_open[model.alias]
         if run.options.load is not None and run.sweep.load is not None:
-            lanes.append(load_lane(run, asker, run.sweep.load))
+            lanes.append(load_lane(run, client, run.sweep.load))
             continue
         account = accounts[model.provider, model.base_url, run.keys[model.alias]]
         if out:
-            asker.history_of = partial(_unless_out, out, asker.history_of)
+            client.history_of = partial(_unless_out, out, client.history_of)
         if run.options.ends:
-            none = replace(asker, trials=iter(()))
-            lanes.append(_batches(run, none, left, account, url_of(model), stack))
+            none = replace(client, trials=iter(()))
+            lanes.append(_batches(run, none, leftover, account, url_of(model), stack))
             continue
         if model.mode == BATCH:
-            lanes.append(_batches(run, asker, left, account, url_of(model), stack))
+            lanes.append(_batches(run, client, leftover, account, url_of(model), stack))
             continue
-        grouped.setdefault(model.limits.group or model.alias, []).append(asker)
-        if left.done:  # the mode was another one: what is out is collected, and asked in no other way
-            lanes.append(_batches(run, replace(asker, trials=iter(())), left, account, url_of(model), stack))
+        grouped.setdefault(model.limits.group or model.alias, []).append(client)
+        if leftover.done:  # the mode was another one: what is out is collected, and asked in no other way
+            lanes.append(
+                _batches(run, replace(client, trials=iter(())), leftover, account, url_of(model), stack)
+            )
     return [*(_lane(run, name, askers, coordinator) for name, askers in grouped.items()), *lanes]
 
 
@@ -204,23 +206,23 @@ def _own_lane(run: RunState, name: str, askers: list[ModelClient]) -> Lane:
 
 def _batches(
     run: RunState,
-    asker: ModelClient,
-    left: LeftOpen,
+    client: ModelClient,
+    leftover: LeftOpen,
     account: BatchAccount,
     simulator_url: str | None,
     stack: AsyncExitStack,
 ) -> BatchLane:
-    model, batching = asker.model, run.sweep.batch
+    model, batching = client.model, run.sweep.batch
     clock = run.options.clock or BatchClock(_speed(model))
     api = open_batches(model, key=run.keys[model.alias], simulator_url=simulator_url, now=clock.now)
     stack.push_async_callback(api.aclose)
 
     def suspend(reason: str) -> None:
-        if asker.counters.suspended is None:
-            asker.counters.suspended = reason
-            asker.on_suspension(reason)
+        if client.counters.suspended is None:
+            client.counters.suspended = reason
+            client.on_suspension(reason)
 
-    desk = BatchContext(
+    context = BatchContext(
         alias=model.alias,
         api=api,
         ledger=run.batches,
@@ -235,26 +237,26 @@ def _batches(
 
     def harvest(lane_model: LaneModel, again: Callable[[PendingTrial], None]) -> Harvest:
         return Harvest(
-            context=desk,
+            context=context,
             model=lane_model,
             trials=_Search(run, model),
             finished=run.store.finished,
             saved=run.salvage.saved,
             again=again,
-            done=dict(left.done),
+            done=dict(leftover.done),
         )
 
-    asker.counters.in_batches += len(left.out)
+    client.counters.in_batches += len(leftover.out)
     # Prompt tokens are limited for each model, requests for all models of a key.
     pool = EnqueuedPool(batching.enqueued_tokens, in_tokens=api.uploads)
     return BatchLane(
         name=f"{model.alias} (batches)",
-        clients=[asker],
-        context=desk,
+        clients=[client],
+        context=context,
         harvest=harvest,
         realtime=lambda rest: _own_lane(run, model.alias, [rest]),
         fail=run.salvage.fail,
-        rounds=left.rounds if batching.fallback == REALTIME else Counter(),
+        rounds=leftover.rounds if batching.fallback == REALTIME else Counter(),
         pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),
         serial_group=model.turn,
         leaves=run.options.detach or run.options.pilot is not None,
@@ -284,14 +286,14 @@ class _Search:
         self._rest: Iterator[Trial] = iter(())
 
     def __call__(self, ids: Collection[str]) -> list[Trial]:
-        self._wanted, found = set(ids), []
+        self._wanted, trials = set(ids), []
         for begin_again in (False, True):
             if begin_again and self._wanted:
                 self._rest = self._all()
             while self._wanted and (trial := next(self._rest, None)) is not None:
                 self._wanted.remove(trial.trial_id)
-                found.append(trial)
-        return found
+                trials.append(trial)
+        return trials
 
 
 def _speed(model: Model) -> float:

@@ -57,7 +57,7 @@ def client_of(
         on_read=partial(_show_met, counters, met),
         grading=run.grading,
         on_failure=partial(run.refusals.failed, model),
-        on_suspension=partial(_tell_suspended, run, model),
+        on_suspension=partial(_note_suspension, run, model),
         account=None if run.ledger is None else run.ledger.account_of(model.alias),
         stopping=None if needed is None else needed.stopping,
     )
@@ -108,7 +108,7 @@ def client_through(
     )
 
 
-def _tell_suspended(run: RunState, model: Model, reason: str) -> None:
+def _note_suspension(run: RunState, model: Model, reason: str) -> None:
     run.refusals.stopped(model, reason)
     run.notifier.suspended(model.alias, reason)
 

@@ -57,8 +57,8 @@ def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str])
     if address is not None and is_address(address):
         channels[f"the webhook at {urlsplit(address).hostname}"] = partial(_post, address)
     elif notify.webhook_env is not None:
-        found = "is not set" if address is None else f"does not hold {ADDRESS_RULE}"
-        raise ConfigError(f"notify.webhook_env: the environment variable {notify.webhook_env} {found}")
+        problem = "is not set" if address is None else f"does not hold {ADDRESS_RULE}"
+        raise ConfigError(f"notify.webhook_env: the environment variable {notify.webhook_env} {problem}")
     elif address is not None:
         raise ConfigError(f"notify.webhook: not {ADDRESS_RULE}")
     return channels
@@ -137,17 +137,17 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found: Future[list[ResolveResult]] = Future()
-        found.set_running_or_notify_cancel()  # from here on nobody but the thread ends it
+        addresses: Future[list[ResolveResult]] = Future()
+        addresses.set_running_or_notify_cancel()  # from here on nobody but the thread ends it
 
         def look_up() -> None:
             try:
-                found.set_result(_addresses(host, port, family))
+                addresses.set_result(_addresses(host, port, family))
             except Exception as error:
-                found.set_exception(error)  # raised again where it is waited for
+                addresses.set_exception(error)  # raised again where it is waited for
 
         threading.Thread(target=look_up, name=f"notify {host}", daemon=True).start()
-        return await asyncio.wrap_future(found)
+        return await asyncio.wrap_future(addresses)
 
     async def close(self) -> None:
         """Leave a thread that still waits alone: it ends with the process, and changes nothing."""
@@ -163,11 +163,11 @@ def _addresses(host: str, port: int, family: socket.AddressFamily) -> list[Resol
             # As a number again, with the interface that a link-local address needs.
             host=socket.getnameinfo(address, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)[0],
             port=port,
-            family=found,
+            family=address_family,
             proto=proto,
             flags=numeric,
         )
-        for found, _, proto, _, address in infos
+        for address_family, _, proto, _, address in infos
     ]
 
 
@@ -241,8 +241,8 @@ class Notifier:
             f"{counts['in_flight']:,} calls in flight"
             for alias, counts in death.models.items()
         )
-        told = {"began_at": death.began_at, "written_at": death.written_at, "models": death.models}
-        self._tell("crashed", lines, **told, go_on=None)  # the run that tells it goes on
+        fields = {"began_at": death.began_at, "written_at": death.written_at, "models": death.models}
+        self._tell("crashed", lines, **fields, go_on=None)  # the run that tells it goes on
 
     def suspended(self, alias: str, reason: str) -> None:
         """Tell that a model is given up until the next run."""
@@ -255,9 +255,9 @@ class Notifier:
     def batches(self, what: str, lines: Sequence[str], parts: Sequence[PartStanding]) -> None:
         """Tell how batches stand; `what` is news of them: sent, ended, doubt or deleted_soon."""
         way_on = self._way_on()
-        said = [*lines, *[f"to collect: {way_on}"] * (way_on is not None)]
-        told = [{"batch_id": part.batch_id, "part": part.part, "trials": part.trials} for part in parts]
-        self._tell("batches", said, what=what, batches=told, go_on=way_on)
+        sentences = [*lines, *[f"to collect: {way_on}"] * (way_on is not None)]
+        entries = [{"batch_id": part.batch_id, "part": part.part, "trials": part.trials} for part in parts]
+        self._tell("batches", sentences, what=what, batches=entries, go_on=way_on)
 
     def _finished(
         self, code: Exit, error: AsyncbenchError | None = None, *, left_open: int | None = None
@@ -276,7 +276,7 @@ class Notifier:
         if way_on is not None:
             lines.append(f"to continue: {way_on}")
         lines += _shortened(_sentence(alias, counters) for alias, counters in models.items())
-        told = {
+        fields = {
             "exit": code.value,
             "why": why,
             "limit": limit,
@@ -284,22 +284,22 @@ class Notifier:
             "skipped": sum(counters.skipped for counters in models.values()),
             "go_on": way_on,
             "seconds": None if self.summary is None else round(self.summary.seconds, 3),
-            "models": {alias: _told(counters) for alias, counters in models.items()},
+            "models": {alias: _counts_of(counters) for alias, counters in models.items()},
         }
-        self._tell("finished", [*lines, f"results in {self.sweep.out}"], **told)
+        self._tell("finished", [*lines, f"results in {self.sweep.out}"], **fields)
 
     async def _left_open(self) -> int | None:
         """Return how many trials the plan has left open for those that were asked; None: unknown."""
         if self.summary is None or not self._wanted("finished"):
             return None
-        asked = self.summary.models
+        models_asked = self.summary.models
         if self.options.limit is None:
-            return sum(counters.open for counters in asked.values())
+            return sum(counters.open for counters in models_asked.values())
         try:
             _, models = await asyncio.to_thread(counts_so_far, self.sweep.out, self.sweep.stop_when)
         except AsyncbenchError:
             return None
-        return sum(models[alias]["open"] for alias in asked if alias in models)
+        return sum(models[alias]["open"] for alias in models_asked if alias in models)
 
     def _broke(self, error: BaseException) -> None:
         """Tell of a bug at once; its words stay here, for they might hold anything."""
@@ -385,7 +385,7 @@ def notifier_of(
     return Notifier(sweep=sweep, options=options, simulated=simulated, channels=channels, say=say)
 
 
-def _told(counters: Counters) -> dict[str, object]:
+def _counts_of(counters: Counters) -> dict[str, object]:
     """Return what a message says of a model; `accuracy` is of what this run closed."""
     closed = counters.outcomes.total()
     return counts_of(counters) | {
@@ -406,7 +406,7 @@ def _sentence(alias: str, counters: Counters) -> str:
         costs_text(counters): counters.attempts,
         f"STOPPED ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
     }
-    return ", ".join(part for part, said in parts.items() if said)
+    return ", ".join(part for part, shown in parts.items() if shown)
 
 
 def _shortened(sentences: Iterable[str]) -> list[str]:

@@ -72,11 +72,11 @@ async def refresh_batches(folder: Path | str, *, env: Mapping[str, str] | None =
 
 def _open_of(ledger: BatchLedger) -> dict[str, list[BatchPart]]:
     """Return the parts whose batches have not ended, as far as is known, by alias."""
-    found: dict[str, list[BatchPart]] = {}
+    parts: dict[str, list[BatchPart]] = {}
     for part in ledger.parts.values():
         if part.submitted:
-            found.setdefault(part.alias, []).append(part)
-    return found
+            parts.setdefault(part.alias, []).append(part)
+    return parts
 
 
 async def _asked(model: Model, parts: Sequence[BatchPart], ledger: BatchLedger, key: str) -> list[str]:
@@ -142,9 +142,11 @@ class Cancelled(Report):
             share = f"{self.answered:,} of {self.requests:,} requests were answered"
             ended = f"{self.batches - len(self.still_open):,} of {self.batches:,} batches ended"
             yield f"{ended}: {share}, {cost_text(self.counters)}" if self.requests else ended
-        if left := self.requests - self.answered:
+        if unanswered := self.requests - self.answered:
             file = self.out / SWEEP_FILE if self.sweep.file is None else self.sweep.file
-            yield f"{left:,} trials are open again. To ask them: asyncbench run {shlex.quote(str(file))}"
+            yield (
+                f"{unanswered:,} trials are open again. To ask them: asyncbench run {shlex.quote(str(file))}"
+            )
         for part in self.still_open:
             yield f"still open: {_sentence(part)}"
         yield from self.unreached
@@ -159,8 +161,8 @@ class Cancelled(Report):
             "answered": self.answered,
             "cost_usd": self.counters.cost_usd,
             "unpriced_attempts": self.counters.unpriced,
-            "still_open": list(map(_told, self.still_open)),
-            "abandoned": list(map(_told, self.abandoned)),
+            "still_open": list(map(_entry_of, self.still_open)),
+            "abandoned": list(map(_entry_of, self.abandoned)),
             "exit": int(self.exit),
         }
 
@@ -193,10 +195,10 @@ async def cancel_batches(
         ConfigError: It cannot begin, for example without a key; or a part is not in doubt.
         StoreError: The folder is in use, or cannot be written.
     """
-    return await cancel_as_told(Path(folder), abandon, env=env, screen=screen_for(progress))
+    return await cancel_in_folder(Path(folder), abandon, env=env, screen=screen_for(progress))
 
 
-async def cancel_as_told(
+async def cancel_in_folder(
     folder: Path,
     abandoned: Collection[str] = (),
     *,
@@ -211,38 +213,38 @@ async def cancel_as_told(
         return await asyncio.to_thread(_abandon, folder, sweep, abandoned)
     ledger, screen = BatchLedger(folder), screen or Quiet()
     aliases = {part.alias for part in ledger.parts.values() if part.open}
-    asked = [model.alias for model in sweep.models if model.alias in aliases]
-    for alias in sorted(aliases.difference(asked)):
+    present = [model.alias for model in sweep.models if model.alias in aliases]
+    for alias in sorted(aliases.difference(present)):
         screen.say(
             f"{alias}: the sweep has no such model any more, so its batches cannot be cancelled here. Cancel "
             "them in your provider's console."
         )
-    if not asked:
+    if not present:
         return _cancelled(folder, sweep, ledger)
     bare = replace(sweep, deadline=None, notify=None, stop_when=None)  # they are for who asks
-    options = RunOptions(models=asked, ends=True, clock=clock, typed=True)
+    options = RunOptions(models=present, ends=True, clock=clock, typed=True)
     run = await open_run(bare, options, env=env, screen=screen)
     async with let_go(run):
-        found = await _cancel(run, sweep)
+        cancelled = await _cancel(run, sweep)
     if run.copy is not None:
         await run.copy.finish(screen.say)
-    return found
+    return cancelled
 
 
 async def _cancel(run: RunState, sweep: Sweep) -> Cancelled:
     await prepare(run)
-    done = {key: len(ids) for left in run.left_open.values() for key, ids in left.done.items()}
+    done = {key: len(ids) for leftover in run.left_open.values() for key, ids in leftover.done.items()}
     out = {part.key: part.requests - done[part.key] for part in run.batches.parts.values() if part.open}
     async with drivable(run) as driven:
         await drive(run, driven)
         counters = Counters.summed(list(driven.counters.values()))
-    found = _cancelled(run.store.folder, sweep, run.batches, out, counters)
+    cancelled = _cancelled(run.store.folder, sweep, run.batches, out, counters)
     unreached = [
         f"{alias}: {one.batches.unreached}"
         for alias, one in driven.counters.items()
         if one.batches and one.batches.unreached
     ]
-    return replace(found, unreached=unreached, interrupted=driven.scheduler.stopped)
+    return replace(cancelled, unreached=unreached, interrupted=driven.scheduler.stopped)
 
 
 def _cancelled(
@@ -311,7 +313,7 @@ def _state(part: BatchPart) -> str:
     return part_status(part, running=False, now=time.time()).state.value
 
 
-def _told(part: BatchPart) -> dict[str, object]:
+def _entry_of(part: BatchPart) -> dict[str, object]:
     return {
         "part": part.key,
         "model": part.alias,

@@ -67,7 +67,7 @@ class RunOptions:
 
         A sweep without a file is read from its folder. `--accept-loss` holds for one run only.
         """
-        said = {
+        flags = {
             "--pilot": self.pilot,
             "--limit": self.limit,
             "--models": ",".join(self.models or ()),
@@ -79,7 +79,7 @@ class RunOptions:
             "--journal": self.journal,
             "--workers": None if self.workers is None else str(self.workers),  # 0 is a number, too
         }
-        words = [word for name, value in said.items() if value for word in (name, str(value))]
+        words = [word for name, value in flags.items() if value for word in (name, str(value))]
         words += [word for folder in self.reuse for word in ("--reuse", str(folder))]
         words += ["--extend"] * (self.extend and sweep.file is not None)
         words += [] if self.ray is None else ["--ray", *filter(None, [self.ray])]

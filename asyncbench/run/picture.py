@@ -96,9 +96,9 @@ class Pace:
         running = [alias for alias, one in lanes.items() if (one.open or one.step) and not one.over]
         if any(lanes[alias].in_batches for alias in running):
             return None  # no provider tells when they end
-        left = [self._left_s(alias) for alias in running]
-        known = [seconds for seconds in left if seconds is not None]
-        return max(known) if known and len(known) == len(left) else None
+        times = [self._left_s(alias) for alias in running]
+        known = [seconds for seconds in times if seconds is not None]
+        return max(known) if known and len(known) == len(times) else None
 
     def _left_s(self, alias: str) -> float | None:
         counters, rate = self._lanes[alias], self._per_s(alias, "closed")
@@ -145,7 +145,7 @@ class _PictureRow(NamedTuple):
     limited_by: str
     refused: str
     cost: str
-    left: str
+    time_left: str
     in_flight: str
 
 
@@ -166,13 +166,13 @@ OPTIONAL: Final = 2
 
 def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Text:
     """Return how far a run is, in so many characters and at most so many lines."""
-    news = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
-    below = [*news, *map(cap_text, caps), *_changes(lanes), *_latest_failure(lanes)]
+    messages = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
+    below = [*messages, *map(cap_text, caps), *_changes(lanes), *_latest_failure(lanes)]
     rows = _folded(lanes, pace, height - len(below) - 5)
     if len(lanes) > 1:
         rows.append(_row("total", tuple(lanes), lanes, pace, ""))
     layout = _layout(rows, width)
-    below = [*_footers(lanes, pace, left=LEFT not in layout.widths), *below]
+    below = [*_footers(lanes, pace, with_time=LEFT not in layout.widths), *below]
     lines = [*_table(rows, layout, total=len(lanes) > 1), *map(Text, below)]
     for line in lines:
         line.truncate(width, overflow="ellipsis")
@@ -188,7 +188,7 @@ def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
         f"{total.calls} calls/s": True,
         f"{total.refused} rate-limited (429)": total.counters.rate_limited,
         costs_text(total.counters): total.counters.attempts,
-        f"about {total.left} left": total.left,
+        f"about {total.time_left} left": total.time_left,
     }
     shown = list(lanes)[:IN_A_LINE]
     models = [
@@ -197,9 +197,9 @@ def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
         for row in [_row(alias, (alias,), lanes, pace, pace.limited_by(alias))]
     ]
     more = [f"{len(lanes) - len(shown):,} more models"] if len(lanes) > len(shown) else []
-    said = ", ".join(part for part, wanted in parts.items() if wanted)
-    news = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
-    return "; ".join([said, *models, *more, *news, *map(cap_text, caps)])
+    summary = ", ".join(part for part, wanted in parts.items() if wanted)
+    messages = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
+    return "; ".join([summary, *models, *more, *messages, *map(cap_text, caps)])
 
 
 def worker_lines(workers: Sequence[WorkerCounts]) -> list[str]:
@@ -282,7 +282,7 @@ def _row(name: str, aliases: Sequence[str], lanes: Lanes, pace: Pace, limited_by
         limited_by=limited_by,
         refused=f"{counters.rate_limited:,}" if counters.rate_limited else "-",
         cost=cost_text(counters),
-        left="" if left_s is None else duration(round(left_s)),
+        time_left="" if left_s is None else duration(round(left_s)),
         in_flight=f"{counters.in_flight:,}",
     )
 
@@ -305,12 +305,12 @@ def _folded(lanes: Lanes, pace: Pace, room: int) -> list[_PictureRow]:
     return rows
 
 
-def _footers(lanes: Lanes, pace: Pace, *, left: bool) -> list[str]:
+def _footers(lanes: Lanes, pace: Pace, *, with_time: bool) -> list[str]:
     """Return what a table has no column for, and the time `left` if it has none for that."""
     total, left_s = Counters.summed(list(lanes.values())), pace.left_s(lanes)
     times = {
         f"{duration(round(pace.now_s - pace.began_s))} so far": True,
-        "" if left_s is None else f"about {duration(round(left_s))} left": left and left_s is not None,
+        "" if left_s is None else f"about {duration(round(left_s))} left": with_time and left_s is not None,
         costs_text(total): total.cost_before_usd or total.unpriced_before,
     }
     counts = {
@@ -318,7 +318,7 @@ def _footers(lanes: Lanes, pace: Pace, *, left: bool) -> list[str]:
         f"{total.skipped:,} skipped by stop_when": total.skipped,
         f"{total.failed:,} failed": total.failed,
     }
-    lines = (", ".join(part for part, said in parts.items() if said) for parts in (times, counts))
+    lines = (", ".join(part for part, wanted in parts.items() if wanted) for parts in (times, counts))
     return [line for line in lines if line]
 
 

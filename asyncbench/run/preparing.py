@@ -206,7 +206,7 @@ def _take_up_batches(run: RunState) -> None:
 def _describe(run: RunState) -> None:
     """Write down in the folder what is being run, before the first call."""
     sweep, store = run.sweep, run.store
-    used = {asked.problems.path.name: asked.problems for sets in run.sets.values() for asked in sets}
+    used = {each.problems.path.name: each.problems for sets in run.sets.values() for each in sets}
     # Models, conditions and suites that are not asked this time keep the plan they had.
     before = store.manifest.get("runs", {}).get(sweep.name, {"planned": {}})["planned"]
     recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))
@@ -248,19 +248,19 @@ def _from_elsewhere(run: RunState) -> dict[str, object]:
     before, used = run.store.manifest, list(run.opened.values())
     graders = run.own_graders
     added = [
-        *SUITES.origins({suite for sets in run.sets.values() for asked in sets for suite in asked.tasks}),
+        *SUITES.origins({suite for sets in run.sets.values() for each in sets for suite in each.tasks}),
         *ADDED_GRADERS.origins({problems.grader for problems in used if problems.grader}),
         *added_providers().origins({model.provider for model in run.models}),
     ]
-    earlier = [said for said in before.get("plugins", []) if said not in added]
+    earlier = [origin for origin in before.get("plugins", []) if origin not in added]
     hub = {problems.hub.address: problems.hub.pinned for problems in used if problems.hub}
-    found = {
+    entries = {
         "graders": before.get("graders", {}) | graders,
         EARLIER: _earlier(before, graders),
         "plugins": [*earlier, *added],
         HUB: before.get(HUB, {}) | hub,
     }
-    return {key: said for key, said in found.items() if said}
+    return {key: value for key, value in entries.items() if value}
 
 
 def _earlier(before: Manifest, now: Mapping[str, str]) -> dict[str, list[str]]:
@@ -282,7 +282,7 @@ async def _take_over(run: RunState, answers: Answers) -> None:
         limit=run.options.limit,
         store=run.store,
         salvage=run.salvage,
-        out=frozenset().union(*(left.out for left in run.left_open.values())),
+        out=frozenset().union(*(leftover.out for leftover in run.left_open.values())),
     )
     run.screen.say(f"took over {taken:,} answers from {answers.folder}")
 
@@ -345,7 +345,7 @@ def _cautions(run: RunState) -> Iterator[str]:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report shows which model answered."
     # These three stay as they are: they need new grades, not new answers.
-    used = dict.fromkeys(asked.problems.path for sets in run.sets.values() for asked in sets)
+    used = dict.fromkeys(problem_set.problems.path for sets in run.sets.values() for problem_set in sets)
     if changed := corrected(run.store.folder, list(used)):
         yield (
             f"the expected answers of {changed:,} finished trials have changed. To see what changes: "
@@ -368,9 +368,9 @@ def _cautions_on_batches(run: RunState) -> Iterator[str]:
     untried = [m for m in in_batches if not known_endpoints()[m.provider].batches_proven_at(m.base_url)]
     for name in dict.fromkeys(model.provider for model in untried):
         yield f"batches of {name} are built by documents and were never tried. Begin with --limit 10."
-    asked = {model.alias for model in run.models}
+    aliases = {model.alias for model in run.models}
     for model in run.sweep.models:
-        if model.alias in asked and model.mode == AUTO and (why := why_in_real_time(run.sweep, model)):
+        if model.alias in aliases and model.mode == AUTO and (why := why_in_real_time(run.sweep, model)):
             yield f"{model.alias}: `mode: auto` asks it in real time: {why}."
     for part in run.batches.parts.values():
         if part.step is Step.ABANDONED:
@@ -384,9 +384,9 @@ def _cautions_on_batches(run: RunState) -> Iterator[str]:
             "before the deadline."
         )
     here = {model.alias for model in run.sweep.models}
-    for alias, left in run.left_open.items():
-        if left.out and alias not in here:
+    for alias, leftover in run.left_open.items():
+        if leftover.out and alias not in here:
             yield (
-                f"{len(left.out):,} trials are in batches of {alias}, which is not in the sweep any more. "
-                f"They are asked in no other way. To collect them, put {alias} back and run again."
+                f"{len(leftover.out):,} trials are in batches of {alias}, which is not in the sweep any "
+                f"more. They are asked in no other way. To collect them, put {alias} back and run again."
             )

@@ -27,7 +27,7 @@ class Faults:
     def __init__(self, folder: Path, keys: Collection[str]) -> None:
         self._file = folder / FAULTS
         self._keys = [key for key in keys if key]
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def note(self, alias: str, error: Exception) -> None:
         """Write a fault down, without any API key, if it is the first of its kind in this run.
@@ -35,9 +35,9 @@ class Faults:
         A file that cannot be written is no reason to stop: what was counted is told all the same.
         """
         kind = alias, type(error).__name__
-        if kind in self._told:
+        if kind in self._reported:
             return
-        self._told.add(kind)
+        self._reported.add(kind)
         text = "".join(traceback.format_exception(error))
         for key in self._keys:
             text = without_secret(text, key=key)
@@ -87,21 +87,21 @@ class Refusals:
     def __init__(self, models: Iterable[Model], say: Callable[[str], None], *, retries: bool = True) -> None:
         self._models, self._say = list(models), say
         self._goes_on = "asyncbench keeps trying" if retries else "The load goes on to the end of its step"
-        self._told: set[tuple[_Cause, bool]] = set()  # and whether its models have stopped
+        self._reported: set[tuple[_Cause, bool]] = set()  # and whether its models have stopped
 
     def failed(self, model: Model, error: ProviderError) -> None:
         """Say at the first call that a server cannot be reached; others follow."""
         if error.kind is not ErrorKind.UNREACHABLE:
             return
         cause = _cause_of(model, error.kind)
-        if self._is_news(cause, stopped=False):  # each failed call comes here
+        if self._is_new(cause, stopped=False):  # each failed call comes here
             why, remedy = _why(model, f"{error.kind.value}: {error.message}")
             self._say(f"{cause.place}: {why}. {self._goes_on}{self._others(cause)}. {remedy}.")
 
     def stopped(self, model: Model, reason: str) -> None:
         """Say why a model stops, `reason` as in `Counters.suspended`; once for all that stop for it."""
         cause = _cause_of(model, reason.partition(":")[0])
-        if self._is_news(cause, stopped=True):
+        if self._is_new(cause, stopped=True):
             why, remedy = _why(model, reason)
             self._say(f"{cause.place}: {why}. {self._stops(model, cause)}. {remedy}, then run again.")
 
@@ -117,10 +117,10 @@ class Refusals:
         several = any(_cause_of(model, cause.kind) != cause for model in self._models)
         return "; the other models go on" if several else ""
 
-    def _is_news(self, cause: _Cause, *, stopped: bool) -> bool:
+    def _is_new(self, cause: _Cause, *, stopped: bool) -> bool:
         """Whether it was not said yet; from now on it was."""
-        known = (cause, stopped) in self._told
-        self._told.add((cause, stopped))
+        known = (cause, stopped) in self._reported
+        self._reported.add((cause, stopped))
         return not known
 
 

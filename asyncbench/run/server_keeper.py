@@ -31,9 +31,9 @@ def keep(command: Sequence[str], *, patience_s: float) -> int:
         _note(f"cannot start {command[0]}: {error.strerror}")
         return NOT_STARTED
     _note(f"started as process {server.pid}")
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told.set())
-    for waiting in (partial(_tell_at_end_of_input, told), partial(_stop_when_told, told, server, patience_s)):
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    for waiting in (partial(_stop_at_end_of_input, stop), partial(_end_server, stop, server, patience_s)):
         threading.Thread(target=waiting, daemon=True).start()
     code = server.wait()
     _signal(server.pid, signal.SIGKILL)  # what it left behind
@@ -46,13 +46,13 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
-def _tell_at_end_of_input(told: threading.Event) -> None:
+def _stop_at_end_of_input(stop: threading.Event) -> None:
     os.read(0, 1)  # nothing is ever written: it returns when the pipe is closed
-    told.set()
+    stop.set()
 
 
-def _stop_when_told(told: threading.Event, server: "subprocess.Popen[bytes]", patience_s: float) -> None:
-    told.wait()
+def _end_server(stop: threading.Event, server: "subprocess.Popen[bytes]", patience_s: float) -> None:
+    stop.wait()
     _note("stopping it")
     _signal(server.pid, signal.SIGTERM)
     try:
@@ -67,9 +67,9 @@ def _signal(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def _note(said: str) -> None:
+def _note(message: str) -> None:
     """Add a line to the server's log."""
-    sys.stdout.write(f"asyncbench: {said}\n")
+    sys.stdout.write(f"asyncbench: {message}\n")
     sys.stdout.flush()
 
 

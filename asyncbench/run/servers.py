@@ -96,9 +96,9 @@ async def running_servers(
 
 async def _refuse_other(session: aiohttp.ClientSession, serve: Serve, aliases: Sequence[str]) -> None:
     """Refuse a server that is there already: nobody knows with which command it was started."""
-    if (found := await _seen_at(session, serve.ready)) is not None:
+    if (answer := await _seen_at(session, serve.ready)) is not None:
         raise ConfigError(
-            f"{', '.join(aliases)}: another server is at {serve.ready} already ({found}), and may not be "
+            f"{', '.join(aliases)}: another server is at {serve.ready} already ({answer}), and may not be "
             "what `serve` starts. Stop it. Or remove `serve`, to ask it as it is."
         )
 
@@ -137,10 +137,10 @@ async def _wait_until_ready(
                     say(f"{', '.join(server.aliases)}: the server is ready after {days(took_s)}")
                     return
                 if seen in FOR_GOOD:
-                    said = (
+                    message = (
                         f"needs a key at {serve.ready} ({seen}). Name an address in `ready` that needs none"
                     )
-                    raise _failure(server, said)
+                    raise _failure(server, message)
                 await asyncio.wait({ended}, timeout=LOOK_EVERY_S)
     except TimeoutError:
         late = (
@@ -173,6 +173,6 @@ async def _stop(server: StartedServer) -> None:
     await server.ended()
 
 
-def _failure(server: StartedServer, said: str) -> ConfigError:
+def _failure(server: StartedServer, message: str) -> ConfigError:
     tail = "\n".join(["It ends:", *server.last_lines()])
-    return ConfigError(f"{', '.join(server.aliases)}: the server {said} ({server.log}). {tail}")
+    return ConfigError(f"{', '.join(server.aliases)}: the server {message} ({server.log}). {tail}")

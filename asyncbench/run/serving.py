@@ -28,9 +28,9 @@ async def start_servers(run: RunState, stack: AsyncExitStack) -> list[StartedSer
         ConfigError: one of them is not to be had. Nothing was asked.
     """
     began_s = time.monotonic()
-    asked = [model for model in run.models if model.serve is not None and _is_asked(run, model)]
+    models = [model for model in run.models if model.serve is not None and _is_asked(run, model)]
     servers = await stack.enter_async_context(
-        running_servers(asked, run.store.folder / LOGS, say=run.screen.say, within_s=run.within_s)
+        running_servers(models, run.store.folder / LOGS, say=run.screen.say, within_s=run.within_s)
     )
     if run.within_s is not None:
         run.within_s = max(0.0, run.within_s - (time.monotonic() - began_s))
@@ -43,8 +43,8 @@ def _is_asked(run: RunState, model: Model) -> bool:
     if options.ends:
         return False
     if options.load is not None and load is not None:
-        asked = questions_of_steps(run.sweep, load, model, run.sets[model.alias])
-        before = steps_before(run.store.folder, model.alias, asked)
+        questions = questions_of_steps(run.sweep, load, model, run.sets[model.alias])
+        before = steps_before(run.store.folder, model.alias, questions)
         if load.find is not None:
             return not RateSearch(load=load, find=load.find, before=before).is_over
         return any(True for _ in to_measure(load, run.sweep.repeats, before))
@@ -64,23 +64,23 @@ def _is_asked(run: RunState, model: Model) -> bool:
 async def watch(run: RunState, server: StartedServer, lanes: Iterable[AnyLane]) -> None:
     """Give up the models of a server that ends while they are asked; without it no call can succeed."""
     how = await server.ended()
-    left = [
-        (lane, asker)
+    unfinished = [
+        (lane, client)
         for lane in lanes
-        for asker in lane.clients
-        if asker.model.alias in server.aliases and _unfinished(lane, asker)
+        for client in lane.clients
+        if client.model.alias in server.aliases and _unfinished(lane, client)
     ]
-    for lane, asker in left:
-        if asker.counters.suspended is None:
-            asker.counters.suspended = f"{SERVER_ENDED}: the server that the run started {how}; {server.log}"
-            asker.on_suspension(asker.counters.suspended)
+    for lane, client in unfinished:
+        if client.counters.suspended is None:
+            client.counters.suspended = f"{SERVER_ENDED}: the server that the run started {how}; {server.log}"
+            client.on_suspension(client.counters.suspended)
         if all(other.counters.over for other in lane.clients):
             lane.stop()
-    if left:
+    if unfinished:
         run.screen.say("The log of the server ends:")
         for line in server.last_lines():
             run.screen.say(line)
 
 
-def _unfinished(lane: AnyLane, asker: ModelClient) -> bool:
-    return not lane.complete if isinstance(lane, LoadLane) else asker.counters.open > 0
+def _unfinished(lane: AnyLane, client: ModelClient) -> bool:
+    return not lane.complete if isinstance(lane, LoadLane) else client.counters.open > 0

@@ -100,8 +100,9 @@ class RunState:
 
     def is_dealt(self, model: Model) -> bool:
         """Whether workers of a cluster ask a model. Batches are a few calls an hour: the run makes them."""
-        left = self.left_open.get(model.alias)
-        in_batches = left is not None and bool(left.done)  # collected by the run, which asks what they leave
+        leftover = self.left_open.get(model.alias)
+        # The run collects its open batches, and asks what they leave.
+        in_batches = leftover is not None and bool(leftover.done)
         return self.on_cluster and model.mode == REALTIME and not in_batches and not self.options.ends
 
     def _is_for_workers(self, model: Model) -> bool:

@@ -72,10 +72,10 @@ class Steering:
 
     def _heed(self, *, paused: bool) -> None:
         for lane in self._scheduler.lanes:
-            for asker in lane.clients:
-                asker.counters.paused = paused
-                if asker.counters.waits_for == RESUME:  # until its lane wakes up
-                    asker.counters.waits_for = None
+            for client in lane.clients:
+                client.counters.paused = paused
+                if client.counters.waits_for == RESUME:  # until its lane wakes up
+                    client.counters.waits_for = None
         for lane in self._scheduler.going:
             lane.heed_pause()
 
@@ -100,17 +100,17 @@ class Steering:
         calls = [limits.most_in_flight for limits in (*others, *(limits for _, limits in wanted))]
         open_files_for(sum(calls))
         notes = [note for lane, limits in wanted for note in self._apply(lane, limits, peer)]
-        left = [lane.name for lane in chosen if lane.steered is None]
-        return [*notes, *(f"{name}: left as it is, for it has no such limits." for name in left)]
+        unlimited = [lane.name for lane in chosen if lane.steered is None]
+        return [*notes, *(f"{name}: left as it is, for it has no such limits." for name in unlimited)]
 
     def _apply(self, lane: SteeredLane, limits: Limits, peer: Peer) -> Iterator[str]:
         before, configured = lane.limits, lane.clients[0].model.limits
         names = [name for name in KINDS if getattr(limits, name) != getattr(before, name)]
-        said = [f"{name} {_text(limits, name)}, was {_text(before, name)}" for name in names]
+        changes = [f"{name} {_text(limits, name)}, was {_text(before, name)}" for name in names]
         if names:
-            self._log([lane], "; ".join(said), peer)
+            self._log([lane], "; ".join(changes), peer)
             lane.set_limits(limits)
-        yield f"{_title(lane)}: {'; '.join(said) or 'no change'}"
+        yield f"{_title(lane)}: {'; '.join(changes) or 'no change'}"
         for name in names:
             own, now = getattr(configured, name), getattr(limits, name)
             if own is not None and (now is None or now > own):
@@ -118,16 +118,18 @@ class Steering:
         for what, in_force in lane.in_force().items():
             most = limits.per_minute[what]
             if UNITS[what] in names and most and in_force < most * limits.fraction * ENOUGH:
-                told = f"{in_force:,.10g} {UNITS[what]}"
-                yield f"{lane.name}: the provider reports {told}; the lower limit holds."
+                amount = f"{in_force:,.10g} {UNITS[what]}"
+                yield f"{lane.name}: the provider reports {amount}; the lower limit holds."
 
     def _lanes_of(self, alias: str | None) -> list[AnyLane]:
         going = self._scheduler.going
-        known = dict.fromkeys(asker.model.alias for lane in going for asker in lane.clients)
+        known = dict.fromkeys(client.model.alias for lane in going for client in lane.clients)
         if alias is not None and alias not in known:
             raise ConfigError(f"model {alias!r} is not asked now. This run asks {', '.join(known)}")
         return [
-            lane for lane in going if alias is None or alias in {asker.model.alias for asker in lane.clients}
+            lane
+            for lane in going
+            if alias is None or alias in {client.model.alias for client in lane.clients}
         ]
 
     def _steered(self, lanes: Sequence[AnyLane]) -> Iterator[SteeredLane]:
@@ -140,8 +142,8 @@ class Steering:
         names, now = ", ".join(lane.name for lane in lanes), _now()
         for lane in lanes:
             note_change(lane, f"{now.isoformat(timespec='milliseconds')} {peer}: {what}")
-            for asker in lane.clients:
-                asker.counters.changed = f"{now:%H:%M:%S} UTC by {peer.name}: {names}: {what}"
+            for client in lane.clients:
+                client.counters.changed = f"{now:%H:%M:%S} UTC by {peer.name}: {names}: {what}"
         self._run.screen.say(f"{names}: {what}, by {peer}")
 
 
@@ -161,7 +163,7 @@ def _changed(lane: SteeredLane, limits: Mapping[str, float | None]) -> Limits:
 
 def _on_pause(lanes: Sequence[AnyLane]) -> Iterator[str]:
     # A model may have two lanes: one collects its batches.
-    models = {asker.model.alias: asker.counters for lane in lanes for asker in lane.clients}.values()
+    models = {client.model.alias: client.counters for lane in lanes for client in lane.clients}.values()
     in_flight = sum(counters.in_flight for counters in models)
     calls = f" {in_flight:,} calls in flight end." if in_flight else ""
     yield f"Paused: nothing new is sent.{calls}"
@@ -173,13 +175,13 @@ def _on_pause(lanes: Sequence[AnyLane]) -> Iterator[str]:
 
 def _standing(lane: AnyLane) -> dict[str, object]:
     """Return how a lane stands."""
-    counters = [asker.counters for asker in lane.clients]
+    counters = [client.counters for client in lane.clients]
     going = [one for one in counters if one.open and not one.over] or counters
     waits = next((one.waits_for for one in going if one.waits_for), None)
     steered = lane.steered
     return {
         "lane": lane.name,
-        "models": [asker.model.alias for asker in lane.clients],
+        "models": [client.model.alias for client in lane.clients],
         "limited_by": what_holds(going[0]) or (LIMITED_BY[waits] if waits else ""),
         "limits": {} if steered is None else {UNITS[what]: most for what, most in steered.in_force().items()},
         "concurrency": None if steered is None else steered.limits.concurrency,
@@ -188,7 +190,7 @@ def _standing(lane: AnyLane) -> dict[str, object]:
 
 
 def _title(lane: SteeredLane) -> str:
-    aliases = [asker.model.alias for asker in lane.clients]
+    aliases = [client.model.alias for client in lane.clients]
     return lane.name if aliases == [lane.name] else f"{lane.name} ({', '.join(aliases)})"
 
 

@@ -249,14 +249,14 @@ class Summary:
             costs_text(total): True,
             duration(self.seconds): True,
         }
-        return f"{self.sweep}: {'. '.join(part for part, said in parts.items() if said and part)}."
+        return f"{self.sweep}: {'. '.join(part for part, shown in parts.items() if shown and part)}."
 
     def _why(self) -> list[str]:
         """Return why the run ended before all was done, and the command that continues it."""
         if self.steps is not None:
             return self._why_of_load()
         models = self.models.values()
-        failed, left = (sum(getattr(one, name) for one in models) for name in ("failed", "open"))
+        failed, remaining = (sum(getattr(one, name) for one in models) for name in ("failed", "open"))
         lines = [self.limit] if self.limit and self.exit in (Exit.COMPLETE, Exit.UNFINISHED) else []
         if self.exit is Exit.BUDGET and self.budget is not None:
             lines += self._why_spent(self.budget)
@@ -265,11 +265,11 @@ class Summary:
             parts = {
                 WHY[self.exit]: True,
                 f"{stopped} of {len(models)} models stopped.": self.exit is Exit.UNFINISHED and stopped,
-                f"{_trials(left)} left.": left,
+                f"{_trials(remaining)} left.": remaining,
                 f"{_trials(failed)} without a usable reply.": failed,
             }
-            lines.append(" ".join(part for part, said in parts.items() if said))
-            lines += [f"To continue: {self.command}"] * (left > 0)
+            lines.append(" ".join(part for part, shown in parts.items() if shown))
+            lines += [f"To continue: {self.command}"] * (remaining > 0)
             lines += [f"To ask again those without a reply: {self._retry()}"] * (failed > 0)
         return lines
 
@@ -278,7 +278,7 @@ class Summary:
         lines = [step_text(step) for step in self.steps or ()]
         if not self.steps and self.exit is Exit.COMPLETE:
             lines.append("Every step was measured before. To measure them once more, raise `repeats`.")
-        lines += [f"{alias}: {found}" for alias, found in self.found.items()]
+        lines += [f"{alias}: {result}" for alias, result in self.found.items()]
         if any(step.arrivals == "closed" for step in self.steps or ()):
             lines.append(f"{CLOSED_LOOP[:1].upper()}{CLOSED_LOOP[1:]}.")
         if any(step.verdict == "client_bound" for step in self.steps or ()):
@@ -300,7 +300,7 @@ class Summary:
                     step.verdict in ("incomplete", "client_bound") for step in self.steps or ()
                 ),
             }
-            lines.append(" ".join(part for part, said in parts.items() if said))
+            lines.append(" ".join(part for part, shown in parts.items() if shown))
             lines.append(f"To measure what is left: {self.command}")
         return lines
 
@@ -327,14 +327,14 @@ class Summary:
         """Return what to do: a sweep's own budget may be raised by the command, any other in its file."""
         in_file = [cap for cap in caps if not (cap.kind == SWEEP and self.raises_budget)]
         keys = dict.fromkeys(PLACES[cap.kind].replace("{of}", cap.of) for cap in in_file)
-        said = f"raise {' and '.join(keys)}, then " if keys else ""
-        said += f"run `{self.command}`"
+        advice = f"raise {' and '.join(keys)}, then " if keys else ""
+        advice += f"run `{self.command}`"
         if not self.raises_budget:
-            return f"{said}."
+            return f"{advice}."
         if use.rest_usd is None:
-            return f"{said}. `asyncbench plan` estimates the cost of the rest."
+            return f"{advice}. `asyncbench plan` estimates the cost of the rest."
         return (
-            f"{said}. The rest costs up to {dollars(use.rest_usd)}, judged by the replies so far; "
+            f"{advice}. The rest costs up to {dollars(use.rest_usd)}, judged by the replies so far; "
             f"another {use.ledger.lacked_for} needs at least --budget {use.least_to_go_on}."
         )
 
@@ -432,7 +432,7 @@ def _besides(counters: Counters) -> str:
         ),
         "this computer was the bottleneck at times": counters.client_bound,
     }
-    return ", ".join(part for part, said in parts.items() if said)
+    return ", ".join(part for part, shown in parts.items() if shown)
 
 
 def _figures(counters: Counters, conditions: int) -> str:
@@ -444,4 +444,4 @@ def _figures(counters: Counters, conditions: int) -> str:
         cost_text(counters) + (f" ({in_all} in all)" if in_all else ""): True,
         f"stopped ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
     }
-    return ", ".join(part for part, said in parts.items() if said and part)
+    return ", ".join(part for part, shown in parts.items() if shown and part)

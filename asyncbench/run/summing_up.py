@@ -61,12 +61,12 @@ def _count_finished(run: RunState, driven: Driven) -> None:
     """Count what earlier runs finished of that to which this one, ending early, did not come."""
     met = Counter({alias: counters.done_before for alias, counters in driven.counters.items()})
     options = run.options
-    for asker in driven.askers:
+    for client in driven.askers:
         if met.total() >= len(run.store.finished):
             return  # of others nothing is finished
-        if not asker.counters.open:
+        if not client.counters.open:
             continue
-        model, before = asker.model, Counters()
+        model, before = client.model, Counters()
         trials = trials_of(
             run.sweep,
             model,
@@ -76,8 +76,8 @@ def _count_finished(run: RunState, driven: Driven) -> None:
             skip=partial(_counted, run, before),
         )
         next(trials, None)  # all are skipped: none is made
-        asker.counters.done_before = met[model.alias] = before.done_before
-        asker.counters.failed_before = before.failed_before
+        client.counters.done_before = met[model.alias] = before.done_before
+        client.counters.failed_before = before.failed_before
 
 
 def _counted(run: RunState, before: Counters, trial_id: str) -> bool:
@@ -133,28 +133,28 @@ def _unread(run: RunState) -> Iterator[str]:
 def _limit_text(run: RunState, *, reached: bool) -> str | None:
     """Return what the option `limit` left out; None: nothing."""
     limit, sets = run.options.limit, run.sets.values()
-    problems = {sum(asked.rows for asked in of_model) for of_model in sets}
+    problems = {sum(problem_set.rows for problem_set in of_model) for of_model in sets}
     if limit is None or limit >= max(problems):
         return None
     typed, without = ("--limit {}", "--limit") if run.options.typed else ("limit={}", "limit")
     few, most = min(problems), max(problems)
     of = f"{most:,}" if few == most else f"{few:,} to {most:,}"
     each = " of each model" if len(run.models) > 1 else ""
-    said = f"{limit:,} of {of} problems"
-    said = f"reached: {said} asked{each}" if reached else f"allows {said}{each}"
-    return f"{typed.format(limit)} {said}; run again without {without} for the rest"
+    share = f"{limit:,} of {of} problems"
+    share = f"reached: {share} asked{each}" if reached else f"allows {share}{each}"
+    return f"{typed.format(limit)} {share}; run again without {without} for the rest"
 
 
 def _causes_of_load(run: RunState, driven: Driven) -> frozenset[Exit]:
     """Return why a load ended before all its steps were measured."""
     scheduler = driven.scheduler
-    left = [lane for lane in loads_in(scheduler.lanes) if not lane.complete]
-    causes = {Exit.UNFINISHED} if left else set[Exit]()
-    if scheduler.overdue and left:
+    incomplete = [lane for lane in loads_in(scheduler.lanes) if not lane.complete]
+    causes = {Exit.UNFINISHED} if incomplete else set[Exit]()
+    if scheduler.overdue and incomplete:
         causes.add(Exit.DEADLINE)
     elif scheduler.stopped and not scheduler.overdue and not run.workers_failed:
         causes.add(Exit.INTERRUPTED)
-    if any(asker.counters.budget_stopped for lane in left for asker in lane.clients):
+    if any(client.counters.budget_stopped for lane in incomplete for client in lane.clients):
         causes.add(Exit.BUDGET)
     return frozenset(causes)
 

@@ -85,7 +85,7 @@ async def run_sweep(
         journal=None if journal is None else Path(journal),
     )
     sweep = await asyncio.to_thread(extended, load_sweep(sweep)) if extend else sweep
-    return await run_as_told(sweep, options, env=env, screen=screen or screen_for(progress))
+    return await run_with_options(sweep, options, env=env, screen=screen or screen_for(progress))
 
 
 async def run_load(
@@ -127,10 +127,10 @@ async def run_load(
     loaded = with_load(sweep, load, place=Place(source="load")) if load else load_sweep(sweep)
     kept = None if journal is None else Path(journal)
     options = RunOptions(models=models, budget_usd=budget_usd, workers=workers, journal=kept, load=())
-    return await run_as_told(loaded, options, env=env, screen=screen or screen_for(progress))
+    return await run_with_options(loaded, options, env=env, screen=screen or screen_for(progress))
 
 
-async def run_as_told(
+async def run_with_options(
     sweep: AnySweep,
     options: RunOptions,
     *,

@@ -50,7 +50,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int, t
 
 def _cell(tag: str, cell: Cell, *, named: bool) -> str:
     style = cell.style if isinstance(cell, Text) and isinstance(cell.style, Style) else Style.null()
-    look = f"text-align:{'left' if named else 'right'};{style.get_html_style()}"
+    css = f"text-align:{'left' if named else 'right'};{style.get_html_style()}"
     meaning = HEADINGS.get(str(cell)) if tag == "th" else None
-    told = f' title="{escape(meaning)}"' if meaning else ""
-    return f'<{tag} style="{escape(look)}"{told}>{escape(safe(str(cell)))}</{tag}>'
+    title = f' title="{escape(meaning)}"' if meaning else ""
+    return f'<{tag} style="{escape(css)}"{title}>{escape(safe(str(cell)))}</{tag}>'

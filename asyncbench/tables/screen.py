@@ -52,7 +52,7 @@ def safe_note(text: str) -> str:
 
 def safe_notes(notes: Iterable[str], *, width: int | None = None) -> list[str]:
     """Return sentences for a terminal, folded between words; width None: as COLUMNS or a terminal says."""
-    width = width or _told_width()
+    width = width or _terminal_width()
     shown = map(safe_note, notes)
     return list(shown) if width is None else [folded(note, width) for note in shown]
 
@@ -93,14 +93,14 @@ def as_lines(shown: Table | Text, *, width: int | None = None) -> str:
 
 def shown_width() -> int:
     """Return how wide tables may be, in characters: as COLUMNS or the terminal says, else `PIPED_WIDTH`."""
-    return _told_width() or PIPED_WIDTH
+    return _terminal_width() or PIPED_WIDTH
 
 
-def _told_width() -> int | None:
+def _terminal_width() -> int | None:
     """Return the width that COLUMNS or a terminal gives; None: neither does."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isdecimal() and int(said):
-        return int(said)
+    setting = os.environ.get("COLUMNS", "")
+    if setting.isdecimal() and int(setting):
+        return int(setting)
     terminal = Console()
     return terminal.width if terminal.is_terminal else None
 
@@ -174,14 +174,14 @@ def fitted(
     width = max(width or shown_width(), NARROWEST)
     if fits(head, rows, labels=labels, gap=gap, width=width):
         return as_lines(columns(_in_two(head, rows, labels, gap), rows, labels=labels, gap=gap), width=width)
-    found = [_packed(head[n], [_safe_cell(row[n]) for row in rows], n < labels) for n in range(len(head))]
+    packed = [_packed(head[n], [_safe_cell(row[n]) for row in rows], n < labels) for n in range(len(head))]
     keys = min(labels, MOST_KEYS)
-    parts, left_out = below_each_other(found[:keys], found[keys:], width)
+    parts, left_out = below_each_other(packed[:keys], packed[keys:], width)
     texts = [as_lines(_table_of(part), width=width) for part in parts]
     if left_out:
         names = ", ".join(" ".join(one.head.split()) for one in left_out)
-        said = f"Too wide for {width} characters: {names}. A wider terminal or --json has it."
-        texts.append(as_lines(Text(said), width=width))
+        note = f"Too wide for {width} characters: {names}. A wider terminal or --json has it."
+        texts.append(as_lines(Text(note), width=width))
     return "\n\n".join(texts)
 
 
@@ -290,10 +290,10 @@ def allotted(wanted: Sequence[int], most: int) -> list[int]:
     >>> allotted([5, 30, 40], 45)
     [5, 20, 20]
     """
-    found = list(wanted)
-    while sum(found) > most and max(found) > 1:
-        found[found.index(max(found))] -= 1
-    return found
+    widths = list(wanted)
+    while sum(widths) > most and max(widths) > 1:
+        widths[widths.index(max(widths))] -= 1
+    return widths
 
 
 def folded(text: str, width: int) -> str:

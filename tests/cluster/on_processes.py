@@ -8,7 +8,7 @@ from asyncbench.errors import AsyncbenchError
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import default_screen
 from asyncbench.run.summary import Summary
-from asyncbench.run.sweep_run import run_as_told
+from asyncbench.run.sweep_run import run_with_options
 from tests.cluster.processes import ProcessCluster
 
 
@@ -18,7 +18,7 @@ def run_on(cluster, meant, screen=None, beside=None, **options):
     async def running():
         try:
             told = {"cluster": cluster, "screen": screen, "env": {}}
-            run = asyncio.create_task(run_as_told(meant, RunOptions(**options), **told))
+            run = asyncio.create_task(run_with_options(meant, RunOptions(**options), **told))
             if beside is not None:
                 await beside(cluster)
             return await run

@@ -14,7 +14,7 @@ import pytest
 import asyncbench as ab
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
-from asyncbench.run.sweep_run import run_as_told
+from asyncbench.run.sweep_run import run_with_options
 from tests.cluster.machines import LOOPBACK, machines
 from tests.commands import asyncbench
 from tests.processes import until
@@ -75,7 +75,7 @@ def run_on_ray(meant, address, screen, deaths: Callable[[], None] = lambda: None
 
     async def running():
         run = asyncio.create_task(
-            run_as_told(meant, RunOptions(ray=address, **options), screen=screen, env={})
+            run_with_options(meant, RunOptions(ray=address, **options), screen=screen, env={})
         )
         await asyncio.to_thread(deaths)
         return await run

@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.providers.error_kinds import LONGEST_MESSAGE, encoded, refusal, told
+from asyncbench.providers.error_kinds import LONGEST_MESSAGE, encoded, refusal, safe_line
 from asyncbench.providers.secrets import keyless
 from asyncbench.providers.wire import Response
 from asyncbench.records import Reply
@@ -35,7 +35,7 @@ def test_a_redirect_names_the_address_and_the_way_out():
 
 @given(st.text(), st.text())
 def test_a_message_is_one_short_printable_line_without_the_key(before, after):
-    message = told(f"{before}{KEY}{after}", key=KEY)
+    message = safe_line(f"{before}{KEY}{after}", key=KEY)
 
     assert KEY not in message
     assert len(message) <= LONGEST_MESSAGE
@@ -45,15 +45,15 @@ def test_a_message_is_one_short_printable_line_without_the_key(before, after):
 @pytest.mark.parametrize("filler", ["x", "\n", " x"])
 @pytest.mark.parametrize("length", range(LONGEST_MESSAGE * 4 - 20, LONGEST_MESSAGE * 4 + 1, 5))
 def test_no_cut_leaves_a_part_of_the_key(filler, length):
-    assert KEY[:5] not in told(f"{(filler * length)[:length]}{KEY}", key=KEY)
+    assert KEY[:5] not in safe_line(f"{(filler * length)[:length]}{KEY}", key=KEY)
 
 
 def test_a_key_that_is_a_word_is_left_where_it_stands():
-    assert told("none of it (simulated)", key="none") == "none of it (simulated)"
+    assert safe_line("none of it (simulated)", key="none") == "none of it (simulated)"
 
 
 def test_without_a_key_nothing_is_replaced():
-    assert told("all of it", key="") == "all of it"
+    assert safe_line("all of it", key="") == "all of it"
 
 
 def test_a_body_holds_on_to_little_more_than_its_bytes():
@@ -73,15 +73,15 @@ def test_a_body_holds_on_to_little_more_than_its_bytes():
 def test_a_key_is_found_however_it_was_escaped_or_coded(before, after):
     key = 'sk-a/b+c=%41&d"<e>\\f0123456'
     coded = b64encode(f"{before}{key}{after}".encode()).decode()
-    assert b64encode(key.encode()).decode()[8:-8] not in told(coded, key=key)
+    assert b64encode(key.encode()).decode()[8:-8] not in safe_line(coded, key=key)
     for escape in (partial(quote, safe=""), quote_plus, html.escape, json.dumps):
-        told_of = told(f"{before} {escape(key)} {after}", key=key)
+        told_of = safe_line(f"{before} {escape(key)} {after}", key=key)
         assert escape(key) not in told_of
         assert "0123456" not in told_of
 
 
 def test_a_long_run_of_letters_of_the_key_is_told_by_nobody():
-    assert told("0123456789abcdefg", key="sk.0123456789abcdefg.x") == "[key]"
+    assert safe_line("0123456789abcdefg", key="sk.0123456789abcdefg.x") == "[key]"
 
 
 def test_nothing_of_a_reply_without_the_key_is_changed():

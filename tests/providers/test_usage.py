@@ -22,7 +22,7 @@ from asyncbench.providers.usage import (
     from_responses,
     merged,
     raw_usage,
-    told_cost_usd,
+    stated_cost_usd,
 )
 from asyncbench.records import Price, Usage
 
@@ -115,7 +115,7 @@ def judged_by_genai_prices(account):
 def test_only_a_provider_that_bills_by_itself_tells_a_cost(account):
     told = account.get("told_usd")
 
-    assert told_cost_usd(raw_usage(account["body"]) or {}) == (None if told is None else float(told))
+    assert stated_cost_usd(raw_usage(account["body"]) or {}) == (None if told is None else float(told))
 
 
 @accounts(with_="start")
@@ -146,7 +146,7 @@ def test_a_streamed_account_is_what_its_two_halves_make_together(account):
     ],
 )
 def test_what_a_provider_says_a_call_cost(raw, told):
-    assert told_cost_usd(raw) == told
+    assert stated_cost_usd(raw) == told
 
 
 @pytest.mark.parametrize(
@@ -212,5 +212,5 @@ def test_nothing_that_a_server_writes_stops_the_reading(raw):
     for read in (from_openai, from_responses, from_anthropic):
         usage = read(raw)
         assert all(count is None or count >= 0 for count in (usage.input_tokens, usage.output_tokens))
-    assert (told_cost_usd(raw) or 0) >= 0
+    assert (stated_cost_usd(raw) or 0) >= 0
     assert merged(raw, raw).keys() == raw.keys()

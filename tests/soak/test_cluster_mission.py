@@ -12,7 +12,7 @@ import pytest
 from asyncbench import read_attempts, read_trials
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
-from asyncbench.run.sweep_run import run_as_told
+from asyncbench.run.sweep_run import run_with_options
 from tests.cluster.processes import ProcessCluster
 from tests.processes import until
 from tests.soak import mission
@@ -46,7 +46,7 @@ async def on_four(file, server):
         os.kill(cluster.links[1].pid, signal.SIGKILL)
 
     try:
-        run = asyncio.create_task(run_as_told(file, RunOptions(), cluster=cluster))
+        run = asyncio.create_task(run_with_options(file, RunOptions(), cluster=cluster))
         await kill_one()
         return await run
     finally:

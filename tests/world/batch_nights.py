@@ -25,7 +25,7 @@ from asyncbench.planning.trials import asked_by_model
 from asyncbench.run import preparing
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
-from asyncbench.run.sweep_run import run_as_told
+from asyncbench.run.sweep_run import run_with_options
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings
 from asyncbench.store import salvage
 from tests.sweep_files import Said, entry
@@ -283,7 +283,7 @@ class DrawnNight:
             limit=limit or self.plan.many, retry=retry, clock=Leaving(self.simulated, cutter=cutter, **clock)
         )
         with nullcontext() if self._over_http else self.simulated.reached():
-            return asyncio.run(run_as_told(raw, options, env={}, screen=self.screen))
+            return asyncio.run(run_with_options(raw, options, env={}, screen=self.screen))
 
     def play(self, *, over_http=False):
         """Play all storms, then the calm; raises AssertionError where a rule was broken."""

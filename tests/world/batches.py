@@ -19,9 +19,9 @@ from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.planning.budget_bounds import open_ledger
 from asyncbench.run import preparing
-from asyncbench.run.open_batches import cancel_as_told
+from asyncbench.run.open_batches import cancel_in_folder
 from asyncbench.run.options import RunOptions
-from asyncbench.run.sweep_run import run_as_told
+from asyncbench.run.sweep_run import run_with_options
 from tests.sweep_files import Said, entry
 
 _NAMES = itertools.count(2)
@@ -86,11 +86,11 @@ class Night:
 
     def run(self, *, env=MappingProxyType({}), clock=None, **options):
         told = RunOptions(clock=clock or Forwarded(self.server), **options)
-        return asyncio.run(run_as_told(self.raw, told, env=env, screen=self.screen))
+        return asyncio.run(run_with_options(self.raw, told, env=env, screen=self.screen))
 
     def cancel(self, *abandoned, clock=None):
         clock = clock or Forwarded(self.server)
-        told = cancel_as_told(self.out, abandoned, env={}, screen=self.screen, clock=clock)
+        told = cancel_in_folder(self.out, abandoned, env={}, screen=self.screen, clock=clock)
         return asyncio.run(told)
 
     @contextmanager
@@ -113,7 +113,7 @@ class Night:
         """Ask the same in real time, in another folder; return its answers."""
         out = self.folder / "undisturbed"
         raw = {**self.raw, "out": str(out), "mode": "realtime"}
-        asyncio.run(run_as_told(raw, RunOptions(**options), env=env))
+        asyncio.run(run_with_options(raw, RunOptions(**options), env=env))
         return answers_in(out)
 
     @property

@@ -87,8 +87,8 @@ class AnthropicBatches(SdkBatches):
         return await self._custom_ids(f"{PATH}/{batch.id}/results", most)
 
     def read(self, line: bytes) -> BatchLine:
-        said = line_object(line)
-        custom_id, result = str(said["custom_id"]), mapping_in(said.get("result"))
+        fields = line_object(line)
+        custom_id, result = str(fields["custom_id"]), mapping_in(fields.get("result"))
         kind = text(result.get("type"))
         if kind in ("canceled", "expired"):
             why = NotRun.EXPIRED if kind == "expired" else NotRun.CANCELLED
@@ -100,7 +100,7 @@ class AnthropicBatches(SdkBatches):
             error.may_have_been_billed = False  # only what succeeded is billed
             return BatchLine(custom_id=custom_id, ended=error)
         if kind != "succeeded":
-            return BatchLine(custom_id=custom_id, ended=self._broken(said, 200, "the line tells no result"))
+            return BatchLine(custom_id=custom_id, ended=self._broken(fields, 200, "the line tells no result"))
         try:
             return BatchLine(custom_id=custom_id, ended=self._reply(result.get("message"), 200))
         except ProviderError as error:
@@ -110,18 +110,18 @@ class AnthropicBatches(SdkBatches):
         raise NotImplementedError(f"{file_id}: nothing was uploaded")
 
 
-def _batch(said: Mapping[str, object]) -> RemoteBatch:
-    counts = mapping_in(said.get("request_counts"))
+def _batch(fields: Mapping[str, object]) -> RemoteBatch:
+    counts = mapping_in(fields.get("request_counts"))
     numbers = {name: count_in(number) or 0 for name, number in counts.items()}
-    status, total = text(said.get("processing_status")) or "", sum(numbers.values())
-    if (batch_id := text(said.get("id"))) is None:
+    status, total = text(fields.get("processing_status")) or "", sum(numbers.values())
+    if (batch_id := text(fields.get("id"))) is None:
         raise ProviderError(ErrorKind.BAD_REPLY, "the reply names no id", http_status=200)
     return RemoteBatch(
         id=batch_id,
         state=BatchState.ENDED if status == "ended" else BatchState.RUNNING,
         status=status,
-        created_at=time_of(said.get("created_at")) or 0.0,
-        ended_at=time_of(said.get("ended_at")),
+        created_at=time_of(fields.get("created_at")) or 0.0,
+        ended_at=time_of(fields.get("ended_at")),
         requests=total or None,
         done=total - numbers.get("processing", 0),
     )

@@ -49,11 +49,11 @@ class MessagesWire:
         content = payload.get("content")
         if not isinstance(content, list):
             raise bad_reply(response, "it holds no content")
-        said, thought = text_and_thinking(content)
+        answer, thinking = text_and_thinking(content)
         used = mapping_in(payload.get("usage")) or None
         return Reply(
-            text=said,
-            reasoning=thought,
+            text=answer,
+            reasoning=thinking,
             finish_reason=text(payload.get("stop_reason")),
             model_served=text(payload.get("model")),
             usage=from_anthropic(used) if used else None,
@@ -98,11 +98,11 @@ class _MessageEvents:
         if kind == "message_start":
             self._message |= mapping_in(event.get("message"))
         elif kind == "message_delta":
-            told = {
+            changes = {
                 name: value for name, value in mapping_in(event.get("delta")).items() if value is not None
             }
             used = merged(mapping_in(self._message.get("usage")), mapping_in(event.get("usage")))
-            self._message |= {**told, "usage": used}
+            self._message |= {**changes, "usage": used}
         elif kind == "message_stop":
             self._stopped = True
         return 0

@@ -44,7 +44,7 @@ class OpenAIBatches(SdkBatches):
 
     async def upload(self, path: Path, name: str, size: int) -> str:
         with path.open("rb") as file:
-            said = await self._json(
+            reply = await self._json(
                 "post",
                 "files",
                 size=size,
@@ -52,12 +52,12 @@ class OpenAIBatches(SdkBatches):
                 body=dict(self._ways.upload),
                 files=[("file", (name, file, "application/jsonl"))],
             )
-        return _id_of(said)
+        return _id_of(reply)
 
     async def uploaded(self, name: str, size: int) -> str | None:
-        found = await self._files("batch")
+        files = await self._files("batch")
         return next(
-            (_id_of(file) for file in found if (file.get("filename"), file.get("bytes")) == (name, size)),
+            (_id_of(file) for file in files if (file.get("filename"), file.get("bytes")) == (name, size)),
             None,
         )
 
@@ -107,16 +107,16 @@ class OpenAIBatches(SdkBatches):
         return await self._custom_ids(f"files/{batch.files[0]}/content", most) if batch.files else []
 
     def read(self, line: bytes) -> BatchLine:
-        said = line_object(line)
-        custom_id, response = str(said["custom_id"]), mapping_in(said.get("response"))
+        fields = line_object(line)
+        custom_id, response = str(fields["custom_id"]), mapping_in(fields.get("response"))
         if not response:
-            code = text(mapping_in(said.get("error")).get("code")) or ""
+            code = text(mapping_in(fields.get("error")).get("code")) or ""
             if "expired" in code or "cancel" in code:
                 why = NotRun.EXPIRED if "expired" in code else NotRun.CANCELLED
                 return BatchLine(custom_id=custom_id, ended=why)
-            return BatchLine(custom_id=custom_id, ended=self._refusal(said, 500))
+            return BatchLine(custom_id=custom_id, ended=self._refusal(fields, 500))
         body, status = response.get("body"), count_in(response.get("status_code")) or 0
-        if "status_code" not in response and body and not said.get("error"):
+        if "status_code" not in response and body and not fields.get("error"):
             status = 200  # some write answers alone so
         if status >= 300:
             error = self._refusal(body, status)
@@ -139,58 +139,58 @@ class OpenAIBatches(SdkBatches):
             if error.http_status != 404:
                 raise
 
-    async def _whole(self, said: Mapping[str, object]) -> RemoteBatch:
+    async def _whole(self, fields: Mapping[str, object]) -> RemoteBatch:
         """Return a batch; where it never tells where its answers are, with the file that has their name."""
-        batch = self._batch(said)
+        batch = self._batch(fields)
         if batch.status != "completed" or batch.ended or batch.ended_at is None:
             return batch
         age_s = self._now() + self.skew_s - batch.ended_at
         if age_s < LATE_S:
             return batch
         name = f"{batch.id}_output.jsonl"
-        found = [
+        file_ids = [
             text(file.get("id")) for file in await self._files("batch_output") if file.get("filename") == name
         ]
-        if not any(found) and age_s < GIVEN_UP_S:
+        if not any(file_ids) and age_s < GIVEN_UP_S:
             return batch
-        return replace(batch, state=BatchState.ENDED, files=(*filter(None, found[:1]), *batch.files))
+        return replace(batch, state=BatchState.ENDED, files=(*filter(None, file_ids[:1]), *batch.files))
 
-    def _batch(self, said: Mapping[str, object]) -> RemoteBatch:
-        return _batch(said, self._ways.words)
+    def _batch(self, fields: Mapping[str, object]) -> RemoteBatch:
+        return _batch(fields, self._ways.words)
 
 
-def _id_of(said: Mapping[str, object]) -> str:
+def _id_of(fields: Mapping[str, object]) -> str:
     """Return the id of what was made; where there is none, nobody knows what was made."""
-    if (found := text(said.get("id"))) is None:
+    if (identifier := text(fields.get("id"))) is None:
         raise ProviderError(ErrorKind.BAD_REPLY, "the reply names no id", http_status=200)
-    return found
+    return identifier
 
 
-def _batch(said: Mapping[str, object], words: Mapping[str, str]) -> RemoteBatch:
+def _batch(fields: Mapping[str, object], words: Mapping[str, str]) -> RemoteBatch:
     """Read a batch, whichever of the known names its vendor has for what it tells."""
-    word = (text(said.get("status")) or "").lower()
+    word = (text(fields.get("status")) or "").lower()
     status = words.get(word, word)
-    counts, used = mapping_in(said.get("request_counts")), mapping_in(said.get("usage"))
+    counts, used = mapping_in(fields.get("request_counts")), mapping_in(fields.get("usage"))
     total, answered, failed = (count_in(counts.get(name)) for name in ("total", "completed", "failed"))
-    told = count_in(used.get("input_tokens")), count_in(used.get("output_tokens"))
-    files = [text(said.get(name)) for name in ("output_file_id", "error_file_id")]
+    tokens = count_in(used.get("input_tokens")), count_in(used.get("output_tokens"))
+    files = [text(fields.get(name)) for name in ("output_file_id", "error_file_id")]
     # A batch may be complete before it tells where its answers are.
     unsure = answered is None and not files[1]
     waits = status == "completed" and not files[0] and bool(answered or unsure)
     ended = status in _ENDED and not waits
-    faults = items(mapping_in(said.get("errors")).get("data"))
+    faults = items(mapping_in(fields.get("errors")).get("data"))
     return RemoteBatch(
-        id=_id_of(said),
+        id=_id_of(fields),
         state=BatchState.ENDED if ended else BatchState.RUNNING,
         status=status,
-        created_at=time_of(said.get("created_at")) or 0.0,
-        ended_at=next((at for name in _ENDS if (at := time_of(said.get(name)))), None),
+        created_at=time_of(fields.get("created_at")) or 0.0,
+        ended_at=next((at for name in _ENDS if (at := time_of(fields.get(name)))), None),
         requests=total or None,
         done=None if answered is None else answered + (failed or 0),
         files=tuple(file for file in files if file),
-        input_file_id=text(said.get("input_file_id")),
-        batch_key=text(mapping_in(said.get("metadata")).get("batch_key")),
-        tokens=None if None in told or not ended else (told[0] or 0, told[1] or 0),
+        input_file_id=text(fields.get("input_file_id")),
+        batch_key=text(mapping_in(fields.get("metadata")).get("batch_key")),
+        tokens=None if None in tokens or not ended else (tokens[0] or 0, tokens[1] or 0),
         # What a batch tells that ran is a sum of what its lines tell.
         faults=tuple(mapping_in(fault) for fault in faults) if status == "failed" else (),
     )

@@ -7,7 +7,7 @@ from asyncbench.errors import ErrorKind
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import mapping_in, text
-from asyncbench.providers.usage import from_openai, raw_usage, told_cost_usd
+from asyncbench.providers.usage import from_openai, raw_usage, stated_cost_usd
 from asyncbench.providers.wire import Json, Response, at, finish_of, finished, text_and_thinking
 from asyncbench.records import Model, Reply, Request
 from asyncbench.suites.requests import merged_params
@@ -44,11 +44,11 @@ def reply_of(payload: Json, response: Response, *, piece: Piece, finish_reason: 
     if reason in _FAILED:
         raise bad_reply(response, f"its finish reason is {reason}", kind=_FAILED[reason])
     used = raw_usage(payload)
-    said, thought, refused = piece
+    answer, thinking, refusal = piece
     return Reply(
-        text=said or refused,
-        reasoning=thought or None,
-        finish_reason=finish_of(reason, said=said, refused=refused),
+        text=answer or refusal,
+        reasoning=thinking or None,
+        finish_reason=finish_of(reason, answer=answer, refusal=refusal),
         model_served=text(payload.get("model")),
         usage=from_openai(used) if used else None,
         raw_usage=used,
@@ -56,7 +56,7 @@ def reply_of(payload: Json, response: Response, *, piece: Piece, finish_reason: 
         fingerprint=text(payload.get("system_fingerprint")),
         upstream=text(payload.get("provider")),
         service_tier=text(payload.get("service_tier")),
-        vendor_cost_usd=told_cost_usd(used) if used else None,
+        vendor_cost_usd=stated_cost_usd(used) if used else None,
         http_status=response.status,
     )
 
@@ -156,8 +156,8 @@ def streaming(model: Model, quirks: Quirks) -> dict[str, object]:
     """Return what asks for a stream of chunks, with the usage in it."""
     if not model.stream:
         return {}
-    asked = {"stream_options": {"include_usage": True}} if quirks.usage_in_streams == "ask" else {}
-    return {"stream": True, **asked}
+    usage = {"stream_options": {"include_usage": True}} if quirks.usage_in_streams == "ask" else {}
+    return {"stream": True, **usage}
 
 
 def _piece(message: Mapping[str, object]) -> Piece:
@@ -166,9 +166,9 @@ def _piece(message: Mapping[str, object]) -> Piece:
     Thinking stands in `reasoning_content` (DeepSeek), in `reasoning` (vLLM, Groq, OpenRouter) or among the
     parts of the content (Mistral).
     """
-    said, thought = text_and_thinking(message.get("content"))
-    thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or thought
-    return said, thought or "", text(message.get("refusal")) or ""
+    answer, thinking = text_and_thinking(message.get("content"))
+    thinking = text(message.get("reasoning_content")) or text(message.get("reasoning")) or thinking
+    return answer, thinking or "", text(message.get("refusal")) or ""
 
 
 class CompletionsWire:

@@ -6,7 +6,7 @@ from typing import Final
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
-from asyncbench.providers.usage import from_responses, raw_usage, told_cost_usd
+from asyncbench.providers.usage import from_responses, raw_usage, stated_cost_usd
 from asyncbench.providers.wire import Json, Response, at, finish_of, finished
 from asyncbench.records import CUT_SHORT, REFUSALS, Reply, Request
 
@@ -64,21 +64,21 @@ class ResponsesWire:
         if not isinstance(payload.get("output"), list):
             raise bad_reply(response, "it holds no output")
         used = raw_usage(payload)
-        said, refused = "".join(_parts(payload, _SAID)), "".join(_parts(payload, _REFUSED))
+        answer, refusal = "".join(_parts(payload, _SAID)), "".join(_parts(payload, _REFUSED))
         reason = text(mapping_in(payload.get("incomplete_details")).get("reason"))
         if reason not in CUT_SHORT | REFUSALS:
             reason = status or reason  # `incomplete` tells more than a word that nobody knows
         return Reply(
-            text=said or refused,
+            text=answer or refusal,
             reasoning="\n\n".join(_parts(payload, _THOUGHT)) or None,  # each a paragraph
-            finish_reason=finish_of(reason, said=said, refused=refused),
+            finish_reason=finish_of(reason, answer=answer, refusal=refusal),
             model_served=text(payload.get("model")),
             usage=from_responses(used) if used else None,
             raw_usage=used,
             request_id=response.request_id,
             upstream=text(payload.get("provider")),
             service_tier=text(payload.get("service_tier")),
-            vendor_cost_usd=told_cost_usd(used) if used else None,
+            vendor_cost_usd=stated_cost_usd(used) if used else None,
             http_status=response.status,
         )
 
@@ -119,11 +119,11 @@ class _ResponseEvents:
     def complete(self) -> Reply:
         if self._last is None:
             raise bad_reply(self._response, CUT_STREAM)
-        told = [  # some servers leave the output out at the end
+        assembled = [  # some servers leave the output out at the end
             {"content": [{"type": kind, _field(kind): "".join(pieces)}]}
             for (kind, *_), pieces in self._parts.items()
         ]
-        output = items(self._last.get("output")) or told
+        output = items(self._last.get("output")) or assembled
         return self._wire.reply({**self._last, "output": output}, self._response)
 
     def _add(self, part: str, event: Json) -> int:

@@ -74,9 +74,9 @@ class Frames(asyncio.Protocol):
     def _drain(self) -> None:
         """Take what the other end sent before it went: where writing fails first, nobody has read it."""
         if self._transport is not None:
-            with suppress(OSError), self._transport.get_extra_info("socket").dup() as left:
-                left.setblocking(False)
-                while data := left.recv(PIECE):
+            with suppress(OSError), self._transport.get_extra_info("socket").dup() as remains:
+                remains.setblocking(False)
+                while data := remains.recv(PIECE):
                     self.data_received(data)
 
     def _flush(self) -> None:

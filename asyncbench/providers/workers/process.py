@@ -19,7 +19,7 @@ from asyncbench.providers.workers.frames import Frames
 from asyncbench.providers.workers.worker import BEAT_S
 from asyncbench.records import Reply
 
-Told = Callable[[str], None]
+Notify = Callable[[str], None]
 THERE_WITHIN_S: Final = 60.0
 ENDS_WITHIN_S: Final = 5.0  # of its socket closed; then it is killed
 IN_VAIN: Final = 5  # processes in a row of one worker that lost more calls than they ended
@@ -51,7 +51,7 @@ class WorkerProcess:
         say, give_up: see `Workers`.
     """
 
-    def __init__(self, name: str, environment: Mapping[str, str], *, say: Told, give_up: Told) -> None:
+    def __init__(self, name: str, environment: Mapping[str, str], *, say: Notify, give_up: Notify) -> None:
         self.name = name
         self.calls: dict[int, asyncio.Future[Reply]] = {}
         self.late_s = 0.0  # its event loop, on average
@@ -63,7 +63,7 @@ class WorkerProcess:
         self._alive = False  # a process is there
         self._complaint: str | None = None  # about what it was told to open
         self._begun = self._gone = False  # the first process was there; there is none any more
-        self._told = set[int]()  # what the process knows
+        self._known = set[int]()  # what the process knows
         self._numbers = itertools.count()
         self._heard_s = time.monotonic()
         self._beats: deque[tuple[float, int, float]] = deque(maxlen=BEATS)  # when, calls ended, worst lag
@@ -127,7 +127,7 @@ class WorkerProcess:
                 ours.close()
                 raise
         self._beats.clear()
-        self._told.clear()
+        self._known.clear()
         self._heard_s, self._opening = time.monotonic(), 0
         frames = self._frames = Frames(self._take, self._died)
         await asyncio.get_running_loop().create_unix_connection(lambda: frames, sock=ours)
@@ -152,11 +152,11 @@ class WorkerProcess:
     async def _restart(self, lost: int) -> None:
         try:
             calls = "1 call in flight is" if lost == 1 else f"{lost:,} calls in flight are"
-            said = f"worker {self.name} died ({await self._how()}); {calls} lost"
+            message = f"worker {self.name} died ({await self._how()}); {calls} lost"
             if self._in_vain >= IN_VAIN:
-                self._leave(f"{said}. This happened {IN_VAIN} times in a row")
+                self._leave(f"{message}. This happened {IN_VAIN} times in a row")
                 return
-            self._say(f"{said}. Another one takes its place")
+            self._say(f"{message}. Another one takes its place")
             await self._start()
         except Exception as error:  # whatever it is, calls wait for this worker
             self._leave(f"worker {self.name} cannot be started again: {error}")
@@ -195,18 +195,18 @@ class WorkerProcess:
             self._changed.clear()
             await self._changed.wait()
 
-    def tell_once(self, number: int, told: tuple[Any, ...]) -> None:
+    def tell_once(self, number: int, message: tuple[Any, ...]) -> None:
         """Tell its process something, under a number, if it does not know it."""
-        if number not in self._told and self._frames is not None:
-            self._told.add(number)
-            self._opening += told[0] == "open"
-            self._tell(told)
+        if number not in self._known and self._frames is not None:
+            self._known.add(number)
+            self._opening += message[0] == "open"
+            self._tell(message)
 
-    def _tell(self, told: tuple[Any, ...]) -> None:
+    def _tell(self, message: tuple[Any, ...]) -> None:
         if self._frames is not None:
-            self._frames.send(told)
+            self._frames.send(message)
 
-    async def call(self, *asked: Any) -> Reply:
+    async def call(self, *request: Any) -> Reply:
         """Have it make a call; what it is told of it, `Worker` reads.
 
         Raises:
@@ -216,7 +216,7 @@ class WorkerProcess:
         ended: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self.calls[number] = ended
         try:
-            self._tell(("ask", number, *asked))
+            self._tell(("ask", number, *request))
             return await ended
         except asyncio.CancelledError:
             self._tell(("cancel", number))
@@ -224,21 +224,21 @@ class WorkerProcess:
         finally:
             self.calls.pop(number, None)
 
-    def _take(self, told: tuple[Any, ...]) -> None:
+    def _take(self, message: tuple[Any, ...]) -> None:
         self._heard_s = time.monotonic()
-        if told[0] == "opened":
+        if message[0] == "opened":
             self._opening -= 1
-            self._complaint = self._complaint or told[1]
+            self._complaint = self._complaint or message[1]
             self._beats.clear()  # importing an SDK held it up, and no call
             self._changed.set()
             return
-        if told[0] == "beat":
-            _, self.late_s, worst_s = told
+        if message[0] == "beat":
+            _, self.late_s, worst_s = message
             self._beats.append((self._heard_s, self._ended, worst_s))
             self._alive = True
             self._changed.set()
             return
-        _, number, how, what, lag_s = told
+        _, number, how, what, lag_s = message
         self._ended += 1
         ended = self.calls.get(number)
         if ended is None or ended.done():

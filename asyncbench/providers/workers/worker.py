@@ -55,32 +55,32 @@ class Worker:
             async with asyncio.timeout(CLOSES_WITHIN_S):
                 await asyncio.gather(*(provider.aclose() for provider in self._providers.values()))
 
-    def _take(self, told: tuple[Any, ...]) -> None:
-        what, *rest = told
-        if what == "ask":
-            call, *asked = rest
-            task = self._calls[call] = asyncio.create_task(self._ask(call, *asked))
+    def _take(self, message: tuple[Any, ...]) -> None:
+        kind, *rest = message
+        if kind == "ask":
+            call, *request = rest
+            task = self._calls[call] = asyncio.create_task(self._ask(call, *request))
             task.add_done_callback(lambda _: self._calls.pop(call))
-        elif what == "cancel":
+        elif kind == "cancel":
             if (task := self._calls.get(*rest)) is not None:
                 task.cancel()
-        elif what == "open":
+        elif kind == "open":
             self._open(*rest)
         else:
             self._learn(*rest)
 
     def _open(self, number: int, *opening: Any) -> None:
         """Open a provider before its first call, and say what is wrong with its key or its address."""
-        self._openings[number], said = opening, None
+        self._openings[number], complaint = opening, None
         try:
             self._provider(number)
         except AsyncbenchError as error:
-            said = str(error)
+            complaint = str(error)
         except Exception:  # a bug, which its first call tells
-            said = None
+            complaint = None
         if not self._calls:
             self._measure_anew()
-        self._frames.send(("opened", said))
+        self._frames.send(("opened", complaint))
 
     def _measure_anew(self) -> None:
         """Forget how late the event loop was: no call waited for an SDK that was imported."""
@@ -106,26 +106,26 @@ class Worker:
         )
 
     async def _ask(
-        self, call: int, provider: int, way: int, system: str | None, said: list[tuple[str, str]]
+        self, call: int, provider: int, way: int, system: str | None, turns: list[tuple[str, str]]
     ) -> None:
         began_s = asyncio.get_running_loop().time()
         try:
-            messages = tuple(Message(role=role, content=content) for role, content in said)
+            messages = tuple(Message(role=role, content=content) for role, content in turns)
             request = Request(trial=self._ways[way], system=system, messages=messages)
             ended: tuple[str, Any] = "reply", await self._provider(provider).ask(request)
         except ProviderError as error:
             ended = "error", error
         except Exception as fault:  # a bug, which is told as if it had happened over there
-            ended = "fault", self._told(fault)
+            ended = "fault", self._described(fault)
         self._end(call, ended, self._lag.worst_since(began_s))
 
     def _end(self, call: int, ended: tuple[str, Any], lag_s: float) -> None:
         try:
             self._frames.send(("ended", call, *ended, lag_s))
         except Exception as fault:  # what cannot be pickled
-            self._frames.send(("ended", call, "fault", self._told(fault), lag_s))
+            self._frames.send(("ended", call, "fault", self._described(fault), lag_s))
 
-    def _told(self, fault: Exception) -> tuple[str, str]:
+    def _described(self, fault: Exception) -> tuple[str, str]:
         text = "".join(traceback.format_exception(fault))
         for key in self._keys:
             text = without_secret(text, key=key)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
 from asyncbench.providers.provider import Provider
-from asyncbench.providers.workers.process import Told, WorkerCounts, WorkerProcess
+from asyncbench.providers.workers.process import Notify, WorkerCounts, WorkerProcess
 from asyncbench.records import REALTIME, Condition, Model, Reply, Request
 
 LOOK_EVERY_S: Final = 1.0
@@ -31,11 +31,11 @@ class Workers:
     """
 
     def __init__(
-        self, count: int, models: Sequence[Model], environment: Mapping[str, str], *, say: Told
+        self, count: int, models: Sequence[Model], environment: Mapping[str, str], *, say: Notify
     ) -> None:
-        self.give_up: Told = say  # is told why, when workers die again and again: their calls are lost
-        told = {"say": say, "give_up": lambda why: self.give_up(why)}
-        self._all = [WorkerProcess(str(n), environment, **told) for n in range(1, count + 1)]
+        self.give_up: Notify = say  # is told why, when workers die again and again: their calls are lost
+        callbacks = {"say": say, "give_up": lambda why: self.give_up(why)}
+        self._all = [WorkerProcess(str(n), environment, **callbacks) for n in range(1, count + 1)]
         self._say = say
         self._homes: dict[str, list[WorkerProcess]] = {}  # by alias
         for group in _by_mode(models):
@@ -69,7 +69,7 @@ class Workers:
         opening = ("open", self.number(), model, key, simulator_url)
         for worker in self._homes[model.alias]:
             worker.tell_once(opening[1], opening)
-        return AskedByWorkers(self, model.alias, opening)
+        return WorkerProvider(self, model.alias, opening)
 
     async def ready(self) -> None:
         """Wait until workers have opened the providers that they begin with.
@@ -124,7 +124,7 @@ class Workers:
             self._late_looks[alias] = 0
 
 
-class AskedByWorkers:
+class WorkerProvider:
     """The `Provider` of one model whose calls are made by workers."""
 
     def __init__(self, workers: Workers, alias: str, opening: tuple[Any, ...]) -> None:
@@ -138,13 +138,13 @@ class AskedByWorkers:
             LostCallError: its worker died: nobody knows how the call ended.
         """
         way = self._workers.way(request)
-        said = [(message.role, message.content) for message in request.messages]
+        turns = [(message.role, message.content) for message in request.messages]
         worker = self._workers.chosen(self._alias)
         await worker.up()
         number = self._opening[1]
         worker.tell_once(number, self._opening)
         worker.tell_once(way[0], ("learn", *way))
-        return await worker.call(number, way[0], request.system, said)
+        return await worker.call(number, way[0], request.system, turns)
 
     async def aclose(self) -> None:
         """Do nothing: a worker closes its connections when it ends."""

@@ -10,7 +10,7 @@ from asyncbench import generate
 from asyncbench.published.nupa.report import nupa_report_on
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
-from asyncbench.run.sweep_run import run_as_told
+from asyncbench.run.sweep_run import run_with_options
 from tests.commands import ROOT
 from tests.sweep_files import simulator
 from tests.world.batches import Night
@@ -36,7 +36,7 @@ def test_nupa_s_released_set_gives_the_same_table_in_batches_as_in_real_time(tmp
         night.raw["models"][0]["max_tokens"] = released["models"][0]["max_tokens"]
         assert night.run().exit is Exit.COMPLETE
         singly = night.raw | {"out": str(tmp_path / "singly"), "mode": "realtime"}
-        assert asyncio.run(run_as_told(singly, RunOptions(), env={})).exit is Exit.COMPLETE
+        assert asyncio.run(run_with_options(singly, RunOptions(), env={})).exit is Exit.COMPLETE
         assert night.billed == dict.fromkeys(night.answers, 1)
         assert len(night.billed) == made.rows > 100
         assert len(night.parts) > made.rows / night.raw["batch"]["max_requests"]

@@ -30,7 +30,7 @@ from asyncbench.planning.trials import without_repeats
 from asyncbench.problems.opening import open_set
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
-from asyncbench.run.sweep_run import run_as_told
+from asyncbench.run.sweep_run import run_with_options
 from asyncbench.store.folder import Store
 from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench_here
@@ -162,7 +162,7 @@ def test_a_server_that_nobody_reaches_ends_a_load_which_says_why(problems, tmp_p
     keys = {"rates": [9, 18], "warmup": 0, "duration": "0.5s", "order": "rising"}
     screen = Said()
     planned = sweep(tmp_path / "out", problems, dead, load=STEPS | keys)
-    summary = asyncio.run(run_as_told(planned, RunOptions(load=()), env={}, screen=screen))
+    summary = asyncio.run(run_with_options(planned, RunOptions(load=()), env={}, screen=screen))
     assert summary.exit is Exit.UNFINISHED
     assert "stopped: vllm/foo: no call of constant 9/s #1 reached the server" in summary.as_text()
     assert "Not complete. 1 of 1 models stopped. Steps that are incomplete" in summary.as_text()

@@ -14,7 +14,7 @@ from asyncbench.records import Limits, Model, Reply, Usage
 from asyncbench.run.checkup import examine, models_from
 from asyncbench.run.client_speed import noise_floor
 from asyncbench.run.findings import (
-    BatchLook,
+    BatchCheck,
     Checkup,
     DoctorReport,
     FindingState,
@@ -486,7 +486,7 @@ def test_doctor_looks_whether_a_batch_api_answers(place, state, said):
 
 def test_doctor_does_not_promise_real_time_where_nobody_answers():
     model = replace(MODEL, mode="batch")
-    look = BatchLook(
+    look = BatchCheck(
         most_requests=1, most_bytes=1, error=ProviderError(ErrorKind.UNREACHABLE, "no connection")
     )
     (finding,) = of_batches(model, known_endpoints()["openai"], look)

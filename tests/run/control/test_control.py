@@ -18,12 +18,12 @@ import asyncbench as ab
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError
 from asyncbench.records import MOST_IN_FLIGHT
-from asyncbench.run.control_client import limits_typed, told
+from asyncbench.run.control_client import limits_typed, send_request
 from asyncbench.run.control_server import NOTE, SocketNote, noted_socket
 from asyncbench.run.options import RunOptions
 from asyncbench.run.picture import Lanes
 from asyncbench.run.summary import Exit
-from asyncbench.run.sweep_run import run_as_told
+from asyncbench.run.sweep_run import run_with_options
 from asyncbench.store.catalog import read_lanes
 from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench
@@ -75,7 +75,7 @@ class Going:
 
     async def __aenter__(self):
         options = RunOptions(load=self._load)
-        self.task = asyncio.create_task(run_as_told(self._sweep, options, env={}, screen=self.screen))
+        self.task = asyncio.create_task(run_with_options(self._sweep, options, env={}, screen=self.screen))
         await until(lambda: self.task.done() or (self.out / NOTE).exists())
         await until(lambda: self.task.done() or self.screen.one.in_flight)
         return self
@@ -278,7 +278,7 @@ def test_what_a_killed_run_left_is_known_for_that(left, monkeypatch):
     monkeypatch.chdir(left)
     (left / ".running").write_text("2026-01-01T00:00:00+00:00")
     with pytest.raises(ConfigError) as refused:
-        told(left, {"do": "pause"})
+        send_request(left, {"do": "pause"})
     assert f"no run is going on in {left}, the last one was killed" in str(refused.value)
     assert f"asyncbench run {left}/sweep.yaml" in str(refused.value)
 
@@ -314,7 +314,7 @@ def test_a_socket_where_others_may_write_is_not_believed(left, monkeypatch):
     monkeypatch.chdir(left)
     (left.parent / "run").chmod(0o777)
     with pytest.raises(ConfigError, match="Only the user who started it can control it"):
-        told(left, {"do": "pause"})
+        send_request(left, {"do": "pause"})
 
 
 # ── another user ─────────────────────────────────────────────────────────────────────────────
@@ -427,7 +427,7 @@ async def test_garbage_on_its_socket_changes_nothing_of_a_run(server, problems, 
             finally:
                 writer.close()
 
-        told = list(run.screen.lines)
+        send_request = list(run.screen.lines)
         idle = [await asyncio.open_unix_connection(note.socket) for _ in range(100)]
         for line in GARBAGE:
             answer = await sent(line)
@@ -435,7 +435,7 @@ async def test_garbage_on_its_socket_changes_nothing_of_a_run(server, problems, 
         for _, writer in idle:
             writer.close()
         assert not run.screen.one.paused
-        assert run.screen.lines == told
+        assert run.screen.lines == send_request
         (lane,) = (await ab.resume_run(run.out)).lanes
         assert lane["limits"] == {"rpm": 6000}
         summary = await asyncio.wait_for(run.task, timeout=120)
