@@ -1,4 +1,4 @@
-"""Loops over the SDKs as a careful person writes them by hand: what asyncbench is measured beside."""
+"""Loops over the SDKs as a careful person writes them by hand, to measure asyncbench against."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator

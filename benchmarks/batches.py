@@ -28,7 +28,7 @@ from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.settings import Settings
 
 MB: Final = 1_000_000
-LOOK_EVERY_S: Final = 0.1
+SAMPLE_EVERY_S: Final = 0.1
 CELLS: Final = 72  # of llm_arithmetic: its problems come in multiples of it
 FEW: Final = 144  # trials of a run that is all start and end
 BATCH: Final = {"speedup": 3600, "latency_s": 3600}  # an hour takes a second
@@ -36,7 +36,7 @@ PROVIDERS: Final = {"batch": "simulated", "anthropic": "simulated-anthropic", "r
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
+class LegFigures:
     """What is known of a leg."""
 
     peaks: tuple[float, ...]  # MB, of each third of the run
@@ -55,21 +55,26 @@ def sweep_for(leg: str, server: Simulator, problems: Path, out: Path) -> Mapping
         "concurrency": 256,
         "params": {"simulate": {"batch": BATCH}},
     }
-    given: dict[str, object] = {"name": leg, "problems": [str(problems)], "models": [model], "out": str(out)}
+    settings: dict[str, object] = {
+        "name": leg,
+        "problems": [str(problems)],
+        "models": [model],
+        "out": str(out),
+    }
     in_batches = {"mode": "batch", "batch": {"enqueued_tokens": 10**9}}
-    return given if leg == "realtime" else given | in_batches
+    return settings if leg == "realtime" else settings | in_batches
 
 
-def asked(given: Mapping[str, object], limit: int) -> float:
+def run_for_cpu_s(settings: Mapping[str, object], limit: int) -> float:
     """Run a sweep in this process; return the CPU seconds of the process so far."""
-    summary = asyncio.run(run_sweep(given, limit=limit, progress=False))
+    summary = asyncio.run(run_sweep(settings, limit=limit, progress=False))
     (counters,) = summary.models.values()
     assert counters.done == limit, summary.as_text()
     assert counters.outcomes[Outcome.FAILED] == 0, summary.as_text()
     return time.process_time()
 
 
-def weighed(leg: str, problems: Path, *, trials: int) -> Weighed:
+def measured(leg: str, problems: Path, *, trials: int) -> LegFigures:
     """Run a leg in a fresh process, against a fresh simulator."""
     with (
         tempfile.TemporaryDirectory() as place,
@@ -78,15 +83,15 @@ def weighed(leg: str, problems: Path, *, trials: int) -> Weighed:
     ):
         out = Path(place) / "out"
         child = psutil.Process(fresh.submit(os.getpid).result())
-        running_leg = fresh.submit(asked, sweep_for(leg, server, problems, out), trials)
+        running_leg = fresh.submit(run_for_cpu_s, sweep_for(leg, server, problems, out), trials)
         began_s, seen = time.monotonic(), list[float]()
         while not running_leg.done():
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(SAMPLE_EVERY_S)
             if (out / "batches").exists() or (leg == "realtime" and server.stats()["requests"]):
                 seen.append(child.memory_info().rss / MB)
         cpu_s = running_leg.result()
     thirds = [seen[n * len(seen) // 3 : (n + 1) * len(seen) // 3] or [0.0] for n in range(3)]
-    return Weighed(
+    return LegFigures(
         peaks=tuple(map(max, thirds)),
         usual=tuple(map(statistics.median, thirds)),
         cpu_s=cpu_s,
@@ -94,9 +99,9 @@ def weighed(leg: str, problems: Path, *, trials: int) -> Weighed:
     )
 
 
-def told(leg: str, run: Weighed, *, idle_cpu_s: float, trials: int) -> str:
+def leg_line(leg: str, run: LegFigures, *, idle_cpu_s: float, trials: int) -> str:
     """Return a line on a leg."""
-    peaks, usual = (", ".join(f"{held:.0f}" for held in thirds) for thirds in (run.peaks, run.usual))
+    peaks, usual = (", ".join(f"{mb:.0f}" for mb in thirds) for thirds in (run.peaks, run.usual))
     grown = run.usual[2] / run.usual[0] - 1
     return (
         f"{leg:<10} {1000 * (run.cpu_s - idle_cpu_s) / trials:.3f} s of CPU a thousand trials; MB in thirds: "
@@ -112,17 +117,17 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--legs", default=",".join(PROVIDERS))
-    given = parser.parse_args()
-    legs, trials, cpu_ms = given.legs.split(","), given.trials, dict[str, list[float]]()
+    options = parser.parse_args()
+    legs, trials, cpu_ms = options.legs.split(","), options.trials, dict[str, list[float]]()
     with tempfile.TemporaryDirectory() as place:
         problems = Path(place) / "problems.parquet"
         generate("llm_arithmetic", problems, seed=5, trials=-(-trials // CELLS))
-        idle = {leg: weighed(leg, problems, trials=FEW).cpu_s for leg in legs}
-        for _ in range(given.rounds):
+        idle = {leg: measured(leg, problems, trials=FEW).cpu_s for leg in legs}
+        for _ in range(options.rounds):
             for leg in legs:
-                run = weighed(leg, problems, trials=trials)
+                run = measured(leg, problems, trials=trials)
                 cpu_ms.setdefault(leg, []).append(1000 * (run.cpu_s - idle[leg]) / trials)
-                print(told(leg, run, idle_cpu_s=idle[leg], trials=trials), flush=True)
+                print(leg_line(leg, run, idle_cpu_s=idle[leg], trials=trials), flush=True)
     for leg, each in cpu_ms.items():
         spread = f"({min(each):.3f}-{max(each):.3f})"
         print(f"{leg}: {statistics.median(each):.3f} s of CPU a thousand trials {spread}")

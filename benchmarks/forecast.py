@@ -1,4 +1,4 @@
-"""How well a pilot foretells a run: the recorded runs of llm_arithmetic, forecast from a few of their trials.
+"""Check forecasts from a pilot: the recorded runs of llm_arithmetic, forecast from a few of their trials.
 
     python -m benchmarks.forecast [--golden FOLDER] [--pilots 5]
 
@@ -34,8 +34,8 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A forecast of a run, held against what it used."""
+class CheckedForecast:
+    """A forecast of a run, beside the tokens and dollars that it used."""
 
     run: str
     tokens: Range
@@ -74,7 +74,9 @@ def _characters(row: Mapping[str, Any]) -> int:
     return len(made.question)
 
 
-def held(name: str, run: Run, *, seed: int | None = None, of_a_cell: int = 2, draws: int = DRAWS) -> Held:
+def checked(
+    name: str, run: Run, *, seed: int | None = None, of_a_cell: int = 2, draws: int = DRAWS
+) -> CheckedForecast:
     """Forecast a run from a pilot: its first trials of each cell, or with a seed any."""
     rng = random.Random(f"{seed} {name}")  # noqa: S311  repeatable
     pilot: dict[Cell, list[Measured]] = {}
@@ -91,7 +93,7 @@ def held(name: str, run: Run, *, seed: int | None = None, of_a_cell: int = 2, dr
     rest = RemainingTrials(seen=seen, prompts=prompts, sent=sent, rates=None, batch_rates=None, most=None)
     drawn = draws_of(rest, draws=draws, seed=name)
     every = [one for trials in run.values() for one, _ in trials]
-    return Held(
+    return CheckedForecast(
         run=name,
         tokens=Range.of(seen.used.output_tokens + one.output_tokens for one in drawn),
         tokens_used=sum(one.output_tokens or 0 for one in every),
@@ -100,14 +102,14 @@ def held(name: str, run: Run, *, seed: int | None = None, of_a_cell: int = 2, dr
     )
 
 
-def within(found: Sequence[Held]) -> tuple[int, int, int]:
+def within(forecasts: Sequence[CheckedForecast]) -> tuple[int, int, int]:
     """Return in how many runs tokens were within the range, dollars were, and dollars were recorded."""
-    tokens = sum(one.tokens.holds(one.tokens_used) for one in found)
-    priced = [one for one in found if one.usd_spent > 0]
+    tokens = sum(one.tokens.holds(one.tokens_used) for one in forecasts)
+    priced = [one for one in forecasts if one.usd_spent > 0]
     return tokens, sum(one.usd.holds(one.usd_spent) for one in priced), len(priced)
 
 
-def _line(one: Held) -> str:
+def _line(one: CheckedForecast) -> str:
     usd = f"${one.usd.p5:,.4f} - ${one.usd.p95:,.4f}  ${one.usd_spent:,.4f}" if one.usd_spent else ""
     marks = ["" if one.tokens.holds(one.tokens_used) else "tokens"]
     marks += ["" if not one.usd_spent or one.usd.holds(one.usd_spent) else "dollars"]
@@ -116,15 +118,15 @@ def _line(one: Held) -> str:
     return f"{one.run[:44]:<44} {span}  {one.width:>6.1%}  {usd}{missed}"
 
 
-def _summed(label: str, found: Sequence[Held]) -> str:
-    tokens, dollars, priced = within(found)
-    below = sum(one.tokens_used < one.tokens.p5 for one in found)
-    above = sum(one.tokens_used > one.tokens.p95 for one in found)
-    widths = [one.width for one in found]
-    off = statistics.median(abs(one.tokens.p50 / one.tokens_used - 1) for one in found)
+def _summed(label: str, forecasts: Sequence[CheckedForecast]) -> str:
+    tokens, dollars, priced = within(forecasts)
+    below = sum(one.tokens_used < one.tokens.p5 for one in forecasts)
+    above = sum(one.tokens_used > one.tokens.p95 for one in forecasts)
+    widths = [one.width for one in forecasts]
+    off = statistics.median(abs(one.tokens.p50 / one.tokens_used - 1) for one in forecasts)
     return (
-        f"{label}: tokens {tokens} of {len(found)} ({below} used less, {above} more), dollars {dollars} of "
-        f"{priced}; width {statistics.median(widths):.1%} (widest {max(widths):.0%}), "
+        f"{label}: tokens {tokens} of {len(forecasts)} ({below} used less, {above} more), "
+        f"dollars {dollars} of {priced}; width {statistics.median(widths):.1%} (widest {max(widths):.0%}), "
         f"the median off by {off:.1%}"
     )
 
@@ -135,16 +137,16 @@ def main() -> None:
     beside = Path(__file__).resolve().parents[2] / "shared" / "golden"
     parser.add_argument("--golden", type=Path, default=Path(os.environ.get("ASYNCBENCH_GOLDEN", beside)))
     parser.add_argument("--pilots", type=int, default=5)
-    asked = parser.parse_args()
-    runs = recorded(asked.golden)
-    first = [held(name, run) for name, run in sorted(runs.items())]
+    options = parser.parse_args()
+    runs = recorded(options.golden)
+    first = [checked(name, run) for name, run in sorted(runs.items())]
     print("\n".join(map(_line, first)))
     print(_summed("the first two of each cell", first))
-    every: list[Held] = []
-    for seed in range(asked.pilots):
-        found = [held(name, run, seed=seed) for name, run in sorted(runs.items())]
-        print(_summed(f"two at random, seed {seed}", found))
-        every += found
+    every: list[CheckedForecast] = []
+    for seed in range(options.pilots):
+        forecasts = [checked(name, run, seed=seed) for name, run in sorted(runs.items())]
+        print(_summed(f"two at random, seed {seed}", forecasts))
+        every += forecasts
     if every:
         print(_summed("all of these", every))
 

@@ -1,4 +1,4 @@
-"""How fast NUPA's problems are made, on one core, and how much memory that takes.
+"""Measure the speed and memory of making NUPA's problems, on one core.
 
     python -m benchmarks.generate [--per-length 1000]
 
@@ -36,8 +36,8 @@ def rates(per_length: int) -> dict[str, float]:
 
 
 def _rate(task: str, representation: str, variant: str, per_length: int) -> float:
-    given = {"tasks": task, "representations": representation, "variants": variant or "plain"}
-    parameters = SUITES["nupa"].parsed(given | {"per_length": per_length}, place="benchmark")
+    choice = {"tasks": task, "representations": representation, "variants": variant or "plain"}
+    parameters = SUITES["nupa"].parsed(choice | {"per_length": per_length}, place="benchmark")
     start_s, made = time.process_time(), 0
     for row in rows(7, parameters):
         made += len(row)
@@ -60,8 +60,8 @@ def written(per_length: int) -> tuple[int, float, float]:
     with tempfile.TemporaryDirectory() as folder:
         options = ["--per-length", str(per_length), "--out", folder]
         command = [sys.executable, "-m", "benchmarks.generate", *options]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  ours
-    made, seconds, grown_mb = said.split()
+        figures = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  ours
+    made, seconds, grown_mb = figures.split()
     return int(made), float(seconds), float(grown_mb)
 
 
@@ -70,16 +70,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="How fast NUPA's problems are made.")
     parser.add_argument("--per-length", type=int, default=1000)
     parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.out:
-        print(write(asked.out / "nupa.parquet", asked.per_length))
+    options = parser.parse_args()
+    if options.out:
+        print(write(options.out / "nupa.parquet", options.per_length))
         return
-    found = rates(asked.per_length)
-    mean = statistics.harmonic_mean(found.values())
-    slowest = min(found, key=found.__getitem__)
-    print(f"problems alone: {mean:,.0f} a second, harmonic mean of {len(found)} tasks", end="; ")
-    print(f"slowest {slowest} {found[slowest]:,.0f} (wanted {WANTED:,}, published code {PUBLISHED})")
-    for per_length in (asked.per_length // 10 or 1, asked.per_length):
+    per_s = rates(options.per_length)
+    mean = statistics.harmonic_mean(per_s.values())
+    slowest = min(per_s, key=per_s.__getitem__)
+    print(f"problems alone: {mean:,.0f} a second, harmonic mean of {len(per_s)} tasks", end="; ")
+    print(f"slowest {slowest} {per_s[slowest]:,.0f} (wanted {WANTED:,}, published code {PUBLISHED})")
+    for per_length in (options.per_length // 10 or 1, options.per_length):
         made, seconds, grown_mb = written(per_length)
         print(f"with ids and file: {made:,} problems, {made / seconds:,.0f} a second, {grown_mb:.0f} MB")
 

@@ -1,4 +1,4 @@
-"""How many replies a second are graded on one core, by suite: all of its graders together.
+"""Measure the replies graded a second on one core, by suite: all of its graders together.
 
     python -m benchmarks.grade [--replies 20000] [--rounds 5]
 
@@ -49,11 +49,11 @@ def _text(problem: Problem, draw: random.Random) -> str:
     return draw.choice(FORMS).format(mistaken(problem.expected, draw) if wrong else problem.expected)
 
 
-def seconds(suite: str, style: str, given: list[tuple[Problem, Reply]]) -> float:
+def seconds(suite: str, style: str, replied: list[tuple[Problem, Reply]]) -> float:
     """Return the CPU seconds that grading takes once."""
     grade = SUITES[suite].grade
     started = time.process_time()
-    for problem, reply in given:
+    for problem, reply in replied:
         grade(problem, reply, style)
     return time.process_time() - started
 
@@ -61,14 +61,14 @@ def seconds(suite: str, style: str, given: list[tuple[Problem, Reply]]) -> float
 def measured(count: int, rounds: int) -> Iterator[str]:
     """Yield a line for each suite and style."""
     for suite, styles in STYLES.items():
-        given = replies(suite, count)
-        mean = sum(len(reply.text) for _, reply in given) / len(given)
+        replied = replies(suite, count)
+        mean = sum(len(reply.text) for _, reply in replied) / len(replied)
         for style in styles:
-            best = min(seconds(suite, style, given) for _ in range(rounds))
+            best = min(seconds(suite, style, replied) for _ in range(rounds))
             graders = "+".join(SUITES[suite].graders)
             yield (
-                f"{suite:15} {style:11} {graders:22} {len(given) / best:>9,.0f} replies/s  "
-                f"({len(given):,} replies of {mean:.0f} characters)"
+                f"{suite:15} {style:11} {graders:22} {len(replied) / best:>9,.0f} replies/s  "
+                f"({len(replied):,} replies of {mean:.0f} characters)"
             )
 
 
@@ -77,8 +77,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--replies", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    for line in measured(given.replies, given.rounds):
+    options = parser.parse_args()
+    for line in measured(options.replies, options.rounds):
         print(line, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Thousands of calls in flight: how near to the ideal, after how long a ramp, in how much memory.
+"""Thousands of calls in flight: their rate against the ideal, the length of the ramp, and memory.
 
     python -m benchmarks.in_flight [--cases wide,brisk] [--legs asyncbench,bare] [--rounds 6] [--calls N]
     python -m benchmarks.in_flight --quick
@@ -82,15 +82,15 @@ def asyncbench_leg(case: Case, url: str, problems: Path) -> Seen:
             "concurrency": case.in_flight,
             "price": {"input": 1.0, "output": 2.0},
         }
-        sweep, told = Path(place, "sweep.yaml"), Path(place, "peak")
-        given = {"name": "in-flight", "problems": [str(problems)], "models": [model], "out": f"{place}/r"}
-        sweep.write_text(json.dumps(given))  # which is YAML, too
-        run = [sys.executable, "-m", "benchmarks.weighed", str(told), "run", str(sweep), "--quiet"]
+        sweep, peak_file = Path(place, "sweep.yaml"), Path(place, "peak")
+        settings = {"name": "in-flight", "problems": [str(problems)], "models": [model], "out": f"{place}/r"}
+        sweep.write_text(json.dumps(settings))  # which is YAML, too
+        run = [sys.executable, "-m", "benchmarks.weighed", str(peak_file), "run", str(sweep), "--quiet"]
         subprocess.run(run, check=True, stdout=subprocess.DEVNULL)  # noqa: S603  our own interpreter
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         columns = ["started_at", "latency_s", "loop_lag_s", "status"]
         attempts = ds.dataset(f"{place}/r/attempts").to_table(columns)
-        peak = int(told.read_text())
+        peak = int(peak_file.read_text())
     assert attempts["status"].to_pylist() == ["ok"] * open_set(problems).rows
     started_s = attempts["started_at"].cast(pa.int64()).to_numpy() / 1e6
     latency_s = attempts["latency_s"].to_numpy()
@@ -152,7 +152,7 @@ def rate(seen: Seen, case: Case) -> float:
     return (last - ramp) / (seen.ended_s[last] - seen.ended_s[ramp])
 
 
-def told(name: str, leg: str, seen: Seen, case: Case) -> str:
+def leg_line(name: str, leg: str, seen: Seen, case: Case) -> str:
     """Return a few lines on a leg."""
     ended_s, calls = seen.ended_s, len(seen.ended_s)
     ramp_s, tail_s = ended_s[case.in_flight - 1], ended_s[-1] - ended_s[-case.in_flight - 1]
@@ -190,13 +190,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--calls", type=int, help="of each case, instead of its own number")
     parser.add_argument("--quick", action="store_true", help=f"only {QUICK} calls for each in flight")
-    given = parser.parse_args()
-    for name in given.cases.split(","):
+    options = parser.parse_args()
+    for name in options.cases.split(","):
         case = CASES[name]
-        calls = given.calls or (QUICK * case.in_flight if given.quick else case.calls)
+        calls = options.calls or (QUICK * case.in_flight if options.quick else case.calls)
         if calls <= 2 * case.in_flight:
             parser.error(f"{name}: {calls:,} calls are all ramp and tail; ask for more")
-        compare(name, replace(case, calls=calls), given.legs.split(","), rounds=given.rounds)
+        compare(name, replace(case, calls=calls), options.legs.split(","), rounds=options.rounds)
 
 
 def compare(name: str, case: Case, legs: Sequence[str], *, rounds: int) -> None:
@@ -209,7 +209,7 @@ def compare(name: str, case: Case, legs: Sequence[str], *, rounds: int) -> None:
             for leg in legs:
                 seen = measured(leg, case, problems)
                 shares[leg].append(rate(seen, case) / case.ideal_per_s)
-                print(told(name, leg, seen, case))
+                print(leg_line(name, leg, seen, case))
                 print(f"  load of the machine afterwards {os.getloadavg()[0]:.1f}", flush=True)
     for leg, of_ideal in shares.items():
         print(f"{name}, {leg}, share of the ideal: {_of_rounds(of_ideal)}")

@@ -1,4 +1,4 @@
-"""How late a load sends its calls, beside bare timers of asyncio at the same times, in one run.
+"""Measure how late a load sends its calls, beside bare timers of asyncio at the same times, in one run.
 
     python -m benchmarks.lateness [--rates 10,100,1000] [--seconds 20] [--rounds 3]
 
@@ -63,12 +63,12 @@ async def bare(due: Sequence[float]) -> list[float]:
 
 
 async def loaded(
-    seen: Seen, server: Simulator, problems: Path, rate: float, given: argparse.Namespace, seed: int
+    seen: Seen, server: Simulator, problems: Path, rate: float, options: argparse.Namespace, seed: int
 ) -> None:
     """Take in how late calls of a load were."""
-    load = {"rates": [rate], "warmup": SETTLE_S, "duration": given.seconds, "rest": 0, "seed": seed}
-    url = server.url if given.provider == "simulated-anthropic" else f"{server.url}/v1"
-    model = {"model": f"{given.provider}/oracle", "base_url": url}
+    load = {"rates": [rate], "warmup": SETTLE_S, "duration": options.seconds, "rest": 0, "seed": seed}
+    url = server.url if options.provider == "simulated-anthropic" else f"{server.url}/v1"
+    model = {"model": f"{options.provider}/oracle", "base_url": url}
     with tempfile.TemporaryDirectory() as out:
         raw = {
             "name": "late",
@@ -107,29 +107,29 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--provider", default="simulated-http")
-    given = parser.parse_args()
-    seen = {float(rate): Seen() for rate in given.rates.split(",")}
+    options = parser.parse_args()
+    seen = {float(rate): Seen() for rate in options.rates.split(",")}
     print(f"load of the machine before: {os.getloadavg()[0]:.1f} of {os.cpu_count()} cores", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         problems = generate("llm_arithmetic", Path(folder, "p.parquet"), seed=1, trials=2).path
         with running(Settings(problems=(problems,))) as server:
-            for number in range(given.rounds):
-                for rate, found in seen.items():
-                    due = due_times("poisson", rate, given.seconds, seed=number, model="m", round_=1)
-                    found.timers += asyncio.run(bare(due))
+            for number in range(options.rounds):
+                for rate, delays in seen.items():
+                    due = due_times("poisson", rate, options.seconds, seed=number, model="m", round_=1)
+                    delays.timers += asyncio.run(bare(due))
                     with contextlib.redirect_stdout(None):
-                        asyncio.run(loaded(found, server, problems, rate, given, number))
+                        asyncio.run(loaded(delays, server, problems, rate, options, number))
     print(f"load of the machine after: {os.getloadavg()[0]:.1f}; the bare timers are in it, and the server")
     print(f"{'':34}{'calls':>8}{'p50 ms':>9}{'p99 ms':>9}{'max ms':>9}")
-    for rate, found in seen.items():
-        print(f"{rate:>7g}/s  {'bare timers, late':25}{len(found.timers):8}{shown(found.timers)}")
+    for rate, delays in seen.items():
+        print(f"{rate:>7g}/s  {'bare timers, late':25}{len(delays.timers):8}{shown(delays.timers)}")
         print(f"{'':11}{'calls of a load, late':25}"[:34].ljust(34), end="")
-        print(f"{len(found.calls):8}{shown(found.calls)}", end="")
-        aimed = sorted(found.calls)[int(0.99 * len(found.calls))] < AIM_S
+        print(f"{len(delays.calls):8}{shown(delays.calls)}", end="")
+        aimed = sorted(delays.calls)[int(0.99 * len(delays.calls))] < AIM_S
         print(f"   p99 below {1000 * AIM_S:g} ms: {'yes' if aimed else 'no'}" if rate <= 100 else "")
-        print(f"{'':11}{'their way to the server'}{len(found.way):8}{shown(found.way)}")
-        lags = ", ".join(f"{1000 * lag:.1f}" for lag in found.lag_p99)
-        print(f"{'':11}loop lag p99 by round: {lags} ms; client-bound: {found.bound} of {given.rounds}")
+        print(f"{'':11}{'their way to the server'}{len(delays.way):8}{shown(delays.way)}")
+        lags = ", ".join(f"{1000 * lag:.1f}" for lag in delays.lag_p99)
+        print(f"{'':11}loop lag p99 by round: {lags} ms; client-bound: {delays.bound} of {options.rounds}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How much of a rate limit is used and how often the server refuses: asyncbench beside two loops by hand.
+"""Measure the use of a rate limit and the share of refusals: asyncbench beside two loops by hand.
 
     python -m benchmarks.limits [--seconds 120] [--warm-up 10] [--only quanta] [--clients asyncbench,bare]
     python -m benchmarks.limits --only untold-bucket --clients asyncbench --warm-up 60 --seconds 420
@@ -85,12 +85,12 @@ class Case:
 
     def cost(self, question: str, output_tokens: float) -> dict[str, float]:
         """Return what a call counts against each limit, by its key in a sweep."""
-        asked = tokens(len(question))
-        together = max(asked, self.max_tokens or 0) if self.tokens_counted == "demanded" else None
+        input_tokens = tokens(len(question))
+        together = max(input_tokens, self.max_tokens or 0) if self.tokens_counted == "demanded" else None
         costs = {
             "rpm": 1.0,
-            "tpm": asked + output_tokens if together is None else together,
-            "input_tpm": asked,
+            "tpm": input_tokens + output_tokens if together is None else together,
+            "input_tpm": input_tokens,
             "output_tpm": output_tokens,
         }
         return {key: costs[key] for key in self.limits}
@@ -132,13 +132,13 @@ def problems_for(case: Case, folder: Path, minutes: float) -> Problems:
     """Write problems that last so long at the limit, the same at each call."""
     draw = random.Random(1)  # noqa: S311  for repeatability
     make = _uneven if case.uneven else _sum
-    left = {key: per_minute * minutes for key, per_minute in case.limits.items()}
+    remaining = {key: per_minute * minutes for key, per_minute in case.limits.items()}
     rows: list[tuple[str, str]] = []
-    while any(amount > 0 for amount in left.values()):
+    while any(amount > 0 for amount in remaining.values()):
         question, expected = make(draw, len(rows))
         rows.append((question, expected))
         for key, amount in case.cost(question, tokens(len(expected))).items():
-            left[key] -= amount
+            remaining[key] -= amount
     questions, answers = [question for question, _ in rows], [expected for _, expected in rows]
     path = folder / "problems.parquet"
     pq.write_table(pa.table({"question": questions, "expected": answers}), path)
@@ -180,8 +180,8 @@ async def asyncbench_asks(case: Case, url: str, problems: Problems) -> None:
         model["max_tokens"] = case.max_tokens
     source = {"path": str(problems.path), "suite": "custom", "grader": "exact"}
     with tempfile.TemporaryDirectory() as out:
-        given = {"name": "limits", "problems": [source], "models": [model], "out": f"{out}/r"}
-        summary = await run_sweep(sweep_from(given))
+        settings = {"name": "limits", "problems": [source], "models": [model], "out": f"{out}/r"}
+        summary = await run_sweep(sweep_from(settings))
     raise AssertionError(f"the sweep ended before its time:\n{summary.as_text()}")
 
 
@@ -312,19 +312,20 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=10, help="seconds before them")
     parser.add_argument("--only", choices=CASES, action="append", help="this case; repeatable")
     parser.add_argument("--clients", default=",".join(CLIENTS), help="such as asyncbench,bare")
-    given = parser.parse_args()
-    if unknown := set(given.clients.split(",")) - set(CLIENTS):
+    options = parser.parse_args()
+    if unknown := set(options.clients.split(",")) - set(CLIENTS):
         parser.error(f"no such client: {', '.join(sorted(unknown))}; choose of {', '.join(CLIENTS)}")
-    if given.seconds < 1 or given.warm_up < 0:
+    if options.seconds < 1 or options.warm_up < 0:
         parser.error("at least one second must be measured, after a warm-up of none or more")
     print(
-        f"{given.seconds} s after {given.warm_up} s of warm-up, {TASKS} calls at a time; the server's counts"
+        f"{options.seconds} s after {options.warm_up} s of warm-up, {TASKS} calls at a time; "
+        "the server's counts"
     )
     print(
         f"{'case':<16}{'client':<12}{'accepted':>10}{'of allowed':>12}{'429s':>9}{'of calls':>10}{'CPU':>7}"
     )
-    for name in given.only or CASES:
-        compare(name, given.clients.split(","), warm_up_s=given.warm_up, seconds=given.seconds)
+    for name in options.only or CASES:
+        compare(name, options.clients.split(","), warm_up_s=options.warm_up, seconds=options.seconds)
 
 
 def compare(name: str, clients: Sequence[str], *, warm_up_s: int, seconds: int) -> None:
@@ -339,10 +340,10 @@ def compare(name: str, clients: Sequence[str], *, warm_up_s: int, seconds: int) 
             except ConfigError as error:
                 print(f"{name:<16}{client:<12}  not run: {error}", flush=True)
                 continue
-            print(f"{name:<16}{client:<12}{told(seen)}{_verdict(case, client, seen)}", flush=True)
+            print(f"{name:<16}{client:<12}{figures_line(seen)}{_verdict(case, client, seen)}", flush=True)
 
 
-def told(seen: Seen) -> str:
+def figures_line(seen: Seen) -> str:
     """Return the figures of a line."""
     return f"{seen.accepted:>10,}{seen.used:>12.1%}{seen.rejected:>9,}{seen.refused:>10.2%}{seen.cpu:>7.0%}"
 

@@ -158,8 +158,8 @@ def _of_grades(own: Values, grades: Sequence[Grade], *, graders: int) -> Values:
         for name, values in own.items()
         if name in GRADES.names
     }
-    said = [name for name in GRADES.names if name in Grade.__dataclass_fields__]
-    return shared | {name: [getattr(one, name) for one in grades] for name in said}
+    names = [name for name in GRADES.names if name in Grade.__dataclass_fields__]
+    return shared | {name: [getattr(one, name) for one in grades] for name in names}
 
 
 def _of_calls(own: Values, again: Sequence[bool]) -> Values:
@@ -191,8 +191,8 @@ def _of_lanes(model: str, trials: int) -> Values:
     limits = {"requests_limit": requests * 1.01 + 1, "tokens_limit": requests * 120.0}
     waits = {f"waited_for_{name}_s": 55.0 if name == "requests" else 0.0 for name in WAITS}
     begun = [AT + timedelta(minutes=minute) for minute in range(HOURS * 60)]
-    said = {"lane": model, "seconds": 60.0, "share": 1.0, "most_in_flight": 100, "refused": 1}
-    return {"started_at": begun, **said, **amounts, **limits, **waits}
+    figures = {"lane": model, "seconds": 60.0, "share": 1.0, "most_in_flight": 100, "refused": 1}
+    return {"started_at": begun, **figures, **amounts, **limits, **waits}
 
 
 def _listed(values: object) -> list[object]:

@@ -1,4 +1,4 @@
-"""What a call costs in our own CPU, beside bare loops over the same SDKs, in one run.
+"""Measure our own CPU time for a call, beside bare loops over the same SDKs, in one run.
 
     python -m benchmarks.overhead [--calls 5000] [--rounds 6] [--legs b,d]
     python -m benchmarks.overhead --legs j-b,j --calls 1000
@@ -150,13 +150,13 @@ async def _sweep(model: dict[str, object], problems: ProblemSet, folder: Path) -
     limits = {"concurrency": CONCURRENCY, "rpm": 6_000_000, "tpm": 6_000_000_000}
     priced = limits | {"price": {"input": 1.0, "output": 2.0}, "stream": False} | model
     with tempfile.TemporaryDirectory(dir=folder) as out:
-        given = {
+        settings = {
             "name": "overhead",
             "problems": [str(problems.path)],
             "models": [priced],
             "out": f"{out}/r",
         }
-        summary = await run_sweep(sweep_from(given))
+        summary = await run_sweep(sweep_from(settings))
     (counters,) = summary.models.values()
     assert counters.outcomes[Outcome.CORRECT] == counters.planned, summary.as_text()
 
@@ -203,9 +203,9 @@ def paired(against: Path, leg: str, *, calls: int, pairs: int) -> None:
 
 def _cpu_in(tree: Path, leg: str, whole: Asked, streamed: Asked) -> float:
     """Return a leg's CPU µs per call in a process that imports asyncbench from a tree."""
-    given = [str(part) for one in (whole, streamed) for part in (one.url, one.problems.path)]
+    places = [str(part) for one in (whole, streamed) for part in (one.url, one.problems.path)]
     # -P: this file is run for both trees, but what it imports must come from the tree alone.
-    command = [sys.executable, "-P", str(Path(__file__).resolve()), "--legs", leg, "--child", *given]
+    command = [sys.executable, "-P", str(Path(__file__).resolve()), "--legs", leg, "--child", *places]
     done = subprocess.run(  # noqa: S603  our own interpreter and this file
         command,
         env=os.environ | {"PYTHONPATH": str(tree)},
@@ -216,14 +216,14 @@ def _cpu_in(tree: Path, leg: str, whole: Asked, streamed: Asked) -> float:
     )
     if done.returncode:
         sys.exit(f"{tree}: the leg {leg!r} failed there:\n{done.stderr}")
-    told = json.loads(done.stdout)
-    assert Path(told["asyncbench"]).is_relative_to(tree), told
-    return float(told["cpu_us"])
+    figures = json.loads(done.stdout)
+    assert Path(figures["asyncbench"]).is_relative_to(tree), figures
+    return float(figures["cpu_us"])
 
 
-def child(leg: str, given: Sequence[str]) -> None:
+def child(leg: str, places: Sequence[str]) -> None:
     """Measure one leg once, after a round to warm up, and print it as JSON."""
-    url, path, stream_url, stream_path = given
+    url, path, stream_url, stream_path = places
     whole, streamed = asked(url, open_set(Path(path))), asked(stream_url, open_set(Path(stream_path)))
     with tempfile.TemporaryDirectory() as folder:
         legs = bare_legs(whole, streamed) | our_legs(whole, streamed, Path(folder))
@@ -250,13 +250,13 @@ def sign_interval(values: Sequence[float]) -> tuple[float, float, float] | None:
     coin, thrown once for each value, shows fewer than k heads, or fewer than k tails.
     """
     ordered, count = sorted(values), len(values)
-    missed, found = 0.0, None
+    missed, interval = 0.0, None
     for k in range(count // 2):
         missed += 2 * math.comb(count, k) / 2**count
         if missed > 0.05:
             break
-        found = (ordered[k], ordered[-1 - k], 1 - missed)
-    return found
+        interval = (ordered[k], ordered[-1 - k], 1 - missed)
+    return interval
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────
@@ -306,15 +306,15 @@ def main() -> None:
     )
     parser.add_argument("--pairs", type=int, default=12, help="with --against")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    options = parser.parse_args()
     cores.take_one()
-    if given.child:
-        child(given.legs, given.child)
-    elif given.against:
-        for leg in (given.legs or "d").split(","):
-            paired(given.against, leg, calls=given.calls, pairs=given.pairs)
+    if options.child:
+        child(options.legs, options.child)
+    elif options.against:
+        for leg in (options.legs or "d").split(","):
+            paired(options.against, leg, calls=options.calls, pairs=options.pairs)
     else:
-        in_turns(given.legs.split(",") if given.legs else (), calls=given.calls, rounds=given.rounds)
+        in_turns(options.legs.split(",") if options.legs else (), calls=options.calls, rounds=options.rounds)
 
 
 def report(legs: Legs, figures: dict[str, list[float]], *, calls: int) -> None:

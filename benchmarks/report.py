@@ -1,4 +1,4 @@
-"""What reports cost, and plans and complete runs, in seconds and megabytes: `python -m benchmarks.report`.
+"""Measure reports, plans and complete runs, in seconds and megabytes: `python -m benchmarks.report`.
 
 Each command runs as a user would start it, in a process of its own, starting and imports included; memory is
 the most that it held. Folders: the recorded llm_arithmetic corpus, imported, and a made-up night.
@@ -83,8 +83,8 @@ def two_of(folder: Path) -> tuple[str, str]:
 
 def cost_of(words: list[str], place: Path) -> Cost:
     """Return what a command takes; `place` is a folder for what it leaves behind."""
-    told, printed = place / "peak", place / "printed"
-    command = [sys.executable, "-m", "benchmarks.weighed", str(told), *words]
+    peak_file, printed = place / "peak", place / "printed"
+    command = [sys.executable, "-m", "benchmarks.weighed", str(peak_file), *words]
     with printed.open("wb") as out:
         start_s, start_cpu_s = time.perf_counter(), _cpu_s()
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, check=False)  # noqa: S603  our own
@@ -93,7 +93,7 @@ def cost_of(words: list[str], place: Path) -> Cost:
     return Cost(
         seconds=took_s,
         cpu_s=cpu_s,
-        peak_bytes=int(told.read_text()),
+        peak_bytes=int(peak_file.read_text()),
         printed_bytes=printed.stat().st_size,
         complaint=None if done.returncode in (0, UNFINISHED) else (lines or ["no word"])[-1],
     )
@@ -114,10 +114,10 @@ def measure(folder: Path, *, only: str, rounds: int) -> Iterator[str]:
             if only in name:
                 costs = [cost_of(words, Path(made)) for _ in range(rounds)]
                 size = page.stat().st_size if "--html" in name and page.exists() else costs[0].printed_bytes
-                yield f"{name:<34}{_told(costs, size)}"
+                yield f"{name:<34}{_figures_line(costs, size)}"
 
 
-def _told(costs: list[Cost], size: int) -> str:
+def _figures_line(costs: list[Cost], size: int) -> str:
     for cost in costs:
         if cost.complaint is not None:
             return f"  not measured: {cost.complaint}"
@@ -147,28 +147,28 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, nargs="*", default=[1_000_000], help="of each made-up night")
     parser.add_argument("--models", type=int, default=20, help="of the night")
-    parser.add_argument("--rounds", type=int, default=1, help="of each command; the median is told")
+    parser.add_argument("--rounds", type=int, default=1, help="of each command; the median is printed")
     parser.add_argument("--only", default="", help="commands whose name holds this")
     parser.add_argument("--folder", type=Path, help="a results folder to measure instead")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        for name, folder in _folders(Path(place), given):
+        for name, folder in _folders(Path(place), options):
             print(name, flush=True)
-            for line in measure(folder, only=given.only, rounds=given.rounds):
+            for line in measure(folder, only=options.only, rounds=options.rounds):
                 print(line, flush=True)
 
 
-def _folders(place: Path, given: argparse.Namespace) -> Iterator[tuple[str, Path]]:
-    if given.folder is not None:
-        yield str(given.folder), given.folder
+def _folders(place: Path, options: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    if options.folder is not None:
+        yield str(options.folder), options.folder
         return
     if (recorded := corpus(place)) is None:
         print(f"no recorded corpus at {GOLDEN}; set ASYNCBENCH_GOLDEN")
     else:
         yield "the recorded corpus", recorded
-    for trials in given.trials:
+    for trials in options.trials:
         start_s, night = time.perf_counter(), place / f"night-{trials}"
-        rows = make_night(night, trials=trials, models=given.models)
+        rows = make_night(night, trials=trials, models=options.models)
         yield f"a night of {rows:,} trials, made in {time.perf_counter() - start_s:.0f} s", night
         shutil.rmtree(night)
 

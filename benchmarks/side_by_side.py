@@ -110,7 +110,7 @@ def ours(url: str, asking: Asking, out: Path) -> Steps:
 
 def theirs(program: str, url: str, asking: Asking, out: Path) -> Steps:
     """Load a server with guidellm, and return its times by our formulas."""
-    told: Mapping[str, object] = {
+    settings: Mapping[str, object] = {
         "--backend": {
             "kind": "openai_http",
             "target": url,
@@ -125,7 +125,7 @@ def theirs(program: str, url: str, asking: Asking, out: Path) -> Steps:
         "--data": {"kind": "json_file", "path": str(asking.prompts)},
         "--output": {"kind": "json", "path": str(out)},
     }
-    words = [word for name, value in told.items() for word in (name, json.dumps(value))]
+    words = [word for name, value in settings.items() for word in (name, json.dumps(value))]
     done = subprocess.run(  # noqa: S603  the program that was named
         [program, "run", *words, "--disable-console"], capture_output=True, text=True, check=False
     )
@@ -142,16 +142,16 @@ def theirs(program: str, url: str, asking: Asking, out: Path) -> Steps:
 def _times_of(rows: Sequence[Mapping[str, Any]]) -> Times:
     timings = [(row["info"]["timings"], row["output_metrics"]["text_tokens"]) for row in rows]
     begun_s = min(times["targeted_start"] for times, _ in timings)
-    found: Times = defaultdict(list)
+    by_figure: Times = defaultdict(list)
     for times, tokens in timings:
         if not WARMUP_S <= times["targeted_start"] - begun_s < WARMUP_S + MEASURED_S:
             continue
         first, last = times["first_token_iteration"], times["last_token_iteration"]
-        found["server_ttft"].append(first - times["request_start"])
-        found["latency"].append(times["request_end"] - times["targeted_start"])
-        found["late"].append(times["request_start"] - times["targeted_start"])
-        found["tpot"].append((last - first) / (tokens - 1))
-    return found
+        by_figure["server_ttft"].append(first - times["request_start"])
+        by_figure["latency"].append(times["request_end"] - times["targeted_start"])
+        by_figure["late"].append(times["request_start"] - times["targeted_start"])
+        by_figure["tpot"].append((last - first) / (tokens - 1))
+    return by_figure
 
 
 def made(folder: Path) -> tuple[Path, Path]:
@@ -226,9 +226,9 @@ def _show(
     values: Mapping[tuple[float, str, str, str], Sequence[float]],
 ) -> None:
     print("rate  figure       at    ours ms  guidellm ms  ours / guidellm, median of rounds (least–most)")
-    for (rate, figure, at), found in ratios.items():
+    for (rate, figure, at), of_rounds in ratios.items():
         mine, other = (1000 * median(values[rate, figure, at, tool]) for tool in ("ours", "theirs"))
-        spread = f"{median(found):.3f} ({min(found):.3f}–{max(found):.3f})"
+        spread = f"{median(of_rounds):.3f} ({min(of_rounds):.3f}–{max(of_rounds):.3f})"
         print(f"{rate:4g}  {figure:12} {at}  {mine:8.2f}  {other:11.2f}  {spread}")
 
 

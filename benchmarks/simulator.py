@@ -1,4 +1,4 @@
-"""How fast the simulator answers: CPU µs a request and requests a second for each core.
+"""Measure the simulator: CPU µs a request and requests a second for each core.
 
     python -m benchmarks.simulator [calls]
 
@@ -58,16 +58,16 @@ def measure(simulator: Simulator, path: str, model: str, calls: int) -> tuple[fl
 
 
 async def _load(url: str, requests: list[bytes], calls: int) -> None:
-    left = iter(range(calls))
+    numbers = iter(range(calls))
     async with asyncio.TaskGroup() as tasks:
         for _ in range(CONNECTIONS):
-            tasks.create_task(_connection(url, requests, left))
+            tasks.create_task(_connection(url, requests, numbers))
 
 
-async def _connection(url: str, requests: list[bytes], left: Iterator[int]) -> None:
+async def _connection(url: str, requests: list[bytes], numbers: Iterator[int]) -> None:
     place = urlsplit(url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
-    for number in left:
+    for number in numbers:
         writer.write(requests[number % len(requests)])
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200"), head

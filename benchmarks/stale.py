@@ -1,4 +1,4 @@
-"""How many calls end without an answer because the server closed their kept connection.
+"""Count calls that end without an answer because the server closed their kept connection.
 
     python -m benchmarks.stale [--calls 20000] [--providers openai,http] [--cases idle,random]
 
@@ -108,19 +108,19 @@ class Closing(asyncio.Protocol):
         self._transport.close()
 
 
-def serve(case: Case, told: Connection, seed: int) -> None:
-    """Serve until told to stop, then tell the counts."""
+def serve(case: Case, parent: Connection, seed: int) -> None:
+    """Serve until the parent sends a word, then send it the counts."""
     CHANCE.seed(seed)
     counts = Counter[str]()
 
     async def serving() -> None:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: Closing(case, counts), "127.0.0.1", 0, backlog=1024)
-        told.send(server.sockets[0].getsockname()[1])
-        await asyncio.to_thread(told.recv)
+        parent.send(server.sockets[0].getsockname()[1])
+        await asyncio.to_thread(parent.recv)
 
     asyncio.run(serving())
-    told.send(counts)
+    parent.send(counts)
 
 
 @contextmanager
@@ -197,10 +197,10 @@ def main() -> None:
     parser.add_argument("--providers", default=",".join(PROVIDERS))
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    for case in given.cases.split(","):
-        for name in given.providers.split(","):
-            seen = measured(PROVIDERS[name], CASES[case], given.calls, seed=given.seed)
+    options = parser.parse_args()
+    for case in options.cases.split(","):
+        for name in options.providers.split(","):
+            seen = measured(PROVIDERS[name], CASES[case], options.calls, seed=options.seed)
             lost, calls = seen.get("lost", 0), seen["calls"]
             print(
                 f"{case:8}{name:10} {calls:,} calls; lost {lost:,} ({lost / calls:.3%});"

@@ -114,12 +114,12 @@ def main() -> None:
                 took[provider, "asyncbench"].append(ours)
                 took[provider, "bare"].append(bare)
     for provider in BARE:
-        found = {who: sorted(took[provider, who]) for who in ("asyncbench", "bare")}
-        told = [
-            f"{who} {median(all_s):.2f} s ({all_s[0]:.2f}–{all_s[-1]:.2f})" for who, all_s in found.items()
+        times = {who: sorted(took[provider, who]) for who in ("asyncbench", "bare")}
+        texts = [
+            f"{who} {median(all_s):.2f} s ({all_s[0]:.2f}–{all_s[-1]:.2f})" for who, all_s in times.items()
         ]
-        ratio = median(found["asyncbench"]) / median(found["bare"])
-        print(f"{provider:10} {', '.join(told)}, ratio {ratio:.2f}")
+        ratio = median(times["asyncbench"]) / median(times["bare"])
+        print(f"{provider:10} {', '.join(texts)}, ratio {ratio:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What stopping rules keep and what they save: simulated answers with known accuracies.
+"""Measure the coverage and the savings of stopping rules: simulated answers with known accuracies.
 
     python -m benchmarks.stopping [--golden FOLDER] [--sequences 2000] [--looks 1000] [--problems 200]
 
@@ -38,7 +38,7 @@ RULES = (
     StopWhen(ci_width=0.2),
     StopWhen(ci_width=0.1, saturated=0.05),
 )
-LOOKED_AT = (StopWhen(ci_width=0.2), StopWhen(ci_width=0.3, saturated=0.05))  # where most shares stop
+STOPPING_OFTEN = (StopWhen(ci_width=0.2), StopWhen(ci_width=0.3, saturated=0.05))  # where most shares stop
 
 Answers = Sequence[bool]
 
@@ -59,9 +59,9 @@ def answers(rng: random.Random, share: float, count: int) -> Answers:
 def ever_excluded(share: float, seen: Answers) -> bool:
     """Whether the interval leaves out the true share after any of the answers."""
     correct, most = 0, math.log(1 / (1 - LEVEL))
-    for asked, right in enumerate(seen, 1):
+    for trials, right in enumerate(seen, 1):
         correct += right
-        if evidence(share, correct, asked) >= most:
+        if evidence(share, correct, trials) >= most:
             return True
     return False
 
@@ -69,9 +69,9 @@ def ever_excluded(share: float, seen: Answers) -> bool:
 def ever_excluded_by_fixed(share: float, seen: Answers) -> bool:
     """The same of the interval for a fixed number of trials."""
     correct = 0
-    for asked, right in enumerate(seen, 1):
+    for trials, right in enumerate(seen, 1):
         correct += right
-        low, high = Proportion(successes=correct, trials=asked).interval or (0.0, 1.0)
+        low, high = Proportion(successes=correct, trials=trials).interval or (0.0, 1.0)
         if not low <= share <= high:
             return True
     return False
@@ -79,13 +79,13 @@ def ever_excluded_by_fixed(share: float, seen: Answers) -> bool:
 
 def stopped(when: StopWhen, seen: Answers) -> Stop | None:
     """Return where a rule stops, looked at as a run does; None: nowhere."""
-    correct, look_at = 0, next_check(when, 0, 0)
-    for asked, right in enumerate(seen, 1):
+    correct, check_at = 0, next_check(when, 0, 0)
+    for trials, right in enumerate(seen, 1):
         correct += right
-        if asked >= look_at:
-            if (stop := stop_at(when, correct, asked)) is not None:
+        if trials >= check_at:
+            if (stop := stop_at(when, correct, trials)) is not None:
                 return stop
-            look_at = next_check(when, correct, asked)
+            check_at = next_check(when, correct, trials)
     return None
 
 
@@ -93,8 +93,8 @@ def misses(when: StopWhen, share: float, *, sequences: int, looks: int, seed: in
     """Return how many sequences a rule stops, and in how many of them the interval leaves out the truth."""
     rng = random.Random(f"{seed} {share} {when}")  # noqa: S311  repeatable
     stops = [stopped(when, answers(rng, share, looks)) for _ in range(sequences)]
-    found = [one for one in stops if one is not None]
-    return len(found), sum(not one.low <= share <= one.high for one in found)
+    reached = [one for one in stops if one is not None]
+    return len(reached), sum(not one.low <= share <= one.high for one in reached)
 
 
 # ── sweeps like the recorded ones ────────────────────────────────────────────────────────────
@@ -124,9 +124,9 @@ class Saved:
     """What a rule saved in one simulated sweep."""
 
     planned: int
-    asked: int
+    calls: int
     planned_usd: float
-    asked_usd: float
+    usd: float
     cells: int
     stops: Sequence[tuple[float, Stop]]  # the true accuracy of each cell that was stopped, and its stop
     off: Sequence[float]  # of each such cell: its accuracy as asked, less that of all its problems
@@ -134,7 +134,7 @@ class Saved:
     @property
     def share(self) -> float:
         """Of the planned calls."""
-        return 1 - self.asked / self.planned
+        return 1 - self.calls / self.planned
 
 
 def sweep(
@@ -147,21 +147,21 @@ def sweep(
         for right, wrong, _ in cells
     ]
     every = [answers(rng, share, problems) for share in shares]
-    asked, stops = _asked(every, when)
+    counts, stops = _simulate(every, when)
     return Saved(
         planned=problems * len(cells),
-        asked=sum(asked),
+        calls=sum(counts),
         planned_usd=problems * math.fsum(cell.usd for cell in cells),
-        asked_usd=math.fsum(count * cell.usd for count, cell in zip(asked, cells, strict=True)),
+        usd=math.fsum(count * cell.usd for count, cell in zip(counts, cells, strict=True)),
         cells=len(cells),
         stops=[(shares[i], stop) for i, stop in stops.items()],
-        off=[statistics.mean(every[i][: asked[i]]) - statistics.mean(every[i]) for i in stops],
+        off=[statistics.mean(every[i][: counts[i]]) - statistics.mean(every[i]) for i in stops],
     )
 
 
-def _asked(every: Sequence[Answers], when: StopWhen) -> tuple[list[int], dict[int, Stop]]:
+def _simulate(every: Sequence[Answers], when: StopWhen) -> tuple[list[int], dict[int, Stop]]:
     """Ask row by row, so many at a time; return the problems asked of each cell, and where cells stopped."""
-    asked, looks = [0] * len(every), [next_check(when, 0, 0)] * len(every)
+    counts, looks = [0] * len(every), [next_check(when, 0, 0)] * len(every)
     closed, stops, flying = [(0, 0)] * len(every), dict[int, Stop](), deque[int]()
 
     def land() -> None:
@@ -175,14 +175,14 @@ def _asked(every: Sequence[Answers], when: StopWhen) -> tuple[list[int], dict[in
 
     for row in range(len(every[0])):
         for i in range(len(every)):
-            if i not in stops and asked[i] == row:
-                asked[i] += 1
+            if i not in stops and counts[i] == row:
+                counts[i] += 1
                 flying.append(i)
             if len(flying) >= IN_FLIGHT:
                 land()
     while flying:
         land()
-    return asked, stops
+    return counts, stops
 
 
 # ── the figures ──────────────────────────────────────────────────────────────────────────────
@@ -200,12 +200,12 @@ def _coverage(sequences: int, looks: int) -> Iterator[str]:
 
 
 def _stops(sequences: int, looks: int) -> Iterator[str]:
-    for when in LOOKED_AT:
+    for when in STOPPING_OFTEN:
         yield f"stopped by {_named(when)}: sequences stopped, and of them the intervals without the truth"
         for share in SHARES:
-            found, wrong = misses(when, share, sequences=sequences, looks=looks)
-            part = f"{wrong / found:6.2%}" if found else "-"
-            yield f"  accuracy {share:<5g} {found:>6,} {part}"
+            count, wrong = misses(when, share, sequences=sequences, looks=looks)
+            part = f"{wrong / count:6.2%}" if count else "-"
+            yield f"  accuracy {share:<5g} {count:>6,} {part}"
 
 
 def _savings(
@@ -215,16 +215,16 @@ def _savings(
     kind = "accuracies as recorded" if as_recorded else "accuracies drawn"
     yield f"{len(runs)} sweeps, {cells:,} cells of {problems} problems, {IN_FLIGHT} in flight, {kind}"
     for when in RULES:
-        found = [
+        results = [
             sweep(one, when, problems=problems, seed=name, as_recorded=as_recorded)
             for name, one in sorted(runs.items())
         ]
-        saved = 1 - sum(one.asked for one in found) / sum(one.planned for one in found)
-        saved_usd = 1 - sum(one.asked_usd for one in found) / sum(one.planned_usd for one in found)
-        shares = sorted(one.share for one in found)
-        stops = [stop for one in found for stop in one.stops]
+        saved = 1 - sum(one.calls for one in results) / sum(one.planned for one in results)
+        saved_usd = 1 - sum(one.usd for one in results) / sum(one.planned_usd for one in results)
+        shares = sorted(one.share for one in results)
+        stops = [stop for one in results for stop in one.stops]
         wrong = sum(not stop.low <= share <= stop.high for share, stop in stops)
-        off = [abs(one) for run in found for one in run.off]
+        off = [abs(one) for run in results for one in run.off]
         yield (
             f"  {_named(when):<32} calls saved {saved:5.1%} (by run {shares[0]:.0%} to {shares[-1]:.0%}), "
             f"dollars saved {saved_usd:5.1%}, "
@@ -234,8 +234,8 @@ def _savings(
 
 
 def _named(when: StopWhen) -> str:
-    said = {"ci_width": when.ci_width, "saturated": when.saturated}
-    return ", ".join(f"{name}: {value:g}" for name, value in said.items() if value is not None)
+    limits = {"ci_width": when.ci_width, "saturated": when.saturated}
+    return ", ".join(f"{name}: {value:g}" for name, value in limits.items() if value is not None)
 
 
 def main() -> None:
@@ -246,13 +246,13 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=2_000)
     parser.add_argument("--looks", type=int, default=1_000)
     parser.add_argument("--problems", type=int, default=200)
-    given = parser.parse_args()
-    for line in _coverage(given.sequences, given.looks):
+    options = parser.parse_args()
+    for line in _coverage(options.sequences, options.looks):
         print(line, flush=True)
-    for line in _stops(given.sequences, given.looks):
+    for line in _stops(options.sequences, options.looks):
         print(line, flush=True)
-    runs = recorded(given.golden)
-    for problems in (given.problems, 3 * given.problems):
+    runs = recorded(options.golden)
+    for problems in (options.problems, 3 * options.problems):
         for as_recorded in (False, True):
             for line in _savings(runs, problems, as_recorded=as_recorded):
                 print(line, flush=True)

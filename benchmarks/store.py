@@ -1,4 +1,4 @@
-"""What a results folder costs to write and to read: `python -m benchmarks.store`.
+"""Measure the writing and reading of a results folder: `python -m benchmarks.store`.
 
 Each figure is the median of some rounds, in a process of its own where memory is weighed. `--rows` sets the
 size of the large folder, `--only read` runs the measurements whose name holds a word.
@@ -64,14 +64,14 @@ def group_by_in_duckdb(folder: Path) -> None:
 
 
 def _group_json_lines(path: Path) -> Mapping[tuple[str, str, int], float]:
-    right, asked = Counter[tuple[str, str, int]](), Counter[tuple[str, str, int]]()
+    right, trials = Counter[tuple[str, str, int]](), Counter[tuple[str, str, int]]()
     with path.open() as lines:
         for line in lines:
             row = json.loads(line)
             cell = (row["model"], row["task"], row["length"])
-            asked[cell] += 1
+            trials[cell] += 1
             right[cell] += row["exact_match"]
-    return {cell: right[cell] / asked[cell] for cell in asked}
+    return {cell: right[cell] / trials[cell] for cell in trials}
 
 
 def read_to_pandas(folder: Path) -> None:
@@ -93,20 +93,20 @@ def stream_ten_times(folder: Path) -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             os.link(path, copy)
     for how in ("iter_trials", "sql"):
-        told = _weighed(how, many)
+        figures = _measured(how, many)
         print(
-            f"streaming group-by of {told['rows']:,} rows with {how}: {told['seconds']:.1f} s, "
-            f"peak {told['peak_mb']:,.0f} MB (aim 1,000)"
+            f"streaming group-by of {figures['rows']:,} rows with {how}: {figures['seconds']:.1f} s, "
+            f"peak {figures['peak_mb']:,.0f} MB (aim 1,000)"
         )
 
 
-def _weighed(how: str, folder: Path) -> Mapping[str, float]:
+def _measured(how: str, folder: Path) -> Mapping[str, float]:
     """Return rows, seconds and MB of one measurement in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.store", "--weigh", how, "--folder", str(folder)]
-    told: Mapping[str, float] = json.loads(
+    figures: Mapping[str, float] = json.loads(
         subprocess.run(command, capture_output=True, check=True).stdout  # noqa: S603  our own
     )
-    return told
+    return figures
 
 
 def _weigh(how: str, folder: Path) -> None:
@@ -122,18 +122,18 @@ def _weigh(how: str, folder: Path) -> None:
 
 
 def _group_streaming(how: str, folder: Path) -> int:
-    asked, right = Counter[str](), Counter[str]()
+    trials, right = Counter[str](), Counter[str]()
     if how == "sql":
         for row in sql(folder, "SELECT model, count(*) AS n FROM trials GROUP BY ALL").to_pylist():
-            asked[row["model"]] += row["n"]
+            trials[row["model"]] += row["n"]
         sql(folder, BY_MODEL)
     else:
         for batch in iter_trials(folder, ["model", "task", "length", "exact_match"]):
             cells = pa.Table.from_batches([batch]).group_by(["model", "task", "length"])
             for row in cells.aggregate([([], "count_all"), ("exact_match", "sum")]).to_pylist():
-                asked[row["model"]] += row["count_all"]
+                trials[row["model"]] += row["count_all"]
                 right[row["model"]] += row["exact_match_sum"]
-    return asked.total()
+    return trials.total()
 
 
 # ── going on ─────────────────────────────────────────────────────────────────────────────────
@@ -142,10 +142,10 @@ def _group_streaming(how: str, folder: Path) -> int:
 def resume(folder: Path) -> None:
     """A complete sweep run again: what it takes to know that of every trial, and the whole run."""
     for how in ("recognise", "run"):
-        told = [_weighed(how, folder) for _ in range(3)]
-        middle = sorted(told, key=itemgetter("seconds"))[1]
+        rounds = [_measured(how, folder) for _ in range(3)]
+        middle = sorted(rounds, key=itemgetter("seconds"))[1]
         what = {"recognise": "trials recognised as finished", "run": "trials, the whole run"}[how]
-        spread = ", ".join(f"{one['seconds']:.1f}" for one in told)
+        spread = ", ".join(f"{one['seconds']:.1f}" for one in rounds)
         print(
             f"resume: {middle['rows']:,} {what}: {middle['seconds']:.1f} s ({spread}; aim 5), "
             f"peak {middle['peak_mb']:,.0f} MB (aim 500)"
@@ -153,21 +153,23 @@ def resume(folder: Path) -> None:
 
 
 def _recognise(folder: Path) -> int:
-    sweep, found = sweep_of(folder), 0
-    asked = without_repeats([open_set(Path(str(source.path))) for source in sweep.problems])
+    sweep, recognised = sweep_of(folder), 0
+    problems = without_repeats([open_set(Path(str(source.path))) for source in sweep.problems])
     with Store.open(folder, sweep=sweep.name) as store:
 
         def finished(trial_id: str) -> bool:
-            nonlocal found
+            nonlocal recognised
             known = trial_id in store.finished
-            found += known
+            recognised += known
             return known
 
-        left = [
-            one for model in sweep.models for one in trials_of(sweep, model, asked, limit=None, skip=finished)
+        remaining = [
+            one
+            for model in sweep.models
+            for one in trials_of(sweep, model, problems, limit=None, skip=finished)
         ]
-    assert not left
-    return found
+    assert not remaining
+    return recognised
 
 
 def _run(folder: Path) -> int:
@@ -202,8 +204,8 @@ def _regrade(folder: Path, what: str, rounds: int = 5) -> None:
         rates = []
         for _ in range(rounds):
             start_s = time.process_time()
-            found = regrade_folder(folder, write=write)
-            rates.append(found.trials / (time.process_time() - start_s))
+            regraded = regrade_folder(folder, write=write)
+            rates.append(regraded.trials / (time.process_time() - start_s))
         how = "regrade --write" if write else "regrade"
         spread = f"({min(rates):,.0f}-{max(rates):,.0f})"
         print(f"{how} of {what}: {statistics.median(rates):,.0f} replies a second and core {spread}")
@@ -217,9 +219,9 @@ def journal_and_parts(folder: Path) -> None:
     from tests.store.made import ended, reply, result, sent, trial
 
     same = trial(0)
-    asked = [replace(trial(n), model=same.model, condition=same.condition) for n in range(5000)]
-    told = [(sent(one), ended(one, reply(n)), result(one, reply(n))) for n, one in enumerate(asked)]
-    events, per_trial, per_row = [event for events in told for event in events], [], []
+    trials = [replace(trial(n), model=same.model, condition=same.condition) for n in range(5000)]
+    by_trial = [(sent(one), ended(one, reply(n)), result(one, reply(n))) for n, one in enumerate(trials)]
+    events, per_trial, per_row = [event for events in by_trial for event in events], [], []
     for n in range(5):
         with Store.open(folder.with_name(f"journal-{n}"), sweep="night") as store:
             start_s = time.thread_time()
@@ -265,17 +267,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="measurements whose name holds this")
     parser.add_argument("--weigh", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.weigh:
-        _weigh(given.weigh, given.folder)
+    options = parser.parse_args()
+    if options.weigh:
+        _weigh(options.weigh, options.folder)
         return
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "large"
         start_s = time.perf_counter()
-        rows = make_folder(folder, trials=given.rows)
+        rows = make_folder(folder, trials=options.rows)
         print(f"a folder of {rows:,} trials was made in {time.perf_counter() - start_s:.0f} s")
         for measure in MEASUREMENTS:
-            if given.only in measure.__name__:
+            if options.only in measure.__name__:
                 measure(folder)
 
 

@@ -1,4 +1,4 @@
-"""What `asyncbench view` takes, in seconds and megabytes: `python -m benchmarks.view`.
+"""Measure `asyncbench view`, in seconds and megabytes: `python -m benchmarks.view`.
 
 The server runs as a user would start it. Time counts from the start of the command to its address, to the
 first screen in Chromium (its own start left out), and to the last block; then of clicks over HTTP, a few
@@ -49,11 +49,11 @@ def served(folder: Path) -> Iterator[tuple[str, int, float]]:
 
 
 def memory(pid: int) -> str:
-    """Return what a process holds, and the most that it held."""
-    said = Path(f"/proc/{pid}/status").read_text()
+    """Return the memory of a process, now and at most."""
+    status = Path(f"/proc/{pid}/status").read_text()
     named = {
         line.split(":")[0]: int(line.split()[1])
-        for line in said.splitlines()
+        for line in status.splitlines()
         if line.startswith(("VmR", "VmH"))
     }
     return f"{named['VmRSS'] / 1000:.0f} MB resident, at most {named['VmHWM'] / 1000:.0f} MB"
@@ -99,17 +99,17 @@ async def get(session: aiohttp.ClientSession, path: str) -> Any:
 async def blocks(session: aiohttp.ClientSession, began: float) -> Any:
     """Wait for every block; return the first."""
     names = ("head", "standings", "breaks", "heat", "time", "cost", "errors", "loads")
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name in names:
-        while (found.setdefault(name, None)) is None:
-            found[name] = await get(session, f"/blocks/{name}")
+        while (by_name.setdefault(name, None)) is None:
+            by_name[name] = await get(session, f"/blocks/{name}")
         print(f"block {name}: there {time.perf_counter() - began:.2f} s after the command")
-    return found["head"]
+    return by_name["head"]
 
 
 def queries(head: Mapping[str, Any], draw: random.Random, clicks: int) -> dict[str, list[str]]:
     """Return addresses of clicks, by their sort."""
-    asked, kinds = range(len(head["entrants"])), range(len(head["kinds"]))
+    entrants, kinds = range(len(head["entrants"])), range(len(head["kinds"]))
     lengths = head["lengths"] or {"least": 0, "most": 0}
 
     def any_of(choices: Sequence[Any]) -> Any:
@@ -120,10 +120,10 @@ def queries(head: Mapping[str, Any], draw: random.Random, clicks: int) -> dict[s
 
     return {
         "outcome": some(lambda: f"outcome={any_of(OUTCOMES)}&page={draw.randint(1, 40)}"),
-        "cell": some(lambda: f"asked={any_of(asked)}&kind={any_of(kinds)}"),
+        "cell": some(lambda: f"asked={any_of(entrants)}&kind={any_of(kinds)}"),
         "point": some(
             lambda: (
-                f"asked={any_of(asked)}&kind={any_of(kinds)}"
+                f"asked={any_of(entrants)}&kind={any_of(kinds)}"
                 f"&from={(n := draw.randint(lengths['least'], lengths['most']))}&to={n}"
             )
         ),
@@ -143,9 +143,9 @@ async def clicked(session: aiohttp.ClientSession, head: Mapping[str, Any], click
         took = []
         for address in addresses:
             began = time.perf_counter()
-            found = await get(session, address)
+            listing = await get(session, address)
             took.append(time.perf_counter() - began)
-            rows += found["rows"][:2]
+            rows += listing["rows"][:2]
         every += report(sort, took)
     for sort, name in (("trial", "id"), ("question", "question")):
         took = []
@@ -186,12 +186,12 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1_000_000, help="of the night that is made")
     parser.add_argument("--clicks", type=int, default=200, help="of each sort")
     parser.add_argument("--no-browser", action="store_true", help="leave Chromium out")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="asyncbench-view-") as room:
-        folder = given.folder or Path(room) / "night"
-        if given.folder is None:
-            make_night(folder, trials=given.trials)
-        asyncio.run(measured(folder, clicks=given.clicks, browser=not given.no_browser))
+        folder = options.folder or Path(room) / "night"
+        if options.folder is None:
+            make_night(folder, trials=options.trials)
+        asyncio.run(measured(folder, clicks=options.clicks, browser=not options.no_browser))
 
 
 if __name__ == "__main__":

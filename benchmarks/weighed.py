@@ -1,4 +1,4 @@
-"""Runs an asyncbench command and says the most memory it held: `python -m benchmarks.weighed FILE report …`.
+"""Run an asyncbench command and write its peak memory: `python -m benchmarks.weighed FILE report …`.
 
 FILE gets the bytes. The process is new, so that nothing but the command is in it.
 """
@@ -16,8 +16,8 @@ def peak_bytes() -> int:
 
 
 if __name__ == "__main__":
-    told = Path(sys.argv.pop(1))
+    peak_file = Path(sys.argv.pop(1))
     try:
         main()
     finally:
-        told.write_text(str(peak_bytes()))
+        peak_file.write_text(str(peak_bytes()))

@@ -126,7 +126,7 @@ def _children_s() -> float:
 
 def measure(counts: Sequence[int], *, calls: int, rounds: int, provider: str) -> None:
     """Measure all legs in turns, and print them."""
-    found: dict[str, list[Figures]] = {}
+    figures_of: dict[str, list[Figures]] = {}
     with served() as url, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problems.parquet"
         problems = generate("llm_arithmetic", path, seed=1, trials=-(-calls // CELLS))
@@ -134,29 +134,29 @@ def measure(counts: Sequence[int], *, calls: int, rounds: int, provider: str) ->
             for count in counts:
                 if count:
                     figures = loops(url, provider, calls, count)
-                    found.setdefault(f"bare loops in {count}", []).append(figures)
+                    figures_of.setdefault(f"bare loops in {count}", []).append(figures)
                 figures = ours(url, provider, problems, count)
-                found.setdefault(f"{count} workers", []).append(figures)
+                figures_of.setdefault(f"{count} workers", []).append(figures)
             if not round_:
-                found.clear()  # the first round warms up
+                figures_of.clear()  # the first round warms up
     cores = len(os.sched_getaffinity(0))
     print(
         f"{provider}, {calls:,} calls a leg, {IN_FLIGHT} in flight, {cores} cores; medians of {rounds} rounds"
     )
     print(f"{'':<18}{'calls/s':>9}{'(range)':>16}{'run µs':>9}{'workers µs':>12}")
-    for name, rows in found.items():
+    for name, rows in figures_of.items():
         rates = [row.per_s for row in rows]
         own, beside = (statistics.median(row[n] for row in rows) for n in (1, 2))
         spread = f"({min(rates):,.0f}-{max(rates):,.0f})"
         print(f"{name:<18}{statistics.median(rates):>9,.0f}{spread:>16}{own:>9.0f}{beside:>12.0f}")
-    ratios(found)
+    ratios(figures_of)
 
 
-def ratios(found: dict[str, list[Figures]]) -> None:
+def ratios(figures_of: dict[str, list[Figures]]) -> None:
     """Print what workers bring, and how near they come to what the bare loops reach on these cores."""
-    alone = found.get("0 workers", [])
-    of_loops = [rows for name, rows in found.items() if name.startswith("bare")]
-    for name, rows in found.items():
+    alone = figures_of.get("0 workers", [])
+    of_loops = [rows for name, rows in figures_of.items() if name.startswith("bare")]
+    for name, rows in figures_of.items():
         if not name.endswith("workers") or name.startswith("0"):
             continue
         gains = [with_.per_s / without.per_s for with_, without in zip(rows, alone, strict=False)]
@@ -176,12 +176,12 @@ def main() -> None:
     parser.add_argument("--workers", default="0,1,2,4")
     parser.add_argument("--provider", choices=sorted(CLIENTS), default="simulated")
     parser.add_argument("--bare", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.bare:
-        asyncio.run(bare_loop(given.bare, given.provider, given.calls))
+    options = parser.parse_args()
+    if options.bare:
+        asyncio.run(bare_loop(options.bare, options.provider, options.calls))
         return
-    counts = [int(count) for count in given.workers.split(",")]
-    measure(counts, calls=given.calls, rounds=given.rounds, provider=given.provider)
+    counts = [int(count) for count in options.workers.split(",")]
+    measure(counts, calls=options.calls, rounds=options.rounds, provider=options.provider)
 
 
 if __name__ == "__main__":

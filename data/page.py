@@ -1,4 +1,4 @@
-"""Write what every page holds, whatever its results are: the charts, and the libraries that draw them.
+"""Write the parts that all pages share: the charts, and the libraries that draw them.
 
 `python data/page.py`, in an environment with the `report` extra, writes `asyncbench/page/*.gz`.
 """

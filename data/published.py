@@ -128,13 +128,13 @@ def table_of(file: Path) -> pa.Table:
         head, *rows = csv.reader(lines)
     columns = [_column(values) for values in zip(*rows, strict=True)]
     about = ABOUT[file.stem]
-    found = {
+    facts = {
         "document": about.document.title,
         "source": about.document.source,
         "table": about.table,
         "notes": json.dumps(about.notes),
     }
-    metadata = {f"asyncbench.{key}": value for key, value in found.items()}
+    metadata = {f"asyncbench.{key}": value for key, value in facts.items()}
     return pa.table(dict(zip(head, columns, strict=True))).replace_schema_metadata(metadata)
 
 

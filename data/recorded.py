@@ -1,4 +1,4 @@
-"""Make data/recorded.parquet: what published runs of llm_arithmetic answered, as facts without their texts.
+"""Make data/recorded.parquet: the answers of published runs of llm_arithmetic, as facts without their texts.
 
     python data/recorded.py CORPUS.parquet PRICES.csv
 

@@ -1,4 +1,4 @@
-"""What pages say from the code: `<!-- from the code: NAME -->` in a page is replaced by a text made here."""
+"""Texts that pages take from the code: each replaces `<!-- from the code: NAME -->` in a page."""
 
 import inspect
 import json
@@ -52,7 +52,7 @@ def commands() -> str:
     context = typer.Context(group, info_name="asyncbench", terminal_width=80, **group.context_settings)
     text = get_docs_for_click(obj=group, ctx=context, name="asyncbench")
     each = text[text.index("\n## ") :]  # before them: a list of commands with shortened helps
-    shown = _EXAMPLES.sub(lambda found: f"```console\n{found[0].strip()}\n```\n\n", each)
+    shown = _EXAMPLES.sub(lambda match: f"```console\n{match[0].strip()}\n```\n\n", each)
     listed = f"```text\n{group.get_help(context).strip()}\n```\n"
     return listed + shown.replace("\n$ asyncbench", "\nasyncbench").rstrip()
 
@@ -81,13 +81,13 @@ def names() -> str:
 def _function(name: str, function: Callable[..., object]) -> str:
     begin = f"{'await ' * inspect.iscoroutinefunction(function)}ab.{name}"
     signature = inspect.signature(function)
-    given = [_MODULE.sub("", str(parameter)) for parameter in signature.parameters.values()]
+    parameters = [_MODULE.sub("", str(parameter)) for parameter in signature.parameters.values()]
     named = [parameter.kind is parameter.KEYWORD_ONLY for parameter in signature.parameters.values()]
-    if any(named) and not any(text.startswith("*") and text[1] != "*" for text in given):
-        given.insert(named.index(True), "*")
-    whole = f"{begin}({', '.join(given)})"
+    if any(named) and not any(text.startswith("*") and text[1] != "*" for text in parameters):
+        parameters.insert(named.index(True), "*")
+    whole = f"{begin}({', '.join(parameters)})"
     if len(whole) > 90:
-        whole = f"{begin}(\n{''.join(f'    {parameter},{chr(10)}' for parameter in given)})"
+        whole = f"{begin}(\n{''.join(f'    {parameter},{chr(10)}' for parameter in parameters)})"
     answer = _MODULE.sub("", inspect.formatannotation(signature.return_annotation))
     return f"## {name}\n\n```python\n{whole} -> {answer}\n```\n\n{_docstring(inspect.getdoc(function) or '')}"
 

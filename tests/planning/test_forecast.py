@@ -30,7 +30,7 @@ from asyncbench.records import Sent
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
 from asyncbench.tables.numbers import dollars
-from benchmarks.forecast import held, recorded, within
+from benchmarks.forecast import checked, recorded, within
 from tests import recorded as recorded_files
 from tests.commands import asyncbench_here
 from tests.reports.paid import Call, folder_of, trials
@@ -60,7 +60,7 @@ def tokens_of(seen, wanted, *, most=None, draws=300):
 
 @pytest.mark.long
 def test_a_pilot_of_two_a_cell_foretells_the_recorded_runs(golden):
-    found = [held(name, run) for name, run in sorted(recorded(golden).items())]
+    found = [checked(name, run) for name, run in sorted(recorded(golden).items())]
     tokens, dollars, priced = within(found)
     assert (len(found), priced) == (26, 19)
     assert tokens >= 22
