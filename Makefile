@@ -51,6 +51,7 @@ check: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@$(BIN)/python -c 'from docs.house import large; print(*large(), sep="\n")'
 
 docs: $(VENV)/ready
 	$(BIN)/python -m docs

@@ -17,7 +17,9 @@ HOUSE: Final = ROOT / "asyncbench"
 PICTURE: Final = ROOT / "docs" / "images" / "house.svg"
 GROUND: Final = ("records", "tables", "stats")  # which import no other room
 
-WIDTH, BOX, HIGH, GAP, STEP = 1080, 190, 62, 22, 104  # pixels
+WIDTH, BOX, HIGH, GAP, STEP = 940, 270, 64, 30, 100  # pixels
+SHIFT: Final = 90  # pixels
+LARGE: Final = (450, 60)  # lines of a module, and of a function
 
 
 def rooms() -> list[str]:
@@ -78,9 +80,25 @@ def arrows(below: Mapping[str, set[str]]) -> Iterator[tuple[str, str]]:
 
 
 def purpose(room: str) -> str:
-    """Return the first sentence that the room's `__init__` says of it."""
+    """Return the first sentence that the room's `__init__` says of it, without the name before a colon."""
     text = ast.get_docstring(ast.parse((HOUSE / room / "__init__.py").read_text("utf-8"))) or ""
-    return text.split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".")
+    sentence = text.split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".").replace("`", "")
+    name, _, rest = sentence.partition(": ")
+    return rest if rest and len(name.split()) < 4 else sentence
+
+
+def large() -> Iterator[str]:
+    """Yield the modules and functions that are longer than most: would two read better?"""
+    module, function = LARGE
+    for path in sorted(HOUSE.rglob("*.py")):
+        text = path.read_text("utf-8")
+        if (lines := text.count("\n")) > module:
+            yield f"{path.relative_to(ROOT)}: {lines} lines"
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > function:
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {lines} lines"
 
 
 def places(below: Mapping[str, set[str]]) -> dict[str, tuple[float, float]]:
@@ -98,6 +116,8 @@ def places(below: Mapping[str, set[str]]) -> dict[str, tuple[float, float]]:
         }
         row.sort(key=lambda room: (middle[room], room))
         left = (WIDTH - len(row) * BOX - (len(row) - 1) * GAP) / 2
+        if len(row) == 1:  # aside, or a long arrow would run behind it
+            left += SHIFT * (1 if floor % 2 else -1)
         for place, room in enumerate(row):
             corners[room] = (left + place * (BOX + GAP), 20.0 + (top - floor) * STEP)
     return corners
@@ -135,7 +155,7 @@ def svg() -> str:
             f'<text x="{x + BOX / 2:.0f}" y="{y + 20:.0f}" text-anchor="middle" font-size="15" '
             f'font-weight="600" fill="#1b2430">{room}</text>'
         )
-        for row, words in enumerate(wrap(purpose(room), 34)[:2]):
+        for row, words in enumerate(wrap(purpose(room), 45)[:2]):
             lines.append(
                 f'<text x="{x + BOX / 2:.0f}" y="{y + 37 + 14 * row:.0f}" text-anchor="middle" '
                 f'font-size="10.5" fill="#46505e">{escape(words)}</text>'
@@ -146,3 +166,4 @@ def svg() -> str:
 if __name__ == "__main__":
     PICTURE.write_text(svg(), "utf-8")
     print(f"{PICTURE.relative_to(ROOT)}: {len(rooms())} rooms")
+    print("\n".join(large()))
