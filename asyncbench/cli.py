@@ -1,4 +1,4 @@
-"""The command line: arguments in, exit code out. Everything it does is in the Python API as well."""
+"""Command line: arguments in, exit code out. The Python API does all of it as well."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and what it means that the system refuses to write one.
+"""Files that are written whole or not at all, and the errors of those that cannot be written.
 
 A refusal is a matter of storage (StoreError, exit code 5): a full disk, a quota that is used up, a limit on
 the size of files, no right to write. Where the place of a file that somebody named is none, a folder perhaps,

@@ -1,4 +1,4 @@
-"""Lazy imports for the command: of the rooms of asyncbench, and of the SDKs, it loads what it uses.
+"""Lazy imports for the command: it loads only those rooms and SDKs that it uses.
 
 The `__init__` of such a package mostly says where names are. When the package is imported, only these names
 are noted. The first use of one loads the module that it comes from, and nothing else. Any other name runs the

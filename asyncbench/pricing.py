@@ -1,4 +1,4 @@
-"""What a call costs: usage → USD, one request at a time. What is unknown is None, never 0.
+"""Cost of a call: usage → USD, one request at a time. An unknown cost is None, never 0.
 
 Of several who could say, the first counts: the price in the sweep (its author knows a contract that no
 table does), what the vendor says this call cost, the published price of the tier that served it. But a bill

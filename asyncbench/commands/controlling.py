@@ -1,4 +1,4 @@
-"""A run while it goes on: pause, resume, set."""
+"""Commands for a run that goes on: pause, resume, set."""
 
 from typing import Annotated
 

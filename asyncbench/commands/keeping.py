@@ -1,4 +1,4 @@
-"""Results folders kept up: import, export, regrade, merge, compact."""
+"""Commands that change results folders: import, export, regrade, merge, compact."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Models under load: load, and the flags of its steps."""
+"""Command that loads models (`load`), and the options of its steps."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -55,7 +55,7 @@ PastLimits = Annotated[bool, typer.Option("--past-limits", help="Also ask rates 
 
 
 class LoadFlags(NamedTuple):
-    """What was typed of a load."""
+    """Options of a load, as typed."""
 
     rates: str | None
     find: str | None
@@ -84,7 +84,7 @@ def loaded_sweep(
     sweep_file: Path | None,
     flags: LoadFlags,
     *,
-    beside: Collection[str] = (),
+    combinable: Collection[str] = (),
     extend: bool = False,
     quiet: bool = False,
 ) -> "Sweep":
@@ -110,7 +110,7 @@ def loaded_sweep(
     def read(sweep: "Path | Sweep") -> "Sweep":
         return with_load(sweep, keys, place=place) if keys else load_sweep(sweep)
 
-    return sweep_of(context, sweep_file, beside=beside, read=read, extend=extend)
+    return sweep_of(context, sweep_file, combinable=combinable, read=read, extend=extend)
 
 
 def load(

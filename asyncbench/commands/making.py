@@ -1,4 +1,4 @@
-"""Problem sets made and looked at, and what a sweep file may hold: generate, problems, suites, schema."""
+"""Commands for problem sets and sweep files: generate, problems, suites, schema."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Providers listed, examined and simulated: models, doctor, simulate."""
+"""Commands for providers: models, doctor, simulate."""
 
 import os
 from pathlib import Path

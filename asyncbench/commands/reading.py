@@ -1,4 +1,4 @@
-"""Results read: view, report, compare, sql, reconcile."""
+"""Commands that read results: view, report, compare, sql, reconcile."""
 
 import sys
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The options of `run` alone."""
+"""Options of `run` alone."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sweeps planned, run and looked at while they run: plan, run, status."""
+"""Commands for sweeps: plan, run, status, cancel."""
 
 import gc
 import json
@@ -108,7 +108,7 @@ def plan(
     from asyncbench.planning.sweep_plan import bounded_plan, plan as plan_sweep
 
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
-    sweep = loaded_sweep(context, sweep_file, flags, beside=["mode"], extend=extend, quiet=as_json)
+    sweep = loaded_sweep(context, sweep_file, flags, combinable=["mode"], extend=extend, quiet=as_json)
     sweep = with_mode(sweep, flag_typed(context, "mode"), models=aliases_typed(models), given_as="--mode")
     bounded = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     if sweep.load is not None:
@@ -220,7 +220,7 @@ def run(
     from asyncbench.run.progress import default_screen
     from asyncbench.run.sweep_run import run_with_options
 
-    sweep = sweep_of(context, sweep_file, beside=["mode", *["max_tokens"] * bool(retry)], extend=extend)
+    sweep = sweep_of(context, sweep_file, combinable=["mode", *["max_tokens"] * bool(retry)], extend=extend)
     _check_typed_budget(sweep, None if sweep_file else budget, context)
     options = RunOptions(
         limit=limit,

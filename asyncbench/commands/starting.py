@@ -1,4 +1,4 @@
-"""A first sweep file, from what a person knows: init."""
+"""Command that writes a first sweep file: init."""
 
 import math
 import os

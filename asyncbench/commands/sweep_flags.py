@@ -1,4 +1,4 @@
-"""The flags that stand for a sweep file: of the keys that people vary, and of the parameters of a suite."""
+"""Options that replace a sweep file: the keys that people vary, and the parameters of a suite."""
 
 import inspect
 import json
@@ -228,14 +228,14 @@ def _refuse_parameters(strays: Sequence[str]) -> None:
             )
 
 
-# ── what they stand for ──────────────────────────────────────────────────────────────────────
+# ── Sweeps from options
 
 
 def sweep_of(
     context: typer.Context,
     sweep_file: Path | None,
     *,
-    beside: Collection[str] = (),
+    combinable: Collection[str] = (),
     read: "Callable[[Path | Sweep], Sweep] | None" = None,
     extend: bool = False,
 ) -> "Sweep":
@@ -244,7 +244,7 @@ def sweep_of(
     Args:
         context: of the command, which holds the flags.
         sweep_file: the file that was named.
-        beside: flags that may stand beside a file.
+        combinable: flags that go with a file.
         read: reads the file, or makes another sweep of the one typed. [as they are]
         extend: ask all that the sweep of the results folder asks, too.
 
@@ -254,7 +254,7 @@ def sweep_of(
     from asyncbench.config.sweep import load_sweep
 
     flags: Flags = context.meta[_TYPED]
-    if sweep_file is not None and (odd := [flag(name) for name in flags if name not in beside]):
+    if sweep_file is not None and (odd := [flag(name) for name in flags if name not in combinable]):
         raise ConfigError(
             f"give either {sweep_file} or {', '.join(odd)}, not both. Keys of the sweep stand in the file"
         )

@@ -1,4 +1,4 @@
-"""What commands share: options and what is typed for them, what is printed, and how Ctrl-C is answered."""
+"""Parts that commands share: common options, printing, and the answer to Ctrl-C."""
 
 import os
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from asyncbench.records import Model
     from asyncbench.tables.report import Report
 
-# ── A command line is read: options with their values, none of which is dropped
+# ── Parsing: each option takes one value, and none is dropped
 
 
 class Command(TyperCommand):
@@ -61,8 +61,7 @@ def typed_options(args: Sequence[str], alone: Collection[str]) -> Iterator[tuple
             yield name, value if equals else None if name in alone else next(words, None)
 
 
-# ── terminal
-
+# ── Shared options and their values
 
 T = TypeVar("T")
 KEYS: set[str] = set()  # API keys that this command was given

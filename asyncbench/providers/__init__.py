@@ -1,4 +1,4 @@
-"""One call in, one `Reply` or one `ProviderError` out.
+"""Call one provider: a request in, one `Reply` or one `ProviderError` out.
 
 The table of endpoints, the wire formats and the transports stand here. An SDK is imported only when it is
 used, and only in its own folder.

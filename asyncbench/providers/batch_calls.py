@@ -1,4 +1,4 @@
-"""Batches of one provider: what can be asked of them, and what comes back, in one form for all vendors."""
+"""Batches of one provider: the calls and their results, in one form for all vendors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ NOT_CREATED: Final = frozenset({400, 401, 403, 404, 405, 413, 422, 429})
 
 
 class BatchState(StrEnum):
-    """Where a batch stands."""
+    """State of a batch."""
 
     RUNNING = "running"  # or waiting to run: nothing can be read yet
     ENDED = "ended"  # nothing more will be run, and what was run can be read
 
 
 class NotRun(StrEnum):
-    """Why a request of a batch was never run; it costs nothing."""
+    """Reason for which a request of a batch was never run; it costs nothing."""
 
     EXPIRED = "expired"
     CANCELLED = "cancelled"
@@ -63,7 +63,7 @@ class BatchLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What a batch is created of: a file of ours, uploaded before where the vendor wants it so."""
+    """File of requests that a batch is created of; uploaded before where the vendor wants it so."""
 
     path: Path
     size: int  # bytes
@@ -141,7 +141,7 @@ def fault_error(fault: Mapping[str, object]) -> ProviderError:
 
 
 def certainly_not_created(error: ProviderError) -> bool:
-    """Whether a create that failed like this has created nothing: else it is in doubt.
+    """Return whether a create that failed like this has created nothing: else it is in doubt.
 
     Without a status nothing was answered: only where no connection was made is that certain.
     """

@@ -1,4 +1,4 @@
-"""One call under way: when it was sent, over which connection, and how long it may still take."""
+"""One call under way: its connection, its times and its deadlines."""
 
 import asyncio
 import math
@@ -115,7 +115,7 @@ class Call:
 
     @property
     def overdue(self) -> bool:
-        """Whether a deadline was missed, and is all that stops the call: nobody else gave it up."""
+        """Return whether a deadline was missed, and is all that stops the call: nobody else gave it up."""
         return self._limit.expired() and _cancelled() <= self._cancelled + 1
 
     def sent(self, *, reused: bool) -> None:

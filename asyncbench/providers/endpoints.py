@@ -1,4 +1,4 @@
-"""Where and how a provider is reached: the table of known endpoints, and one of them with its key in hand."""
+"""Known endpoints: one table of addresses, wire formats and special ways; and one endpoint with its key."""
 
 import re
 import tomllib
@@ -53,7 +53,7 @@ class BatchWays:
 
     @property
     def departures(self) -> dict[str, object]:
-        """What is other than usual, by its name here."""
+        """Ways that differ from the usual ones, by name."""
         plain = BatchWays()
         ways = {name: getattr(self, name) for name in self.__slots__ if name not in ("proven", "part")}
         return {name: way for name, way in ways.items() if way != getattr(plain, name)}
@@ -141,13 +141,13 @@ class KnownEndpoint:
 
     @property
     def batch_support(self) -> str | None:
-        """Whether its batches are `proven` or `unproven`, of an `own form` that we do not speak, or None."""
+        """`proven` or `unproven` batches, those of an `own form` that we do not speak, or None."""
         if self.batches:
             return "proven" if self.batch.proven else "unproven"
         return "own form" if self.own_batches else None
 
     def batches_proven_at(self, base_url: str | None) -> bool:
-        """Whether batches were held against recordings of this very server, not of one that imitates it."""
+        """Return whether batches were compared with recordings of this very server."""
         return self.batch.proven and (self.simulated or self.is_at(base_url))
 
     @property
@@ -162,7 +162,7 @@ class KnownEndpoint:
         return (self.api, *self.also)
 
     def is_at(self, base_url: str | None) -> bool:
-        """Whether an address is the vendor's own (None is): a server of somebody else's is another thing."""
+        """Return whether an address is the vendor's own, as None is."""
         if base_url is None or base_url.rstrip("/") == self.base_url:
             return True
         return self.base_url_form is not None and _fits(base_url.rstrip("/"), self.base_url_form)
@@ -243,12 +243,12 @@ def usable_endpoints() -> Mapping[str, KnownEndpoint]:
 
 
 def is_simulated(provider: str) -> bool:
-    """Whether what this provider answers was made up by the simulator."""
+    """Return whether what this provider answers was made up by the simulator."""
     endpoint = known_endpoints().get(provider)
     return endpoint is not None and endpoint.simulated
 
 
 def _fits(base_url: str, form: str) -> bool:
-    """Whether an address is of a form whose words in capitals stand for names."""
+    """Return whether an address is of a form whose words in capitals stand for names."""
     pattern = re.sub(r"[A-Z]+", r"[^./:]+", re.escape(form))
     return re.fullmatch(pattern, base_url) is not None

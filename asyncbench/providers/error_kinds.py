@@ -1,4 +1,4 @@
-"""What a refusal means: the body's own code decides, then its words, then the status.
+"""Meaning of a refusal: the body's own code decides, then its words, then the status.
 
 A status means many things: a 429 may be a pause of a second or the end of the month's money. Sources:
 the error types of the SDKs (openai 3.52, anthropic 2.11), bodies seen on vLLM, llama-server and litellm,
@@ -232,8 +232,7 @@ def _by_words(words: str, statuses: list[int], wait_s: float | None) -> ErrorKin
     return None
 
 
-# ── Failed calls as ProviderErrors, in one place for every adapter
-
+# ── Failed calls as `ProviderError`s
 
 LONGEST_MESSAGE: Final = 500  # characters
 CUT_STREAM: Final = "the stream ended before its answer was complete"

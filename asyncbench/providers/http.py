@@ -1,4 +1,4 @@
-"""OpenAI's wire formats straight over aiohttp and orjson: for self-hosted servers, and for speed."""
+"""OpenAI's wire formats over aiohttp and orjson, without an SDK: for self-hosted servers, and for speed."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,6 @@ from asyncbench.providers.secrets import hush
 from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
-
-# ── A request as a session of aiohttp sends it: the same address and headers each time, another body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +74,6 @@ async def _whole_body(content: aiohttp.StreamReader, most: int) -> bytes:
     if content.at_eof() and len(begun) <= most:
         return begun
     return await whole_body(content.iter_any(), most, begun=begun)
-
-
-# ── http
 
 
 class HttpProvider:

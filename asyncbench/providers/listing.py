@@ -1,4 +1,4 @@
-"""What `asyncbench models` shows: the endpoints a sweep may name, and a vendor's models with their prices."""
+"""Tables of `asyncbench models`: the endpoints that a sweep may name, and a vendor's models with prices."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""JSON that others wrote: read as leniently as can be; what is not of the expected shape counts as absent."""
+"""Lenient JSON reader: a value of an unexpected shape counts as absent."""
 
 import json
 import re
@@ -13,7 +13,7 @@ EXACT: Final = 2**53  # beyond it a float, as some servers write counts, is no e
 
 
 class UnreadableError(ValueError):
-    """What is no JSON, however leniently it is read, or holds more than any reply."""
+    """The text is no JSON, however leniently it is read, or holds more than any reply."""
 
 
 def read(written: bytes, notes: list[str]) -> object:

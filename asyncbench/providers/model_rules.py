@@ -1,4 +1,4 @@
-"""What is known of models before they are asked: what a wire format, an endpoint or a vendor's model refuses.
+"""Known limits of models, before any call: parameters that a wire format, endpoint or model refuses.
 
 Knows no SDK. `params` are not looked at, but for an effort: they are sent as given.
 """

@@ -1,4 +1,4 @@
-"""What a model's parameters ask for: effort, the longest reply, and what no count of tokens bounds."""
+"""Parameters of a model: effort, the longest reply, and tools that are billed apart from tokens."""
 
 import re
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ _OTHERS: Final = "may use another model, at another price"
 _SOUND: Final = "uses sound or images, which have their own prices"
 _EXTRAS: Final = "may hold options that cost extra"
 
-# By the key of the body. Function tools are none: the asker would run them, and their JSON is counted.
+# By the key of the body. Function tools are none: the client would run them, and their JSON is counted.
 _BESIDES: Final[Mapping[str, str]] = {
     "web_search_options": _SEARCH,
     "search_parameters": _SEARCH,  # xAI
@@ -120,7 +120,7 @@ _OF_SDKS: Final[Mapping[str, str]] = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
 }
-_OF_THE_ASKER: Final = frozenset(
+_CLIENT_TOOLS: Final = frozenset(
     {None, "function", "custom"}
 )  # types of tools that nobody runs at the vendor's
 
@@ -190,16 +190,16 @@ def bills_besides(model: Model) -> str | None:
 
 
 def _is_at(address: str, vendor: KnownEndpoint) -> bool:
-    """Whether an address is one of a vendor's, by whatever path or region."""
+    """Return whether an address is one of a vendor's, by whatever path or region."""
     own = urlsplit(vendor.base_url or _OF_SDKS.get(vendor.via, "")).hostname
     return vendor.is_at(address) or (own is not None and f".{urlsplit(address).hostname}".endswith(f".{own}"))
 
 
 def _tool(tools: object) -> str | None:
-    """Return the first tool that is not for the asker to run."""
+    """Return the first tool that is not for the client to run."""
     for tool in tools if isinstance(tools, list) else [] if tools is None else [tools]:
         fields = tool if isinstance(tool, Mapping) else {"type": tool}
         kind = fields.get("type") if {"type", "name"} & fields.keys() else next(iter(fields), "{}")
-        if kind not in _OF_THE_ASKER:
+        if kind not in _CLIENT_TOOLS:
             return f"the tool {kind!r} in `params: tools` runs at the provider and is billed separately"
     return None

@@ -1,4 +1,4 @@
-"""The connections to one endpoint, as every adapter uses them: kept, and replaced when they had gone.
+"""Connections to one endpoint, for every adapter: kept, and replaced after they were closed.
 
 Servers close idle connections, some right after an answer though they announced to keep them. Of a call that
 takes up such a connection it must be certain that nobody read it before it is made again. There are three
@@ -96,7 +96,7 @@ class _Protocol(ResponseHandler):
 
     @property
     def surplus(self) -> bool:
-        """Whether more arrived than the response that was due: another one, or the beginning of it."""
+        """Return whether more arrived than the response that was due: another one, or the beginning of it."""
         if self._parser is None:  # no request was made yet
             return False
         try:
@@ -177,7 +177,7 @@ class _Connector(aiohttp.TCPConnector):
         return response
 
     def _is_repeated(self, protocol: ResponseHandler | None, request: bytes, answer_id: str | None) -> bool:
-        """Whether an answer is the one before it on its connection, which is then given up.
+        """Return whether an answer is the one before it on its connection, which is then given up.
 
         It has the same id, though the requests differ. A cache may answer equal requests so.
         """
@@ -243,7 +243,7 @@ def _acknowledged(transport: asyncio.BaseTransport | None) -> int | None:
     return None
 
 
-# ── connections that broke ───────────────────────────────────────────────────────────────────
+# ── Errors of connections
 
 _BROKE_OFF: Final = "the reply broke off or was not HTTP"
 _SSL: Final = re.compile(r" ssl:.*? \[")  # aiohttp names its setting, of addresses without TLS, too

@@ -1,4 +1,4 @@
-"""Whose published prices hold for a model of a sweep."""
+"""Published prices of a sweep's models."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from asyncbench.suites.requests import merged_params
 if TYPE_CHECKING:  # 0.35 s to import: only when the table is read
     from genai_prices.types import MatchLogic
 
-# ── What the price table (genai-prices, offline) knows of a vendor's models, and which names may move
-
+# ── The price table (genai-prices, offline), and names that may move
 
 _LATEST: Final = re.compile(r"(?:^|[-:@/])latest$")
 _DATE: Final = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6}|\d{4})$")
@@ -75,7 +74,7 @@ def is_moving_alias(model_id: str) -> str | None:
 
 
 def same_model(requested: str, served: str) -> bool:
-    """Whether the name of who answered is the one asked; a dated name may answer for its undated one."""
+    """Return whether two names mean one model; a dated name may answer for its undated one."""
     ours, theirs = _bare(requested), _bare(served)
     if ours == theirs:
         return True
@@ -120,7 +119,7 @@ def _exact(match: MatchLogic) -> Iterator[str]:
             yield from _exact(clause)
 
 
-# ── prices
+# ── Prices of a sweep's models
 
 
 # Tiers that a project's settings may stand on, by vendor: OpenAI's guide to priority processing, 2026-11.
@@ -157,7 +156,7 @@ def tiers_set_elsewhere(model: Model, condition: Condition) -> tuple[str, ...]:
     return _SET_ELSEWHERE.get(vendor_of(model) or "", ()) if named in (None, "auto") else ()
 
 
-# ── routers: who serves a call, and at what price, is theirs to choose ───────────────────────
+# ── Prices of routers, which choose who serves a call and at what price
 
 # What is told is a little more than the price: their sums may end a digit above ours.
 _MORE: Final = Decimal("1.001")
@@ -166,7 +165,7 @@ _PLACES: Final = Decimal("0.000001")  # of a price
 
 
 def is_router(model: Model) -> bool:
-    """Whether a model's calls may be served at another price than the published one, unless told not to."""
+    """Return whether a model's calls may be served at another price than the published one."""
     return known_endpoints()[model.provider].quirks.max_price is not None
 
 

@@ -1,4 +1,4 @@
-"""A model of a sweep → the provider that reaches it. SDKs are imported only when used."""
+"""Open a provider for a model of a sweep. SDKs are imported only when used."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -70,7 +70,7 @@ WIRES: Final[Mapping[str, Callable[[Quirks], Wire]]] = {
 
 
 def makes_own_calls(model: Model) -> bool:
-    """Whether code that a package adds makes the calls of a model."""
+    """Return whether code that a package adds makes the calls of a model."""
     return known_endpoints()[model.provider].via not in PROVIDERS
 
 

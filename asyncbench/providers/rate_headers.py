@@ -1,4 +1,4 @@
-"""What the headers of a response tell of limits and of waiting, in every form of theirs.
+"""Rate limits and waiting times in the headers of a response, in every vendor's form.
 
 OpenAI and most others: x-ratelimit-{limit,remaining,reset}-{requests,tokens}; Anthropic:
 anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}. From the vendors'

@@ -1,4 +1,4 @@
-"""What both SDKs are given and give back: they are made by one generator and sit on httpx2."""
+"""Calls through an SDK. OpenAI's and Anthropic's come from one generator and sit on httpx2."""
 
 import asyncio
 import os
@@ -277,7 +277,7 @@ def _trusted(trust_env: bool, *_of_environment: str | None) -> ssl.SSLContext:
 
 
 def trusts_environment(endpoint: Endpoint) -> bool:
-    """Whether the proxies of the environment are used: none of them reaches a server on this machine."""
+    """Return whether proxies of the environment are used: none reaches a server on this machine."""
     host = urlsplit(endpoint.base_url or "").hostname or ""
     try:
         return not ip_address(host).is_loopback

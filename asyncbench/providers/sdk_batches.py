@@ -1,4 +1,4 @@
-"""What the batches of both vendors have in common: calls through their SDKs, files to and from the disk."""
+"""Batch calls through an SDK, and their files: the parts that both vendors share."""
 
 import asyncio
 import email.utils

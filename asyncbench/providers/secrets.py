@@ -1,4 +1,4 @@
-"""API keys are told to nobody: taken out of whatever a server repeats, in whatever form it does.
+"""Remove API keys from all that a server repeats, in whatever form it does.
 
 A key may come back as it is, escaped as in an address, in HTML or in JSON, or coded: in base64, as in a
 header of the Basic scheme, or as hexadecimal digits.
@@ -68,7 +68,7 @@ def _without(text: str, key: str) -> str:
 
 
 def may_hold(body: bytes, *, key: str) -> bool:
-    """Whether what is read from JSON may hold the key: one look at all of it, before any of it is read.
+    """Return whether JSON may hold the key: one search of all of it, before any of it is read.
 
     Neither quotes nor escapes change what is looked for, but those of letters by their number.
     """

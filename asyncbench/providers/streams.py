@@ -1,4 +1,4 @@
-"""An answer, read as it comes and no longer than may be: chunks of bytes → a body or events → one reply."""
+"""Read an answer as it comes, and no more than may be: chunks of bytes → a body or events → one reply."""
 
 import asyncio
 from array import array
@@ -19,7 +19,7 @@ from asyncbench.providers.usage import doubts, kept_account
 from asyncbench.providers.wire import Assembly, Json, Response, Wire, body_id
 from asyncbench.records import Reply, ReplyTimes
 
-# ── Server-sent events, cut anywhere
+# ── Server-sent events, from chunks of any size
 # After the standard (html.spec.whatwg.org, Server-sent events), and kinder than it in what servers were
 # seen to do: `[DONE]` without `data:`, and a last event without the blank line that should close it.
 
@@ -109,8 +109,7 @@ class Scanner:
         pieces.append(piece)
 
 
-# ── streams
-
+# ── Replies from streams and bodies
 
 PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body, after which the connection can be used again
 # A stream may have so many times the bytes of the longest body: a few letters come in hundreds of them.
@@ -120,7 +119,7 @@ _BREAKS: Final = (OSError, aiohttp.ClientError, httpx2.HTTPError)  # of a connec
 
 
 def is_json(headers: Mapping[str, str]) -> bool:
-    """Whether an answer is one JSON body, whatever was asked for."""
+    """Return whether an answer is one JSON body, whatever was asked for."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind == "application/json" or kind.endswith("+json")
 

@@ -1,4 +1,4 @@
-"""Token counts of every provider in the one form of `records.Usage`, and what a provider says a call cost.
+"""Token counts of every provider in the form of `records.Usage`, and the costs that providers state.
 
 Of counts that do not fit together the larger is believed: what is missing from a bill is found too late.
 """

@@ -1,4 +1,4 @@
-"""What a wire format is: a request as a body, a body or a stream of events as a reply.
+"""Wire formats: a request as a body, a body or a stream of events as a reply.
 
 Pure: knows neither SDK nor connection. `chat`, `completions`, `responses` and `messages` are the four.
 """
@@ -49,7 +49,7 @@ class Response:
 
     @property
     def simulator(self) -> str | None:
-        """Who answered, where that was asyncbench's simulator, whatever name it was asked by."""
+        """`SIMULATOR` where asyncbench's simulator answered, whatever name it was asked by; else None."""
         return SIMULATOR if "x-simulated" in self.headers else None
 
     @property
@@ -67,12 +67,12 @@ class Assembly(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether an event said that nothing follows it: then the end of the body is not waited for."""
+        """Return whether an event ended the stream: then nobody waits for the end of the body."""
         ...
 
     @property
     def answers(self) -> bool:
-        """Whether some of the answer has come: text beside any thinking."""
+        """Return whether some of the answer has come: text beside any thinking."""
         ...
 
     def feed(self, event: Json) -> int:

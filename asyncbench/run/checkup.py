@@ -1,4 +1,4 @@
-"""Asking every model once, and once more with streaming, through the adapter that a sweep would use."""
+"""Check every model with one call, and one more that streams, through the adapter that a sweep would use."""
 
 import asyncio
 import os
@@ -76,14 +76,14 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
         needed = any(model.simulated and model.base_url is None and model.replay is None for model in models)
         simulator = await asyncio.to_thread(stack.enter_context, knowing()) if needed else None
         url = simulator.url if simulator else None
-        turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        async with asyncio.TaskGroup() as beside:
+        locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        async with asyncio.TaskGroup() as background:
             tasks = []
             for model in models:
                 same_key = [other for other in models if other.key_env == model.key_env]
                 # Without an address a server is a vendor's or ours, and takes many calls.
                 server = model.alias if model.base_url is None else urlsplit(model.base_url).netloc
-                tasks.append(beside.create_task(_examined(turns[server], model, same_key, env, url)))
+                tasks.append(background.create_task(_examined(locks[server], model, same_key, env, url)))
         return tuple(task.result() for task in tasks)
 
 
@@ -264,7 +264,7 @@ def _checkup(
     )
 
 
-# ── whom, and what they are asked ────────────────────────────────────────────────────────────
+# ── Models and questions of a checkup
 
 
 def models_from(

@@ -1,4 +1,4 @@
-"""The workers of a run on a cluster: started, given orders, replaced when they die, ended."""
+"""Workers of a run on a cluster: start them, give them orders, replace dead ones, end them."""
 
 import asyncio
 import itertools
@@ -112,20 +112,20 @@ class ClusterRun:
         """Return how each worker stands."""
         return tuple(
             WorkerCounts(
-                name=standing.name,
-                pid=self._links[standing.name].pid,
-                host=self._links[standing.name].host,
-                in_flight=standing.in_flight,
-                calls=standing.calls,
-                calls_per_s=standing.calls_per_s,
-                lag_s=standing.lag_s,
-                deaths=self._deaths[standing.name],
+                name=status.name,
+                pid=self._links[status.name].pid,
+                host=self._links[status.name].host,
+                in_flight=status.in_flight,
+                calls=status.calls,
+                calls_per_s=status.calls_per_s,
+                lag_s=status.lag_s,
+                deaths=self._deaths[status.name],
             )
-            for standing in self.coordinator.worker_statuses()
-            if standing.name in self._links
+            for status in self.coordinator.worker_statuses()
+            if status.name in self._links
         )
 
-    # ── one worker after the other ───────────────────────────────────────────────────────────
+    # ── one worker
 
     async def _rule(self, name: str | None) -> None:
         """Start a worker and give it orders until nothing more is to be done; then those after it."""

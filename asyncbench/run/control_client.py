@@ -1,4 +1,4 @@
-"""The user's side of the control of a run: pause, resume, other limits; from a terminal or from Python."""
+"""Pause, resume or set the limits of a run, from a terminal or from Python."""
 
 import asyncio
 import math
@@ -29,7 +29,7 @@ NONE: Final = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controlled(Report):
-    """What became of a request to a run."""
+    """Result of a request to a run."""
 
     folder: str
     paused: bool
@@ -42,7 +42,7 @@ class Controlled(Report):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """How a run stands that is going on."""
+    """State of a run that is going on."""
 
     lanes: tuple[Mapping[str, object], ...] = ()
     workers: tuple[Mapping[str, object], ...] = ()  # none where the run makes its calls itself

@@ -1,4 +1,4 @@
-"""Where the socket of a run is: in a directory of the user's own. A note in the results folder leads there.
+"""Control socket of a run, in a directory of the user's own. A note in the results folder names it.
 
 The path of a socket has at most about 107 bytes, so a deep results folder cannot hold one. And whoever may
 write to the folder must not control the run: the directory is its user's alone, and so is the note.
@@ -32,7 +32,7 @@ YOUNG_S: Final = 60.0  # a socket that nobody serves yet, perhaps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketNote:
-    """What a results folder says of the run in it."""
+    """Note in a results folder about the run in it."""
 
     socket: str  # its path
     pid: int
@@ -112,8 +112,7 @@ def _remove_stale(directory: Path) -> None:
                     path.unlink()
 
 
-# ── The run's side of its control: a Unix socket that answers the user who started it, and nobody else
-
+# ── The server: a Unix socket that answers only the user who started the run
 
 REQUEST_WITHIN_S: Final = 10.0  # of a connection; what takes longer is no request of ours
 _UCRED: Final = "iII"  # Linux: pid, uid, gid
@@ -125,7 +124,7 @@ Answer = Callable[[Talk, "Peer"], Talk]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """Who asks."""
+    """The process at the other end of a connection."""
 
     uid: int
     pid: int | None  # None: the system does not say

@@ -1,4 +1,4 @@
-"""A run whose results go to a bucket: the claim before its first call, uploads meanwhile and at its end."""
+"""Copy a run's results to a bucket: a claim before its first call, uploads meanwhile and at its end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""What a run cost and what is left of its budgets, in words."""
+"""Costs of a run, and the rest of its budgets, in words."""
 
 from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import Counters

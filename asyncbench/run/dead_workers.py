@@ -1,4 +1,4 @@
-"""What workers did that died: as their journals tell or, where nobody can read them, at the most."""
+"""Work of dead workers: as their journals show or, where none can be read, their greatest possible cost."""
 
 import time
 from collections import Counter
@@ -115,7 +115,7 @@ def charge_lost(ledger: Ledger, lost: Mapping[str, Mapping[str, int]]) -> None:
 
 
 class LeaseFile:
-    """What each worker may have cost at most, written down before the worker hears of its dollars.
+    """The most that each worker may have cost, written down before the worker hears of its dollars.
 
     It is for workers whose journal nobody can read: their machine is gone. Each line has a worker, an alias
     and picodollars as text; without an alias, what that worker cost is known by now.

@@ -1,4 +1,4 @@
-"""The second part of a run: simulators, connections and lanes, driven until done, stopped or out of time."""
+"""Drive a run: start simulators, connections and lanes, until done, stopped or out of time."""
 
 import asyncio
 import contextlib
@@ -38,8 +38,7 @@ from asyncbench.run.steering import Steering
 if TYPE_CHECKING:  # most runs start no simulator
     from asyncbench.simulator.process import Simulator
 
-# ── What a run tells people about its batches: few messages, each once
-
+# ── Messages about batches
 
 EVERY_S: Final = 5.0
 LONG_S: Final = 3700.0  # in doubt: the last look for a batch comes before
@@ -80,7 +79,7 @@ class BatchMessages:
             self._tell("deleted_soon", lines, parts)
 
     def _all_sent(self, parts: Sequence[PartStanding]) -> bool:
-        """Whether everything that is to be asked in batches is in one."""
+        """Return whether everything that is to be asked in batches is in one."""
         counters = [self._counters[model.alias] for model in self._run.models if model.mode == BATCH]
         waits = any(part.state in (Stand.PREPARED, Stand.POOL, Stand.SUBMITTING) for part in parts)
         return not waits and all(one.over or one.open <= one.in_batches for one in counters)
@@ -99,8 +98,7 @@ class BatchMessages:
         return time.time() if clock is None else clock.now()
 
 
-# ── driving
-
+# ── Driving a run
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 SIMULATED: Final = "simulated"  # beside the batches of a run: those of the simulators that it starts
@@ -108,7 +106,7 @@ SIMULATED: Final = "simulated"  # beside the batches of a run: those of the simu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driven:
-    """What asks, and the simulators and servers that this run started to answer."""
+    """Scheduler of a run, and the simulators and servers that the run started."""
 
     scheduler: Scheduler
     clustered: ClusterRun | None  # the workers of a cluster; None: it has none
@@ -116,14 +114,14 @@ class Driven:
     servers: Sequence[StartedServer]
 
     @property
-    def askers(self) -> list[ModelClient]:
+    def clients(self) -> list[ModelClient]:
         """One for each model."""
         return [client for lane in self.scheduler.lanes for client in lane.clients]
 
     @property
     def counters(self) -> dict[str, Counters]:
-        """What each model's trials came to, by alias."""
-        return {client.model.alias: client.counters for client in self.askers}
+        """Counters of each model's trials, by alias."""
+        return {client.model.alias: client.counters for client in self.clients}
 
 
 @contextlib.asynccontextmanager
@@ -207,15 +205,15 @@ async def drive(run: RunState, driven: Driven) -> None:
         screen.count_workers = run.worker_counts
     messages = BatchMessages(run, driven.counters)
     calls = sum(model.limits.most_in_flight for model in run.models)
-    async with asyncio.TaskGroup() as beside:
+    async with asyncio.TaskGroup() as background:
         tasks = [
-            beside.create_task(run.salvage.tend(), name="store"),
-            beside.create_task(screen.show(driven.counters, run.caps), name="screen"),
-            beside.create_task(messages.watch(), name="messages about batches"),
-            beside.create_task(tend_copy(run), name="bucket"),
+            background.create_task(run.salvage.tend(), name="store"),
+            background.create_task(screen.show(driven.counters, run.caps), name="screen"),
+            background.create_task(messages.watch(), name="messages about batches"),
+            background.create_task(tend_copy(run), name="bucket"),
         ]
         for server in driven.servers:
-            tasks.append(beside.create_task(watch(run, server, scheduler.lanes), name="server"))
+            tasks.append(background.create_task(watch(run, server, scheduler.lanes), name="server"))
         with (
             _deadline(run, scheduler),
             on_interrupt(interrupt),

@@ -1,4 +1,4 @@
-"""The findings about models, and the report that shows them."""
+"""Findings about models, and the report that shows them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -16,7 +16,7 @@ OF_PROVIDER: Final = frozenset({"key", "account", "address"})  # where a fault i
 
 
 class FindingState(StrEnum):
-    """How serious a finding is."""
+    """Severity of a finding."""
 
     OK = "ok"
     NOTE = "note"  # a sweep runs, but you should know
@@ -48,7 +48,7 @@ class Checkup:
 
     @property
     def fine(self) -> bool:
-        """Whether the model can be asked."""
+        """Return whether the model can be asked."""
         return all(finding.state is not FindingState.WRONG for finding in self.findings)
 
     @property
@@ -60,7 +60,7 @@ class Checkup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """How late one adapter sees what its server sent: medians, seconds."""
+    """Delay with which one adapter sees what its server sent: medians, seconds."""
 
     adapter: str
     calls: int
@@ -88,8 +88,8 @@ class DoctorReport(Report):
             fine = sum(checkup.fine for checkup in self.models)
             paid = [usd for checkup in self.models if not checkup.simulated for usd in checkup.costs_usd]
             made_up = [usd for checkup in self.models if checkup.simulated for usd in checkup.costs_usd]
-            beside = f"; SIMULATED calls, which are free: {_dollars(made_up)}" if made_up else ""
-            yield f"{fine} of {len(self.models)} models fine. These calls cost {_dollars(paid)}{beside}."
+            simulated = f"; SIMULATED calls, which are free: {_dollars(made_up)}" if made_up else ""
+            yield f"{fine} of {len(self.models)} models fine. These calls cost {_dollars(paid)}{simulated}."
         if self.noise:
             yield NOISE
             head = ("adapter", "calls", "in flight", "time to first token", "latency")
@@ -147,8 +147,7 @@ def _dollars(costs: Sequence[float | None]) -> str:
     return f"${sum(known):.6f}{more}"
 
 
-# ── From calls to findings about key, model, usage, streams, limits and prices. Pure
-
+# ── Findings from calls: key, model, usage, streams, limits and prices
 
 RATE_HEADERS: Final = ("x-ratelimit", "anthropic-ratelimit", "retry-after")  # what their names begin with
 SHOWN: Final = 60  # characters of an answer
@@ -184,7 +183,7 @@ class ProbeCall:
 
     @property
     def reply(self) -> Reply | None:
-        """What came, unless the call failed."""
+        """The reply, unless the call failed."""
         return self.ended if isinstance(self.ended, Reply) else None
 
 
@@ -218,7 +217,7 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCheck:
-    """What a look at the list of batches showed, which costs nothing."""
+    """Result of listing the batches of a key, which costs nothing."""
 
     most_requests: int  # of one batch
     most_bytes: int

@@ -1,4 +1,4 @@
-"""What a run forecasts: before its first call all that is open, at its end what the rest would take."""
+"""Forecasts of a run: all open trials before its first call, the rest at its end."""
 
 import time
 from collections.abc import Collection, Sequence

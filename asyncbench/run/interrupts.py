@@ -1,4 +1,4 @@
-"""Runs that are interrupted: by Ctrl-C, SIGTERM or a lost terminal, or killed, as the next one finds out."""
+"""Interrupted runs: by Ctrl-C, SIGTERM or a lost terminal; or killed, as the next run finds."""
 
 import asyncio
 import os
@@ -77,7 +77,7 @@ def _print_nowhere() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """What is known of a run that was killed."""
+    """Known facts of a run that was killed."""
 
     began_at: str  # UTC, ISO 8601
     written_at: str | None = None  # the last that it wrote; None: nothing yet, or it cannot be read

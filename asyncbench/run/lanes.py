@@ -1,4 +1,4 @@
-"""The lanes of a run: one for each model or group that is asked call by call, one for each with batches."""
+"""Lanes of a run: one for each model or group that is asked call by call, one for each with batches."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -33,8 +33,7 @@ from asyncbench.records import BATCH, REALTIME, History, Model, RetryPolicy, Tri
 from asyncbench.run.model_clients import client_of
 from asyncbench.run.state import RunState
 
-# ── A load: what its lanes are given, and what is said of it in the end
-
+# ── Lanes of a load
 
 WITHOUT_END: Final = 10**9  # repeats of the problems: a step takes as many as it needs
 
@@ -134,8 +133,7 @@ def loads_in(lanes: Sequence[AnyLane]) -> list[LoadLane]:
     return [lane for lane in lanes if isinstance(lane, LoadLane)]
 
 
-# ── lanes
-
+# ── Lanes of a sweep
 
 OWN_SPEED: Final = 3600.0  # of the batches of a simulator that a run starts: an hour takes a second
 Url = Callable[[Model], str | None]  # of the simulator that answers a model, if one does
@@ -174,7 +172,7 @@ def lanes_of(
             lanes.append(
                 _batches(run, replace(client, trials=iter(())), leftover, account, url_of(model), stack)
             )
-    return [*(_lane(run, name, askers, coordinator) for name, askers in grouped.items()), *lanes]
+    return [*(_lane(run, name, clients, coordinator) for name, clients in grouped.items()), *lanes]
 
 
 def _unless_out(
@@ -184,23 +182,23 @@ def _unless_out(
     return None if trial.trial_id in out else history_of(trial)
 
 
-def _lane(run: RunState, name: str, askers: list[ModelClient], coordinator: Coordinator | None) -> AnyLane:
-    model = askers[0].model
+def _lane(run: RunState, name: str, clients: list[ModelClient], coordinator: Coordinator | None) -> AnyLane:
+    model = clients[0].model
     if coordinator is not None:
-        return coordinator.lane(name=name, clients=askers, limits=model.limits, serial_group=model.turn)
-    return _own_lane(run, name, askers)
+        return coordinator.lane(name=name, clients=clients, limits=model.limits, serial_group=model.turn)
+    return _own_lane(run, name, clients)
 
 
-def _own_lane(run: RunState, name: str, askers: list[ModelClient]) -> Lane:
+def _own_lane(run: RunState, name: str, clients: list[ModelClient]) -> Lane:
     return Lane(
         name=name,
-        clients=askers,
-        limits=askers[0].model.limits,
+        clients=clients,
+        limits=clients[0].model.limits,
         keep=run.salvage.keep,
         notify=run.screen.say,
-        lag=askers[0].lag,
-        epoch_s=askers[0].epoch_s,
-        serial_group=askers[0].model.turn,
+        lag=clients[0].lag,
+        epoch_s=clients[0].epoch_s,
+        serial_group=clients[0].model.turn,
     )
 
 

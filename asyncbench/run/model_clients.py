@@ -1,4 +1,4 @@
-"""What the engine is given of each model: what is to be asked, and how it is sent, graded and kept."""
+"""Model clients of a run: the trials of each model, and how they are sent, graded and kept."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ NO_COSTS = KnownCosts()
 def client_of(
     run: RunState, model: Model, *, simulator_url: str | None, lag: LoopLag, stack: AsyncExitStack
 ) -> ModelClient:
-    """Return the asker of a model; `stack` closes its connections."""
+    """Return the client of a model; `stack` closes its connections."""
     provider = None if run.is_dealt(model) else _provider(run, model, simulator_url, stack)
     before = run.costs_before.get(model.alias, NO_COSTS)
     counters = Counters(
@@ -85,7 +85,7 @@ def client_through(
     keep: Callable[[Event], None],
     tell_fault: Callable[[Exception], None],
 ) -> ModelClient:
-    """Return the asker of a model; it has no trials yet, and no budget. Without a provider others call."""
+    """Return the client of a model; it has no trials yet, and no budget. Without a provider others call."""
     return ModelClient(
         model=model,
         trials=iter(()),

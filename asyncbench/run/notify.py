@@ -34,8 +34,7 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit, Summary, counts_of
 from asyncbench.tables.numbers import number_of
 
-# ── The ways in which a message leaves: a program is started with it, or it is posted to an address
-
+# ── Channels: a program that gets the message, or an address that it is posted to
 
 Message = Mapping[str, object]
 Send = Callable[[Message], Awaitable[str | None]]  # returns why nobody was told; None: somebody was
@@ -171,8 +170,7 @@ def _addresses(host: str, port: int, family: socket.AddressFamily) -> list[Resol
     ]
 
 
-# ── notify
-
+# ── Messages
 
 LONGEST_TEXT: Final = 1900  # characters; Discord refuses more than 2,000
 LONGEST_REASON: Final = 300  # of what a server said

@@ -1,4 +1,4 @@
-"""refresh_batches(): asks the providers how the open batches of a results folder stand."""
+"""Ask providers for the state of a folder's open batches, or cancel them and collect their answers."""
 
 import asyncio
 import os
@@ -105,12 +105,12 @@ def _unknown(parts: Mapping[str, object], models: Sequence[Model]) -> Iterator[s
         yield f"{alias}: the sweep has no such model any more, so its batches cannot be looked at."
 
 
-# ── cancel_batches(): ends the open batches of a results folder, and collects what they have done
+# ── Cancelling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled(Report):
-    """What became of the batches of a results folder that were cancelled."""
+    """Result of cancelling the batches of a results folder."""
 
     out: Path
     sweep: Sweep
@@ -275,7 +275,7 @@ def _abandon(folder: Path, sweep: Sweep, keys: Collection[str]) -> Cancelled:
     return replace(_cancelled(folder, sweep, ledger), abandoned=parts, still_open=())
 
 
-# ── beforehand ───────────────────────────────────────────────────────────────────────────────
+# ── Checks before cancelling
 
 
 def sweep_in(folder: Path) -> Sweep:

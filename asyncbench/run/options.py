@@ -1,4 +1,4 @@
-"""The options of a run, and the command that continues it."""
+"""Options of a run, and the command that continues it."""
 
 import shlex
 from collections.abc import Collection, Sequence
@@ -39,27 +39,27 @@ class RunOptions:
 
     @property
     def budget_name(self) -> str:
-        """What a person set the budget with."""
+        """Name of the option that set the budget."""
         return "--budget" if self.typed and self.budget_usd is not None else "budget_usd"
 
     @property
     def mode_name(self) -> str:
-        """What a person set the mode with."""
+        """Name of the option that set the mode."""
         return "--mode" if self.typed else "mode"
 
     @property
     def workers_name(self) -> str:
-        """What a person set the number of workers with."""
+        """Name of the option that set the number of workers."""
         return "--workers" if self.typed else "workers"
 
     @property
     def journal_name(self) -> str:
-        """What a person set the local folder with."""
+        """Name of the option that set the local folder."""
         return "--journal" if self.typed else "journal"
 
     @property
     def may_raise_budget(self) -> bool:
-        """Whether `budget_usd` may take more money: of a pilot's budget and the sweep's the lower holds."""
+        """Return whether `budget_usd` may allow more: of a pilot's and the sweep's budget the lower holds."""
         return self.pilot is None or self.budget_usd is not None
 
     def command(self, sweep: Sweep, more_usd: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""How far a run is: a table for terminals and notebooks, a line for logs."""
+"""Progress of a run: a table for terminals and notebooks, a line for logs."""
 
 import asyncio
 import time
@@ -67,7 +67,7 @@ class _PaceSample(NamedTuple):
 
 
 class Pace:
-    """How fast models and workers are, and what limits models, over the last `WINDOW_S` seconds."""
+    """Speed of models and workers, and the limits that models met, over the last `WINDOW_S` seconds."""
 
     def __init__(self, lanes: Lanes, count_workers: CountWorkers = tuple) -> None:
         self._lanes, self._count_workers = lanes, count_workers
@@ -255,9 +255,9 @@ def _batches_text(alias: str, batches: BatchCounts, now_s: float) -> str:
     states = ", ".join(f"{count:,} {state}" for state, count in batches.states.items())
     done = f", {batches.answered:,} done there" if batches.answered else ""
     age = "" if batches.oldest_s is None else f", oldest {days(now_s - batches.oldest_s)}"
-    look = days(max(0.0, batches.next_look_s - now_s))
+    wait = days(max(0.0, batches.next_look_s - now_s))
     down = f"; {safe(batches.unreached)}" if batches.unreached else ""
-    return f"{safe(alias)} batches: {states}; {batches.trials:,} trials{done}{age}, next look in {look}{down}"
+    return f"{safe(alias)} batches: {states}; {batches.trials:,} trials{done}{age}, next look in {wait}{down}"
 
 
 def _limit_text(limited_by: str) -> str:
@@ -267,7 +267,7 @@ def _limit_text(limited_by: str) -> str:
     return f" ({limited_by})" if limited_by and ended else f" (limited by {limited_by})" if limited_by else ""
 
 
-# ── rows ─────────────────────────────────────────────────────────────────────────────────────
+# ── Rows
 
 
 def _row(name: str, aliases: Sequence[str], lanes: Lanes, pace: Pace, limited_by: str) -> _PictureRow:
@@ -344,11 +344,11 @@ def _ended_at(failure: Attempt) -> float:
     return failure.started_at + (failure.latency_s or 0.0)
 
 
-# ── the table ────────────────────────────────────────────────────────────────────────────────
+# ── Table
 
 
 class _TableLayout(NamedTuple):
-    """How a table fits its screen: widths in characters."""
+    """Widths of a table's columns on a screen, in characters."""
 
     widths: Mapping[str, int]  # of the columns that are shown
     name: int

@@ -1,4 +1,4 @@
-"""The first part of a run: what can be refused is checked, and its folder made ready for the first call."""
+"""Prepare a run: refuse what can be refused, and make its folder ready for the first call."""
 
 import asyncio
 import os
@@ -215,7 +215,7 @@ def _describe(run: RunState) -> None:
         {}
         if run.options.load is not None
         else {
-            alias: _plan_beside(before.get(alias, {}), planned_tasks(sweep, alias, sets))
+            alias: _merged_plan(before.get(alias, {}), planned_tasks(sweep, alias, sets))
             for alias, sets in run.sets.items()
         }
     )
@@ -238,7 +238,7 @@ def _describe(run: RunState) -> None:
     )
 
 
-def _plan_beside(before: Mapping[str, Tasks], plan: Mapping[str, Tasks]) -> dict[str, Tasks]:
+def _merged_plan(before: Mapping[str, Tasks], plan: Mapping[str, Tasks]) -> dict[str, Tasks]:
     """Return the plan of a model by condition and suite, with what it had been asked before."""
     return {**before, **{name: {**before.get(name, {}), **suites} for name, suites in plan.items()}}
 

@@ -1,4 +1,4 @@
-"""What a person sees while a sweep runs: sampled from the counters, never pushed by them."""
+"""Progress displays of a run. They sample its counters; the counters push nothing."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Providers that nobody reaches, or that refuse: said once for a provider, with what to do now."""
+"""Refusals and unreachable providers: one message for each, with a way out. Bugs of asyncbench likewise."""
 
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.secrets import without_secret
 from asyncbench.records import Model
 
-# ── Bugs of asyncbench that single replies bring to light
+# ── Bugs of asyncbench that single replies reveal
 # A bug of an adapter, a wire format or a grader costs one call or one grade, never a run.
 
 
@@ -48,8 +48,7 @@ class Faults:
             file.write(f"{head}{text}\n")
 
 
-# ── refusals
-
+# ── Refusals of providers
 
 SHOWN_MODELS: Final = 3
 LONGEST: Final = 240  # characters of what a provider said
@@ -74,7 +73,7 @@ WITHOUT_KEY: Final = frozenset({ErrorKind.UNREACHABLE, SERVER_ENDED})
 
 
 class _Cause(NamedTuple):
-    """What models have in common that stop for one reason."""
+    """Common cause of models that stop."""
 
     kind: str
     place: str  # a provider with its address, or a model
@@ -82,7 +81,7 @@ class _Cause(NamedTuple):
 
 
 class Refusals:
-    """What providers refuse in one run; each thing is said once."""
+    """Refusals of providers in one run; each is reported once."""
 
     def __init__(self, models: Iterable[Model], say: Callable[[str], None], *, retries: bool = True) -> None:
         self._models, self._say = list(models), say
@@ -118,7 +117,7 @@ class Refusals:
         return "; the other models go on" if several else ""
 
     def _is_new(self, cause: _Cause, *, stopped: bool) -> bool:
-        """Whether it was not said yet; from now on it was."""
+        """Return whether it was not said yet; from now on it was."""
         known = (cause, stopped) in self._reported
         self._reported.add((cause, stopped))
         return not known

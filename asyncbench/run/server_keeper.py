@@ -1,4 +1,4 @@
-"""A program that runs another one for as long as its own standard input is open.
+"""Program that runs another one for as long as its own standard input is open.
 
 asyncbench starts servers through it. However asyncbench ends, also by `kill -9`, the system closes the pipe,
 and the server is stopped with all that it has started in its process group. It needs nothing but Python's own

@@ -1,4 +1,4 @@
-"""A server from its start to its end, for as long as a block lasts."""
+"""Start a server, and stop it at the end of a block."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""Servers that a run starts: where something is left to ask. What one leaves behind that ends too early."""
+"""Servers that a run starts, where trials of their models are open."""
 
 import time
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ async def start_servers(run: RunState, stack: AsyncExitStack) -> list[StartedSer
 
 
 def _is_asked(run: RunState, model: Model) -> bool:
-    """Whether anything is left to ask of a model, as far as can be told now."""
+    """Return whether anything is left to ask of a model, as far as can be told now."""
     options, load = run.options, run.sweep.load
     if options.ends:
         return False

@@ -1,4 +1,4 @@
-"""What the parts of a run share while it lasts."""
+"""State that the parts of a run share."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +71,7 @@ class RunState:
 
     @property
     def caps(self) -> Sequence[Cap]:
-        """What holds the budget."""
+        """The caps that hold the budget."""
         return () if self.ledger is None else self.ledger.caps
 
     def worker_counts(self) -> Sequence[WorkerCounts]:
@@ -86,7 +86,7 @@ class RunState:
 
     @property
     def workers_wanted(self) -> int:
-        """How many processes are to make the calls; 0: this one, as where no call is for others."""
+        """Number of processes that make the calls; 0: this one, as where no call is for others."""
         if self.options.ends or self.is_complete or not any(map(self._is_for_workers, self.models)):
             return 0
         if self.on_cluster:
@@ -95,24 +95,24 @@ class RunState:
 
     @property
     def on_cluster(self) -> bool:
-        """Whether workers of a cluster ask what is asked call by call."""
+        """Return whether workers of a cluster ask what is asked call by call."""
         return self.cluster is not None or self.options.ray is not None
 
     def is_dealt(self, model: Model) -> bool:
-        """Whether workers of a cluster ask a model. Batches are a few calls an hour: the run makes them."""
+        """Return whether workers of a cluster ask a model. The run makes the few calls of batches."""
         leftover = self.left_open.get(model.alias)
         # The run collects its open batches, and asks what they leave.
         in_batches = leftover is not None and bool(leftover.done)
         return self.on_cluster and model.mode == REALTIME and not in_batches and not self.options.ends
 
     def _is_for_workers(self, model: Model) -> bool:
-        """Whether workers can make calls of a model: those that batches leave, but none of a package."""
+        """Return whether workers can make a model's calls: those that batches leave, none of a package."""
         batched = model.mode == BATCH and not has_mode_auto(self.sweep, model.alias)
         return not makes_own_calls(model) and (not batched or self.sweep.batch.fallback == REALTIME)
 
     @property
     def is_complete(self) -> bool:
-        """Whether earlier runs closed every trial, as far as anybody looked."""
+        """Return whether earlier runs closed every trial, as far as anybody looked."""
         done = sum(closed.done for closed in self.closed.values())
         return bool(self.closed) and done >= sum(map(self.planned, self.models))
 

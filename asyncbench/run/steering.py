@@ -1,4 +1,4 @@
-"""What people ask of a run while it goes on: to pause, to go on, and to keep other limits."""
+"""Steer a run while it goes on: pause it, resume it, set other limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -45,14 +45,14 @@ class Steering:
         return {
             "paused": bool(self._paused_by),
             "notes": list(notes),
-            "lanes": [_standing(lane) for lane in self._scheduler.going],
+            "lanes": [_status_of(lane) for lane in self._scheduler.going],
             "workers": [asdict(one) for one in self._run.worker_counts()],
         }
 
     def _look(self, _request: Talk, _peer: Peer) -> Sequence[str]:
         return ()
 
-    # ── pausing ──────────────────────────────────────────────────────────────────────────────
+    # ── pausing
 
     def _pause(self, _: Talk, peer: Peer) -> Sequence[str]:
         if self._paused_by:
@@ -84,7 +84,7 @@ class Steering:
             yield "Its deadline still ends it."
         yield f"To go on: asyncbench resume {self._run.sweep.out}"
 
-    # ── limits ───────────────────────────────────────────────────────────────────────────────
+    # ── limits
 
     def _set(self, request: Talk, peer: Peer) -> Sequence[str]:
         limits, alias = checked_limits(request["limits"]), request["model"]
@@ -135,7 +135,7 @@ class Steering:
     def _steered(self, lanes: Sequence[AnyLane]) -> Iterator[SteeredLane]:
         return (lane.steered for lane in lanes if lane.steered is not None)
 
-    # ── who changed what ─────────────────────────────────────────────────────────────────────
+    # ── log of changes
 
     def _log(self, lanes: Sequence[AnyLane], what: str, peer: Peer) -> None:
         """Write a change down in the table `lanes`, and show it."""
@@ -173,7 +173,7 @@ def _on_pause(lanes: Sequence[AnyLane]) -> Iterator[str]:
         yield "The step under way is incomplete. It is measured again, as a whole, when you resume."
 
 
-def _standing(lane: AnyLane) -> dict[str, object]:
+def _status_of(lane: AnyLane) -> dict[str, object]:
     """Return how a lane stands."""
     counters = [client.counters for client in lane.clients]
     going = [one for one in counters if one.open and not one.over] or counters

@@ -1,4 +1,4 @@
-"""What a run did, for a person, for a script and for the shell."""
+"""Summary of a run, for a person, for a script and for the shell."""
 
 import json
 import time
@@ -58,7 +58,7 @@ def exit_code(causes: Collection[Exit]) -> Exit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetUse:
-    """What became of the budgets of a sweep."""
+    """Use of the budgets of a sweep."""
 
     ledger: Ledger
     outside: Sequence[str] = ()  # models without a price, by alias: no budget held them
@@ -145,7 +145,7 @@ def _proposed(pico: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a run did: the counters of every model by alias, and why it ended as it did."""
+    """Result of a run: the counters of every model by alias, and the reasons for its end."""
 
     sweep: str
     out: Path

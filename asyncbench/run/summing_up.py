@@ -1,4 +1,4 @@
-"""The last part of a run: what came of it, and what to do next."""
+"""Sum up a run: its counts and causes, and the next command."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse, Exit, Summary
 from asyncbench.store.manifest import planned as planned_in, simulated_note
 
-# ── The third part of a run: what it did not come to is counted, and what it skips is written down
+# ── Counts of earlier runs and skipped trials
 
 
 async def settle(run: RunState, driven: Driven) -> None:
@@ -61,7 +61,7 @@ def _count_finished(run: RunState, driven: Driven) -> None:
     """Count what earlier runs finished of that to which this one, ending early, did not come."""
     met = Counter({alias: counters.done_before for alias, counters in driven.counters.items()})
     options = run.options
-    for client in driven.askers:
+    for client in driven.clients:
         if met.total() >= len(run.store.finished):
             return  # of others nothing is finished
         if not client.counters.open:
@@ -85,7 +85,7 @@ def _counted(run: RunState, before: Counters, trial_id: str) -> bool:
     return True
 
 
-# ── summing up
+# ── Summary
 
 
 async def sum_up(run: RunState, driven: Driven) -> Summary:

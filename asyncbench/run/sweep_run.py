@@ -1,4 +1,4 @@
-"""run_sweep(): prepares, drives, settles and sums up one run of a sweep."""
+"""run_sweep() and run_load(): prepare, drive and sum up one run of a sweep."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A worker of a cluster: in a results folder of its own it asks what it is dealt, and grades the replies."""
+"""Worker of a cluster: it asks the trials it gets, grades the replies, and keeps them in its own folder."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ ORPHANED_S: Final = 60.0  # without orders: its run is gone
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerBrief:
-    """What a worker is told of its run. No key is part of it: a worker reads its own environment."""
+    """Brief of a worker about its run. It holds no key: a worker reads its own environment."""
 
     sweep: Sweep
     models: Sequence[Model]  # that workers ask
@@ -58,7 +58,7 @@ class WorkerBrief:
 
     @property
     def is_local(self) -> bool:
-        """Whether models are answered by servers that the run starts on its machine."""
+        """Return whether models are answered by servers that the run starts on its machine."""
         return bool(self.urls) or any(model.serve for model in self.models)
 
 
@@ -102,7 +102,7 @@ class SweepWorker:
         self._keys = keys_for(brief.models, os.environ)
         self._lag = LoopLag()
         self._obeys = ClusterWorker(
-            name, client_for=self._asker, bound_for=most_of, now_s=awake_s, lag=self._lag
+            name, client_for=self._client, bound_for=most_of, now_s=awake_s, lag=self._lag
         )
         self._providers: dict[str, Provider] = {}
         self._ready = asyncio.get_running_loop().create_future()
@@ -140,7 +140,7 @@ class SweepWorker:
         self._obeys.end(0.0)
         await self._life
 
-    # ── its life ─────────────────────────────────────────────────────────────────────────────
+    # ── the run of a worker
 
     async def _live(self) -> None:
         brief = self._brief
@@ -160,12 +160,15 @@ class SweepWorker:
             calls = sum(model.limits.most_in_flight for model in brief.models)
             stack.enter_context(rare_garbage_collection(calls))
             async with self._salvage.tended(), asyncio.TaskGroup() as tasks:
-                beside = [tasks.create_task(self._lag.measure()), tasks.create_task(self._end_if_orphaned())]
+                background = [
+                    tasks.create_task(self._lag.measure()),
+                    tasks.create_task(self._end_if_orphaned()),
+                ]
                 if copy is not None:
-                    beside.append(tasks.create_task(copy.tend(store, self._obeys.notify)))
+                    background.append(tasks.create_task(copy.tend(store, self._obeys.notify)))
                 self._ready.set_result(None)
                 await self._obeys.run()
-                for task in beside:
+                for task in background:
                     task.cancel()
 
     async def _claimed(self, brief: WorkerBrief) -> FolderCopy | None:
@@ -203,7 +206,7 @@ class SweepWorker:
                 self._heard.clear()
         self._obeys.end(DRAIN_S)
 
-    def _asker(self, model: Model) -> ModelClient:
+    def _client(self, model: Model) -> ModelClient:
         return replace(
             client_through(
                 self._providers[model.alias],

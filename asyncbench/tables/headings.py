@@ -1,4 +1,4 @@
-"""The headings of tables, each with its meaning: the same in every report and on the page."""
+"""Headings of tables, each with its meaning: the same in every report and on the page."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Notes and tables in HTML, for notebooks; what others wrote is escaped."""
+"""Notes and tables in HTML, for notebooks. Text of others is escaped."""
 
 import re
 from collections.abc import Iterable, Sequence

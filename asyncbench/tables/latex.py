@@ -1,4 +1,4 @@
-r"""Tables in LaTeX (booktabs), with everything escaped that TeX would read as more than a character.
+r"""Tables in LaTeX (booktabs). Characters with a meaning in TeX are escaped.
 
 What is shown is plain text for every engine: signs that an 8-bit engine has no letter for are written by
 their number, as `U+4E2D`.

@@ -1,4 +1,4 @@
-"""How figures are written, in every table: shares, differences, dollars, seconds, and how good a share is.
+"""Figures as text: shares, differences, dollars, seconds, and the colours of shares.
 
 A share's colour is the published scale: red and dark where it is bad, green and light where it is good.
 """
@@ -102,7 +102,7 @@ def whole_percent(share: float) -> str:
     return f"{share:.0%}".rstrip("%") if share in (0, 1) else str(min(99, max(1, round(100 * share))))
 
 
-# ── as colours ───────────────────────────────────────────────────────────────────────────────
+# ── Colours
 
 MISSING = "-"
 SATURATION = 0.5  # the published scale names hue and lightness only

@@ -134,7 +134,7 @@ def latex_of(parts: Iterable[str | Sheet]) -> str:
 
 
 class Report:
-    """What was found out: notes and tables for people, data for programs.
+    """Report: notes and tables for people, data for programs.
 
     A style says what is in it; every form it can be had in is written here.
     """

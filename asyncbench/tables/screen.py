@@ -1,4 +1,4 @@
-"""How text and tables fit a screen: what others wrote is made harmless, and no line is too long.
+"""Text and tables that fit a terminal: control characters are removed, and no line is too long.
 
 On a terminal a table is as wide as that. In a pipe it is plain, and as wide as COLUMNS or `PIPED_WIDTH` says.
 """
@@ -140,7 +140,7 @@ def columns(
     return table
 
 
-# ── what fits into a width ───────────────────────────────────────────────────────────────────
+# ── Fitting a width
 
 
 def fits(
@@ -228,7 +228,7 @@ class Column:
 
     @property
     def width(self) -> int:
-        """How wide it is when nothing more is folded, in characters."""
+        """Width when nothing more is folded, in characters."""
         return max(map(_cell_width, [self.head, *self.cells]))
 
     def least(self, most: int) -> int:

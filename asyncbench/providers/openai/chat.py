@@ -71,7 +71,7 @@ class Chunks:
     def __init__(self, response: Response, read: Callable[[Mapping[str, object]], Piece]) -> None:
         self._response = response
         self._read = read  # the choice of a chunk → what it brings
-        self._beside: dict[str, object] = {}
+        self._fields: dict[str, object] = {}
         self._said: list[str] = []
         self._thought: list[str] = []
         self._refused: list[str] = []
@@ -90,9 +90,9 @@ class Chunks:
             raise stream_error(event, self._response)
         for name in _BESIDE:
             if value := event.get(name):
-                self._beside[name] = value
+                self._fields[name] = value
         if used := raw_usage(event):
-            self._beside["usage"] = used
+            self._fields["usage"] = used
         choice = first_choice(event, self._response)
         if choice.get("index"):
             return 0  # another answer to the same question: only the first is asked for
@@ -107,7 +107,7 @@ class Chunks:
         if self._finish_reason is None:
             raise bad_reply(self._response, CUT_STREAM)
         return reply_of(
-            self._beside,
+            self._fields,
             self._response,
             piece=("".join(self._said), "".join(self._thought), "".join(self._refused)),
             finish_reason=self._finish_reason,

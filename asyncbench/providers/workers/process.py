@@ -1,4 +1,4 @@
-"""One worker of a run: the process that makes its calls, and the next one if that dies."""
+"""One worker of a run: its process, which makes calls, and the next process if that one dies."""
 
 import asyncio
 import itertools
@@ -30,7 +30,7 @@ PROXY: Final = "_PROXY"  # the end of variables that say where to connect, perha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerCounts:
-    """How one worker stands."""
+    """State of one worker."""
 
     name: str  # "1", "2" …: one that is started in the place of another has its name; of a cluster "w001-e1"
     pid: int
@@ -72,7 +72,7 @@ class WorkerProcess:
         self._restarting: asyncio.Task[None] | None = None
         self._closing = False
 
-    # ── its process ──────────────────────────────────────────────────────────────────────────
+    # ── process
 
     async def begin(self) -> None:
         """Start it; done when it is there.
@@ -173,7 +173,7 @@ class WorkerProcess:
         names = {number.value: number.name for number in signal.Signals}
         return f"exit code {code}" if code >= 0 else f"signal {names.get(-code, -code)}"
 
-    # ── its calls ────────────────────────────────────────────────────────────────────────────
+    # ── calls
 
     def burden(self) -> tuple[bool, int, int]:
         """Return what is the less, the sooner it can make a call; of equals, the fewer it has made."""
@@ -251,7 +251,7 @@ class WorkerProcess:
         error.worker, error.loop_lag_s = self.name, lag_s  # of a fault, too
         ended.set_exception(error)
 
-    # ── how it stands ────────────────────────────────────────────────────────────────────────
+    # ── state
 
     @property
     def silent_s(self) -> float:

@@ -1,4 +1,4 @@
-"""A worker: a process that makes the calls of a run, and knows nothing else of it.
+"""The program of a worker process, which makes the calls of a run and knows nothing else of it.
 
 It ends with the process that started it: then the socket between them is closed. No key is in its arguments
 or in its environment; each comes over the socket, with the model that it is for.

@@ -1,4 +1,4 @@
-"""The workers of a run, as the run sees them: which of them makes a call, and who makes the next."""
+"""The workers of a run, as the run sees them. Each call goes to the one with the fewest calls in flight."""
 
 import asyncio
 import itertools
