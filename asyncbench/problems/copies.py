@@ -1,4 +1,4 @@
-"""The copies of problem sets in a results folder: the questions behind its trials, as they stand now."""
+"""The copies of problem sets in a results folder, with the questions behind its trials."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,14 +45,14 @@ def copies(folder: Path) -> tuple[Copy, ...]:
     by_set: dict[str, list[Path]] = {}
     used: Mapping[str, Mapping[str, str]] = manifest.get("problem_sets", {})
     for path in sorted((folder / "problems").glob("*.parquet")):
-        said = used.get(path.name, {}).get("name") or _DIGEST.sub("", path.stem)
-        by_set.setdefault(unquote(path.stem) if manifest.get(IMPORTED) else said, []).append(path)
-    found: list[Copy] = []
+        set_name = used.get(path.name, {}).get("name") or _DIGEST.sub("", path.stem)
+        by_set.setdefault(unquote(path.stem) if manifest.get(IMPORTED) else set_name, []).append(path)
+    ordered: list[Copy] = []
     for name, paths in by_set.items():
         newest_first = sorted(paths, key=lambda path: (path.name in used, path.stat().st_mtime), reverse=True)
         for i, path in enumerate(newest_first):
-            found.append(Copy(path=path, problem_set=name, replaces=tuple(newest_first[:i])))
-    return tuple(found)
+            ordered.append(Copy(path=path, problem_set=name, replaces=tuple(newest_first[:i])))
+    return tuple(ordered)
 
 
 def iter_problems(
@@ -70,11 +70,12 @@ def iter_problems(
     """
     chosen = chosen_columns("problems", columns, COPY_SCHEMA)
     wanted = expression("problems", filters, COPY_SCHEMA)
-    found, said = copies(at_hand(folder)), str(wanted)  # an expression does not tell its columns otherwise
-    names = [name for name in COPY_SCHEMA.names[1:] if name in (*chosen, "problem_id") or name in said]
+    filter_text = str(wanted)  # an expression does not tell its columns otherwise
+    all_copies = copies(at_hand(folder))
+    names = [name for name in COPY_SCHEMA.names[1:] if name in (*chosen, "problem_id") or name in filter_text]
     return (
         batch
-        for copy in found
+        for copy in all_copies
         for rows in _rows(copy, names, batch_rows)
         for batch in rows.filter(wanted).select(chosen).to_batches()
     )

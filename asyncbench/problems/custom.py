@@ -40,7 +40,7 @@ DEFAULTS: Mapping[str, Any] = {  # of a draft; what a row says wins
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Custom:
-    """How somebody else's file is read: which column is what, and how replies are graded."""
+    """The way to read a custom file: its columns, and the grader of replies."""
 
     columns: Mapping[str, str]  # our name → the file's
     grader: str
@@ -81,31 +81,31 @@ def mapping(columns: Mapping[str, str] | None, path: Path) -> dict[str, str]:
         ConfigError: a name that is none of ours.
         ProblemSetError: the file cannot be read.
     """
-    given = columns or {}
-    for name in given:
+    chosen = columns or {}
+    for name in chosen:
         if name not in REQUIRED + OPTIONAL:
             known = ", ".join(REQUIRED + OPTIONAL)
             raise ConfigError(
                 f"{path}: columns: asyncbench has no column {name!r}. Give its name first, then yours: "
                 f"`columns: {{question: YOUR_COLUMN}}`. Its names: {known}."
             )
-    return {name: name for name in REQUIRED} | guessed(columns_in(path), given) | dict(given)
+    return {name: name for name in REQUIRED} | guessed(columns_in(path), chosen) | dict(chosen)
 
 
-def guessed(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def guessed(names: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
     """Return the columns with a known name for what is not given; no column is taken twice.
 
     Of names that differ in case alone, such as Answer and answer, none is guessed.
     """
-    found = dict[str, str]()
+    guesses = dict[str, str]()
     times = Counter(name.lower() for name in names)
     by_name = {
-        name.lower(): name for name in names if name not in given.values() and times[name.lower()] == 1
+        name.lower(): name for name in names if name not in chosen.values() and times[name.lower()] == 1
     }
     for ours, known in KNOWN_NAMES.items():
-        if ours not in given and (theirs := next(filter(by_name.__contains__, known), None)):
-            found[ours] = by_name.pop(theirs)
-    return found
+        if ours not in chosen and (theirs := next(filter(by_name.__contains__, known), None)):
+            guesses[ours] = by_name.pop(theirs)
+    return guesses
 
 
 def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
@@ -114,10 +114,10 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     Raises:
         ProblemSetError: a column is missing, holds a NULL, or cannot be turned into text exactly.
     """
-    said = {"grader": custom.grader, "pattern": custom.pattern, "source": custom.source}
-    extra = json.dumps({name: value for name, value in said.items() if value is not None})
-    found = _text_rows if is_text_file(path) else _parquet_rows
-    for place, row in found(path, custom.columns, rows):
+    settings = {"grader": custom.grader, "pattern": custom.pattern, "source": custom.source}
+    extra = json.dumps({name: value for name, value in settings.items() if value is not None})
+    rows_of = _text_rows if is_text_file(path) else _parquet_rows
+    for place, row in rows_of(path, custom.columns, rows):
         if not row["question"].strip():
             raise ProblemSetError(
                 f"{place}: column {custom.columns['question']!r} holds an empty question. Write one, or "
@@ -178,13 +178,13 @@ def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> N
     index = schema.get_field_index(column)  # -1 where the name stands twice, too
     if index < 0:
         raise _without(column, name, schema.names, place=path)
-    given = schema.field(index).type
-    whole = pa.types.is_integer(given)
-    if not whole and (name == "length" or not (is_text(given) or pa.types.is_decimal(given))):
+    kind = schema.field(index).type
+    whole = pa.types.is_integer(kind)
+    if not whole and (name == "length" or not (is_text(kind) or pa.types.is_decimal(kind))):
         wanted = "whole numbers" if name == "length" else "text"
-        inexact = " A float may hold another number than you wrote." if pa.types.is_floating(given) else ""
+        inexact = " A float may hold another number than you wrote." if pa.types.is_floating(kind) else ""
         raise ProblemSetError(
-            f"{path}: column {column!r} has type {given}, not {wanted}. Write it as {wanted}.{inexact}"
+            f"{path}: column {column!r} has type {kind}, not {wanted}. Write it as {wanted}.{inexact}"
         )
 
 

@@ -39,14 +39,14 @@ def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
 def refusal(path: Path, error: Exception) -> ProblemSetError:
     """Return what it comes to that a file cannot be read, with the way out."""
     if isinstance(error, FileNotFoundError):
-        said = "no such file. Correct the path, or make the file with `asyncbench generate`."
+        problem = "no such file. Correct the path, or make the file with `asyncbench generate`."
     elif isinstance(error, PermissionError):
-        said = "permission denied. Get permission to read the file, or name another one."
+        problem = "permission denied. Get permission to read the file, or name another one."
     elif path.is_dir():
-        said = "cannot be read as a Parquet file: it is a folder. Name a file in it."
+        problem = "cannot be read as a Parquet file: it is a folder. Name a file in it."
     else:
-        said = _instead(path, str(error).partition("\n")[0])
-    return ProblemSetError(f"{path}: {said}")
+        problem = _instead(path, str(error).partition("\n")[0])
+    return ProblemSetError(f"{path}: {problem}")
 
 
 def _instead(path: Path, reason: str) -> str:
@@ -74,8 +74,8 @@ def _first_line(path: Path) -> str:
 def lacking(column: str, names: Sequence[str]) -> str:
     """Return that a file has no such column, or several, and which it has."""
     several = names.count(column)
-    found = f"it has {several} columns {column!r}" if several else f"it has no column {column!r}"
-    return f"{found}. Its columns: {', '.join(names)}."
+    problem = f"it has {several} columns {column!r}" if several else f"it has no column {column!r}"
+    return f"{problem}. Its columns: {', '.join(names)}."
 
 
 def read_batches(
@@ -98,15 +98,15 @@ def read_batches(
                 skip = max(0, skip - batch.num_rows)
 
 
-def _check_groups(said: pq.FileMetaData, columns: Sequence[str], *, path: Path) -> list[str]:
+def _check_groups(metadata: pq.FileMetaData, columns: Sequence[str], *, path: Path) -> list[str]:
     """Return the file's columns of text; refuse what its own figures tell is too much."""
-    leaves = [said.schema.column(i) for i in range(len(said.schema))]
+    leaves = [metadata.schema.column(i) for i in range(len(metadata.schema))]
     texts = {
         i: leaf.path
         for i, leaf in enumerate(leaves)
         if leaf.path.partition(".")[0] in columns and str(leaf.logical_type) == "String"
     }
-    for group in map(said.row_group, range(said.num_row_groups)):
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for i, name in texts.items():
             column = group.column(i)
             size = column.total_uncompressed_size

@@ -47,13 +47,13 @@ class _Parts:
 
     @classmethod
     def of(cls, address: str) -> Self:
-        if (found := _ADDRESS.fullmatch(address)) is None:
+        if (match := _ADDRESS.fullmatch(address)) is None:
             raise ConfigError(
                 f"{address}: this is no address of a dataset. Write hf://datasets/OWNER/NAME, or "
                 "hf://datasets/OWNER/NAME/FILE. A revision goes after the name: NAME@REVISION."
             )
         return cls(
-            repo=found["repo"], revision=found["revision"] and unquote(found["revision"]), file=found["file"]
+            repo=match["repo"], revision=match["revision"] and unquote(match["revision"]), file=match["file"]
         )
 
     def __str__(self) -> str:
@@ -107,14 +107,14 @@ def _downloaded(address: str, pinned: str | None) -> HubFile:
         ) from None
     from httpx2 import HTTPError
 
-    hub, asked, now = HfApi(library_name="asyncbench"), _Parts.of(address), None
+    hub, wanted, now = HfApi(library_name="asyncbench"), _Parts.of(address), None
     try:
         if pinned is None:
-            exact = _resolved(hub, asked, address)
+            exact = _resolved(hub, wanted, address)
         else:
             exact = _Parts.of(pinned)
             with suppress(HTTPError, OSError):  # a run can go on with what it has
-                commit = hub.dataset_info(asked.repo, revision=asked.revision, timeout=PATIENCE_S).sha
+                commit = hub.dataset_info(wanted.repo, revision=wanted.revision, timeout=PATIENCE_S).sha
                 now = None if commit == exact.revision else commit
         path = hub.hf_hub_download(exact.repo, str(exact.file), repo_type="dataset", revision=exact.revision)
     except (HTTPError, OSError, ValueError) as error:
@@ -122,22 +122,24 @@ def _downloaded(address: str, pinned: str | None) -> HubFile:
     return HubFile(address=address, pinned=str(exact), path=Path(path), now=now)
 
 
-def _resolved(hub: "HfApi", asked: _Parts, address: str) -> _Parts:
+def _resolved(hub: "HfApi", wanted: _Parts, address: str) -> _Parts:
     """Return the commit that is asked for now, and the file that is meant."""
-    found = hub.dataset_info(asked.repo, revision=asked.revision)
-    files = [entry.rfilename for entry in found.siblings or ()]
+    info = hub.dataset_info(wanted.repo, revision=wanted.revision)
+    files = [entry.rfilename for entry in info.siblings or ()]
     data = [
         name
         for name in files
         if name.lower().endswith(ENDINGS) and PurePosixPath(name).name not in ABOUT_THE_DATA
     ]
     names = f"{', '.join(data[:MOST_NAMED])}{', …' if len(data) > MOST_NAMED else ''}"
-    if asked.file is not None and asked.file not in files:
+    if wanted.file is not None and wanted.file not in files:
         raise ProblemSetError(f"{address}: the dataset has no such file. Its files: {names or 'none'}.")
-    if asked.file is None and len(data) != 1:
-        said = f"the dataset has {len(data):,} files: {names}" if data else "the dataset has no file to read"
-        raise ProblemSetError(f"{address}: {said}. Name one: hf://datasets/{asked.repo}/FILE.")
-    return replace(asked, revision=found.sha, file=asked.file or data[0])
+    if wanted.file is None and len(data) != 1:
+        problem = (
+            f"the dataset has {len(data):,} files: {names}" if data else "the dataset has no file to read"
+        )
+        raise ProblemSetError(f"{address}: {problem}. Name one: hf://datasets/{wanted.repo}/FILE.")
+    return replace(wanted, revision=info.sha, file=wanted.file or data[0])
 
 
 def _meaning(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Making problem sets: generated from a seed, written with results, copied beside them."""
+"""Making problem sets: generating them from a seed, writing them, and copying them into results."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import replacing, storing, writing
-from asyncbench.problems.problem_set import CellCounts, ProblemSet, Said, Survey, metadata_of
+from asyncbench.problems.problem_set import CellCounts, ProblemSet, SetMetadata, Survey, metadata_of
 from asyncbench.problems.schema import DRAFTED, PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of, drafted, with_ids
 from asyncbench.records import Problem
 from asyncbench.suites.suite import Rows, Suite
 from asyncbench.suites.table import SUITES
 
-# ── The drafts of a suite as batches: made here, or by several processes, with the same result
+# ── drafts of a suite as batches, made here or by several processes with the same result
 # Each process makes its part of every row and sends some rows at a time through a pipe. A full pipe makes
 # it wait, so memory does not grow with the set. Here the parts of each row are put together again.
 
@@ -138,7 +138,7 @@ def _in_rows(parts: Sequence[Some]) -> pa.RecordBatch:
     return _as_batch(whole.take(pa.array(order, pa.int64())))
 
 
-# ── making
+# ── writing and copying
 
 
 Writing = Callable[[Path], AbstractContextManager[None]]  # what becomes of the system's refusal to write
@@ -192,20 +192,20 @@ def generate(
         )
 
     batches = with_ids(draft_batches(chosen, seed, values, workers=workers, rows=ROWS_AT_ONCE))
-    return _written(map(cells.add, batches) if chosen.rows else batches, out, made, told=writing)
+    return _written(map(cells.add, batches) if chosen.rows else batches, out, made, writing=writing)
 
 
-def write_problems(problems: Iterable[Problem], out: Path, *, told: Writing = storing) -> ProblemSet:
+def write_problems(problems: Iterable[Problem], out: Path, *, writing: Writing = storing) -> ProblemSet:
     """Write problems that others made, by default into a results folder.
 
     Raises:
-        StoreError: they cannot be written there; what else `told` makes of that.
+        StoreError: they cannot be written there; or as `writing` has it.
     """
 
     def made(survey: Survey) -> ProblemSet:
         return ProblemSet(path=out, name=out.stem, **survey.facts)
 
-    return _written(batches_of(iter(problems), rows=ROWS_AT_ONCE), out, made, told=told)
+    return _written(batches_of(iter(problems), rows=ROWS_AT_ONCE), out, made, writing=writing)
 
 
 def copy_into(
@@ -235,9 +235,9 @@ def copy_into(
             raise ProblemSetError(f"{problems.path}: the file changed while it was read. Start again.")
         return copy
 
-    if is_sound(out) and Said.by(pq.read_metadata(out).metadata).digest == problems.digest:
+    if is_sound(out) and SetMetadata.by(pq.read_metadata(out).metadata).digest == problems.digest:
         return copy
-    return _written(problems.batches(ROWS_AT_ONCE), out, made, told=storing, seal=seal)
+    return _written(problems.batches(ROWS_AT_ONCE), out, made, writing=storing, seal=seal)
 
 
 def _written(
@@ -245,12 +245,12 @@ def _written(
     out: Path,
     made: Callable[[Survey], ProblemSet],
     *,
-    told: Writing,
+    writing: Writing,
     seal: Callable[[Path], None] = lambda _: None,
 ) -> ProblemSet:
     """Write batches to `out` and return the set that they are `made` into, which may still be refused."""
     survey = Survey()
-    with told(out), replacing(out) as file:
+    with writing(out), replacing(out) as file:
         with pq.ParquetWriter(file, PROBLEM_SCHEMA, compression="zstd") as writer:
             for batch in batches:
                 survey.add(batch)

@@ -1,4 +1,4 @@
-"""Opening a problem set: everything is checked once, in one pass, before any call."""
+"""Opening a problem set, with all checks in one pass before any call."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ from asyncbench.problems.custom import (
 )
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.hub import problem_file
-from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, Survey, contract_batches
+from asyncbench.problems.problem_set import NO_METADATA, ProblemSet, SetMetadata, Survey, contract_batches
 from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
@@ -84,14 +84,14 @@ def open_set(
     called = name or Path(path).stem
     with problem_file(path, pinned) as (file, hub):
         if run is not None:
-            found = _open_recorded(file, run)
+            problems = _open_recorded(file, run)
         elif suite == SUITE:
-            found = _open_custom(file, called, columns, grader, pattern, near)
+            problems = _open_custom(file, called, columns, grader, pattern, near)
         elif columns or grader or pattern:
             raise ConfigError(f"{file}: columns, grader and pattern need `suite: {SUITE}`. Add that.")
         else:
-            found = _open_contract(file, called, suite)
-    return replace(found, hub=hub)
+            problems = _open_contract(file, called, suite)
+    return replace(problems, hub=hub)
 
 
 def _open_custom(
@@ -106,28 +106,28 @@ def _open_custom(
         raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}. Add one.")
     check_grader(grader, pattern, place=str(path))
     own = used_grader(grader, near, place=str(path)) if is_in_file(grader) else None
-    found = mapping(columns, path)
+    mapped = mapping(columns, path)
     custom = Custom(
-        columns=found,
+        columns=mapped,
         grader=grader if own is None else own.name,
         source=None if own is None else own.digest,
         pattern=pattern,
-        guessed={ours: theirs for ours, theirs in found.items() if ours not in (columns or {})},
+        guessed={ours: theirs for ours, theirs in mapped.items() if ours not in (columns or {})},
     )
     survey = Survey()
     for batch in batches_of(identified(drafts(path, custom, rows=ROWS_AT_ONCE)), rows=ROWS_AT_ONCE):
         _check_values(batch, path=path)
         survey.add(batch)
-    return _found(path, name, survey, custom=custom)
+    return _problem_set(path, name, survey, custom=custom)
 
 
 def _open_recorded(path: Path, run: str) -> ProblemSet:
-    if (found := run_called(path, run)) is None:
+    if (facts := run_called(path, run)) is None:
         raise ConfigError(f"{path} holds no run and no single model called {run!r}. {runs_said(path)}")
-    of, survey = OneRun(run=found.run), Survey()
+    of, survey = OneRun(run=facts.run), Survey()
     for batch in batches_of(identified(run_drafts(path, of)), rows=ROWS_AT_ONCE):
         survey.add(batch)
-    return _found(path, found.run, survey, custom=of)
+    return _problem_set(path, facts.run, survey, custom=of)
 
 
 def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
@@ -136,12 +136,12 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
     with opened_parquet(path) as file:
         _check_types(file.schema_arrow, path=path)
         try:
-            said = Said.by(file.metadata.metadata)
+            metadata = SetMetadata.by(file.metadata.metadata)
         except (ValueError, RecursionError) as error:
             raise ProblemSetError(f"{path}: its metadata makes no sense ({error}). Make it again.") from None
-    if said.schema_version > SCHEMA_VERSION:
+    if metadata.schema_version > SCHEMA_VERSION:
         raise ProblemSetError(
-            f"{path}: its columns follow version {said.schema_version}, and this asyncbench knows "
+            f"{path}: its columns follow version {metadata.schema_version}, and this asyncbench knows "
             f"{SCHEMA_VERSION}. Use a later asyncbench, or make the file again with this one."
         )
     survey, ids = Survey(), _Ids(path)
@@ -150,26 +150,26 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
         ids.add(batch.column("problem_id"))
         survey.add(batch)
     ids.check()
-    if said.digest not in (None, survey.digest):
+    if metadata.digest not in (None, survey.digest):
         raise ProblemSetError(
             f"{path}: its rows were damaged or edited after they were written. Make the file again. If "
             "you edited it, write it without the metadata `asyncbench.digest`."
         )
-    found = _found(path, name, survey, said=said)
-    if suite is not None and found.suites != (suite,):
+    problems = _problem_set(path, name, survey, metadata=metadata)
+    if suite is not None and problems.suites != (suite,):
         raise ProblemSetError(
-            f"{path}: column 'suite' holds {', '.join(found.suites)}, but the sweep wants only {suite}. "
+            f"{path}: column 'suite' holds {', '.join(problems.suites)}, but the sweep wants only {suite}. "
             "Remove `suite`, or name another file."
         )
-    return found
+    return problems
 
 
-def _found(
+def _problem_set(
     path: Path,
     name: str,
     survey: Survey,
     *,
-    said: Said = NOTHING,
+    metadata: SetMetadata = NO_METADATA,
     custom: Custom | OneRun | None = None,
 ) -> ProblemSet:
     if not survey.rows:
@@ -177,10 +177,10 @@ def _found(
     return ProblemSet(
         path=path,
         name=name,
-        generator_version=said.generator_version,
-        seed=said.seed,
-        parameters=said.parameters,
-        counts=said.counts,
+        generator_version=metadata.generator_version,
+        seed=metadata.seed,
+        parameters=metadata.parameters,
+        counts=metadata.counts,
         custom=custom,
         **survey.facts,
     )
@@ -191,10 +191,10 @@ def _check_types(schema: pa.Schema, *, path: Path) -> None:
         index = schema.get_field_index(field.name)  # -1 where the name stands twice, too
         if index < 0:
             raise _no_contract(path, schema.names, lacking(field.name, schema.names))
-        given = schema.field(index).type
-        if not _fits(given, field.type):
+        kind = schema.field(index).type
+        if not _fits(kind, field.type):
             raise ProblemSetError(
-                f"{path}: column {field.name!r} has type {given}, not {field.type}. Write it as that, or "
+                f"{path}: column {field.name!r} has type {kind}, not {field.type}. Write it as that, or "
                 "make the file again with `asyncbench generate`."
             )
 
@@ -210,14 +210,14 @@ def _no_contract(path: Path, names: Sequence[str], why: str) -> ProblemSetError:
     )
 
 
-def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether every value of a type has a place in the wanted one: other tools write other texts."""
     if pa.types.is_list(wanted):
         lists = (pa.ListType, pa.LargeListType)
-        return isinstance(given, lists) and _fits(given.value_type, wanted.value_type)
+        return isinstance(kind, lists) and _fits(kind.value_type, wanted.value_type)
     if pa.types.is_string(wanted):
-        return is_text(given)
-    return pa.types.is_integer(given) or pa.types.is_null(given)
+        return is_text(kind)
+    return pa.types.is_integer(kind) or pa.types.is_null(kind)
 
 
 def _check_values(batch: pa.RecordBatch, *, path: Path) -> None:

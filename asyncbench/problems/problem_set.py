@@ -1,4 +1,4 @@
-"""A problem set that was checked: what it holds, and its problems as a stream."""
+"""A checked problem set: its facts, and its problems as a stream."""
 
 import json
 from collections import Counter
@@ -29,11 +29,11 @@ from asyncbench.problems.schema import (
 from asyncbench.records import Problem
 from asyncbench.suites.suite import Kind
 
-# ── What a problem set holds, gathered batch by batch while it is written or read
+# ── facts gathered batch by batch while a set is written or read
 
 
 class Facts(TypedDict):
-    """What is known of a problem set once every row was seen."""
+    """The facts of a problem set, known once every row was seen."""
 
     rows: int
     tasks: Mapping[str, Mapping[str, int]]  # suite → task → problems, as they first appear
@@ -75,7 +75,7 @@ class Survey:
 
     @property
     def facts(self) -> Facts:
-        """What was seen so far."""
+        """The facts of the rows seen so far."""
         return Facts(
             rows=self.rows,
             tasks=self._tasks,
@@ -92,7 +92,7 @@ def counted(batch: pa.RecordBatch, columns: Sequence[str]) -> list[dict[str, Any
 
 
 class CellCounts:
-    """How many problems each cell of a suite holds, where a small one may hold fewer than were asked for."""
+    """The number of problems in each cell of a suite; a small cell may hold fewer than were asked for."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[str]] = {}
@@ -141,7 +141,7 @@ def _joined(texts: pa.StringArray, separator: str) -> pa.Buffer:
     return joined[0].as_buffer()
 
 
-# ── problem set
+# ── the problem set
 
 
 _PREFIX = "asyncbench."  # of the keys of its metadata; their values are text
@@ -167,7 +167,7 @@ class ProblemSet:
 
     @property
     def place(self) -> str:
-        """What messages call the file."""
+        """The name of the file in messages."""
         return str(self.path) if self.hub is None else self.hub.address
 
     @property
@@ -183,8 +183,8 @@ class ProblemSet:
     @property
     def guessed_columns(self) -> Mapping[str, str]:
         """Columns of somebody's own file that were found by a usual name: our name → the file's."""
-        said = self.custom.guessed if isinstance(self.custom, Custom) else {}
-        return {ours: theirs for ours, theirs in said.items() if ours != theirs}
+        guesses = self.custom.guessed if isinstance(self.custom, Custom) else {}
+        return {ours: theirs for ours, theirs in guesses.items() if ours != theirs}
 
     @property
     def grader(self) -> str | None:
@@ -229,14 +229,14 @@ class ProblemSet:
         """Yield some columns of the problems as batches of the contract's schema; otherwise like `read`."""
         if self.custom is None:
             return contract_batches(self.path, rows=rows, start=start, columns=columns)
-        found = (
+        problem_drafts = (
             run_drafts(self.path, self.custom)
             if isinstance(self.custom, OneRun)
             else drafts(self.path, self.custom, rows=rows)
         )
         return (
             batch.select(list(columns))
-            for batch in batches_of(islice(identified(found), start, None), rows=rows)
+            for batch in batches_of(islice(identified(problem_drafts), start, None), rows=rows)
         )
 
 
@@ -247,36 +247,36 @@ def contract_batches(
     schema = pa.schema(map(PROBLEM_SCHEMA.field, columns))
     with opened_parquet(path) as file:
         for batch in read_batches(file, columns, path=path, rows=rows, start=start):
-            found = [
+            arrays = [
                 converted(batch.column(field.name), field.type, place=f"{path}: column {field.name!r}")
                 for field in schema
             ]
-            ours = pa.RecordBatch.from_arrays(found, schema=schema)
+            ours = pa.RecordBatch.from_arrays(arrays, schema=schema)
             ours.validate(full=True)  # a damaged file may hold text that is not UTF-8
             yield ours
 
 
-# ── what a file says of itself ────────────────────────────────────────────────────────────────
+# ── the metadata of a file
 
 
-def metadata_of(made: ProblemSet) -> dict[str, str]:
+def metadata_of(problems: ProblemSet) -> dict[str, str]:
     """Return what to write into the file of a problem set."""
-    said = {
+    facts = {
         "schema_version": SCHEMA_VERSION,
-        "suite": ",".join(made.suites),
-        "generator_version": made.generator_version,
-        "seed": made.seed,
-        "parameters": json.dumps(made.parameters, default=list),
-        "counts": json.dumps(made.counts) if made.counts else None,
-        "rows": made.rows,
-        "digest": made.digest,
+        "suite": ",".join(problems.suites),
+        "generator_version": problems.generator_version,
+        "seed": problems.seed,
+        "parameters": json.dumps(problems.parameters, default=list),
+        "counts": json.dumps(problems.counts) if problems.counts else None,
+        "rows": problems.rows,
+        "digest": problems.digest,
     }
-    return {_PREFIX + key: str(value) for key, value in said.items() if value is not None}
+    return {_PREFIX + key: str(value) for key, value in facts.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What a file says of itself; None where it does not."""
+class SetMetadata:
+    """The metadata in the file of a problem set; None where it has none."""
 
     schema_version: int = SCHEMA_VERSION
     generator_version: int | None = None
@@ -289,15 +289,15 @@ class Said:
     def by(cls, metadata: Mapping[bytes, bytes] | None) -> Self:
         """Read the metadata of a file."""
         ours = {key: value for key, value in (metadata or {}).items() if key.startswith(_PREFIX.encode())}
-        said = {key.decode().removeprefix(_PREFIX): value.decode() for key, value in ours.items()}
+        values = {key.decode().removeprefix(_PREFIX): value.decode() for key, value in ours.items()}
         return cls(
-            schema_version=int(said.get("schema_version", SCHEMA_VERSION)),
-            generator_version=int(said["generator_version"]) if "generator_version" in said else None,
-            seed=int(said["seed"]) if "seed" in said else None,
-            parameters=json.loads(said.get("parameters", "{}")),
-            counts=json.loads(said.get("counts", "{}")),
-            digest=said.get("digest"),
+            schema_version=int(values.get("schema_version", SCHEMA_VERSION)),
+            generator_version=int(values["generator_version"]) if "generator_version" in values else None,
+            seed=int(values["seed"]) if "seed" in values else None,
+            parameters=json.loads(values.get("parameters", "{}")),
+            counts=json.loads(values.get("counts", "{}")),
+            digest=values.get("digest"),
         )
 
 
-NOTHING = Said()
+NO_METADATA = SetMetadata()

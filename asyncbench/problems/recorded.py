@@ -44,14 +44,14 @@ SUITE: Final = "llm_arithmetic"  # whose questions two operands make
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRun:
-    """Which rows of a file of recorded answers are meant."""
+    """The selection of one run in a file of recorded answers."""
 
     run: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """Who gave the answers of a run, and when."""
+    """The model of a run, and the days of its answers."""
 
     run: str
     model: str
@@ -62,7 +62,7 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFacts:
-    """What is known of one recorded answer."""
+    """The facts of one recorded answer."""
 
     run: str
     draft: Draft
@@ -142,8 +142,8 @@ def _draft(path: Path, row: dict[str, Any]) -> Draft:
 def _read(path: Path, columns: list[str]) -> pa.Table:
     with opened_parquet(path) as file:
         schema = file.schema_arrow
-        said = json.loads((schema.metadata or {}).get(FACTS_KEY.encode(), b"{}"))
-        if said.get("suite") != SUITE or not set(FACTS.names) <= set(schema.names):
+        facts = json.loads((schema.metadata or {}).get(FACTS_KEY.encode(), b"{}"))
+        if facts.get("suite") != SUITE or not set(FACTS.names) <= set(schema.names):
             raise ProblemSetError(
                 f"{path} is not a file of recorded answers. Name one, such as data/recorded.parquet, or a "
                 "results folder."

@@ -1,4 +1,4 @@
-"""The columns of a problem set, and the way between its batches and problems."""
+"""The columns of a problem set, and the conversion between batches and problems."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -39,13 +39,13 @@ drafted_values = attrgetter(*DRAFTED.names)
 
 def batches_of(problems: Iterator[Problem], *, rows: int) -> Iterator[pa.RecordBatch]:
     """Yield problems as batches of `rows` rows; the last may be shorter, as are those of long questions."""
-    waiting, left = list[Problem](), MOST_CHARACTERS
+    waiting, room = list[Problem](), MOST_CHARACTERS
     for problem in problems:
         waiting.append(problem)
-        left -= len(problem.question) + len(problem.expected)
-        if left < 0 or len(waiting) == rows:
+        room -= len(problem.question) + len(problem.expected)
+        if room < 0 or len(waiting) == rows:
             yield _batch(map(_values, waiting), PROBLEM_SCHEMA)
-            waiting, left = [], MOST_CHARACTERS
+            waiting, room = [], MOST_CHARACTERS
     if waiting:
         yield _batch(map(_values, waiting), PROBLEM_SCHEMA)
 
@@ -87,11 +87,11 @@ def problems_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Problem]:
         yield from map(ProblemRows(batch).problem, range(batch.num_rows))
 
 
-def is_text(given: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds text, however it is encoded."""
-    if pa.types.is_dictionary(given):
-        return is_text(given.value_type)
-    return pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given)
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def converted(column: Column, wanted: pa.DataType, *, place: str) -> Column:
@@ -106,11 +106,11 @@ def converted(column: Column, wanted: pa.DataType, *, place: str) -> Column:
         raise ProblemSetError(f"{place}: {error}. Write it as {wanted}.") from error
 
 
-# ── Problem ids, and the memory of what was already seen
+# ── problem ids, and the count of questions already seen
 
 
 class Occurrences:
-    """How often each 64-bit digest was seen: a hash table in two flat arrays.
+    """Counts of 64-bit digests, in a hash table of two flat arrays.
 
     12 bytes a slot: ten million digests take 200 MB, and 300 MB while the table doubles for the last
     time; a set of Python integers would take about 900.
@@ -143,10 +143,10 @@ class Occurrences:
         return slot
 
     def _double(self) -> None:
-        held = zip(self._digests, self._counts, strict=True)
+        entries = zip(self._digests, self._counts, strict=True)
         slots = 2 * len(self._counts)
         self._digests, self._counts = array("Q", [0]) * slots, array("I", [0]) * slots
-        for digest, count in held:
+        for digest, count in entries:
             if count:
                 slot = self._slot(digest)
                 self._digests[slot] = digest
@@ -165,9 +165,9 @@ def with_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches of drafts as batches of problems, each with its id (`Ids`)."""
     ids = Ids()
     for batch in batches:
-        asked = (batch.column(name).to_pylist() for name in ("suite", "task", "question"))
-        found = pa.array(map(ids.of, *asked), pa.string())
-        yield pa.RecordBatch.from_arrays([found, *batch.columns], schema=PROBLEM_SCHEMA)
+        texts = (batch.column(name).to_pylist() for name in ("suite", "task", "question"))
+        problem_ids = pa.array(map(ids.of, *texts), pa.string())
+        yield pa.RecordBatch.from_arrays([problem_ids, *batch.columns], schema=PROBLEM_SCHEMA)
 
 
 class Ids:

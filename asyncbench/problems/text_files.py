@@ -1,4 +1,4 @@
-"""Text files of one's own, row by row: CSV, TSV, JSON and JSON lines. Values stay the text that was written.
+"""Text files of your own, row by row: CSV, TSV, JSON and JSON lines. Values stay the text that was written.
 
 Readers of tables make numbers of texts: they lose the zeros of 0012 and 1.50, and the end of a long number.
 """
@@ -52,8 +52,8 @@ def text_value(row: Row, column: str, *, place: str) -> str:
     """
     value = row[column]
     if not isinstance(value, str):
-        found = _JSON_KINDS.get(type(value), "something else")
-        raise ProblemSetError(f"{place}: column {column!r} is {found}, not text. Write it as text.")
+        kind = _JSON_KINDS.get(type(value), "something else")
+        raise ProblemSetError(f"{place}: column {column!r} is {kind}, not text. Write it as text.")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -87,7 +87,7 @@ def _decoded(line: bytes, *, first: bool, place: str) -> str:
         ) from None
 
 
-# ── tables ───────────────────────────────────────────────────────────────────────────────────
+# ── tables
 
 
 def _table_rows(path: Path, lines: Iterator[str], separator: str) -> Iterator[tuple[str, Row]]:
@@ -124,7 +124,7 @@ def _names(header: list[str], place: str) -> list[str]:
     return names
 
 
-# ── JSON ─────────────────────────────────────────────────────────────────────────────────────
+# ── JSON
 
 
 def _json_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
@@ -135,12 +135,12 @@ def _json_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
 
 
 def _listed_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
-    found = _parsed(
+    content = _parsed(
         "".join(lines), str(path), f"If it has one object per line, rename it to {path.stem}.jsonl"
     )
-    if not isinstance(found, list):
+    if not isinstance(content, list):
         raise ProblemSetError(f"{path}: it is not a list of JSON objects. Write [{_EXAMPLE}, …].")
-    for number, row in enumerate(found, 1):
+    for number, row in enumerate(content, 1):
         place = f"{path}, object {number}"
         yield place, _object(row, place)
 
@@ -161,11 +161,11 @@ def _object(row: object, place: str) -> Row:
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> Row:  # Any: JSON
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    row = dict(pairs)
+    if len(row) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"an object has {next(name for name in names if names.count(name) > 1)!r} twice")
-    return found
+    return row
 
 
 def _no_number(name: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Suites: what is asked and what counts as right. Pure, exact and seeded; no files and no network.
+"""Suites: making problems and grading replies. Pure, exact and seeded; no files and no network.
 
 In: a seed and parameters, or a problem and a reply. Out: problems and grades.
 """

@@ -1,4 +1,4 @@
-"""custom: problem sets of one's own, each graded by one of four plain rules, or by a function of one's own.
+"""custom: problem sets of your own, graded by one of four plain rules or by a function of your own.
 
     grader    what is read in a reply                         right when
     exact     all of it, trimmed                              it is the expected text, trimmed
@@ -98,12 +98,12 @@ def check_expected(grader: str, expected: str, *, place: str = "custom") -> None
 
 def likely_grader(expected: Iterable[str]) -> str:
     """Return the grader that expected answers look made for: choice, number or exact."""
-    left = {"choice": _is_letter, "number": last_number}
+    candidates = {"choice": _is_letter, "number": last_number}
     for text in expected:
-        left = {name: reads for name, reads in left.items() if reads(text) is not None}
-        if not left:
+        candidates = {name: reads for name, reads in candidates.items() if reads(text) is not None}
+        if not candidates:
             break
-    return next(iter(left), "exact")
+    return next(iter(candidates), "exact")
 
 
 def _is_letter(text: str) -> str | None:
@@ -192,8 +192,8 @@ def _answer(rule: _Rule, reply: Reply | None) -> tuple[Answer | None, str | None
 
 @lru_cache(maxsize=1024)
 def _rule(extra: str) -> _Rule:
-    asked = json.loads(extra)
-    grader, pattern = asked.get("grader"), asked.get("pattern")
+    settings = json.loads(extra)
+    grader, pattern = settings.get("grader"), settings.get("pattern")
     check_custom(grader, pattern, place="a custom problem's extra")
     read = READERS.get(grader) or _first_group(_compiled(pattern, place=grader))
     return _Rule(grader, read, _trimmed if grader == "regex" else read)
@@ -201,8 +201,8 @@ def _rule(extra: str) -> _Rule:
 
 def _first_group(pattern: _Pattern) -> Callable[[str], str | None]:
     def read(text: str) -> str | None:
-        found = pattern.search(text, timeout=TIME_LIMIT_S)
-        return None if found is None or found[1] is None else found[1].strip()
+        match = pattern.search(text, timeout=TIME_LIMIT_S)
+        return None if match is None or match[1] is None else match[1].strip()
 
     return read
 

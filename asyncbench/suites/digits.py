@@ -46,8 +46,8 @@ def rewritten(text: str, digits: Sequence[str], numbers: Collection[str] = ()) -
     """
     if not digits:
         return text
-    found = {number[0] for number in _NUMBER.finditer(text) if number[0]}
-    chosen = found.intersection(number.lstrip("+-") for number in numbers) or found
+    numerals = {number[0] for number in _NUMBER.finditer(text) if number[0]}
+    chosen = numerals.intersection(number.lstrip("+-") for number in numbers) or numerals
     runs = (run for number in chosen for run in _RUN.finditer(number.replace(",", "")))
     width = max((len(run["whole"]) for run in runs if run["whole"]), default=0)
 
@@ -68,20 +68,20 @@ def plain(text: str, digits: Sequence[str]) -> str:
 
 def _run_as(run: re.Match[str], digits: Sequence[str], width: int) -> str:
     """Return a run of digits in other forms."""
-    said, whole, decimals = run[0], bool(run["whole"]), bool(run["decimals"])
+    text, whole, decimals = run[0], bool(run["whole"]), bool(run["decimals"])
     if "zero_padded" in digits and whole:
-        said = said.rjust(width, "0")
+        text = text.rjust(width, "0")
     if "reversed" in digits:
-        said = said[::-1]
+        text = text[::-1]
     if "grouped" in digits and whole:
-        starts = range(len(said) % 3 or 3, len(said) + 1, 3)
-        return ",".join([said[: starts[0]], *(said[start : start + 3] for start in starts[:-1])])
+        starts = range(len(text) % 3 or 3, len(text) + 1, 3)
+        return ",".join([text[: starts[0]], *(text[start : start + 3] for start in starts[:-1])])
     if "spaced" in digits:
-        return " ".join(said)
+        return " ".join(text)
     if "indexed" in digits:
-        places = range(len(said)) if decimals else range(len(said) - 1, -1, -1)
-        return "".join(_letters(place) + digit for place, digit in zip(places, said, strict=True))
-    return said
+        places = range(len(text)) if decimals else range(len(text) - 1, -1, -1)
+        return "".join(_letters(place) + digit for place, digit in zip(places, text, strict=True))
+    return text
 
 
 def _letters(place: int) -> str:

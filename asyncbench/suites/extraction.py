@@ -40,8 +40,8 @@ def bare_number(text: str) -> Decimal | None:
     An optional + or -, ASCII digits, optionally a dot and ASCII digits: no exponent, no grouping, and
     digits on both sides of the dot.
     """
-    found = _BARE.fullmatch(text.strip())
-    return exact(found[0]) if found else None
+    match = _BARE.fullmatch(text.strip())
+    return exact(match[0]) if match else None
 
 
 def trailing_number(text: str) -> Decimal | None:
@@ -50,8 +50,8 @@ def trailing_number(text: str) -> Decimal | None:
     It starts as far left as it can: `1.234.567` reads 234.567, `12,345` reads 345, `5-3` reads -3.
     """
     # Read backwards, because a search from the left tries every digit of every run as a beginning.
-    found = _TRAILING_REVERSED.match(text.rstrip()[::-1])
-    return exact(found[0][::-1]) if found else None
+    match = _TRAILING_REVERSED.match(text.rstrip()[::-1])
+    return exact(match[0][::-1]) if match else None
 
 
 def layered_number(text: str) -> Decimal | None:

@@ -65,10 +65,10 @@ def read_int(text: str) -> Decimal | None:
     That is a sign or none, then Unicode decimal digits with single underscores between them, at most 4,300
     digits: Python's own limit, held here whatever the interpreter's setting.
     """
-    found = _PYTHON_INT.fullmatch(text.strip())
-    if not found:
+    match = _PYTHON_INT.fullmatch(text.strip())
+    if not match:
         return None
-    sign, digits = found[1], found[2].replace("_", "")
+    sign, digits = match[1], match[2].replace("_", "")
     return EXACT.plus(Decimal(sign + digits)) if len(digits) <= MAX_DIGITS else None  # plus: -0 is 0
 
 

@@ -132,7 +132,7 @@ _PUBLISHED_DIGITS = 24  # before the dot of a decimal, answer or error: more is 
 
 
 class _Form(NamedTuple):
-    """How a reading becomes an answer, and the flag of one whose value that changed."""
+    """The form in which a reading is an answer, and the flag of a reading whose value that changed."""
 
     step: Decimal
     rounding: str

@@ -61,21 +61,21 @@ def carries(operands: Sequence[str]) -> int:
         ValueError: they are not two, or not digits alone.
     """
     left, right = operands
-    carry = found = 0
+    carry = count = 0
     for digits in zip_longest(reversed(left), reversed(right), fillvalue="0"):
         carry = sum(map(int, digits)) + carry >= 10
-        found += carry
-    return found
+        count += carry
+    return count
 
 
-# ── representations ──────────────────────────────────────────────────────────────────────────
+# ── representations
 
 Parts: TypeAlias = tuple[str, ...]  # of 1.25e3: ("1", "25", "3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """How the numbers of a representation are written."""
+    """The way of writing the numbers of a representation."""
 
     pattern: str  # of a number in a text; digits of any script, as the published extraction takes them
     separators: str  # between its parts, one character each
@@ -108,10 +108,10 @@ def parts(text: str, representation: str) -> Parts:
     Raises:
         ValueError: the text is not of the form.
     """
-    found = _WHOLE[representation].fullmatch(text)
-    if not found:
+    match = _WHOLE[representation].fullmatch(text)
+    if not match:
         raise ValueError(f"{text!r} is not written as {representation}")
-    return found.groups()
+    return match.groups()
 
 
 def length_of(number: Parts, representation: str) -> int:

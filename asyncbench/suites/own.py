@@ -1,4 +1,4 @@
-"""Graders of somebody's own: a function of a reply and its problem, which says whether the reply is right.
+"""Graders of your own: functions of a reply and its problem that return whether the reply is right.
 
     def grade(reply: str, problem: Problem) -> bool | dict
 
@@ -64,8 +64,8 @@ def own_grader(extra: str) -> OwnFunction | None:
     Raises:
         ConfigError: it was not made known in this process.
     """
-    asked = json.loads(extra)
-    name, digest = asked.get("grader"), asked.get("source")
+    settings = json.loads(extra)
+    name, digest = settings.get("grader"), settings.get("source")
     if name in ADDED_GRADERS:
         return ADDED_GRADERS[name]
     if not isinstance(name, str) or not is_in_file(name):
@@ -88,24 +88,24 @@ def own_grade(grader: OwnFunction, problem: Problem, reply: Reply | None) -> Gra
     """
     reason = "error" if reply is None else None if reply.text.strip() else "empty"
     if reply is None or reason:
-        said = _Judged(correct=False, answer=None)
+        verdict = _Judged(correct=False, answer=None)
     else:
-        said = _judged(_said(grader, reply.text, problem), reply.text, grader.name)
-    none = said.answer is None and not said.correct
+        verdict = _judged(_verdict_of(grader, reply.text, problem), reply.text, grader.name)
+    none = verdict.answer is None and not verdict.correct
     return Grade(
         grader=grader.name,
         grader_version=grader.version,
         headline=True,
-        answer=said.answer,
-        classification="correct" if said.correct else "none" if none else "wrong",
+        answer=verdict.answer,
+        classification="correct" if verdict.correct else "none" if none else "wrong",
         reason=reason or ("no_answer" if none else None),
-        outcome=outcome_of(reply, answer=said.answer, exact_match=said.correct),
-        exact_match=said.correct,
-        format_ok=said.format_ok,
+        outcome=outcome_of(reply, answer=verdict.answer, exact_match=verdict.correct),
+        exact_match=verdict.correct,
+        format_ok=verdict.format_ok,
     )
 
 
-def _said(grader: OwnFunction, reply: str, problem: Problem) -> Any:
+def _verdict_of(grader: OwnFunction, reply: str, problem: Problem) -> Any:
     """Return what a grader returns within its time; it can neither end this process nor keep it from ending.
 
     It has a thread of its own, so an interrupt that it raises cannot be taken for Ctrl-C.
@@ -139,12 +139,12 @@ def _interrupt(thread: Thread) -> None:
     )
 
 
-def _judged(said: Any, reply: str, name: str) -> _Judged:
-    if isinstance(said, bool):
-        return _Judged(correct=said, answer=reply.strip())
-    if not isinstance(said, Mapping) or "correct" not in said:
-        raise TypeError(f"{name} returned {said!r:.80}. {_RULE}.")
-    for key, value in said.items():
+def _judged(verdict: Any, reply: str, name: str) -> _Judged:
+    if isinstance(verdict, bool):
+        return _Judged(correct=verdict, answer=reply.strip())
+    if not isinstance(verdict, Mapping) or "correct" not in verdict:
+        raise TypeError(f"{name} returned {verdict!r:.80}. {_RULE}.")
+    for key, value in verdict.items():
         if key not in _KEYS or not isinstance(value, _KEYS[key]):
             raise TypeError(f"{name} returned {key!r}: {value!r:.80}. {_RULE}.")
-    return _Judged(**said) if "answer" in said else _Judged(**said, answer=reply.strip())
+    return _Judged(**verdict) if "answer" in verdict else _Judged(**verdict, answer=reply.strip())

@@ -1,4 +1,4 @@
-"""What installed packages add to a table of ours, by entry points: imported when it is looked up."""
+"""Suites and graders of installed packages, and functions in source files: imported when looked up."""
 
 import inspect
 import sys
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where something that a package adds comes from."""
+    """The origin of something that a package adds."""
 
     kind: str  # suites, graders or providers
     name: str
@@ -53,14 +53,14 @@ class WithPackages(Mapping[str, T], Generic[T]):
 
     @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
-        found: dict[str, EntryPoint] = {}
+        entries: dict[str, EntryPoint] = {}
         for entry in entry_points(group=f"asyncbench.{self._kind}"):
-            if entry.name in self._reserved or found.setdefault(entry.name, entry).value != entry.value:
+            if entry.name in self._reserved or entries.setdefault(entry.name, entry).value != entry.value:
                 raise ConfigError(
                     f"{_named(entry)} adds {entry.name!r} to asyncbench's {self._kind}, which have that name "
                     "already. Uninstall it, or one of the two packages."
                 )
-        return found
+        return entries
 
     def __getitem__(self, name: str) -> T:
         return self._ours[name] if name in self._ours else self._load(name)[0]
@@ -86,10 +86,10 @@ class WithPackages(Mapping[str, T], Generic[T]):
                 origin = _origin(entry, self._kind)
                 self._loaded[name] = self._taken(thing, origin), origin
             except (Exception, SystemExit) as error:
-                said = " ".join(str(error).split()).rstrip(".")
+                reason = " ".join(str(error).split()).rstrip(".")
                 raise ConfigError(
                     f"{_named(entry)} adds {name!r} to asyncbench's {self._kind}, but it cannot be used: "
-                    f"{type(error).__name__}: {said}. Update or uninstall the package."
+                    f"{type(error).__name__}: {reason}. Update or uninstall the package."
                 ) from error
         return self._loaded[name]
 
@@ -115,7 +115,7 @@ def _digest(entry: EntryPoint) -> str:
     return digest.hexdigest()
 
 
-# ── A function in a source file
+# ── functions in source files
 # No other place is looked in, and nothing else of that folder can be imported by it.
 
 
@@ -136,7 +136,7 @@ class OwnFunction:
 
     @cached_property
     def version(self) -> int:
-        """What stands for the source where a version is a number."""
+        """The number that stands for the source, used as a version."""
         return version_of(self.digest)
 
 
@@ -170,14 +170,14 @@ def function_named(name: str, near: Path | None, *, place: str, takes: tuple[str
     """
     path, function = _parts(name)
     way_out = "Put the file beside the sweep file, or correct the name"
-    found = found_input(path, near, place=place, way_out=way_out)
+    file = found_input(path, near, place=place, way_out=way_out)
     try:
-        source = found.read_bytes()
+        source = file.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{place}: {found} cannot be read: {error.strerror}. {way_out}.") from None
+        raise ConfigError(f"{place}: {file} cannot be read: {error.strerror}. {way_out}.") from None
     digest = sha256(source).hexdigest()
-    call = getattr(_imported(source, found, digest, place=place), function, None)
-    checked = checked_callable(call, function, place=f"{place}: {found}", takes=takes)
+    call = getattr(_imported(source, file, digest, place=place), function, None)
+    checked = checked_callable(call, function, place=f"{place}: {file}", takes=takes)
     return OwnFunction(name=f"{path.stem}:{function}", call=checked, digest=digest, source=source)
 
 
@@ -229,9 +229,9 @@ def _imported(source: bytes, path: Path, digest: str, *, place: str) -> ModuleTy
         exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102  the sweep names this file
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        said = " ".join(str(error).split()).rstrip(".")
+        reason = " ".join(str(error).split()).rstrip(".")
         raise ConfigError(
-            f"{place}: {path} cannot be imported: {type(error).__name__}: {said}. Correct it. It may import "
-            "installed packages, but no file beside it."
+            f"{place}: {path} cannot be imported: {type(error).__name__}: {reason}. Correct it. It may "
+            "import installed packages, but no file beside it."
         ) from error
     return module

@@ -1,4 +1,4 @@
-"""Trial → request: a condition applied to a problem; and what makes two ways of asking the same."""
+"""Requests from trials: a condition applied to a problem, and the comparison of two ways of asking."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -27,8 +27,8 @@ def request_for(trial: Trial) -> Request:
     worded = wording_of(trial.problem, condition)
     own, turns = on_top_of(condition)
     of_model = model.system if condition.system is None else None
-    said = [text for text in (of_model, worded.system) if text is not None]
-    system = JOIN.join(said) if said else None
+    system_texts = [text for text in (of_model, worded.system) if text is not None]
+    system = JOIN.join(system_texts) if system_texts else None
     return Request(
         trial=trial,
         system=system if own is None else own,
@@ -103,8 +103,8 @@ def characters_before_question(model: Model, condition: Condition) -> int:
 
 def sent_parameters(model: Model) -> dict[str, object]:
     """Return what shapes a model's replies beside the question: only what the sweep sets."""
-    said = {name: value for name in SENT_WHEN_SET if (value := getattr(model, name)) is not None}
-    return said | dict(model.params)
+    own = {name: value for name in SENT_WHEN_SET if (value := getattr(model, name)) is not None}
+    return own | dict(model.params)
 
 
 def recorded_parameters(model: Model) -> dict[str, object]:
@@ -116,10 +116,10 @@ def recorded_parameters(model: Model) -> dict[str, object]:
     return merged_params(model.budget_params, sent_parameters(model)) | model.compared_limits
 
 
-def merged_params(ours: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
+def merged_params(ours: Mapping[str, object], overrides: Mapping[str, object]) -> dict[str, object]:
     """Return `ours` with what is given over it, objects inside objects likewise."""
     merged = dict(ours)
-    for name, value in given.items():
+    for name, value in overrides.items():
         before = ours.get(name)
         inside = isinstance(before, Mapping) and isinstance(value, Mapping)
         merged[name] = merged_params(before, value) if inside else value  # type: ignore[arg-type]  # it is inside
@@ -136,24 +136,24 @@ def way_of_asking(model: Model, condition: Condition) -> bytes:
     system = {} if condition.system is None else {"system": condition.system}
     # What comes before the question: the words themselves, whatever file they came from.
     turns = [(turn.role, turn.content) for turn in condition.turns]
-    said = {
+    before_question = {
         "turns": turns or None,
         "shots": condition.shots,
         "template": condition.template,
         "digits": condition.digits or None,
     }
-    asked = {
+    way = {
         "provider": model.provider,
         "base_url": None if model.simulated else model.base_url,
         "api": model.api,
         "model_id": model.model_id,
         "params": sent_parameters(model.under(condition)) | system | dict(condition.params),
         "style": condition.style,
-        "condition": {name: value for name, value in said.items() if value is not None},
+        "condition": {name: value for name, value in before_question.items() if value is not None},
     }
     replayed = {} if model.replay is None else {"replay": model.replay}  # whose answers are given again
     limits = {"limits": model.compared_limits} if model.compared else {}
-    return orjson.dumps(asked | replayed | limits, option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(way | replayed | limits, option=orjson.OPT_SORT_KEYS)
 
 
 class TrialIds:

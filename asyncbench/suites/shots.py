@@ -1,4 +1,4 @@
-"""What is said before a question: small talk that fills the context, or worked examples.
+"""Messages before a question: small talk that fills the context, or worked examples.
 
 A file of small talk, and our own `small_talk.json`, is JSON:
 
@@ -22,18 +22,18 @@ from asyncbench.records import Message
 PADDINGS: Mapping[str, int] = {"1k": 16, "2k": 28, "4k": 44}
 
 
-def padding(said: str, *, place: str, near: Path | None = None) -> tuple[Message, ...]:
-    """Return the small talk that `said` names: a key of `PADDINGS`, or a file (`near`: see `input_path`).
+def padding(name: str, *, place: str, near: Path | None = None) -> tuple[Message, ...]:
+    """Return the small talk called `name`: a key of `PADDINGS`, or a file (`near`: see `input_path`).
 
     Raises:
         ConfigError: the file is missing or is not in the form described above; names `place`.
     """
-    if said in PADDINGS:
+    if name in PADDINGS:
         ours = files("asyncbench.suites").joinpath("small_talk.json").read_text("utf-8")
-        return _dialog(ours, place=place)[: PADDINGS[said]]
+        return _dialog(ours, place=place)[: PADDINGS[name]]
     known = ", ".join(PADDINGS)
-    text = _text(said, near, place=place, way_out=f"Name a file, or one of {known}")
-    return _dialog(text, place=f"{place}: {said}")
+    text = _text(name, near, place=place, way_out=f"Name a file, or one of {known}")
+    return _dialog(text, place=f"{place}: {name}")
 
 
 def examples(path: str, *, place: str, near: Path | None = None) -> tuple[Message, ...]:
@@ -61,8 +61,8 @@ def examples(path: str, *, place: str, near: Path | None = None) -> tuple[Messag
     return tuple(turns)
 
 
-def _text(said: str, near: Path | None, *, place: str, way_out: str) -> str:
-    path = found_input(said, near, place=place, way_out=way_out)
+def _text(name: str, near: Path | None, *, place: str, way_out: str) -> str:
+    path = found_input(name, near, place=place, way_out=way_out)
     return text_of(path, place=f"{place}: {path}", way_out=way_out)
 
 

@@ -1,4 +1,4 @@
-"""What a suite is: how problems are made, which parameters that takes, and how replies are graded."""
+"""The record of a suite: its generator, its parameters and its grading."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """What a suite says when it asks a problem."""
+    """The messages with which a suite asks a problem."""
 
     system: str | None = None
     turns: tuple[Message, ...] = ()  # its worked examples
@@ -38,7 +38,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How a suite asks that says more than the question of a problem; a pure function of what it is given.
+    """The way of asking of a suite that says more than the question of a problem; pure functions.
 
     `wording(problem, style, shots, digits)` is what is said, `question_in(message)` finds the question again
     in the last message of the user (None: there is none), `beside(style, shots)` are the most characters that

@@ -1,4 +1,4 @@
-"""Suites: what is asked and what counts as right. Pure, exact and seeded; no files and no network."""
+"""The table of all suites, ours and those of installed packages, and grading by it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace

@@ -1,4 +1,4 @@
-"""What is said for a problem: the words of its suite, in the template of a condition where there is one.
+"""The messages for a problem: the words of its suite, in the template of its condition if there is one.
 
 A template is text with fields in braces; `{{` and `}}` are braces. Data that is filled in is never read as
 a template again. A field tells what a problem is, and nothing from which its answer could be known.
@@ -61,7 +61,7 @@ def wording_of(problem: Problem, condition: Condition) -> Wording:
 
 
 def asks_as_it_stands(suite: str, condition: Condition) -> bool:
-    """Whether all that is said for a problem of a suite is its question, unchanged."""
+    """Return whether the only message for a problem of a suite is its question, unchanged."""
     known = SUITES.get(suite)
     return (known is None or known.asking is None) and condition.template is None and not condition.digits
 
@@ -74,8 +74,8 @@ def _in_template(template: str, worded: Wording, problem: Problem, condition: Co
     talk = len(condition.turns) - condition.examples
     turns = [replace(turn, content=filled(turn.content, values)) for turn in condition.turns[:talk]]
     for turn in (*condition.turns[talk:], *worded.turns):  # examples are asked as the question is
-        asked = values | {QUESTION: turn.content}
-        turns.append(replace(turn, content=filled(template, asked)) if turn.role == "user" else turn)
+        example_values = values | {QUESTION: turn.content}
+        turns.append(replace(turn, content=filled(template, example_values)) if turn.role == "user" else turn)
     own = condition.system
     return Wording(
         system=worded.system if own is None else filled(own, values),
@@ -101,10 +101,10 @@ def most_characters(condition: Condition, suite: str, longest_question: int) -> 
     Of a template this is an estimate: its fields other than the question are thought no longer than that.
     """
     asking, shots = SUITES[suite].asking, condition.shots or 0
-    said = longest_question + (0 if asking is None else asking.beside(condition.style, shots))
-    said *= MOST_GROWTH if condition.digits else 1
+    longest = longest_question + (0 if asking is None else asking.beside(condition.style, shots))
+    longest *= MOST_GROWTH if condition.digits else 1
     if (template := condition.template) is None:
-        return said
+        return longest
     texts = [condition.system or "", *(turn.content for turn in condition.turns)]
     texts += [template] * (1 + shots + condition.examples // 2)
-    return sum(map(len, texts)) + said * max(1, sum(len(fields_in(text)) for text in texts))
+    return sum(map(len, texts)) + longest * max(1, sum(len(fields_in(text)) for text in texts))

@@ -102,7 +102,7 @@ def import_problems(file: PathLike[str] | str, out: PathLike[str] | str) -> Impo
         raise ConfigError(f"{file}: {error}") from None
     if not drafts:
         raise ConfigError(f"Nothing can be imported: {next(iter(left_out), f'{file} has no problems')}")
-    problems = write_problems(identified(drafts), out, told=writing)
+    problems = write_problems(identified(drafts), out, writing=writing)
     return ImportedProblems(problems=problems, left_out=tuple(left_out))
 
 

@@ -154,12 +154,12 @@ def draft_nupa(
 @cache
 def _drafting(task: NupaTask, profile: str) -> Callable[[Operands, tuple[str, ...], int], Draft]:
     """Return what makes a problem of operands, their texts and the problem's number in its cell."""
-    asked, truths_of, said = template(task, profile), _truths(task, profile), dict[int, str]()
+    question, truths_of, openings = template(task, profile), _truths(task, profile), dict[int, str]()
 
     def drafted(operands: Operands, texts: tuple[str, ...], index: int) -> Draft:
         length = task.length(operands)
-        if length not in said:  # the beginning of `extra`, as JSON whose brace is still open
-            told = {
+        if length not in openings:  # the beginning of `extra`, as JSON whose brace is still open
+            facts = {
                 "profile": profile,
                 "task_name": task.name,
                 "rep_b": PUBLISHED_NAMES[task.second or "none"],
@@ -167,8 +167,8 @@ def _drafting(task: NupaTask, profile: str) -> Callable[[Operands, tuple[str, ..
                 "length_class": task.length_class,
                 "range": range_of(length, task.length_class),
             }
-            said[length] = json.dumps(told)[:-1]
-        expected, beside = truths_of(operands)
+            openings[length] = json.dumps(facts)[:-1]
+        expected, addition = truths_of(operands)
         return Draft(
             suite="nupa",
             task=task.task,
@@ -176,10 +176,10 @@ def _drafting(task: NupaTask, profile: str) -> Callable[[Operands, tuple[str, ..
             representation=task.representation,
             length=length,
             operands=texts,
-            question=asked % texts,
+            question=question % texts,
             expected=expected,
             answer_type=task.answer_type,
-            extra=f'{said[length]}, "index": {index}{beside}}}',
+            extra=f'{openings[length]}, "index": {index}{addition}}}',
         )
 
     return drafted
@@ -195,7 +195,7 @@ def _truths(task: NupaTask, profile: str) -> Callable[[Operands], tuple[str, str
 
     def both(operands: Operands) -> tuple[str, str]:
         expected, other = written % ours(operands), written % others(operands)
-        beside = f', "expected_{OTHER[profile]}": "{other}"' if other != expected else ""
-        return expected, beside
+        addition = f', "expected_{OTHER[profile]}": "{other}"' if other != expected else ""
+        return expected, addition
 
     return both

@@ -1,4 +1,4 @@
-"""What NUPA reads in a reply, and how it is graded: `strict`, as its program does, and `search`.
+"""Reading and grading the replies of NUPA: `strict`, as its program does, and `search`.
 
 Both look behind a marker for the number pattern of the answer's form. `strict`, the headline, wants the
 number to stand there at once; `search`, the paper's wording, takes the first one that follows. Where the two
@@ -39,7 +39,7 @@ _PLAIN = str.maketrans({"+": None, "-": None, "E": "e"})
 
 
 class Reading(NamedTuple):
-    """What was read in a reply."""
+    """The number that was read in a reply."""
 
     answer: str | None  # None: nothing
     sign_dropped: bool = False  # 1.5e-5 is read as 1.5e5, as the published program does
@@ -61,22 +61,22 @@ def read_search(reply: str, answer_type: str, *, style: str = "chat") -> Reading
 def _after(text: str, *markers: str) -> str:
     """Return what follows the first of these markers that the text holds; the whole text without any."""
     for marker in markers:
-        _, found, after = text.partition(marker)
-        if found:
+        _, marker_found, after = text.partition(marker)
+        if marker_found:
             return after
     return text
 
 
-def _reading(found: re.Match[str] | None) -> Reading:
-    if found is None:
+def _reading(match: re.Match[str] | None) -> Reading:
+    if match is None:
         return Reading(None)
-    number = found[0]
+    number = match[0]
     plain = number.translate(_PLAIN) if "e" in number or "E" in number else number
     return Reading(plain, len(plain) != len(number))
 
 
 class Nearness(NamedTuple):
-    """How near an answer came, in digits."""
+    """The nearness of an answer, in digits."""
 
     digits_right: int
     digits_total: int  # of the truth
@@ -117,9 +117,9 @@ def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[G
         return tuple(map(_failed, GRADERS))
     text, kind = reply.text, problem.answer_type
     strict = read_strict(text, kind, style=style, question=problem.question)
-    # what stands at once is the first that is found, unless `strict` looked behind another marker
-    found = strict.answer is not None and style != "completion"
-    search = strict if found else read_search(text, kind, style=style)
+    # a number that `strict` reads is the first one, too, unless it looked behind another marker
+    same = strict.answer is not None and style != "completion"
+    search = strict if same else read_search(text, kind, style=style)
     near = nearness(strict.answer, problem.expected, kind)
     graded = _graded("strict", problem, reply, strict, near)
     if search.answer != strict.answer:

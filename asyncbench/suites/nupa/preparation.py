@@ -1,4 +1,4 @@
-"""What is done to a drawn pair before a task asks it (the code published with the paper; section 2 there).
+"""Preparation of a drawn pair before a task asks it (the code published with the paper; section 2 there).
 
 Every function takes the pair and `choose`, and returns the operands as they are shown: one or two, each as
 its parts. `choose(seed, low, high)` is a whole number from low to high. What it makes of `seed`, a part of
@@ -32,7 +32,7 @@ def by_operand(seed: str, low: int, high: int) -> int:
     return random.Random(int(seed)).randint(low, high)
 
 
-# ── order ────────────────────────────────────────────────────────────────────────────────────
+# ── order
 
 
 def scale_of(number: Parts, representation: str) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def _longer_first(a: Parts, b: Parts, representation: str) -> Pair:
     return (b, a) if length_of(b, representation) > length_of(a, representation) else (a, b)
 
 
-# ── two operands ─────────────────────────────────────────────────────────────────────────────
+# ── two operands
 
 
 def unchanged(a: Parts, b: Parts, _choose: Choose) -> Operands:
@@ -167,7 +167,7 @@ def mod(a: Parts, b: Parts, _choose: Choose, *, most_digits: int | None = None) 
 mod_easy = partial(mod, most_digits=EASY_DIGITS)
 
 
-# ── one operand, and some of them with a small whole number ──────────────────────────────────
+# ── one operand, sometimes with a small whole number
 
 
 def longer_alone(representation: str) -> Prepare:

@@ -107,5 +107,5 @@ def prompt(question: str, *, task: str, representation: str) -> str:
 
 def question_in(text: str) -> str | None:
     """Return the question that a `prompt` asks; None: the text is none."""
-    _, found, asked = text.removesuffix(_HEADING).rpartition(_QUESTION)
-    return asked + _EQUALS if found and text.endswith(_HEADING) else None
+    _, separator, question = text.removesuffix(_HEADING).rpartition(_QUESTION)
+    return question + _EQUALS if separator and text.endswith(_HEADING) else None

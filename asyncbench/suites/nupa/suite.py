@@ -1,4 +1,4 @@
-"""How NUPA's problems are asked: to chat models, to be completed, or with a rule to follow; and its suite.
+"""The suite of NUPA, and the styles of its questions: for chat models, to be completed, or with a rule.
 
     chat         a system prompt that says how to answer; examples are turns; the question as it stands
     completion   examples and question line by line in one text, which goes on with the answer
@@ -65,19 +65,19 @@ def wording(problem: Problem, style: str, shots: int, digits: Sequence[str] = ()
         KeyError: style `rules`, and the task has none.
     """
     if style == "rules":
-        asked = rules.prompt(problem.question, task=problem.task, representation=problem.representation)
-        return Wording(question=asked)
-    shown = [example.rewritten(digits) for example in (examples_for(problem, shots) if shots else ())]
-    asked = rewritten(problem.question, digits, problem.operands)
+        question = rules.prompt(problem.question, task=problem.task, representation=problem.representation)
+        return Wording(question=question)
+    worked = [example.rewritten(digits) for example in (examples_for(problem, shots) if shots else ())]
+    question = rewritten(problem.question, digits, problem.operands)
     if style == "completion":
-        lines = [f"{example.question} {example.answer}" for example in shown]
-        return Wording(question="\n".join([*lines, asked]))
+        lines = [f"{example.question} {example.answer}" for example in worked]
+        return Wording(question="\n".join([*lines, question]))
     turns: list[Message] = []
-    for example in shown:
+    for example in worked:
         turns.append(Message(role="user", content=example.question))
         turns.append(Message(role="assistant", content=f"{ANSWER} {example.answer}"))
     system = SYSTEM.format(REGEXES[problem.answer_type])
-    return Wording(system=system, turns=tuple(turns), question=asked)
+    return Wording(system=system, turns=tuple(turns), question=question)
 
 
 def question_in(message: str) -> str | None:
@@ -120,7 +120,7 @@ def complaint(kind: Kind, style: str, digits: Sequence[str] = ()) -> str | None:
     return f"nupa has no rule for {task} of representation {representation!r}"
 
 
-# ── worked examples ──────────────────────────────────────────────────────────────────────────
+# ── worked examples
 #
 # A task has the same for every problem, and none of any set that we generate. N examples have N lengths, one
 # from each of N equal parts of the task's, ascending. They are drawn once and for all: only another profile
@@ -177,7 +177,7 @@ def lengths_of(task: NupaTask, shots: int) -> Sequence[int]:
     return [draw.choice(lengths[start:end]) for start, end in pairwise(ends)]
 
 
-# ── the suite ────────────────────────────────────────────────────────────────────────────────
+# ── the suite
 
 _LENGTHS = range(1, 101)
 
@@ -193,8 +193,8 @@ def check(values: Mapping[str, object]) -> None:
         raise ValueError("no task of the set has these names, representations and variants. Choose others.")
     lengths = set(cast("tuple[int, ...]", values["lengths"]))
     if not any(lengths.intersection(task.lengths) for task in tasks):
-        shown = ", ".join(f"{task.name} {task.lengths[0]}-{task.lengths[-1]}" for task in tasks[:3])
-        raise ValueError(f"lengths: none of the chosen tasks has these lengths. They have: {shown}.")
+        known = ", ".join(f"{task.name} {task.lengths[0]}-{task.lengths[-1]}" for task in tasks[:3])
+        raise ValueError(f"lengths: none of the chosen tasks has these lengths. They have: {known}.")
 
 
 SUITE = Suite(

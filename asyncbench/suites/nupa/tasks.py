@@ -54,7 +54,7 @@ class NupaTask:
 
     @property
     def relabels(self) -> bool:
-        """Whether preparation changes lengths: that of `to_float` alone does, of fractions."""
+        """Return whether preparation changes lengths: only that of `to_float` does, of fractions."""
         return (self.task, self.representation) == ("to_float", "fraction")
 
     def representations_of(self, operands: int) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def _row(
         answer_type={"int": "integer", "float": "decimal"}.get(answer, answer),
         pool=pool,
         lengths=range(_SHORTEST.get((pool, representation), 3), 21 if pool == "add" else 101),
-        sets=frozenset(name for name, held in sets.items() if held),
+        sets=frozenset(name for name, included in sets.items() if included),
         prepare=prepare,
         prepare_as_published=prepare_as_published or prepare,
         truth=truth,
@@ -222,7 +222,7 @@ def chosen(parameters: Mapping[str, object]) -> tuple[NupaTask, ...]:
     )
 
 
-# ── the words of questions: how the answer is to be written, then the task ───────────────────
+# ── the words of questions: the form of the answer, then the task
 
 FORMAT: Mapping[str, str] = {  # by answer_type
     "integer": "Directly return the answer as an integer without any comma separator, like 123 .",
@@ -237,7 +237,7 @@ _DIGIT_BY_DIGIT = (
     "Compare two numbers digit by digit and return the {} digit at each position, "
     "treating any missing digits as 0. %s and %s ="
 )
-ASKED: Mapping[str, str] = {
+QUESTIONS: Mapping[str, str] = {
     "add": "Add two numbers: %s + %s =",
     "sub": "Subtract two numbers: %s - %s =",
     "multiply": "Multiply two numbers: %s * %s =",
@@ -260,17 +260,17 @@ ASKED: Mapping[str, str] = {
     "sig": "Convert the number to scientific notation: %s and keep significant figures as %s =",
 }
 _OF_FRACTIONS = {"truediv": "Divide two numbers and return the result as a fraction. (%s) / (%s) ="}
-AS_PUBLISHED: Mapping[str, str] = {"min": "Get the mininal number: %s and %s ="}  # a slip of the code
+PUBLISHED_QUESTIONS: Mapping[str, str] = {"min": "Get the mininal number: %s and %s ="}  # a slip of the code
 
 
 def template(task: NupaTask, profile: str) -> str:
     """Return the question of a task, with %s for each operand."""
-    asked = ASKED[task.task]
+    question = QUESTIONS[task.task]
     if task.representation == "fraction":
-        asked = _OF_FRACTIONS.get(task.task, asked)
+        question = _OF_FRACTIONS.get(task.task, question)
     if profile == "reference":
-        asked = AS_PUBLISHED.get(task.task, asked)
-    return f"{FORMAT[task.answer_type]} {asked}"
+        question = PUBLISHED_QUESTIONS.get(task.task, question)
+    return f"{FORMAT[task.answer_type]} {question}"
 
 
 def writing(task: NupaTask) -> Callable[[Operands], tuple[str, ...]]:
@@ -282,7 +282,7 @@ def writing(task: NupaTask) -> Callable[[Operands], tuple[str, ...]]:
     return lambda operands: (first % operands[0], second % operands[1])
 
 
-# ── From answers of one length to what is published of a task
+# ── published figures of a task, from the answers of each length
 # A task is of the class whose longest problems have 20 digits, or of that with 100: its table says which,
 # not the data. Means are exact where the sums are: whole numbers and fractions.
 
@@ -357,9 +357,9 @@ def by_range(sums: Mapping[int, Sum], length_class: int) -> dict[str, Number | N
     pooled = {domain: [n for name in names for n in ranges[name]] for domain, names in DOMAINS.items()}
     means: dict[str, Number | None] = {}
     for name, lengths in {**ranges, **pooled}.items():
-        held = [sums[length] for length in lengths if length in sums]
-        answers = sum(of_length.answers for of_length in held)
-        whole = Sum(sum(of_length.total for of_length in held), answers)
+        pooled_sums = [sums[length] for length in lengths if length in sums]
+        answers = sum(of_length.answers for of_length in pooled_sums)
+        whole = Sum(sum(of_length.total for of_length in pooled_sums), answers)
         means[name] = whole.mean if answers else None
     return means
 
@@ -370,16 +370,16 @@ def digits(sums: Mapping[int, Sum], figure: str, length_class: int) -> PassedLen
     Lengths beyond the class's longest are left aside: to_float of fractions has problems of 21 digits.
     """
     threshold = THRESHOLDS[figure]
-    held = sorted(length for length, added in sums.items() if length <= length_class and added.answers)
-    if not held:
+    lengths = sorted(length for length, added in sums.items() if length <= length_class and added.answers)
+    if not lengths:
         return PassedLengths()
-    well = [threshold.passes(sums[length].mean, threshold.well_learned) for length in held]
-    some = [threshold.passes(sums[length].mean, threshold.preserving) for length in held]
+    well = [threshold.passes(sums[length].mean, threshold.well_learned) for length in lengths]
+    some = [threshold.passes(sums[length].mean, threshold.preserving) for length in lengths]
     return PassedLengths(
-        well_learned=_longest(held, well),
-        well_learned_contiguous=_contiguous(held, well),
-        preserving=_longest(held, some),
-        preserving_contiguous=_contiguous(held, some),
+        well_learned=_longest(lengths, well),
+        well_learned_contiguous=_contiguous(lengths, well),
+        preserving=_longest(lengths, some),
+        preserving_contiguous=_contiguous(lengths, some),
     )
 
 

@@ -1,4 +1,4 @@
-"""The right answers, exact, as the parts of a number: of what is asked, not of what was drawn."""
+"""The right answers, exact, as the parts of a number, for the prepared operands."""
 
 from collections.abc import Callable
 from math import gcd
@@ -64,12 +64,12 @@ def product(representation: str) -> Truth:
 
 
 def larger(representation: str) -> Truth:
-    """The larger operand."""
+    """Return the larger operand."""
     return lambda two: two[1] if is_less(two[0], two[1], representation) else two[0]
 
 
 def smaller(representation: str) -> Truth:
-    """The smaller operand."""
+    """Return the smaller operand."""
     return lambda two: two[1] if is_less(two[1], two[0], representation) else two[0]
 
 
@@ -90,11 +90,11 @@ def quotient(operands: Operands) -> Parts:
 
 
 def remainder(operands: Operands) -> Parts:
-    """What a leaves when divided by b."""
+    """Return the remainder of a divided by b."""
     return integer_parts(int(operands[0][0]) % int(operands[1][0]))
 
 
-# ── digit by digit ───────────────────────────────────────────────────────────────────────────
+# ── digit by digit
 
 
 def digit_wise(of: Callable[[int, int], int]) -> Truth:
@@ -122,25 +122,25 @@ digit_sum: Truth = digit_wise(lambda a, b: (a + b) % 10)  # without its tens
 
 
 def digit_at(operands: Operands) -> Parts:
-    """The digit at a place, from the left and from 0 on; a point does not count."""
+    """Return the digit at a place, from the left and from 0 on; a point does not count."""
     return ("".join(operands[0])[int(operands[1][0])],)
 
 
 def number_of_digits(operands: Operands) -> Parts:
-    """How many digits there are; a point is none."""
+    """Return the number of digits; a point is none."""
     return integer_parts(sum(map(len, operands[0])))
 
 
 def occurrences(operands: Operands) -> Parts:
-    """How often a digit stands in a number."""
+    """Return how often a digit stands in a number."""
     return integer_parts(operands[0][0].count(operands[1][0]))
 
 
-# ── the same value written otherwise ─────────────────────────────────────────────────────────
+# ── the same value in another form
 
 
 def float_of_fraction(operands: Operands) -> Parts:
-    """A fraction, whose decimals end, as a float."""
+    """Return a fraction, whose decimals end, as a float."""
     numerator, denominator = map(int, operands[0])
     denominator //= (common := gcd(numerator, denominator))
     places = decimal_places(denominator)
@@ -148,7 +148,7 @@ def float_of_fraction(operands: Operands) -> Parts:
 
 
 def float_of_scientific(operands: Operands) -> Parts:
-    """A scientific number as a float: the point moves to the right."""
+    """Return a scientific number as a float: the point moves to the right."""
     mantissa, decimals, exponent = operands[0]
     moved = int(exponent)
     whole = (mantissa + decimals[:moved].ljust(moved, "0")).lstrip("0") or "0"
@@ -156,12 +156,12 @@ def float_of_scientific(operands: Operands) -> Parts:
 
 
 def scientific_of_decimal(operands: Operands) -> Parts:
-    """A whole number, or a float that is not below 1, as a scientific number: the point moves to the left."""
+    """Return a whole number, or a float not below 1, as a scientific number: the point moves to the left."""
     return scientific_parts(int("".join(operands[0])), -sum(map(len, operands[0][1:])))
 
 
 def rounded(operands: Operands) -> Parts:
-    """A number with so many significant digits, half to even; zeros at the end are kept."""
+    """Return a number with so many significant digits, half to even; zeros at the end are kept."""
     whole, places = _units(operands[0])
     kept = int(operands[1][0])
     units, cut = int(whole), len(whole) - kept
