@@ -113,7 +113,7 @@ class ClusterWorker:
                 orders.number,
             ):
                 await self._wait_for_change(orders)
-                self._report = self._made_report(orders)
+                self._report = self._make_report(orders)
             return self._report
 
     # ── Orders ───────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +128,7 @@ class ClusterWorker:
         for name, lane_orders in orders.lanes.items():
             if lane_orders.start is not None:
                 self._begin(name, lane_orders.start)
-            self._lanes[name].heed(lane_orders)
+            self._lanes[name].obey(lane_orders)
         if self._leaving:
             self._stop_lanes()
         if orders.drain_s is not None:
@@ -139,7 +139,7 @@ class ClusterWorker:
             self._over.set()
 
     def _begin(self, name: str, start: LaneStart) -> None:
-        clients = [self._client(model) for model in start.models]
+        clients = [self._new_client(model) for model in start.models]
         for model in start.models:
             if model.alias in start.budgeted and model.alias not in self._accounts:
                 bound = self._bound_for(model)
@@ -156,7 +156,7 @@ class ClusterWorker:
         )
         self._start(lane.lane.run()).add_done_callback(lambda _: lane.end())
 
-    def _client(self, model: Model) -> ModelClient:
+    def _new_client(self, model: Model) -> ModelClient:
         client = self._client_for(model)
         client.worker = client.worker or self.name
         return client
@@ -202,7 +202,7 @@ class ClusterWorker:
             async with asyncio.timeout_at(self._reported_s + orders.every_s):
                 await self._changed.wait()
 
-    def _made_report(self, orders: Orders) -> WorkerReport:
+    def _make_report(self, orders: Orders) -> WorkerReport:
         self._changed.clear()
         self._made_s = self._now_s()
         failed, self._failed = self._failed, []

@@ -35,7 +35,7 @@ class RivalError(AsyncbenchError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStatus:
-    """How a worker stands."""
+    """The status of a worker."""
 
     name: str
     lanes: Sequence[str]  # that it runs as a whole
@@ -128,7 +128,7 @@ class Coordinator:
 
     def join(self, worker: str) -> Orders:
         """Take a new worker in; return its first orders. A name is never used twice."""
-        self._members[worker] = member = _Member(orders=self._orders(worker, 0), heard_s=self._now_s())
+        self._members[worker] = member = _Member(orders=self._make_orders(worker, 0), heard_s=self._now_s())
         return member.orders
 
     def answer(self, report: WorkerReport) -> Orders:
@@ -144,7 +144,7 @@ class Coordinator:
             raise RivalError("another run of this sweep has taken over: this one ends")
         member = self._members.get(report.worker)
         if member is None or report.epoch < self.epoch:
-            return self._orders(report.worker, report.number + 1, ends=True)
+            return self._make_orders(report.worker, report.number + 1, ends=True)
         if report.number == member.orders.number:
             dismissed = member.orders.ends and not self.ended
             self._take(member, report)
@@ -226,11 +226,11 @@ class Coordinator:
             if lane.worker == report.worker and lane.name in report.lanes:
                 lane.take(report.lanes[lane.name], leaving=report.leaving)
         for alias, error in report.failed:
-            self._client(alias).on_failure(error)
+            self._client_of(alias).on_failure(error)
         for message in report.messages:
             self._notify(message)
 
-    def _client(self, alias: str) -> ModelClient:
+    def _client_of(self, alias: str) -> ModelClient:
         clients = [client for lane in self._lanes for client in lane.clients]
         return next(client for client in clients if client.model.alias == alias)
 
@@ -242,10 +242,10 @@ class Coordinator:
         worker = report.worker
         leases = self._leases.grant(worker, report.leases, workers=len(self._members))
         self._leases.write_down(worker)
-        return self._orders(
+        return self._make_orders(
             worker,
             report.number + 1,
-            lanes={lane.name: orders for lane, orders in self._of_lanes(report)},
+            lanes={lane.name: orders for lane, orders in self._lane_orders(report)},
             leases=leases,
             ends=self.ended or self._has_left(report),
         )
@@ -256,7 +256,7 @@ class Coordinator:
         holds = report.lanes or report.in_flight or self._leases.holds(worker)
         return report.leaving and not (holds or any(lane.worker == worker for lane in self._lanes))
 
-    def _of_lanes(self, report: WorkerReport) -> Iterator[tuple[DealtLane, LaneOrders]]:
+    def _lane_orders(self, report: WorkerReport) -> Iterator[tuple[DealtLane, LaneOrders]]:
         for lane in self._lanes:
             if lane.worker == report.worker:
                 reported = report.lanes.get(lane.name)
@@ -264,7 +264,7 @@ class Coordinator:
                 if orders is not None:
                     yield lane, orders
 
-    def _orders(self, worker: str, number: int, **contents: object) -> Orders:
+    def _make_orders(self, worker: str, number: int, **contents: object) -> Orders:
         drain_s = self._drains_until_s - self._now_s()
         return Orders(
             worker=worker,

@@ -77,7 +77,7 @@ class DealtModel(LaneModel):
 
 @dataclass(slots=True)
 class _Known:
-    """What the worker of a lane knows."""
+    """The state of a lane as its worker knows it."""
 
     limits: Limits
     paused: bool = False
@@ -105,7 +105,7 @@ class DealtLane:
     _stopped: bool = False
     _known: _Known = field(init=False)
     _start: LaneStart | None = None  # that its worker does not know yet
-    _may_stop: bool = False  # an answer came since anybody looked which cells are stopped
+    _may_stop: bool = False  # an answer came since the stopped cells were listed last
     _models: dict[str, DealtModel] = field(default_factory=dict)  # by alias
     _in_force: Mapping[str, float] | None = None  # as its worker says
     _feeds: list[asyncio.Task[None]] = field(default_factory=list)
@@ -142,15 +142,15 @@ class DealtLane:
         """Its limits can be set."""
         return self
 
-    def heed_pause(self) -> None:
-        """Do nothing: its worker hears of it with the next orders."""
+    def apply_pause(self) -> None:
+        """Do nothing: its worker gets it with the next orders."""
 
     def note(self, change: str) -> None:
         """Write down what a person changes, before it is."""
         note_alone(self, change)
 
     def set_limits(self, limits: Limits) -> None:
-        """Go on with other limits."""
+        """Set other limits; its worker gets them with the next orders."""
         self.limits = limits
 
     def in_force(self) -> Mapping[str, float]:
@@ -186,7 +186,7 @@ class DealtLane:
         start, self._start = self._start, None
         if start is not None:
             room = {model.alias: CHUNK for model in start.models}
-        trials = [] if self._stopped else [*self._dealt(room)]
+        trials = [] if self._stopped else [*self._deal_trials(room)]
         orders = LaneOrders(
             start=start,
             trials=trials,
@@ -211,7 +211,7 @@ class DealtLane:
         known.stops |= {(alias, cell) for alias, cells in orders.stops.items() for cell in cells}
         return None if orders == LaneOrders() else orders
 
-    def _dealt(self, room: Mapping[str, int]) -> Iterator[DealtTrial]:
+    def _deal_trials(self, room: Mapping[str, int]) -> Iterator[DealtTrial]:
         for alias, model in self._models.items():
             stopping = model.client.stopping
             for pending in model.deal(room.get(alias, 0)):
@@ -243,21 +243,21 @@ class DealtLane:
             model = self._owner(number)
             _skip(model, model.dealt.pop(number))
         for alias, now in report.counters.items():
-            _heed(self._models[alias], now)
+            _update_model(self._models[alias], now)
         if report.begun is not None:
-            self._leave(report.begun, leaving=leaving)
+            self._end_at_worker(report.begun, leaving=leaving)
         self.end_if_done()
 
     def _owner(self, number: int) -> DealtModel:
         return next(model for model in self._models.values() if number in model.dealt)
 
-    def _leave(self, begun: Mapping[int, History], *, leaving: bool) -> None:
+    def _end_at_worker(self, begun: Mapping[int, History], *, leaving: bool) -> None:
         """Take back what a worker did not begin. What it left begun is for another run, or else worker."""
         self.worker = None
         for model in self._models.values():
             for number in begun.keys() & model.dealt.keys():
                 pending = model.dealt[number]
-                pending.history = _continued(pending.history, begun[number])
+                pending.history = _continue_history(pending.history, begun[number])
                 if not leaving:
                     del model.dealt[number]
             self._take_back(model)
@@ -320,10 +320,10 @@ def _learn(model: DealtModel, journal: JournalSummary) -> None:
         elif trial_id in journal.skipped:
             _skip(model, model.dealt.pop(number))
         elif (since := journal.histories.get(trial_id)) is not None:
-            pending.history = _continued(pending.history, since)
+            pending.history = _continue_history(pending.history, since)
 
 
-def _continued(before: History, since: History) -> History:
+def _continue_history(before: History, since: History) -> History:
     """Return what is known of a trial with what a worker did since, which numbered its calls on."""
     costs = (before.cost_usd, since.cost_usd)
     return replace(since, cost_usd=None if None in costs else sum(filter(None, costs), 0.0))
@@ -343,8 +343,8 @@ def _begun(model: DealtModel, journal: JournalSummary | None) -> Iterator[Pendin
     yield from others[:1]  # what an earlier worker was told is graded one by one
 
 
-def _heed(model: DealtModel, now: Counters) -> None:
-    """Take in how a model gets on, and whether it was given up."""
+def _update_model(model: DealtModel, now: Counters) -> None:
+    """Take in the counters of a model, and whether it was given up."""
     model.count(now)
     if now.suspended is not None and model.counters.suspended is None:
         model.queue.suspend(now.suspended)

@@ -16,7 +16,7 @@ Note = Callable[[str, str, int], None]  # worker, alias, picodollars: the most t
 
 @dataclass(slots=True, kw_only=True)
 class LeaseAccount:
-    """What one worker did with the dollars of one model, as far as the coordinator knows; picodollars."""
+    """The dollars of one model at one worker, as far as the coordinator knows; picodollars."""
 
     granted: int = 0  # for its lanes
     returned: int = 0
@@ -29,12 +29,12 @@ class LeaseAccount:
 
     @property
     def leased(self) -> int:
-        """What its lanes may still cost."""
+        """The most that its lanes may still cost."""
         return self.granted - self.returned - self.spent if self.granted else 0
 
     @property
     def most(self) -> int:
-        """What it may have cost in all."""
+        """The most that it may have cost in all."""
         return self.spent + self.leased
 
 
@@ -51,7 +51,7 @@ class Leases:
         self._holdings: defaultdict[str, dict[str, LeaseAccount]] = defaultdict(dict)  # by worker and alias
 
     def of(self, worker: str, alias: str) -> LeaseAccount:
-        """Return what a worker did with the dollars of a model."""
+        """Return the account of a worker for a model."""
         return self._holdings[worker].setdefault(alias, LeaseAccount())
 
     def holds(self, worker: str) -> bool:
@@ -164,7 +164,7 @@ def _settle_change(account: Account, before: LeaseAccount, now: LeaseAccount) ->
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LeasedAccount(Account):
-    """What a worker may spend on a model: what it was leased. Whether more will come, others say."""
+    """The dollars leased to a worker for one model. The coordinator decides whether more will come."""
 
     never: int | None = None  # so much for one call, and more, will never be there; None: it may
     returned: int = 0

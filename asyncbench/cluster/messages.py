@@ -44,7 +44,7 @@ class DealtTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneOrders:
-    """What is new for a lane of a worker."""
+    """News for a lane of a worker."""
 
     start: LaneStart | None = None  # None: it runs it already
     trials: Sequence[DealtTrial] = ()
@@ -58,7 +58,7 @@ class LaneOrders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """What a worker may spend on a model; picodollars, since it joined."""
+    """The money that a worker may spend on a model; picodollars, since it joined."""
 
     granted: int = 0
     ratio: Fraction = AS_BOUND  # by which bounds are raised
@@ -68,7 +68,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """What a worker is to do, from a coordinator."""
+    """Orders of a coordinator to a worker."""
 
     worker: str
     epoch: int  # of the coordinator: orders of a lower one than known are refused
@@ -87,7 +87,7 @@ class Orders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedTrial:
-    """What became of a trial, as far as counting goes."""
+    """The end of a trial, as far as it is counted."""
 
     outcome: Outcome
     right: bool | None  # None: it failed
@@ -95,7 +95,7 @@ class ClosedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneReport:
-    """How a lane of a worker stands."""
+    """The state of a lane at a worker."""
 
     room: Mapping[str, int]  # trials that it could take, by alias
     closed: Mapping[int, ClosedTrial]  # since the report before, by number
@@ -107,7 +107,7 @@ class LaneReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseUse:
-    """What a worker made of its dollars for a model; picodollars, since it joined."""
+    """The use that a worker made of its dollars for a model; picodollars, since it joined."""
 
     spent: int = 0
     doubted: int = 0  # of it: for calls of unknown cost
@@ -122,7 +122,7 @@ class LeaseUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
-    """What a worker did, and what it needs."""
+    """A report of a worker on its work and its needs."""
 
     worker: str
     epoch: int
@@ -142,7 +142,7 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalCosts:
-    """What the calls of a journal cost, picodollars."""
+    """The cost of the calls in a journal, picodollars."""
 
     spent: int = 0
     doubted: int = 0  # of it: set aside for calls of unknown cost
@@ -151,7 +151,7 @@ class JournalCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSummary:
-    """What the journal of a dead worker tells."""
+    """The content of a dead worker's journal."""
 
     closed: Mapping[str, ClosedTrial] = field(default_factory=dict)  # by trial
     skipped: frozenset[str] = frozenset()  # trials
@@ -176,7 +176,7 @@ class WorkerSilentError(AsyncbenchError):
 
 
 class Program(Protocol):
-    """What a worker does, in a process of its own."""
+    """A worker's part, in a process of its own."""
 
     async def exchange(self, orders: Orders) -> WorkerReport:
         """Obey orders; return the next report, as soon as there is news or it is time."""
@@ -216,11 +216,11 @@ class Link(Protocol):
 
 
 class Cluster(Protocol):
-    """Where workers run."""
+    """A place where workers run."""
 
     @property
     def count(self) -> int:
-        """How many workers it has room for."""
+        """The number of workers it has room for."""
         ...
 
     async def start(self, name: str, program: Start) -> Link:

@@ -35,7 +35,7 @@ NOT_ASKED_FOR: Final = {
 
 
 class AsyncbenchWorker:
-    """What an actor holds: a program. Messages are bytes to Ray, which then shows none of them."""
+    """An actor that holds a program. Messages are bytes to Ray, which then shows none of them."""
 
     def __init__(self) -> None:
         self._program: Program | None = None
@@ -148,7 +148,7 @@ class RayCluster:
 
     @property
     def count(self) -> int:
-        """How many workers it takes: one a core, or as many a machine as were asked for."""
+        """The number of workers it takes: one a core, or as many a machine as were asked for."""
         cores = [int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]]
         return sum(cores) if self._each is None else self._each * sum(map(bool, cores))
 

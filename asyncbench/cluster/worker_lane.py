@@ -16,7 +16,7 @@ from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ProviderError, UnsentError
 from asyncbench.records import Ended, Event, History, Outcome, Result, Sent, Skipped, StopWhen, Trial
 
-LOOK_AGAIN_S: Final = 0.25  # while nobody has heard of the coordinator
+RETRY_S: Final = 0.25  # while nobody has heard of the coordinator
 FEWEST: Final = 2  # calls for which there is to be money
 FEW: Final = CHUNK // 4  # trials that were not begun: more are asked for at once
 
@@ -161,7 +161,7 @@ class WorkerLane:
         return buffer.numbers.pop(trial_id)
 
     def _held_s(self) -> float:
-        return LOOK_AGAIN_S if self._silent() else 0.0
+        return RETRY_S if self._silent() else 0.0
 
     def end(self) -> None:
         """Take in that it has ended."""
@@ -184,14 +184,14 @@ class WorkerLane:
 
     # ── Exchange with the coordinator ────────────────────────────────────────────────────────────
 
-    def heed(self, orders: LaneOrders) -> None:
-        """Do what is new."""
+    def obey(self, orders: LaneOrders) -> None:
+        """Obey new orders."""
         for dealt in orders.trials:
             self._deal(self._buffers[dealt.trial.model.alias], dealt)
         for alias, client in self._clients.items():
             if client.stopping is not None:
                 for cell, stop in orders.stops.get(alias, {}).items():
-                    client.stopping.heed(cell, stop)
+                    client.stopping.stop_cell(cell, stop)
         for alias in orders.dry & self._buffers.keys():
             self._buffers[alias].dry = True
         for buffer in self._buffers.values():
@@ -203,7 +203,7 @@ class WorkerLane:
         if orders.paused is not None:
             for client in self._clients.values():
                 client.counters.paused = orders.paused
-            self.lane.heed_pause()
+            self.lane.apply_pause()
         if orders.stop:
             self.lane.stop()
 

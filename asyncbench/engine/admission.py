@@ -164,9 +164,7 @@ class Admission:
     _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
     _bound: bool = False  # by a limit a minute, at any time
     _there_s: float = -math.inf  # until when the provider was there: it said no, or how long to wait
-    _notified_s: dict[str, float] = field(
-        default_factory=dict
-    )  # by the cause of a pause: when it was told last
+    _notified_s: dict[str, float] = field(default_factory=dict)  # by cause of a pause: its last notice
     _pause_notified: bool = False  # of the present one
     _overload_notified: bool = False  # that answers break off
 
@@ -185,7 +183,7 @@ class Admission:
         return not (self.limits.concurrency or self.limited) or self.slots.overload.bound < math.inf
 
     def set_limits(self, limits: Limits) -> None:
-        """Go on with other limits, all of them in use."""
+        """Set other limits, and use all of them."""
         at_s = self.now_s()
         self.limits = limits
         self.gate.set(limits, at_s)
@@ -193,7 +191,7 @@ class Admission:
         self.throttle.start_over(at_s)
 
     def sit_out(self, seconds: float) -> None:
-        """Take in that nothing was to be sent for so long: no time of the provider's, and no rate."""
+        """Leave a pause by a person out of all times and rates: nothing was to be sent for so long."""
         self.throttle.sit_out(seconds)
         self._starts.clear()
 
@@ -224,7 +222,7 @@ class Admission:
         self.gate.guess(None if self.gate.limited else self._guess.pace(at_s), at_s)
         if self.gate.guessed_rpm is not None and self._guess.full(at_s):
             return Wait(BIN_S, "requests")
-        # Looked at again at every wait: a limit of tokens may have been told in the meantime.
+        # Estimated again at every wait: a limit of tokens may have been told in the meantime.
         pending.reserved = model.estimates.amounts(pending) if self.gate.counts_tokens else ONE_CALL
         wait = self.gate.wait(pending.reserved, at_s)
         if wait is not None and self.gate.guessed_rpm is not None:
@@ -260,14 +258,14 @@ class Admission:
             used = model.estimates.used(pending, ended)
             self.gate.settle(pending.reserved, used, at_s)
             self.minutes.settled(used)
-        self._follow(pending, ended, at_s)
+        self._follow_limits(pending, ended, at_s)
         for message in model.messages():
             self.notify(f"{model.alias}: {message}")
         if error is not None and not model.warm_up.passed:
             model.client.on_failure(error)
         if error is not None and kind in ONE_TOO_MANY:
             self.minutes.refused()
-            self._heed(model, error, at_s)
+            self._respect_wait(model, error, at_s)
         paused = self.throttle.closed
         if not paused and kind not in ONE_TOO_MANY:
             self._note_overload(pending, at_s, broke=kind in BROKEN_OFF)
@@ -280,31 +278,31 @@ class Admission:
             self.slots.answered(attempt.latency_s or 0.0)
 
     def close_minute(self) -> None:
-        """Write down what was done with the limits up to now."""
+        """End the minute of the lane's account here, and write it down."""
         at_s = self.now_s()
         share = self.throttle.share(at_s)
         self.minutes.close(at_s, self.gate.in_force(), share, in_flight=self.in_flight)
 
-    def _follow(self, pending: PendingTrial, ended: Reply | ProviderError, at_s: float) -> None:
+    def _follow_limits(self, pending: PendingTrial, ended: Reply | ProviderError, at_s: float) -> None:
         """Follow what a response told of the provider's limits."""
         if isinstance(ended, Reply):
             self.gate.holds.admitted(pending.sent_s)
         retry_after_s = ended.retry_after_s if isinstance(ended, ProviderError) else None
         for allowance in ended.allowances:
             if pause := self.gate.hold(allowance, at_s, sent_s=pending.sent_s, retry_after_s=retry_after_s):
-                self._notify_of(pause, at_s)
+                self._record_pause(pause, at_s)
             if message := self.gate.follow(allowance, at_s):
                 self.notify(f"{self.name}: {message}")
 
-    def _notify_of(self, pause: Pause, at_s: float) -> None:
-        """Write a long pause down; tell a person of it, unless that was done lately."""
+    def _record_pause(self, pause: Pause, at_s: float) -> None:
+        """Write a pause down, and notify a person unless that was done lately."""
         self.minutes.paused(pause.why)
         if at_s >= self._notified_s.get(pause.cause, -math.inf) + NOTIFY_EVERY_S:
             self._notified_s[pause.cause] = at_s
             self.notify(f"{self.name}: paused: {pause.why}")
 
-    def _heed(self, model: LaneModel, error: ProviderError, at_s: float) -> None:
-        """Take in how long a provider says to wait, where that is about more than one call."""
+    def _respect_wait(self, model: LaneModel, error: ProviderError, at_s: float) -> None:
+        """Wait as long as a provider asks, where that is about more than one call."""
         wait_s = error.retry_after_s or 0.0
         self._there_s = max(self._there_s, at_s + min(wait_s, LONGEST_PAUSE_S))
         if wait_s > LONGEST_PAUSE_S:
@@ -315,7 +313,7 @@ class Admission:
             model.not_before_s = at_s + min(wait_s, RAREST_PROBE_S)
             request = f"the provider asks to wait {wait_s:,.0f} s ({error.kind.value}: {error.message})"
             why = f"only {model.alias}, because {request}. asyncbench tries it again now and then"
-            self._notify_of(Pause(model.alias, why), at_s)
+            self._record_pause(Pause(model.alias, why), at_s)
 
     def _note_overload(self, pending: PendingTrial, at_s: float, *, broke: bool) -> None:
         """Take in whether an answer broke off: with fewer calls in flight it may not."""
@@ -355,7 +353,7 @@ class Admission:
         if error is not None and begins:
             self._guess.closed(at_s)
             self._pause_notified = False
-            self._notify_of_pause(error, at_s)
+            self._record_long_pause(error, at_s)
         self._guess.ever_answered |= kind not in ONE_TOO_MANY | BROKEN
         pending.is_probe = False
 
@@ -392,8 +390,8 @@ class Admission:
         self.throttle.probe_answered(at_s)
         self._starts.clear()  # a pause is no rate
 
-    def _notify_of_pause(self, error: ProviderError, at_s: float) -> None:
-        """Say once of a pause that it is, or will be, a long one."""
+    def _record_long_pause(self, error: ProviderError, at_s: float) -> None:
+        """Write the present pause down, once, as soon as it is known to be a long one."""
         named_s, so_far_s = error.retry_after_s or 0.0, self.throttle.closed_for(at_s)
         if self._pause_notified or max(named_s, so_far_s) < WORTH_TELLING_S:
             return
@@ -404,11 +402,11 @@ class Admission:
         if error.kind is ErrorKind.UNREACHABLE and not self._guess.ever_answered:
             self.minutes.paused(why)  # `on_failure` has told it, once for all models of the provider
         else:
-            self._notify_of(Pause(error.kind, why), at_s)
+            self._record_pause(Pause(error.kind, why), at_s)
 
     def _lose_patience(self, error: ProviderError, at_s: float) -> None:
         """Give up a lane that was never answered, or not for longer than a night may wait."""
-        self._notify_of_pause(error, at_s)
+        self._record_long_pause(error, at_s)
         if not any(model.queue.pending for model in self.models):
             return  # what is left was tried before, and will come to its own end
         since_s = min(self.throttle.closed_for(at_s), at_s - self._there_s)

@@ -16,7 +16,7 @@ PRICED_FOR_S: Final = 60.0  # what a call may cost holds so long, as far as the 
 
 
 class Money:
-    """The money of one model, be it held by a budget or not."""
+    """The money of one model, with a budget or without."""
 
     def __init__(self, client: ModelClient, queue: TrialQueue) -> None:
         self._client, self._account, self._queue = client, client.account, queue
@@ -49,7 +49,7 @@ class Money:
             self._queue.put_back(pending)
         return reserved
 
-    def insist(self, pending: PendingTrial) -> bool:
+    def reserve_or_stop(self, pending: PendingTrial) -> bool:
         """Set money aside for a call that cannot wait; where there is none now, stop asking."""
         account = self._account
         if account is None:
@@ -65,7 +65,7 @@ class Money:
         pending.priced_s, pending.terms = self._client.now_s(), account.terms
         pending.hold = account.hold(pending.request, self._client.epoch_s + pending.priced_s)
 
-    def bound(self, pending: PendingTrial) -> None:
+    def note_bounds(self, pending: PendingTrial) -> None:
         """Note what a call that is made now may cost: a budget that is set later counts it with that."""
         if self._account is None:
             pending.most_usd = self._client.most_usd(pending.request, self._client.epoch_s + pending.sent_s)
@@ -84,23 +84,23 @@ class Money:
     def cost(self, pending: PendingTrial, ended: Reply | ProviderError | None) -> float | None:
         """Return what an attempt cost, USD; 0 when it was refused before any work, None when unknown."""
         if isinstance(ended, Reply):
-            charged = self.charged(ended, self._client.epoch_s + pending.sent_s)
-            pending.price_source = charged.source
-            if charged.instead_of_usd is not None:
-                self._billed_more = charged
-            return charged.usd
+            bill = self.charge_for(ended, self._client.epoch_s + pending.sent_s)
+            pending.price_source = bill.source
+            if bill.instead_of_usd is not None:
+                self._billed_more = bill
+            return bill.usd
         return None if ended is None or ended.may_have_been_billed else 0.0
 
-    def source(self, pending: PendingTrial, reply: Reply, at_s: float) -> str | None:
+    def price_source(self, pending: PendingTrial, reply: Reply, at_s: float) -> str | None:
         """Return who says what the call cost that got a reply and was sent then, UTC; None: nobody does."""
-        return pending.price_source if pending.tries else self.charged(reply, at_s).source
+        return pending.price_source if pending.tries else self.charge_for(reply, at_s).source
 
-    def charged(self, reply: Reply, at_s: float) -> Charge:
+    def charge_for(self, reply: Reply, at_s: float) -> Charge:
         """Return what a reply to a call costs that was sent then, UTC."""
         return charge(reply, self._client.rates, at_s=at_s, provider=self._client.model.provider)
 
     def message(self) -> str | None:
-        """Tell once of a bill that is higher than by the price in the sweep."""
+        """Return, once, a warning of a bill above the price in the sweep; None: there is none."""
         billed = self._billed_more
         if self._notified or billed is None or billed.usd is None or billed.instead_of_usd is None:
             return None
@@ -130,7 +130,7 @@ class BatchOfCall:
 
 
 class Attempts:
-    """What is written down of the calls of one model."""
+    """The journal of one model's calls."""
 
     def __init__(self, client: ModelClient, money: Money) -> None:
         self._client, self._model, self._money = client, client.model, money
@@ -147,8 +147,8 @@ class Attempts:
         pending.attempts += 1
         if pending.tries == 1:
             pending.since_s = pending.sent_s
-        self._money.bound(pending)
-        of_step = pending.more(pending, None)
+        self._money.note_bounds(pending)
+        of_step = pending.extra_columns(pending, None)
         try:
             self._client.keep(
                 Sent(
@@ -173,7 +173,7 @@ class Attempts:
         pending.tries += 1
         pending.attempts += 1
         pending.rounds += 1
-        self._money.bound(pending)
+        self._money.note_bounds(pending)
 
     def forget(self, pending: PendingTrial) -> None:
         """Take back an attempt that was never made."""
@@ -296,10 +296,10 @@ class Attempts:
             most_usd=pending.most_usd,
             error=error.message if error else None if reply else why,
             worker=self._worker((ended.worker if ended else None) or worker),
-            **pending.more(pending, ended),
+            **pending.extra_columns(pending, ended),
         )
-        at_once = reply is not None and not self._client.grades_long(pending.request.trial.problem, reply)
-        self._client.keep(Ended(attempt=attempt, reply=reply, graded_next=at_once))
+        graded_next = reply is not None and not self._client.grades_long(pending.request.trial.problem, reply)
+        self._client.keep(Ended(attempt=attempt, reply=reply, graded_next=graded_next))
         self._money.settle(pending, attempt.cost_usd)
         self._client.counters.count(attempt)
         return attempt

@@ -25,11 +25,11 @@ from asyncbench.records import Request
 AHEAD: Final = 0.02  # of its trials that a model may be ahead of another, while money is short
 AHEAD_TRIALS: Final = 4  # that it may be ahead in any case
 SURE: Final = 0.5  # of what is left that is shared out at once: trials may turn out dearer than so far
-REUSES: Final = 8  # of one model at how far others are, before they are counted anew
+REUSES: Final = 8  # of a level by one model, before it is worked out anew
 
 
 class ModelProgress(NamedTuple):
-    """How far a model is, and what it can do with money."""
+    """The progress of a model, and the trials that it can still begin."""
 
     begun: int  # trials
     planned: int
@@ -38,12 +38,12 @@ class ModelProgress(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of its trials that were begun."""
+        """The share of its trials that were begun."""
         return self.begun / self.planned
 
     @property
     def slack(self) -> float:
-        """How far it may be ahead of others in any case."""
+        """The share by which it may be ahead of others in any case."""
         return max(AHEAD, AHEAD_TRIALS / self.planned)
 
 
@@ -83,8 +83,8 @@ def ahead(own: ModelProgress, others: Sequence[ModelProgress], at: float) -> boo
 
 
 @dataclass(slots=True)
-class Shared:
-    """How far those get who share a cap, as last seen: they need not look at each other every time."""
+class FairLevel:
+    """The level that models who share a cap can all reach; it is reused for a few trials."""
 
     level: float = inf  # as a share of their trials; inf: there was enough for all
     reuses: int = 0  # for which that is good enough
@@ -97,7 +97,7 @@ class Shared:
         return False
 
     def ahead(self, own: ModelProgress, others: Sequence[ModelProgress], remaining: float) -> bool:
-        """Look anew: whether a model should wait for the others with `left` picodollars for all of them."""
+        """Whether a model should wait for the others with `remaining` picodollars for all of them."""
         enough = level((own, *others), remaining) == inf
         self.level = inf if enough else level((own, *others), SURE * remaining)
         self.reuses = REUSES + len(others)
@@ -128,17 +128,17 @@ class Cap:
     doubted_calls: int = 0  # those calls
     also: Sequence[str] = ()  # of a model's cap: aliases that left the sweep and named the same model
     shared_by: int = 0  # models
-    shared: Shared = field(default_factory=Shared)  # how they get on beside each other
+    fair_level: FairLevel = field(default_factory=FairLevel)  # how far they all get
     typed: str = "budget_usd"  # the option or key by which the sweep's own was set
 
     @property
     def name(self) -> str:
-        """What it is: a kind and a name."""
+        """Its kind and name."""
         return f"{self.kind} {self.of}"
 
     @property
     def label(self) -> str:
-        """What a person typed to set it."""
+        """The option or key that a person typed to set it."""
         return self.typed if self.kind == "sweep" else f"budget_usd of {self.name}"
 
     def fits(self, amount: int) -> bool:
@@ -151,7 +151,7 @@ class Cap:
 
 
 class Hold(NamedTuple):
-    """What is set aside for one call, picodollars."""
+    """The money set aside for one call, picodollars."""
 
     most: int  # it may cost by its bounds
     amount: int  # the same, raised where bounds like it were passed before
@@ -213,7 +213,7 @@ class Ledger:
 
     @property
     def lacked_for(self) -> str:
-        """What had no room in it, in words."""
+        """The thing that had no room in it, in words: a call or a batch."""
         return max((one.lacked_for for one in self.accounts if one.bound_by), key=len, default="call")
 
     def changed(self) -> None:
@@ -235,7 +235,7 @@ class _Runner(NamedTuple):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Account:
-    """What one model may spend: as much as every cap it is under allows."""
+    """The money of one model: it may spend as much as every cap it is under allows."""
 
     model: str  # its alias
     ledger: Ledger
@@ -370,14 +370,14 @@ class Account:
 
     def _ahead_under(self, cap: Cap) -> bool:
         own = self.progress(asks=True)
-        if cap.shared.near(own):
+        if cap.fair_level.near(own):
             return False
         others = [other for other in self.ledger.accounts if other is not self and cap in other.caps]
         in_flight = sum(account._in_flight_cost() for account in (self, *others))
         # The last call needs room for all that it may cost: so much will be left over.
         over = max(account.latest or 0 for account in (self, *others))
         remaining = cap.limit - cap.spent - in_flight - over
-        return cap.shared.ahead(own, [other.progress() for other in others], remaining)
+        return cap.fair_level.ahead(own, [other.progress() for other in others], remaining)
 
     def progress(self, *, asks: bool | None = None) -> ModelProgress:
         """Return how far the model is; `asks`: whether it goes on, where that is known."""

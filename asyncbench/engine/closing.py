@@ -31,7 +31,7 @@ _READ_IT: Final = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class WarmUp:
-    """What is known of a model that was not answered yet; times are the loop's clock."""
+    """The state of a model before its first answer; times are the loop's clock."""
 
     answered_before: bool  # by earlier runs
     accepted: bool  # requests as such: refusals are each about a trial of its own
@@ -41,18 +41,18 @@ class WarmUp:
     _too_many: int = 0  # calls that were one too many
     _first_s: float = 0.0  # when the first of them ended
     _patient_until_s: float = 0.0
-    _last: ProviderError | None = None  # that was not told yet
+    _unreported: ProviderError | None = None  # that was not told yet
 
     def most(self, at_s: float) -> float:
         """Return how many calls may be in flight."""
         return math.inf if self.passed else FEW * 2.0 ** min(30, self._steps(at_s))
 
     def wider_s(self, at_s: float) -> float:
-        """Return when that is more; infinite: it is not by time alone."""
+        """Return when `most` rises next; inf: time alone does not raise it."""
         return math.inf if self.passed else self._calm_since_s + PATIENT_S + WIDER_S * self._steps(at_s)
 
     def _steps(self, at_s: float) -> int:
-        """Return how often it has become wider."""
+        """Return how often `most` has risen."""
         return int(max(-1.0, at_s - self._calm_since_s - PATIENT_S) // WIDER_S) + 1
 
     def started(self, at_s: float) -> None:
@@ -77,11 +77,11 @@ class WarmUp:
             self._patient_until_s = max(self._patient_until_s, at_s + named_s + HOPELESS_S)
         self._too_many += 1
         if self._too_many == WORTH_TELLING:
-            self._last = ended
+            self._unreported = ended
 
     def message(self) -> str | None:
-        """Return, once, what a person should hear."""
-        error, self._last = self._last, None
+        """Return, once, a warning that every call is refused; None: there is none."""
+        error, self._unreported = self._unreported, None
         if error is None:
             return None
         stops = f"The model stops if this lasts {HOPELESS_S / 60:.0f} minutes"
@@ -186,11 +186,11 @@ class Closing:
 
     def _fails_for_good(self, pending: PendingTrial, error: ProviderError) -> bool:
         """Whether a trial met the same error again and again while hardly any other did."""
-        pending.hears(f"{error.kind} {error.message}", heard=(self._answers, self._failures))
+        pending.note_failure(f"{error.kind} {error.message}", counts=(self._answers, self._failures))
         if error.kind not in _OF_THE_TRIAL:
             return False
         self._failures += 1
-        answers, failures = self._answers - pending.heard_then[0], self._failures - pending.heard_then[1]
+        answers, failures = self._answers - pending.counts_then[0], self._failures - pending.counts_then[1]
         others = failures - pending.same_words
         return pending.same_words >= SAME_WORDS and answers >= WELL * max(1, others)
 
@@ -215,7 +215,7 @@ class Closing:
                 grades=grades,
                 attempts=pending.attempts,
                 cost_usd=pending.cost_usd,
-                price_source=self._money.source(pending, reply, answered.started_at)
+                price_source=self._money.price_source(pending, reply, answered.started_at)
                 if reply and answered
                 else None,
                 queued_s=answered.queued_s if answered else None,

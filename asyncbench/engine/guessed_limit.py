@@ -110,7 +110,7 @@ class RecentCalls:
 
 @dataclass(slots=True)
 class GuessedLimit:
-    """What is known of a limit that nobody tells; times are the loop's clock, rates requests a minute."""
+    """An estimate of a limit that nobody tells; times are the loop's clock, rates requests a minute."""
 
     ever_answered: bool = False
     _rpm: float = math.inf  # the pace that was set last; without end: nothing is known
@@ -224,7 +224,7 @@ class GuessedLimit:
 
     @property
     def sure_s(self) -> float:
-        """How long after it was sent a call that was not refused was admitted, most probably."""
+        """The seconds after which a call that was not refused was most probably admitted."""
         return 2 * self._delay_s + DOUBT_S
 
     def admitted_s(self, at_s: float) -> float:
@@ -328,7 +328,7 @@ class GuessedLimit:
 
     @property
     def _growth(self) -> float:
-        """By how much the pace has grown since it was set."""
+        """The factor by which the pace has grown since it was set."""
         known_by_s = max(self._length_s, ENOUGH * MINUTE_S / self._rpm)
         part = self._tried_s / (GROWS * known_by_s)
         return min(FOLD, 1 / (1 - part**3)) if part < 1 else FOLD

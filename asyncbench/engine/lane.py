@@ -52,9 +52,8 @@ class Lane:
     )
     taken_until_s: list[float] = field(default_factory=list)  # slots, by calls of a process that died
     held_s: Callable[[], float] = float  # for how long nothing may start: nobody is there to make a call
-    _retries: list[tuple[float, int, LaneModel, PendingTrial]] = field(
-        default_factory=list
-    )  # a heap by due time
+    # A heap by due time.
+    _retries: list[tuple[float, int, LaneModel, PendingTrial]] = field(default_factory=list)
     _ties: Iterator[int] = field(default_factory=itertools.count)  # equal due times stay in order
     _stopped: bool = False
     _client_s: float = 0.0  # lost to our own event loop
@@ -65,7 +64,7 @@ class Lane:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _intake: list[asyncio.Task[None]] = field(default_factory=list)
     _models: list[LaneModel] = field(init=False)
-    _in_turn: deque[LaneModel] = field(init=False)
+    _rotation: deque[LaneModel] = field(init=False)
     _now_s: Callable[[], float] = field(init=False)  # the loop's clock
     admission: Admission = field(init=False)
     _ramp: AsyncLimiter = field(init=False)
@@ -73,7 +72,7 @@ class Lane:
 
     async def run(self) -> None:
         """Feed and dispatch until the sources are dry and every trial is closed, or until stopped."""
-        self._get_ready()
+        self._prepare()
         try:
             async with asyncio.TaskGroup() as tasks:
                 for model in self._models:
@@ -113,14 +112,14 @@ class Lane:
         return {what: most * self.limits.fraction for what, most in self.limits.per_minute.items() if most}
 
     def set_limits(self, limits: Limits) -> None:
-        """Go on with other limits."""
+        """Set other limits."""
         self.limits = limits
         if self.runs:
             self.admission.set_limits(limits)
             self._changed.set()
 
-    def heed_pause(self) -> None:
-        """Take in that its models are paused, or no longer."""
+    def apply_pause(self) -> None:
+        """Apply `Counters.paused` of its models, which has changed."""
         if not self.runs:
             return
         at_s = self._now_s()
@@ -132,12 +131,12 @@ class Lane:
                 pending.since_s += sat_out_s  # the time for its retries stood still
         self._changed.set()
 
-    def _get_ready(self) -> None:
+    def _prepare(self) -> None:
         self._now_s = asyncio.get_running_loop().time
         self._paused_s, self.runs = self._now_s(), True
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
         self._models = [LaneModel(client) for client in self.clients]
-        self._in_turn = deque(self._models)
+        self._rotation = deque(self._models)
         self._minutes = Minutes(self.name, epoch_s=self.epoch_s, at_s=self._now_s(), keep=self.keep)
         self.admission = Admission(
             name=self.name,
@@ -219,7 +218,7 @@ class Lane:
     async def _next(self) -> LaneModel | None:
         """Return the model whose next trial is to be asked; None when every trial is closed."""
         while True:
-            if self.admission.throttle.closed and (fresh := self._fresh()):
+            if self.admission.throttle.closed and (fresh := self._next_fresh()):
                 return fresh  # as a probe: what failed before shall not be used up
             due_in_s = self._retries[0][0] - self._now_s() if self._retries else math.inf
             if due_in_s <= 0:
@@ -229,21 +228,21 @@ class Lane:
                 if not model.counters.over and not model.narrow and self._affords(model, pending):
                     return model
                 continue
-            if fresh := self._fresh():
+            if fresh := self._next_fresh():
                 return fresh
             idle = not self.admission.in_flight and not self._retries
             if idle and all(model.exhausted for model in self._models):
                 return None
-            await self._change(self._nothing_due(), within_s=min(due_in_s, self._ready_in_s()))
+            await self._wait_for_change(self._nothing_due(), within_s=min(due_in_s, self._ready_in_s()))
 
-    def _fresh(self) -> LaneModel | None:
+    def _next_fresh(self) -> LaneModel | None:
         """Return a model that may be asked a trial that was not asked yet; those of a group take turns."""
         self._short.clear()
         depth = self.admission.depth()
         most_waiting = max(MOST_WAITING, 2 * depth)  # more would only lengthen the queue of the failed
         for _ in self._models:
-            model = self._in_turn[0]
-            self._in_turn.rotate(-1)
+            model = self._rotation[0]
+            self._rotation.rotate(-1)
             if not model.ready or model.waiting >= most_waiting:
                 continue
             queue = model.queue
@@ -265,7 +264,7 @@ class Lane:
         return affords
 
     def _forget(self, model: LaneModel) -> None:
-        """Leave what a model that is over was to be asked again for a later run."""
+        """Leave retries of a model that is over to a later run."""
         self._retries = [entry for entry in self._retries if entry[2] is not model]
         heapq.heapify(self._retries)
         model.waiting = 0
@@ -296,16 +295,16 @@ class Lane:
         """Wait until a call may be made, by every limit at once; return whether it is to be made."""
         admission, queue = self.admission, model.queue
         while not queue.gives_up(pending) and (wait := admission.obstacle(model, pending)):
-            self._leave(away=AWAY_S < wait.seconds < math.inf)
+            self._set_away(away=AWAY_S < wait.seconds < math.inf)
             began_s = self._now_s()
-            await self._change(wait.limit, within_s=wait.seconds)
+            await self._wait_for_change(wait.limit, within_s=wait.seconds)
             if wait.limit == minutes.RESUME:
                 pending.since_s += self._now_s() - began_s
-        self._leave(away=False)
+        self._set_away(away=False)
         if not queue.gives_up(pending) and admission.in_flight >= admission.highest:
             admission.highest += 1
             began_s = self._now_s()
-            _show(minutes.RAMP, admission)
+            _show_wait(minutes.RAMP, admission)
             await self._ramp.acquire()
             self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
             if model.counters.paused:  # meanwhile
@@ -315,8 +314,8 @@ class Lane:
         admission.gate.take(pending.reserved, self._now_s())
         return True
 
-    def _leave(self, *, away: bool) -> None:
-        """Tell those who share a budget whether they should wait for the models of this lane."""
+    def _set_away(self, *, away: bool) -> None:
+        """Note whether the lane waits for long: then others that share a budget do not wait for it."""
         if away == self._away:
             return
         self._away = away
@@ -325,29 +324,29 @@ class Lane:
             if model.client.account is not None:
                 model.client.account.ledger.changed()
 
-    async def _change(self, cause: str, *, within_s: float) -> None:
-        """Wait for news, and no longer than `within_s`; put the time down to `cause`."""
+    async def _wait_for_change(self, cause: str, *, within_s: float) -> None:
+        """Wait for a change, no longer than `within_s`, and count the time as a wait for `cause`."""
         began_s = self._now_s()
         left_s = self._minutes.left_s(began_s)
         late = self.lag.late  # else others are who keeps the client waiting
         self._changed.clear()
-        _show(cause, self.admission)
+        _show_wait(cause, self.admission)
         try:
             async with asyncio.timeout(min(within_s, left_s)):
                 await self._changed.wait()
         except TimeoutError:
-            pass  # it is time to look again
+            pass  # it is time to try again
         finally:
             at_s = self._now_s()
-            _show(None, self.admission)
+            _show_wait(None, self.admission)
             self._minutes.waited(cause, at_s - began_s)
             if cause == minutes.CLIENT and late:
-                self._client_bound(at_s - began_s)
+                self._note_client_bound(at_s - began_s)
         if at_s >= began_s + left_s:
             self.admission.close_minute()
 
-    def _client_bound(self, seconds: float) -> None:
-        """Note, once it has cost enough, that this machine is what holds the lane back, and say so once."""
+    def _note_client_bound(self, seconds: float) -> None:
+        """Notify once, as soon as it has cost enough, that this machine holds the lane back."""
         before_s, self._client_s = self._client_s, self._client_s + seconds
         if before_s < WORTH_BLAMING_S <= self._client_s:
             for model in self._models:
@@ -363,8 +362,8 @@ class Lane:
             )
 
 
-def _show(cause: str | None, admission: Admission) -> None:
-    """Let the screen see what a lane waits for."""
+def _show_wait(cause: str | None, admission: Admission) -> None:
+    """Show on the screen which cause a lane waits for; None: none."""
     if cause == minutes.CONCURRENCY and admission.finds_slots:
         cause = minutes.SERVER
     elif cause == minutes.PAUSE and not admission.throttle.for_refusals:

@@ -95,7 +95,7 @@ def _kind_of(pending: PendingTrial) -> Kind:
 
 
 class _Lengths:
-    """The latest replies' lengths; their quantile is looked for when somebody asks."""
+    """The latest replies' lengths; their quantile is worked out when it is needed."""
 
     __slots__ = ("_latest", "_quantile", "count")
 
@@ -169,7 +169,7 @@ class LaneModel:
             self.queue.put_back(pending)
 
     def messages(self) -> Iterator[str]:
-        """Return what a person should hear, each once."""
+        """Return warnings for a person, each once."""
         of_account = None if self.client.account is None else self.client.account.message()
         return filter(None, (of_account, self.money.message(), self.warm_up.message()))
 

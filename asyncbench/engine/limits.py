@@ -29,7 +29,7 @@ EXPLAINS: Final = 0.5  # of a limit, used by ourselves in the last minute: that 
 
 
 class Amounts(NamedTuple):
-    """What a call takes of each limit."""
+    """The amounts that a call takes of each limit."""
 
     requests: float = 1.0
     tokens: float = 0.0  # input and output together
@@ -38,7 +38,7 @@ class Amounts(NamedTuple):
 
 
 class Counting(StrEnum):
-    """What a provider counts against tokens a minute (specs of the vendors, 2026)."""
+    """The tokens that a provider counts against a limit a minute (specs of the vendors, 2026)."""
 
     USED = "used"  # input and output, as they turn out
     UNCACHED = "uncached"  # the same without what was read from a cache: Anthropic, Groq
@@ -101,7 +101,7 @@ class Bucket:
 
 
 class Wait(NamedTuple):
-    """How long nothing may be taken, and which limit says so."""
+    """A time in which nothing may be taken, and the limit that says so."""
 
     seconds: float
     limit: str
@@ -280,7 +280,7 @@ class Gate:
         sent_s: float = math.inf,
         retry_after_s: float | None = None,
     ) -> Pause | None:
-        """Where a response's headers tell that nothing remains, take nothing until the reset.
+        """Take nothing until the reset, if a response's headers tell that nothing remains.
 
         Args:
             told: by the headers.

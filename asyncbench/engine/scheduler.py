@@ -11,7 +11,7 @@ from asyncbench.records import LaneMinute, Limits
 
 
 class AnyLane(Protocol):
-    """What a scheduler runs: the calls of some models, or their batches."""
+    """Calls of some models, or their batches, as a scheduler runs them."""
 
     name: str
     clients: list[ModelClient]
@@ -30,8 +30,8 @@ class AnyLane(Protocol):
         """The lane whose limits can be set; None: it paces no calls."""
         ...
 
-    def heed_pause(self) -> None:
-        """Take in that its models are paused, or no longer: `Counters.paused`."""
+    def apply_pause(self) -> None:
+        """Apply `Counters.paused` of its models, which has changed."""
         ...
 
 
@@ -46,7 +46,7 @@ class SteeredLane(AnyLane, Protocol):
         ...
 
     def set_limits(self, limits: Limits) -> None:
-        """Go on with other limits."""
+        """Set other limits."""
         ...
 
     def in_force(self) -> Mapping[str, float]:

@@ -26,7 +26,7 @@ CellCounts = tuple[int, int]  # correct, asked
 
 
 class ConditionCell(NamedTuple):
-    """What is alike in the trials of one model that an accuracy is told of."""
+    """The trials of one model that share an accuracy, by what they have in common."""
 
     condition: str
     suite: str
@@ -153,8 +153,8 @@ class Stopping:
         """Return the cells of which enough is known."""
         return {cell: known.stop for cell, known in self._cells.items() if known.stop is not None}
 
-    def heed(self, cell: ConditionCell, stop: Stop) -> None:
-        """Take in that another process knows enough of a cell."""
+    def stop_cell(self, cell: ConditionCell, stop: Stop) -> None:
+        """Stop a cell, as another process has decided."""
         self._answers(cell).stop = stop
         self.on_stop()
 
@@ -208,7 +208,7 @@ class Stopping:
         self.keep(Skipped(trial=trial, stop=stop, skipped_at=self.now()))
 
     def forget(self) -> None:
-        """Let go of all that tells what to ask, for nothing more is asked; the counters stay."""
+        """Free the memory of all cells: nothing more is asked. The counters stay."""
         self.keep = lambda _: None
         for known in (self._cells, self._places, self._anyway, self._counted_as):
             known.clear()

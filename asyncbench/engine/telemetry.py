@@ -127,7 +127,7 @@ class Minutes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCounts:
-    """How the open batches of one model stand. Times are those of the event loop's clock."""
+    """The open batches of one model. Times are those of the event loop's clock."""
 
     states: Mapping[str, int]  # how many are in each, in words
     trials: int
@@ -139,7 +139,7 @@ class BatchCounts:
 
 @dataclass(slots=True, kw_only=True)
 class StepCounts:
-    """How far the step of a load is. Times are those of the event loop's clock."""
+    """The progress of a load's step. Times are those of the event loop's clock."""
 
     name: str
     number: int  # among the steps of this run, from 1
@@ -254,7 +254,7 @@ REMEMBERED = 1_000  # readings of the event loop's lag, each worse than all afte
 
 
 class LoopLag:
-    """How late the event loop wakes a sleeper: the client's own delay in every latency it measures."""
+    """The lag of the event loop in waking a sleeper: the client's own delay in every latency it measures."""
 
     LATE_S = 0.3  # on average: calls in flight wait for us, and may miss their deadlines
     MEMORY = 0.8  # of the average before, kept at each reading

@@ -24,9 +24,8 @@ FAST_PER_S: Final = 10.0  # calls; a lane of fewer takes its time, for as much i
 SLOWEST: Final = 10.0  # times as much time
 RESIGNED_S: Final = 60.0  # before refusals are answered again
 CLOSES_AT: Final = 5  # calls in a row without an answer, at least
-OF_IN_FLIGHT: Final = (
-    4  # one in so many: failures come sooner than answers, and many in a row of many say little
-)
+# One in so many: failures come sooner than answers, and many in a row of many say little.
+OF_IN_FLIGHT: Final = 4
 SETTLED_S: Final = 30.0  # open for so long: a pause is news, and not what too large a share leads to
 FIRST_PROBE_S: Final = 1.0  # where the provider names no time
 RAREST_PROBE_S: Final = 60.0  # where the provider names none, or one further off: it may mean another limit
@@ -38,10 +37,10 @@ class Throttle:
     """The share of a lane's limits in use; times are the loop's clock."""
 
     closed: bool = False  # nothing is admitted but a probe
-    probing: bool = False  # one is on its way
+    probing: bool = False  # a probe is on its way
     probe_due_s: float = 0.0  # when the next may leave
     for_refusals: bool = False  # it is closed because all of the latest calls were refused, by no other fault
-    provider_named: bool = False  # the provider named that time
+    provider_named: bool = False  # the provider named `probe_due_s`
     probe_sent_s: float = -math.inf  # when the latest left
     streak_s: float = -math.inf  # when the first of the latest calls in a row was sent that came to nothing
     streak: int = 0  # how many these are
@@ -70,11 +69,11 @@ class Throttle:
         return max(SMALLEST_SHARE, min(1.0, self._top * near * growth))
 
     def start_over(self, at_s: float) -> None:
-        """Use all of the limits, which are others now."""
+        """Use all of the limits again: they were set anew."""
         self._top, self._cut_s, self._answers, self._refusals = 1.0, at_s, 0.0, 0.0
 
     def sit_out(self, seconds: float) -> None:
-        """Take in that nobody wanted to know whether calls are admitted for so long."""
+        """Leave a pause by a person out of the time for which the lane was closed."""
         self._closed_s += seconds
 
     def backs_off(self, at_s: float) -> bool:
@@ -115,7 +114,13 @@ class Throttle:
         self._opened_s, self._wait_s = at_s, FIRST_PROBE_S
 
     def refused(
-        self, sent_s: float, at_s: float, *, wait_s: float | None, per_s: float, in_flight: int = 0
+        self,
+        sent_s: float,
+        at_s: float,
+        *,
+        wait_s: float | None,
+        per_s: float,
+        in_flight: int = 0,
     ) -> bool:
         """Take in that a call was refused for being one too many; return whether this begins a pause.
 

@@ -36,12 +36,14 @@ from asyncbench.records import (
 BELIEVED: Final = 3  # times in a row that a Retry-After alone says how long to wait
 _NUMBERS: Final = re.compile(r"[0-9a-fA-F-]{8,}|\d+")  # ids of requests, times: no two errors have the same
 ONE_CALL: Final = Amounts()
-More = Callable[["PendingTrial", Reply | ProviderError | None], Mapping[str, Any]]  # Any: fields of `Attempt`
+ExtraColumns = Callable[
+    ["PendingTrial", Reply | ProviderError | None], Mapping[str, Any]
+]  # Any: fields of `Attempt`
 
 
 @dataclass(slots=True, kw_only=True)
 class PendingTrial:
-    """What is known of a trial between its problem set and its result; times are the loop's clock."""
+    """A trial between its problem set and its result; times are the loop's clock."""
 
     request: Request
     history: History  # what earlier runs know of it
@@ -64,9 +66,9 @@ class PendingTrial:
     is_probe: bool = False  # the one call that a paused lane makes to see whether the pause is over
     last_words: str | None = None  # of the error it met last
     same_words: int = 0  # how often in a row
-    heard_then: tuple[int, int] = (0, 0)  # answers and failures of its model, when it first met them
+    counts_then: tuple[int, int] = (0, 0)  # answers and failures of its model, when it first met them
     rounds: int = 0  # parts of batches that it was in
-    more: "More" = lambda _turn, _ended: {}  # what else is known of how an attempt ended, by field
+    extra_columns: "ExtraColumns" = lambda _pending, _ended: {}  # further columns of its `Attempt`
 
     @property
     def answered(self) -> bool:
@@ -77,16 +79,21 @@ class PendingTrial:
         """Add what an attempt cost; an unknown cost makes the whole unknown."""
         self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
 
-    def hears(self, words: str, *, heard: tuple[int, int]) -> None:
-        """Note how an attempt failed; `heard` are the answers and failures of its model so far."""
+    def note_failure(self, words: str, *, counts: tuple[int, int]) -> None:
+        """Note how an attempt failed; `counts` are the answers and failures of its model so far."""
         words = _NUMBERS.sub("#", words)
         if words != self.last_words:
-            self.last_words, self.same_words, self.heard_then = words, 0, heard
+            self.last_words, self.same_words, self.counts_then = words, 0, counts
         self.same_words += 1
 
 
 def wait_before_retry(
-    error: ProviderError, *, attempt: int, elapsed_s: float, policy: RetryPolicy, jitter: float
+    error: ProviderError,
+    *,
+    attempt: int,
+    elapsed_s: float,
+    policy: RetryPolicy,
+    jitter: float,
 ) -> float | None:
     """Return the seconds until the next attempt, or None to give up.
 

@@ -51,7 +51,7 @@ RESENT, LOST_WITH_IT = "resent", "lost"
 
 @dataclass(slots=True, kw_only=True)
 class ReplyTimes:
-    """When the parts of a reply came. Times are seconds from the request sent, but `sent_s`."""
+    """The times at which the parts of a reply came. Times are seconds from the request sent, but `sent_s`."""
 
     sent_s: float  # the event loop's clock
     connect_s: float | None = None  # before that: to make the connection; None: it was there
@@ -62,7 +62,7 @@ class ReplyTimes:
 
 @dataclass(slots=True, kw_only=True)
 class Reply:
-    """What a provider answered to one call."""
+    """The answer of a provider to one call."""
 
     text: str  # untouched; empty when the reply held no text
     reasoning: str | None = None
@@ -109,7 +109,7 @@ def outcome_of(reply: Reply | None, *, answer: str | None, exact_match: bool) ->
 
 @dataclass(slots=True, kw_only=True)
 class Grade:
-    """What one grader read in one reply. Fields a suite does not define stay None."""
+    """The reading of one reply by one grader. Fields a suite does not define stay None."""
 
     grader: str
     grader_version: int
@@ -220,7 +220,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneMinute:
-    """What a lane did within one minute of the clock: one row of `lanes`."""
+    """The work of a lane within one minute of the clock: one row of `lanes`."""
 
     lane: str
     started_at: float  # UTC, seconds since 1970
@@ -240,7 +240,7 @@ class LaneMinute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopWhen:
-    """When enough is known of a cell to ask no more of it; at least one of the two."""
+    """A rule for when enough is known of a cell to ask no more of it; at least one of the two."""
 
     ci_width: float | None = None  # once the always-valid interval of its accuracy is no wider
     saturated: float | None = None  # once all answers are alike and the interval ends no farther from them
@@ -248,7 +248,7 @@ class StopWhen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Why a cell was asked no further, and what was known of it then."""
+    """The reason why a cell was asked no further, with its figures then."""
 
     rule: str  # such as `ci_width 0.05`
     asked: int  # problems of the cell, in the planned order
@@ -268,7 +268,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """What a step of a load came to: one row of `steps`. Calls are those due after the warm-up."""
+    """The result of a load's step: one row of `steps`. Calls are those due after the warm-up."""
 
     load: str  # such as `poisson 8/s #2`
     model: str  # the alias
@@ -306,7 +306,7 @@ Event = Sent | Ended | Result | LaneMinute | Skipped | StepResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What earlier runs already know of a trial that has no result yet."""
+    """The past of a trial without a result: attempts, cost and answer of earlier runs."""
 
     attempts: int = 0
     cost_usd: float | None = 0.0  # None if that of any attempt is unknown

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What became of a trial; decided in this order (design: `outcome_of`)."""
+    """The outcome of a trial, decided in this order by `outcome_of`."""
 
     FAILED = "failed"
     CORRECT = "correct"
@@ -46,7 +46,7 @@ SDK = "sdk"  # a door: the SDK of the provider builds every call
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a lane may use of its provider."""
+    """The limits of a lane."""
 
     rpm: float | None = None  # requests a minute
     tpm: float | None = None  # input and output tokens a minute, together
@@ -81,7 +81,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how long a trial is tried."""
+    """The most attempts of a trial, and the time for them."""
 
     attempts: int = 10
     total_s: float = 3600.0
@@ -140,9 +140,7 @@ class Model:
     thinking: str | None = None  # adaptive: the model decides how much
     stream: bool = False  # answers arrive piece by piece; changes no reply
     params: Mapping[str, object] = field(default_factory=dict)  # merged into the body last, as given
-    budget_params: Mapping[str, object] = field(
-        default_factory=dict
-    )  # before those: what a budget adds to it
+    budget_params: Mapping[str, object] = field(default_factory=dict)  # merged before them, by a budget
     price: Price | None = None
     budget_usd: float | None = None  # the most that its calls may cost together, those of earlier runs too
     limits: Limits = field(default_factory=Limits)
@@ -162,7 +160,7 @@ class Model:
 
     @property
     def turn(self) -> str | None:
-        """What it has in common with models that are asked one after the other; None: it waits for nobody."""
+        """A key shared by models that are asked one after the other; None: it waits for nobody."""
         return f"{self.base_url or self.provider} {self.model_id}" if self.compared else None
 
     def under(self, condition: "Condition") -> "Model":
@@ -176,7 +174,7 @@ OF_CONDITIONS = ("effort", "temperature")  # parameters of a model that a condit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """How a problem is asked."""
+    """A way to ask problems."""
 
     name: str = "plain"
     style: str = "chat"  # chat, completion or rules: the form that grading must know

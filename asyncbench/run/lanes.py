@@ -240,7 +240,7 @@ def _batches(
             trials=_Search(run, model),
             finished=run.store.finished,
             saved=run.salvage.saved,
-            again=again,
+            ask_again=again,
             done=dict(leftover.done),
         )
 

@@ -77,7 +77,7 @@ class Steering:
                 if client.counters.waits_for == RESUME:  # until its lane wakes up
                     client.counters.waits_for = None
         for lane in self._scheduler.going:
-            lane.heed_pause()
+            lane.apply_pause()
 
     def _way_on(self) -> Iterator[str]:
         if self._run.within_s is not None:

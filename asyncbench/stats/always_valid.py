@@ -36,7 +36,7 @@ class Interval(NamedTuple):
 
 
 def always_valid_interval(correct: int, answers: int) -> Interval:
-    """Return the interval after `asked` answers, of which `correct` are right; none: 0 to 1."""
+    """Return the interval after so many answers, of which `correct` are right; none: 0 to 1."""
     if not answers:
         return Interval(0.0, 1.0)
     least = _mixed(correct, answers) - _AT_MOST

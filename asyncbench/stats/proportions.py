@@ -46,7 +46,7 @@ def wilson(share: float, trials: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """What a group of trials says about a model: over which trials, and what the lost ones could change.
+    """The accuracy of a model over a group of trials, and how far lost trials could change it.
 
     Lost are trials that tell nothing of the model: failed (no reply) and truncated (a reply cut short).
     """
@@ -109,7 +109,7 @@ LEVELS = 60  # to which moves are rounded for the test
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """By how much each problem moves the difference, a less b: their mean is the difference."""
+    """The move of each problem in the difference, a less b: their mean is the difference."""
 
     moves: tuple[float, ...]
     chance: tuple[float, ...]  # the same, as large as chance makes them where a and b are alike
@@ -120,7 +120,7 @@ class Moves:
 
     @property
     def difference(self) -> float:
-        """Of the accuracies, in [-1, 1]."""
+        """The difference of the accuracies, in [-1, 1]."""
         return fmean(self.moves)
 
     @property

@@ -140,7 +140,7 @@ def _check(k: int, n: int) -> None:
 class Votes(NamedTuple):
     """The answers to the repeats of a problem: how many are right, and how often each wrong one was given.
 
-    What is left of `asked` are trials without an answer.
+    The other `trials` are without an answer.
     """
 
     trials: int
@@ -191,7 +191,7 @@ def _draws(rivals: tuple[int, ...], most: int) -> Mapping[tuple[int, int], int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtK:
-    """What `k` answers to each problem are worth, over the problems with at least so many."""
+    """The worth of `k` answers to each problem, over the problems with at least so many."""
 
     k: int
     pass_at_k: Clustered

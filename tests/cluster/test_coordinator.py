@@ -115,7 +115,7 @@ def test_a_pause_holds_at_every_worker_until_it_is_over():
             await asyncio.sleep(at_s - now_s())
             for lane in fleet.lanes:
                 lane.clients[0].counters.paused = paused
-                lane.heed_pause()
+                lane.apply_pause()
 
     fleet = SmallFleet(ask=desk.ask)
     played(fleet, *(asked(alias, 100, Limits(rpm=600)) for alias in ("a", "b")), beside=pause)

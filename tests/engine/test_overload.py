@@ -98,16 +98,16 @@ def test_a_model_whose_replies_are_never_valid_is_asked_as_wide_as_it_may():
 
 
 def test_a_break_now_and_then_changes_nothing():
-    strain = OverloadDetector()
+    detector = OverloadDetector()
     for n in range(2_000):
-        strain.ended(float(n), n + 1.0, in_flight=50, broke=n % 40 == 0)
-        assert strain.bound == float("inf")
+        detector.ended(float(n), n + 1.0, in_flight=50, broke=n % 40 == 0)
+        assert detector.bound == float("inf")
 
 
 def test_calls_that_began_before_a_number_was_lowered_do_not_lower_it_again():
-    strain = OverloadDetector()
+    detector = OverloadDetector()
     for _ in range(40):
-        strain.ended(0.0, 1.0, in_flight=40, broke=True)
-    assert strain.bound == 10
-    strain.ended(2.0, 3.0, in_flight=40, broke=True)  # nor those that were about to
-    assert strain.bound == 10
+        detector.ended(0.0, 1.0, in_flight=40, broke=True)
+    assert detector.bound == 10
+    detector.ended(2.0, 3.0, in_flight=40, broke=True)  # nor those that were about to
+    assert detector.bound == 10

@@ -56,14 +56,14 @@ class Paced:
         wait_s = max(self.throttle.wait_s(self.at_s), 1 / (PER_S * self.throttle.share(self.at_s)))
         self.at_s += wait_s
         self.level = min(self.admits_per_s, self.level + wait_s * self.admits_per_s)
-        scouts = self.throttle.closed
+        is_probe = self.throttle.closed
         self.sent += 1
         admitted = self.level >= 1
         self.level -= admitted
         self.refused += not admitted
-        if scouts and admitted:
+        if is_probe and admitted:
             self.throttle.probe_answered(self.at_s)
-        elif scouts:
+        elif is_probe:
             self.throttle.probe_failed(self.at_s, wait_s=None)
         elif admitted:
             self.throttle.answered(self.at_s, self.at_s)
@@ -168,7 +168,7 @@ def test_it_knows_whether_it_is_closed_for_refusals_alone(broken):
     assert throttle.for_refusals == (broken == 0)
 
 
-def test_nothing_is_admitted_until_the_scout_leaves_and_nothing_beside_it():
+def test_nothing_is_admitted_until_the_probe_leaves_and_nothing_beside_it():
     throttle = closed(10.0)
     assert not throttle.admits(10.0)
     assert throttle.wait_s(10.0) == pytest.approx(FIRST_PROBE_S)
@@ -179,7 +179,7 @@ def test_nothing_is_admitted_until_the_scout_leaves_and_nothing_beside_it():
     assert throttle.wait_s(leaves_s) == float("inf")
 
 
-def test_a_scout_that_is_answered_opens_it():
+def test_a_probe_that_is_answered_opens_it():
     throttle = closed()
     throttle.probing = True
     throttle.probe_answered(5.0)
@@ -187,7 +187,7 @@ def test_a_scout_that_is_answered_opens_it():
     assert throttle.wait_s(5.0) == 0.0
 
 
-def test_scouts_leave_ever_later_and_at_least_once_a_minute():
+def test_probes_leave_ever_later_and_at_least_once_a_minute():
     throttle, at_s, gaps_s = closed(), 0.0, []
     for _ in range(12):
         gaps_s.append(throttle.wait_s(at_s))
@@ -207,7 +207,7 @@ def test_scouts_leave_ever_later_and_at_least_once_a_minute():
         pytest.param(7_200.0, RAREST_OF_LONG_S, id="hours"),
     ],
 )
-def test_a_scout_leaves_when_the_provider_says_or_at_least_now_and_then(told_s, waited_s):
+def test_a_probe_leaves_when_the_provider_says_or_at_least_now_and_then(told_s, waited_s):
     assert closed(wait_s=told_s).wait_s(0.0) == pytest.approx(waited_s)
 
 
@@ -219,7 +219,7 @@ def test_calls_from_before_it_opened_do_not_close_it_again():
     assert not throttle.closed
 
 
-def test_an_answer_to_an_earlier_call_sends_the_scout_sooner():
+def test_an_answer_to_an_earlier_call_sends_the_probe_sooner():
     throttle = closed(wait_s=50.0)
     throttle.answered(-5.0, 20.0)
     assert throttle.wait_s(20.0) < 30.0

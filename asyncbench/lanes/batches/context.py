@@ -32,7 +32,7 @@ _LIMIT: Final = re.compile(r"(?:limit:?|more than)\s+(?:of\s+)?(\d[\d,_]*)", re.
 
 
 class EnqueuedPool:
-    """How much the unfinished batches of one model, or of all models of a key, may hold together.
+    """The limit on unfinished batches of one model, or of all models of a key, taken together.
 
     Without a limit it begins small, and doubles while batches are accepted. Batches of other people in the
     organization count, too: then nothing helps but to wait.
@@ -73,7 +73,7 @@ class EnqueuedPool:
 
     @property
     def most(self) -> float:
-        """How much may be held together, and so by one part of more than one request, as we count."""
+        """The most that may be in use together, and so by one part of more than one request, as we count."""
         known = [limit for limit in (self._configured, self._learnt) if limit is not None]
         return min(known or [self._grown]) / self._factor
 
@@ -140,7 +140,7 @@ KEPT_S: Final = 30 * DAY_S  # results are, from the creation of the batch
 UNNAMED_KEPT_S: Final = 29 * DAY_S  # likewise, of a batch that was made without a file: at Anthropic
 FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 900.0  # after a call that failed
 OUT_OF_REACH: Final = (ErrorKind.UNREACHABLE, ErrorKind.TIMEOUT)
-_YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, look again after so long
+_YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, poll again after so long
 _OLD_S: Final = 300.0
 
 
@@ -164,7 +164,7 @@ class BatchClock:
 
 @dataclass(slots=True)
 class BatchAccount:
-    """What the models of one key know together: they look at one list, and any finds out if there is none."""
+    """The state that models of one key share: one list of batches, and whether there are any batches."""
 
     absent: str | None = None  # how the provider said that it has no batches
     listed: list[RemoteBatch] = field(default_factory=list)  # the batches that were created last
@@ -178,7 +178,7 @@ class BatchAccount:
 
 @dataclass(slots=True, kw_only=True)
 class BatchContext:
-    """Where the batches of one model are looked after."""
+    """All that the steps of one model's batches share."""
 
     alias: str
     api: BatchApi
@@ -194,7 +194,7 @@ class BatchContext:
     unseen: dict[str, float] = field(default_factory=dict)  # by part: UTC since which it was not found
     host: str = ""  # whom the calls are made to
     unreached_at: float | None = None  # UTC since which no call came through; None: the latest did
-    blind: bool = False  # batches can no longer be looked at: the key was refused
+    blind: bool = False  # batches can no longer be read: the key was refused
 
     def notify(self, text: str) -> None:
         """Tell a person something of this model's batches."""
@@ -212,7 +212,7 @@ class BatchContext:
     async def latest(self) -> list[RemoteBatch]:
         """Return the batches created last; a list that another model of the key has just seen will do.
 
-        Where there is no list, each batch has to be looked at alone.
+        Where there is no list, each batch has to be read alone.
         """
         shared = self.shared
         async with shared.lock:
@@ -248,8 +248,8 @@ class BatchContext:
         Args:
             error: how it failed.
             again: how often in a row it did before.
-            looking: it only looked at something.
-            one: it looked at one batch; a refusal of it says nothing of others, unless the key was refused.
+            reading: it only read something.
+            one_batch: it read one batch; its refusal says nothing of others, unless the key was refused.
         """
         if error.kind in OUT_OF_REACH and self.unreached_at is None:
             self.unreached_at = self.clock.now()
@@ -263,7 +263,7 @@ class BatchContext:
 
     @property
     def unreached(self) -> str:
-        """Since when the provider could not be reached, in words; empty: it could."""
+        """A phrase that says since when the provider could not be reached; empty: it could."""
         if self.unreached_at is None:
             return ""
         since = datetime.fromtimestamp(self.unreached_at).astimezone()
@@ -290,7 +290,7 @@ class BatchContext:
         return self.clock.since(part.created_at or part.at) > KEPT_S
 
     def poll_again_s(self, age_s: float) -> float:
-        """Return the seconds until a batch of this age is looked at again."""
+        """Return the seconds until a batch of this age is polled again."""
         usual_s = next((wait_s for upto_s, wait_s in _YOUNG if age_s < upto_s), _OLD_S)
         return max(usual_s, self.api.poll_s)
 

@@ -25,7 +25,7 @@ from asyncbench.records import BATCH, LEFT_SWEEP, Attempt, Ended, History, Reply
 LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
 PATIENCE: Final = 8  # downloads that lack lines, before these are taken for lost
 QUARANTINE: Final = "strange"  # the suffix of a part's file of those lines of results that are not ours
-_SAID: Final = {
+_NOT_RUN: Final = {
     NotRun.EXPIRED: "the batch expired before it ran",
     NotRun.CANCELLED: "the batch was cancelled, or refused, before it ran",
 }
@@ -41,16 +41,14 @@ class Harvest:
     trials: Trials  # of the sweep, those with these ids
     finished: Container[str]  # ids of trials that earlier runs closed
     saved: Callable[[], Awaitable[bool]]  # waits until all that was kept is on the disk
-    again: Callable[[PendingTrial], None]  # takes what is to be asked again
+    ask_again: Callable[[PendingTrial], None]  # takes what is to be asked again
     done: dict[str, frozenset[str]] = field(default_factory=dict)  # by part: trials that an earlier run ended
     _short: Counter[str] = field(default_factory=Counter)  # downloads with too few lines, by part
-    # of the part that is being read
-    _rows: dict[str, bytes] = field(
-        default_factory=dict
-    )  # of its manifest, by trial: as dicts, thrice the size
-    _answered: set[str] = field(default_factory=set)
-    _used: list[int] = field(default_factory=list)  # input and output tokens
-    _trials: dict[str, Trial] = field(default_factory=dict)
+    # Of the part that is being read: rows of its manifest, by trial (dicts would be thrice the size), ...
+    _rows: dict[str, bytes] = field(default_factory=dict)
+    _answered: set[str] = field(default_factory=set)  # ... trials with a reply, ...
+    _used: list[int] = field(default_factory=list)  # ... input and output tokens, ...
+    _trials: dict[str, Trial] = field(default_factory=dict)  # ... and trials that are still in the sweep
 
     async def collect(self, part: BatchPart) -> bool:
         """Take in all that came back of a part; return whether it is safe on the disk.
@@ -95,7 +93,7 @@ class Harvest:
             if (trial := trials.get(row["trial_id"])) is not None:
                 pending = self._pending_trial(row, trial, sent_at=part.at)
                 self.model.attempts.unpack(pending)
-                self.again(pending)
+                self.ask_again(pending)
             elif account is not None:  # it has left the sweep
                 account.settle(hold_of(row), 0.0)
         self.context.ledger.path(part, "jsonl").unlink(missing_ok=True)
@@ -155,10 +153,8 @@ class Harvest:
         """Close what has no line: not run where the batch says why, and bills its lines alone; else lost."""
         faults = {fault.get("line"): fault_error(fault) for fault in part.faults}
         numbered = enumerate(self._rows.items(), start=1)
-        wrong_first = sorted(
-            numbered, key=lambda row: row[0] not in faults
-        )  # while others may be answered yet
-        for number, (trial_id, packed) in wrong_first:
+        # Those with a fault first, while others may be answered yet.
+        for number, (trial_id, packed) in sorted(numbered, key=lambda row: row[0] not in faults):
             if trial_id not in missing:
                 continue
             row: ManifestRow = orjson.loads(packed)
@@ -193,7 +189,7 @@ class Harvest:
         elif isinstance(ended, ProviderError):
             attempts.collect(pending, ended, batch)
             if not closed and model.closing.failed(pending, ended, paused=False) is not None:
-                self.again(pending)
+                self.ask_again(pending)
         else:
             if ended is None:
                 cost = 0.0 if part.used == tuple(self._used) else None
@@ -202,9 +198,9 @@ class Harvest:
                 pending.tries -= 1  # the provider never tried
                 # The batch was refused for other lines, or ended at our word.
                 pending.rounds -= bool(part.faults) or part.cancelled_at is not None
-                attempts.collect(pending, None, batch, status=ended.value, why=_SAID[ended], cost_usd=0.0)
+                attempts.collect(pending, None, batch, status=ended.value, why=_NOT_RUN[ended], cost_usd=0.0)
             if not closed:
-                self.again(pending)
+                self.ask_again(pending)
 
     def _pending_trial(self, row: ManifestRow, trial: Trial, *, sent_at: float) -> PendingTrial:
         """Return a trial as it was when it went into its part."""
@@ -235,7 +231,7 @@ class Harvest:
         error = ended if isinstance(ended, ProviderError) else None
         cost = None if ended is None else 0.0
         if reply is not None:
-            cost = self.model.money.charged(reply, batch.created_at).usd
+            cost = self.model.money.charge_for(reply, batch.created_at).usd
         attempt = Attempt(
             trial_id=row["trial_id"],
             attempt=row["attempt"],

@@ -22,14 +22,14 @@ from asyncbench.lanes.batches.harvest import Harvest, hold_of
 from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, NOTHING, BatchPart, Step
 from asyncbench.lanes.batches.packing import PartWriter, tokens_of
 from asyncbench.lanes.batches.polling import WAIT_S, Cancelling, Polling
-from asyncbench.lanes.batches.spending import Links, Reserves
+from asyncbench.lanes.batches.spending import Reserves, SmallParts
 from asyncbench.lanes.batches.status import counts_of
 from asyncbench.lanes.batches.submitting import Submitting
 from asyncbench.lanes.batches.switching import Switch, Switching
 from asyncbench.records import REALTIME, History, Trial
 
 READ_AHEAD: Final = 512  # trials that wait to be packed
-KEPT_TURNS: Final = 8  # of those packed last, should the part have to be smaller
+KEPT_TRIALS: Final = 8  # of those packed last, should the part have to be smaller
 RECENT_S: Final = 90_000.0  # no two unnamed parts of the same size within this time
 RETRY_S: Final = 60.0
 MOST_QUIET_S: Final = 900.0  # while batches are only sent: nothing has moved for so long
@@ -58,7 +58,7 @@ class BatchLane:
     _writer: PartWriter | None = None
     _in_use: int = 0  # of the pool, by open parts
     _no_room: bool = False  # for the next trial, in the pool that open parts hold
-    _latest: deque[PendingTrial] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
+    _latest: deque[PendingTrial] = field(default_factory=lambda: deque(maxlen=KEPT_TRIALS))  # of the writer
     _failed: Counter[str] = field(default_factory=Counter)  # collections in a row, by part
     _failing: dict[str, float] = field(default_factory=dict)  # by part: UTC since which they failed
     _model: LaneModel = field(init=False)
@@ -68,7 +68,7 @@ class BatchLane:
     _cancelling: Cancelling = field(init=False)
     _switching: Switching = field(init=False)
     _reserves: Reserves = field(init=False)
-    _links: Links = field(init=False)
+    _small_parts: SmallParts = field(init=False)
     _ends_at: float = math.inf  # UTC: for how long it is waited for what was cancelled
 
     async def run(self) -> None:
@@ -79,12 +79,12 @@ class BatchLane:
         self._submitting = Submitting(context, self.pool, paused=lambda: self._model.counters.paused)
         self._cancelling = Cancelling(context)
         self._reserves = Reserves(context.ledger, context.alias, self.clients[0].account)
-        self._links = Links(context, self._model)
+        self._small_parts = SmallParts(context, self._model)
         self._polling = Polling(context, self.pool, self._submitting, self._cancelling)
         self._switching = Switching(
             context, self.switch, self._polling, self.clients[0], ends=self.ends, leaves=self.leaves
         )
-        self._harvest = self.harvest(self._model, self._again)
+        self._harvest = self.harvest(self._model, self._ask_again)
         for part in context.ledger.open_of(context.alias):
             if part.restored and part.unsent and await self._harvest.is_outdated(part):
                 await self._give_back(part)
@@ -122,11 +122,11 @@ class BatchLane:
         if self.steered is not None:
             self.steered.stop()
 
-    def heed_pause(self) -> None:
-        """Take in that nothing new may be sent, or that it may again; batches that were created go on."""
+    def apply_pause(self) -> None:
+        """Apply `Counters.paused`: nothing new is sent, or it is again; batches that were created go on."""
         self._changed.set()
         if self.steered is not None:
-            self.steered.heed_pause()
+            self.steered.apply_pause()
 
     # ── One round ────────────────────────────────────────────────────────────────────────────────
 
@@ -279,7 +279,7 @@ class BatchLane:
             elif not self._put_in(pending):
                 queue.put_back(pending)
                 requests = 0 if self._writer is None else self._writer.requests
-                return not self._links.wait(pending, requests) and await self._finish()
+                return not self._small_parts.wait(pending, requests) and await self._finish()
             elif self._writer is not None and self._writer.full:
                 return await self._finish()
         begins_none = self._switching.begins_none or self._model.counters.over
@@ -368,7 +368,7 @@ class BatchLane:
             self._writer.abandon()
             self._writer = None
 
-    def _again(self, pending: PendingTrial) -> None:
+    def _ask_again(self, pending: PendingTrial) -> None:
         """Ask a trial again that a batch did not answer: in another one, or in real time."""
         absent = self.context.shared.absent is not None
         if pending.rounds >= self.context.batching.rounds or absent or self._switching.begins_none:

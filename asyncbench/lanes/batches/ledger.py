@@ -141,7 +141,7 @@ class BatchPart:
 
     @property
     def open_twins(self) -> int:
-        """How many further batches of it have not ended."""
+        """The number of its further batches that have not ended."""
         return sum(not ended for ended in self.twins.values())
 
     @property
@@ -259,7 +259,7 @@ class BatchLedger:
 
     @property
     def damage(self) -> str | None:
-        """What a person should hear of damaged lines; None: there are none."""
+        """A warning of damaged lines; None: there are none."""
         if not self.damaged:
             return None
         first = self.damaged[0]

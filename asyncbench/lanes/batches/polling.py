@@ -18,7 +18,7 @@ from asyncbench.providers.batch_calls import RemoteBatch, fault_error
 
 
 WAIT_S: Final = 1800.0  # until cancelled batches have ended; 25 minutes were seen
-HEARD: Final = frozenset({400, 409})  # by a batch that has ended, though nobody may have seen it yet
+ALREADY_ENDED: Final = frozenset({400, 409})  # by a batch that has ended, though nobody may have seen it yet
 
 
 class Cancelling:
@@ -26,12 +26,12 @@ class Cancelling:
 
     def __init__(self, context: BatchContext) -> None:
         self._context = context
-        self._heard = set[str]()  # batches, in this run
+        self._confirmed = set[str]()  # batches, in this run
         self._failures = Counter[str]()  # in a row, by batch
 
     def is_due(self, part: BatchPart) -> bool:
         """Whether the vendor has yet to hear that a part is cancelled, by this run or an earlier one."""
-        return part.submitted and part.cancelled_at is not None and part.batch_id not in self._heard
+        return part.submitted and part.cancelled_at is not None and part.batch_id not in self._confirmed
 
     async def begin(self, part: BatchPart) -> None:
         """Write down that a part is cancelled, so that whoever comes next does so, too."""
@@ -39,15 +39,15 @@ class Cancelling:
 
     async def ask(self, batch_id: str) -> float:
         """Ask for the end of a batch; return the seconds until it is asked again, 0: that was heard."""
-        if batch_id in self._heard:
+        if batch_id in self._confirmed:
             return 0.0
         try:
             await self._context.api.cancel(batch_id)
         except ProviderError as error:
-            if error.http_status not in HEARD:
+            if error.http_status not in ALREADY_ENDED:
                 self._failures[batch_id] += 1
                 return self._context.failed(error, again=self._failures[batch_id] - 1, reading=True)
-        self._heard.add(batch_id)
+        self._confirmed.add(batch_id)
         return 0.0
 
 
@@ -55,7 +55,7 @@ class Cancelling:
 
 
 JITTER: Final = 0.1
-SAID_AFTER: Final = 3  # looks in a row that failed
+NOTIFY_AFTER: Final = 3  # polls in a row that failed
 SINGLY_EVERY_S: Final = 600.0  # a list may be behind for as long as it likes
 OVERDUE_S: Final = 25 * 3600.0  # from the creation of a batch that should end within a day
 WORTH_WRITING: Final = 0.05  # of a part's requests, that more of them are done
@@ -84,10 +84,10 @@ class Polling:
         self._submitting, self._cancelling = submitting, cancelling
         self._due_at = 0.0
         self._failures = 0
-        self._failed = Counter[str]()  # looks in a row at a single batch
-        self._later: dict[str, float] = {}  # by such a batch: UTC of the next look
-        self._singly_at: dict[str, float] = {}  # by batch: UTC of the next look at it alone
-        self._messages = set[tuple[str, str]]()  # what was said of a batch
+        self._failed = Counter[str]()  # failed polls in a row of a single batch
+        self._later: dict[str, float] = {}  # by such a batch: UTC of the next poll
+        self._singly_at: dict[str, float] = {}  # by batch: UTC at which it is next read alone
+        self._messages = set[tuple[str, str]]()  # that were given, with their batch
 
     async def poll(self) -> float:
         """Look at the batches if it is time to; return the seconds until it is again, inf: there are none."""
@@ -128,7 +128,7 @@ class Polling:
                 if batch_id not in by_id and context.clock.now() < self._later.get(batch_id, 0.0):
                     continue
                 try:
-                    batch = await self._batch_now(batch_id, by_id.get(batch_id))
+                    batch = await self._read_batch(batch_id, by_id.get(batch_id))
                 except ProviderError as error:
                     self._put_off(part, batch_id, error)
                     continue
@@ -156,20 +156,20 @@ class Polling:
         )
 
     def _put_off(self, part: BatchPart, batch_id: str, error: ProviderError) -> None:
-        """Let a batch wait that cannot be looked at; others need not."""
+        """Let a batch wait that cannot be read; others need not."""
         context = self._context
         self._failed[batch_id] += 1
         wait_s = context.failed(error, again=self._failed[batch_id] - 1, reading=True, one_batch=True)
         self._later[batch_id] = context.clock.now() + wait_s * context.clock.real_s
-        if self._failed[batch_id] == SAID_AFTER:
+        if self._failed[batch_id] == NOTIFY_AFTER:
             context.notify(f"batch {batch_id} cannot be looked at: {error}. Trying again; others go on.")
         if error.kind not in WORTH_ANOTHER_TRY:
             context.lost_sight(part)
 
-    async def _batch_now(self, batch_id: str, listed: RemoteBatch | None) -> RemoteBatch | None:
+    async def _read_batch(self, batch_id: str, listed: RemoteBatch | None) -> RemoteBatch | None:
         """Return a batch; what it answers itself wins over what a list says of it.
 
-        An open one is looked at alone from time to time, and one that has ended before that is believed.
+        An open one is read alone from time to time, and one that has ended before that is believed.
         """
         clock = self._context.clock
         again_at = clock.now() + SINGLY_EVERY_S * clock.real_s
@@ -177,7 +177,7 @@ class Polling:
             return listed
         self._singly_at[batch_id] = again_at
         try:
-            alone = await self._retrieved(batch_id)
+            alone = await self._retrieve(batch_id)
         except ProviderError:
             if listed is None:
                 raise
@@ -196,7 +196,7 @@ class Polling:
             self._messages.add((batch_id, what))
             self._context.notify(f"{what}.")
 
-    async def _retrieved(self, batch_id: str) -> RemoteBatch | None:
+    async def _retrieve(self, batch_id: str) -> RemoteBatch | None:
         try:
             return await self._context.api.retrieve(batch_id)
         except ProviderError as error:

@@ -35,19 +35,19 @@ class Searching:
         self._context = context
         self._schedule_s = SEARCHES_S[context.api.uploads]
         self._untraced: set[str] = set()  # parts for which nothing more can be done
-        self._failing: dict[str, float] = {}  # by part: UTC since which nothing could be looked at
+        self._failing: dict[str, float] = {}  # by part: UTC since which every search failed
         self._searches: dict[str, int] = {}  # at lists, by part
         self._undecided = Counter[str]()  # reads of results that told nothing, by batch
 
     async def search(self, part: BatchPart) -> float:
-        """Look for a part's batch; return the seconds until the next look."""
+        """Search for a part's batch; return the seconds until the next search."""
         wait_s = await (self._search_named(part) if self._context.api.uploads else self._search_unnamed(part))
         self._failing.pop(part.key, None)
         return wait_s
 
     @property
     def first_s(self) -> float:
-        """After how many seconds the first look is."""
+        """The seconds after a create at which the first search is due."""
         return self._schedule_s[0]
 
     async def _adopt(self, part: BatchPart, batch: RemoteBatch) -> None:
@@ -55,7 +55,7 @@ class Searching:
         await self._context.note(part, Step.SUBMITTED, batch_id=batch.id, created_at=batch.created_at)
 
     async def _search_named(self, part: BatchPart) -> float:
-        """Look for a batch of the part's file; then delete the file, look again, and be certain."""
+        """Search for a batch of the part's file; then delete the file, search again, and be certain."""
         context = self._context
         if part.step is Step.SUBMITTING and (wait_s := self._next_search_s(part)) > 0:
             return wait_s
@@ -81,14 +81,14 @@ class Searching:
         return 0.0
 
     async def _search_unnamed(self, part: BatchPart) -> float:
-        """Look for a batch that may be the part's: where none was seen, nobody can ever be certain."""
+        """Search for a batch that may be the part's: where none is found, nobody can ever be certain."""
         context = self._context
         if part.key not in self._untraced and (wait_s := self._next_search_s(part)) > 0:
             return wait_s
         listed = await context.api.recent(part.intended_at - BEFORE_S)
         until = math.inf if part.unread else part.intended_at + part.size / SLOWEST_BYTES + LATEST_S
         maybe = [
-            await self._retrieved(batch)
+            await self._retrieve(batch)
             for batch in listed
             if batch.requests in (None, part.requests)
             and batch.created_at <= until
@@ -115,7 +115,7 @@ class Searching:
             return self._next_search_s(part)
         return await self._without_trace(part)
 
-    async def _retrieved(self, batch: RemoteBatch) -> RemoteBatch:
+    async def _retrieve(self, batch: RemoteBatch) -> RemoteBatch:
         """Return a batch as it answers itself, if it does: a list that has it as open may be behind."""
         if batch.ended:
             return batch
@@ -145,7 +145,7 @@ class Searching:
         return math.inf
 
     def stays_unseen(self, part: BatchPart, error: ProviderError) -> bool:
-        """Whether looks at a part in doubt have failed for so long that this run makes no more of them."""
+        """Whether searches for a part have failed for so long that this run makes no more of them."""
         context = self._context
         since_at = self._failing.setdefault(part.key, context.clock.now())
         if context.clock.since(since_at) < PATIENCE_S or self._age_s(part) < self._schedule_s[-1]:
@@ -160,7 +160,7 @@ class Searching:
         return True
 
     def _next_search_s(self, part: BatchPart) -> float:
-        """Return the seconds until the next look at a list; 0: now."""
+        """Return the seconds until the next search of a list; 0: now."""
         searches = self._searches.get(part.key, 0)
         if searches >= len(self._schedule_s):
             return 0.0
@@ -171,7 +171,7 @@ class Searching:
         return (self._context.vendor_now - part.intended_at) / self._context.clock.real_s
 
     def _searches_again(self, part: BatchPart) -> bool:
-        """Count a look that found nothing; return whether there is another one to come."""
+        """Count a search that found nothing; return whether another one is to come."""
         age_s = self._age_s(part)
         self._searches[part.key] = sum(due_s <= age_s for due_s in self._schedule_s)
         return self._searches[part.key] < len(self._schedule_s)

@@ -24,7 +24,7 @@ SMALL_PARTS: Final = 3  # of a run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOpen:
-    """What earlier runs left of one alias."""
+    """The trials and money of one alias that earlier runs left open."""
 
     out: frozenset[str]  # trials that are in an open part: not to be asked in any other way
     abandoned: frozenset[str]  # trials that may have been asked, and are left by a person's word
@@ -112,7 +112,7 @@ def copy_given_up(folders: Iterable[Path], out: Path) -> None:
 def hold_again(ledger: Ledger | None, by_alias: Mapping[str, LeftOpen], selected: Collection[str]) -> None:
     """Set aside again, under the caps of a run, what is out for each alias.
 
-    Of an alias that is not `asked` it counts as spent: in this run, waiting would not bring it back.
+    Of an alias that is not `selected` it counts as spent: waiting would not bring it back in this run.
     """
     if ledger is None:
         return
@@ -129,7 +129,7 @@ def hold_again(ledger: Ledger | None, by_alias: Mapping[str, LeftOpen], selected
 
 
 class Reserves:
-    """What is set aside for a model's parts beside what their lines settle.
+    """Money set aside for a model's parts that no line of results settles.
 
     A second batch of a part costs as much again, until it has ended without doing anything. What may have
     been spent, and nobody will know in this run, counts as spent: waiting would not bring it back.
@@ -190,8 +190,8 @@ def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
             cap.doubted_calls += 1
 
 
-class Links:
-    """The parts of a model that a budget cuts short: many of them would be a chain, each up to a day long."""
+class SmallParts:
+    """The parts of a model that a budget keeps small: many would be a chain, each up to a day long."""
 
     def __init__(self, context: BatchContext, model: LaneModel) -> None:
         self._context, self._model = context, model

@@ -20,7 +20,7 @@ _CREATE_BYTES: Final = 100_000
 
 
 class Stand(StrEnum):
-    """Where a part stands, in the order of what a person should see first."""
+    """The state of a part; those that a person should see first come first."""
 
     IN_DOUBT = "in doubt"  # nobody knows whether there is a batch of it
     POOL = "waits for the pool"  # the provider has too many tokens enqueued
@@ -36,7 +36,7 @@ class Stand(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStanding:
-    """Where one part stands. Times are UTC, seconds since 1970."""
+    """The status of one part. Times are UTC, seconds since 1970."""
 
     part: str  # its key
     model: str  # the alias
@@ -44,7 +44,7 @@ class PartStanding:
     batch_id: str | None  # None: there is none, or nobody knows it
     status: str  # the provider's own last word
     trials: int
-    answered: int | None  # that the provider counts as done, when it was last looked at; None: it tells none
+    answered: int | None  # requests done by the provider's last word; None: it counts none
     bytes: int
     prompt_tokens: int  # estimated
     reserved_usd: float | None  # None: no budget holds it
@@ -62,7 +62,7 @@ class PartStanding:
 
     @property
     def begun_at(self) -> float:
-        """When its batch was created, or the part prepared where there is none."""
+        """The time at which its batch was created, or the part prepared where there is none."""
         return self.created_at or self.prepared_at
 
     def as_data(self, now: float) -> dict[str, object]:
@@ -159,58 +159,58 @@ def counts_of(context: BatchContext, *, wait_s: float) -> BatchCounts:
 
 
 def _by_state(parts: Iterable[PartStanding]) -> dict[Stand, int]:
-    counted = Counter(one.state for one in parts)
+    counted = Counter(part.state for part in parts)
     return {state: counted[state] for state in Stand if counted[state]}
 
 
 def left_in_batches(statuses: Sequence[PartStanding], *, now: float) -> list[str]:
-    """Return what a person should know who leaves batches going: which, and until when."""
-    parts = [one for one in statuses if one.open]
+    """Return sentences for a person who leaves batches going: which, and until when."""
+    parts = [part for part in statuses if part.open]
     if not parts:
         return []
-    trials = sum(one.trials for one in parts)
-    reserved = [one.reserved_usd for one in parts if one.reserved_usd is not None]
+    trials = sum(part.trials for part in parts)
+    reserved = [part.reserved_usd for part in parts if part.reserved_usd is not None]
     budget = f" {dollars(sum(reserved))} of the budget is set aside for them." if reserved else ""
     lines = [f"{trials:,} trials stay in batches: {states_text(parts)}.{budget}"]
-    if going := [one for one in parts if one.batch_id]:
+    if going := [part for part in parts if part.batch_id]:
         lines.append(f"They go on without this program: {_named(going)}.")
-    if ends := [one.deleted_at for one in parts if one.deleted_at is not None]:
+    if ends := [part.deleted_at for part in parts if part.deleted_at is not None]:
         lines.append(f"Their results are deleted {days(min(ends) - now)} from now: collect them before.")
-    if any(one.state is Stand.VALIDATING for one in parts):
+    if any(part.state is Stand.VALIDATING for part in parts):
         lines.append("Batches that are being validated may still be refused: look again in a few minutes.")
     return lines
 
 
 def near_deletion(statuses: Iterable[PartStanding], *, now: float) -> list[str]:
     """Return which results are deleted soon, in a sentence; empty: none are."""
-    ends = {one: one.deleted_at - now for one in statuses if one.deleted_at is not None}
-    near = [one for one, left_s in ends.items() if left_s < NEAR_S]
+    ends = {part: part.deleted_at - now for part in statuses if part.deleted_at is not None}
+    near = [part for part, left_s in ends.items() if left_s < NEAR_S]
     if not near:
         return []
-    soonest_s = min(ends[one] for one in near)
+    soonest_s = min(ends[part] for part in near)
     when = f"in {days(soonest_s)}" if soonest_s > 0 else "by now, if the provider keeps its word"
     return [f"The results of {_named(near)} are deleted {when}. Run again before that."]
 
 
 def warnings_on(statuses: Sequence[PartStanding], *, now: float) -> list[str]:
-    """Return what a person has to do about batches, a sentence each."""
-    parts = [one for one in statuses if one.open]
+    """Return sentences on what a person has to do about batches."""
+    parts = [part for part in statuses if part.open]
     lines = near_deletion(parts, now=now)
-    if undecided := [one for one in parts if one.undecided]:
-        keys = ",".join(one.part for one in undecided)
+    if undecided := [part for part in parts if part.undecided]:
+        keys = ",".join(part.part for part in undecided)
         lines.append(
             f"To send {_named(undecided)} again: run with --resubmit {keys}, which may pay twice. To leave "
             f"the trials: `asyncbench cancel FOLDER --abandon {keys}`. The provider shows no trace of a "
             "batch, so nothing else moves them. Look into its console first."
         )
-    if doubtful := [one for one in parts if one.state is Stand.IN_DOUBT and not one.undecided]:
+    if doubtful := [part for part in parts if part.state is Stand.IN_DOUBT and not part.undecided]:
         lines.append(
             f"{_named(doubtful)}: nobody knows yet whether a batch was created. A run looks for it, and "
             "sends nothing twice. If a run finds no trace, you decide: run with --resubmit PART to send it "
             "again, which may pay twice, or leave it with `asyncbench cancel FOLDER --abandon PART`. Your "
             "provider's console may show the batch."
         )
-    if waiting := [one for one in parts if one.state is Stand.POOL]:
+    if waiting := [part for part in parts if part.state is Stand.POOL]:
         lines.append(
             f"{_named(waiting)}: the provider's pool of enqueued tokens is full. A run sends them when other "
             "batches of the model, also your colleagues', have ended."
@@ -220,15 +220,15 @@ def warnings_on(statuses: Sequence[PartStanding], *, now: float) -> list[str]:
 
 def _named(parts: Sequence[PartStanding]) -> str:
     more = f" and {len(parts) - SHOWN_IDS:,} more" if len(parts) > SHOWN_IDS else ""
-    return ", ".join(one.named for one in parts[:SHOWN_IDS]) + more
+    return ", ".join(part.named for part in parts[:SHOWN_IDS]) + more
 
 
 def states_text(parts: Iterable[PartStanding]) -> str:
     """Return how many parts are in each state, and of how many trials: ``1 ended (20 trials)`."""
     parts, texts = list(parts), []
     for state, count in _by_state(parts).items():
-        these = [one for one in parts if one.state is state]
-        trials, done = sum(one.trials for one in these), sum(one.answered or 0 for one in these)
+        these = [part for part in parts if part.state is state]
+        trials, done = sum(part.trials for part in these), sum(part.answered or 0 for part in these)
         share = f"{done:,} of " if done and state is not Stand.COLLECTED else ""
         texts.append(f"{count:,} {state.value} ({share}{trials:,} trials{' done' if share else ''})")
     return ", ".join(texts)

@@ -78,10 +78,9 @@ class Submitting:
             return await self._take_apart(part)
         others = [other for other in pool.sent(context.ledger) if other is not part]
         if others and not pool.fits(size, in_use=pool.size_of(others)):
-            lost = all(
-                context.due.get(other.key) == math.inf for other in others
-            )  # nobody looks at them any more
-            return math.inf if lost else POLLS_S
+            # Parts that are put off for good are polled no more: waiting for them would be in vain.
+            in_vain = all(context.due.get(other.key) == math.inf for other in others)
+            return math.inf if in_vain else POLLS_S
         if _created_lately(context) >= MOST_AN_HOUR:
             return POLLS_S
         if not context.api.account or abs(context.vendor_now - context.api.told_at) > STALE_S:

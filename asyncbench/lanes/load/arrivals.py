@@ -24,7 +24,14 @@ FEWEST_WINDOWS: Final = 10
 
 
 def due_times(
-    pattern: str, rate: float, seconds: float, *, seed: int, model: str, round_: int, burstiness: float = 1.0
+    pattern: str,
+    rate: float,
+    seconds: float,
+    *,
+    seed: int,
+    model: str,
+    round_: int,
+    burstiness: float = 1.0,
 ) -> "array[float]":
     """Return the seconds from the start of a step at which calls are due, rising, all below `seconds`.
 

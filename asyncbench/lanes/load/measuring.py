@@ -24,7 +24,7 @@ from asyncbench.stats.percentiles import histogram_text, rank_of
 
 WARMUP, MEASURED = "warmup", "measured"
 UNFINISHED: Final = "unfinished"  # the status of a call for which the step waited no longer
-SAMPLE_S: Final = 0.05  # between two looks at calls in flight and at our own event loop
+SAMPLE_S: Final = 0.05  # between two samples of calls in flight and of our own event loop
 LATE_S: Final = 0.005  # at the 99th percentile: then this computer is the bottleneck, ...
 LATE_SHARE: Final = 0.05  # ... or so much of the mean gap, whichever is more
 LAG_S: Final = 0.02  # likewise of the event loop
@@ -43,7 +43,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 class CallOfStep:
-    """What is known of a call beside its attempt: when it was due, and when the parts of its reply came."""
+    """The due time and phase of a call, and columns of its attempt that only steps have."""
 
     __slots__ = ("_epoch_s", "_name", "due_s", "phase")
 
@@ -51,7 +51,7 @@ class CallOfStep:
         self.phase = phase
         self._name, self.due_s, self._epoch_s = name, due_s, epoch_s
 
-    def more(
+    def columns(
         self, pending: PendingTrial, ended: Reply | ProviderError | None
     ) -> Mapping[str, Any]:  # Any: as of `More`
         """Return the columns of its attempt that only steps have."""
@@ -102,7 +102,7 @@ def _tpot_s(attempt: Attempt) -> float | None:
 
 
 class Measuring:
-    """The figures of one step on their way; times are the loop's clock."""
+    """The running figures of one step; times are the loop's clock."""
 
     def __init__(self, step: LoadStep, alias: str, *, epoch_s: float, counted: int = 0) -> None:
         self.step, self._alias, self._epoch_s = step, alias, epoch_s
@@ -181,11 +181,11 @@ class Measuring:
 
     @property
     def unreached(self) -> str | None:
-        """Why no call reached the server; None: one did, or nobody knows."""
+        """The reason why no call reached the server; None: one did, or nobody knows."""
         return None if self._reached else self._unreached
 
     async def watch(self, counters: Counters, lag: LoopLag, give_up: Callable[[], None]) -> None:
-        """Look at calls in flight and at how late our own event loops are, until cancelled.
+        """Sample calls in flight and how late our own event loops are, until cancelled.
 
         Call `give_up` as soon as the step need not be finished.
         """

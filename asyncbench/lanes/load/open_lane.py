@@ -64,7 +64,7 @@ class LoadLane:
     _now_s: Callable[[], float] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Let whoever looks see how much there is to do."""
+        """Show how many trials are planned before the lane runs."""
         counters = self.clients[0].counters
         counters.loaded = True
         counters.planned += sum(step.calls for step in self.known or ())
@@ -95,7 +95,7 @@ class LoadLane:
         self._changed.set()
         self._end_sending()
 
-    def heed_pause(self) -> None:
+    def apply_pause(self) -> None:
         """End the step under way: half a step is no measurement. Or go on, with the same step as a whole."""
         if self.clients[0].counters.paused and self._sending is not None:
             self.interrupted = True
@@ -236,9 +236,9 @@ class LoadLane:
             if counters.in_flight >= most or wait_s < -BEHIND_S:
                 measuring.drop(at_s)
                 counters.planned -= 1
-                if due_s < self.load.warmup and await self._taken() is not None:
+                if due_s < self.load.warmup and await self._take_next() is not None:
                     self.begun += 1  # calls that count are to ask their own problems
-            elif (pending := await self._next()) is None:
+            elif (pending := await self._next_paid()) is None:
                 return
             else:
                 self._begin(pending, at_s, measuring, tasks)
@@ -249,7 +249,7 @@ class LoadLane:
 
         async def call() -> None:
             failures = 0  # in a row
-            while pending := await self._next():
+            while pending := await self._next_paid():
                 self.clients[0].counters.planned += 1
                 self._step.due += 1
                 made = self._begin(pending, self._now_s(), measuring, tasks)
@@ -264,12 +264,12 @@ class LoadLane:
                 for _caller in range(round(measuring.step.rate)):
                     callers.create_task(call())
 
-    async def _next(self) -> PendingTrial | None:
+    async def _next_paid(self) -> PendingTrial | None:
         """Return the next trial, with money set aside for it; None: nothing more is to be sent."""
-        pending = await self._taken()
-        return pending if pending is not None and self._model.money.insist(pending) else None
+        pending = await self._take_next()
+        return pending if pending is not None and self._model.money.reserve_or_stop(pending) else None
 
-    async def _taken(self) -> PendingTrial | None:
+    async def _take_next(self) -> PendingTrial | None:
         queue = self._model.queue
         while not (queue.pending or queue.dry or self._over):
             self._changed.clear()
@@ -291,7 +291,7 @@ class LoadLane:
         self.begun += 1
         self._model.warm_up.started(self._now_s())
         call = measuring.due(due_s, counters.in_flight)
-        pending.more = call.more
+        pending.extra_columns = call.columns
         task = tasks.create_task(self._call(pending, call, measuring))
         self._calls.add(task)
         return task

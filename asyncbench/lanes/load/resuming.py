@@ -26,7 +26,7 @@ _READ: Final = ("load", "phase", "status", "http_status", "due_at", "in_flight")
 def steps_before(folder: Path, alias: str, questions_digest: str) -> StepsBefore:
     """Return the steps of a model that earlier runs began; raises StoreError.
 
-    Those count that were asked as `asked` says; see `asked_by_steps`.
+    Those count whose questions have this digest; see `questions_of_steps`.
     """
     if not is_results_folder(folder):
         return StepsBefore(model=alias, questions_digest=questions_digest)
@@ -90,10 +90,12 @@ def killed_steps(folder: Path, alias: str, before: StepsBefore) -> Iterator[Step
         calls = read_attempts(folder, list(_READ), wanted).to_pylist()
         counted = any(call["phase"] == MEASURED for call in calls)
         if counted and (match := _NAME.fullmatch(name)) is not None:
-            yield _killed(name, alias, match, calls)
+            yield _killed_step(name, alias, match, calls)
 
 
-def _killed(name: str, alias: str, match: "re.Match[str]", calls: Sequence[Mapping[str, Any]]) -> StepResult:
+def _killed_step(
+    name: str, alias: str, match: "re.Match[str]", calls: Sequence[Mapping[str, Any]]
+) -> StepResult:
     due_s = [call["due_at"].timestamp() for call in calls]
     measured = [call for call in calls if call["phase"] == MEASURED]
     counts = Counter(kind_of(call["status"], call["http_status"]) for call in measured)

@@ -56,7 +56,7 @@ class RateTried:
 
     @property
     def text(self) -> str:
-        """How the rate stands to the SLO, and what speaks against it."""
+        """A phrase on the rate and its SLO, with the shares that speak against it."""
         offered = max(1, self._sum("offered"))
         shares = {phrase: self._sum(name) / offered for name, phrase in _LOST.items()}
         why = [
@@ -116,7 +116,7 @@ class RateSearch:
 
     @property
     def text(self) -> str:
-        """What was found, and what stopped it."""
+        """Sentences on the result of the search, and on its end."""
         parts = [f"Kept the SLO up to {self.kept[-1]:g}/s"] if self.kept else []
         if self.finished and self.failed is None:
             limit = "" if self.find == self.load.find else ", which is its `rpm`"
@@ -167,11 +167,11 @@ class RateSearch:
         """Measure a rate until it is certain whether it keeps the SLO, but not for ever; return whether."""
         tried = self._tried.setdefault(rate, RateTried(share_of(self.load)))
         while again or not tried.steps or (tried.verdict == UNRESOLVED and len(tried.steps) < MOST_OF_A_RATE):
-            tried.steps.append((yield from self._measured(rate, len(tried.steps))))
+            tried.steps.append((yield from self._measure(rate, len(tried.steps))))
             again = False
         return tried.verdict == MET
 
-    def _measured(self, rate: float, nth: int) -> Generator[LoadStep, StepResult, Mapping[str, Any]]:
+    def _measure(self, rate: float, nth: int) -> Generator[LoadStep, StepResult, Mapping[str, Any]]:
         """Return what a step comes to, one of earlier runs or a new one."""
         seconds = probe_s(self.load, rate)
         known = self.before.of(self.load, rate, seconds)

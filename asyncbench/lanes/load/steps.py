@@ -35,17 +35,17 @@ class LoadStep:
     rate: float  # calls a second; closed: callers
     round: int  # number of the step among all of this rate, from 1
     seconds: float  # in which its calls count
-    questions_digest: str | None = None  # how, as `StepResult` has it
+    questions_digest: str | None = None  # `StepResult.asked`
     gives_up: bool = False  # ends as soon as it is certain that it misses the SLO
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """Its name in results."""
         return f"{base_of(self.load, self.rate)}{_ROUND}{self.round}"
 
     @property
     def calls(self) -> int:
-        """How many calls are due, in the mean; of callers nobody knows it."""
+        """The number of calls that are due, in the mean; 0 of callers, for nobody knows it."""
         load = self.load
         return 0 if load.closed else round(self.rate * (load.warmup + self.seconds))
 
@@ -89,7 +89,7 @@ class StepsBefore:
     names: Collection[str] = ()  # of all of them, those that were never finished, too
     results: Sequence[Mapping[str, Any]] = ()  # rows of `steps`
     calls: int = 0
-    questions_digest: str | None = None  # how steps ask now, as `StepResult` has it
+    questions_digest: str | None = None  # of what steps ask now: `StepResult.asked`
     _rounds: Counter[str] = field(default_factory=Counter)  # the highest number, by base
 
     def __post_init__(self) -> None:

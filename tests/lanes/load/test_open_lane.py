@@ -293,7 +293,7 @@ def test_a_paused_load_that_is_stopped_begins_no_further_step():
         async def pause():
             await asyncio.sleep(5.05)
             lane.clients[0].counters.paused = True
-            lane.heed_pause()
+            lane.apply_pause()
 
         return await told.live(pause(), stop_s=10.05, drain_s=30)
 
@@ -477,10 +477,10 @@ def test_a_step_that_is_measured_again_is_counted_once():
         async def pause():
             await asyncio.sleep(4.2)
             counters.paused = True
-            lane.heed_pause()
+            lane.apply_pause()
             await asyncio.sleep(1)
             counters.paused = False
-            lane.heed_pause()
+            lane.apply_pause()
             await asyncio.sleep(0.1)
             assert counters.planned == 9 + 20 + 40
 

@@ -26,7 +26,7 @@ async def pausing(lane, *, after_s, for_s):
         await asyncio.sleep(seconds)
         for asker in lane.clients:
             asker.counters.paused = paused
-        lane.heed_pause()
+        lane.apply_pause()
 
 
 def played(desk, *, trials, model, after_s, for_s) -> Night:
