@@ -104,7 +104,11 @@ def _names_in(code: CodeType, package: str) -> dict[str, NamedImport]:
     """
 
     def noted(
-        name: str, of: Any = None, place: Any = None, names: Sequence[str] | None = (), level: int = 0
+        name: str,
+        of: Any = None,
+        place: Any = None,
+        names: Sequence[str] | None = (),
+        level: int = 0,
     ) -> object:
         module = resolve_name("." * level + name, package) if level else name
         if names and module.partition(".")[0] == package.partition(".")[0]:

@@ -68,7 +68,12 @@ class Charge:
 
 
 def rates_for(
-    model_id: str, *, price: Price | None, vendor: str | None, at: datetime, tier: str | None = None
+    model_id: str,
+    *,
+    price: Price | None,
+    vendor: str | None,
+    at: datetime,
+    tier: str | None = None,
 ) -> Rates | None:
     """Return what a model costs; None when that is unknown.
 
@@ -112,7 +117,11 @@ def rates_at(model_id: str, *, price: Price | None, vendor: str | None) -> Rates
 
 @lru_cache(maxsize=4096)
 def _looked_up(
-    model_id: str, price: Price | None, vendor: str | None, tier: str | None, period: int
+    model_id: str,
+    price: Price | None,
+    vendor: str | None,
+    tier: str | None,
+    period: int,
 ) -> Rates | None:
     """Return `rates_for`, remembered for whoever asks of the same model: a look into the table is slow."""
     at = datetime.fromtimestamp(period * PERIOD_S, UTC)

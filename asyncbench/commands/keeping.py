@@ -186,7 +186,13 @@ def export_results(
 
 
 def _export_batches(
-    form: str, sweep: Path, out: Path, models: list[str] | None, limit: int | None, *, as_json: bool
+    form: str,
+    sweep: Path,
+    out: Path,
+    models: list[str] | None,
+    limit: int | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Write the requests of a sweep."""
     with interruptible("models that were not complete have no files"):

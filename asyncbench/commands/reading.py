@@ -198,7 +198,11 @@ def _made(of: "Chosen", style: str | None, options: Mapping[str, Any]) -> "Repor
 
 
 def _filtered(
-    folders: list[Path], suite: str | None, task: str | None, models: str | None, where: str | None
+    folders: list[Path],
+    suite: str | None,
+    task: str | None,
+    models: str | None,
+    where: str | None,
 ) -> "Chosen":
     from asyncbench.analysis.choosing import chosen
 

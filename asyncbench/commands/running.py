@@ -143,7 +143,12 @@ def _kept(forecast: "Plan", piloted: "Summary", folder: Path, *, quiet: bool) ->
 
 
 def _plan_load(
-    sweep: "Sweep", pilot: int | None, limit: int | None, models: str | None, *, as_json: bool
+    sweep: "Sweep",
+    pilot: int | None,
+    limit: int | None,
+    models: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Show what the load of a sweep will take."""
     from asyncbench.planning.planned_load import load_plan

@@ -150,10 +150,15 @@ def write_page(
 ) -> Written:
     """Write the page of a results folder: one HTML file that works without a server or network.
 
+        ab.write_page("results/night")
+
     Args:
         folder: the results folder, or a list of several.
         out: the file. Needed for several folders. [`report.html` in the folder]
-        suite, task, models, where: which trials count, as for `report`. [all]
+        suite: only trials of this suite. [all]
+        task: only trials of this task. [all]
+        models: only trials of these aliases. [all]
+        where: only trials for which this SQL condition over the columns of `trials` is true. [all]
 
     Returns:
         A `Written`, with the path of the page.

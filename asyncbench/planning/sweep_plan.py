@@ -57,16 +57,17 @@ def plan(
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
         limit: ask each model at most this many problems. [all]
         models: the aliases of the models to ask. [all]
-        mode: how these models are asked, as a sweep file says it. [as the sweep says of each]
+        mode: how these models are asked: `realtime`, `batch` or `auto`. [as the sweep says of each]
         budget_usd: the most that the whole sweep may cost, in USD. [the sweep's own]
-        deadline: when the run stops, as a sweep file says it. [the sweep's own]
-        extend: plan for the sweep of the folder, too, as `run_sweep` with it would ask both.
+        deadline: when the run stops: a duration (`8h`), a time of day or a date. [the sweep's own]
+        extend: plan for the sweep that the folder holds, too, as `run_sweep` would ask both. [False]
 
     Returns:
         A `Plan`, with trials, tokens, USD and seconds for each model.
 
     Raises:
-        ConfigError, ProblemSetError: A run of this sweep would not start. (Keys are not checked.)
+        ConfigError: A run of this sweep would not start. (Keys are not checked.)
+        ProblemSetError: A problem set cannot be used.
         StoreError: The results folder cannot be read.
     """
     sweep = extended(load_sweep(sweep)) if extend else load_sweep(sweep)

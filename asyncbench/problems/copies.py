@@ -62,11 +62,25 @@ def iter_problems(
     *,
     batch_rows: int = ROWS_AT_ONCE,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the problems in batches. Arguments are those of `iter_trials`.
+    """Read the problems in batches, for folders larger than memory.
+
+        for batch in ab.iter_problems("results/night", ["problem_id", "question"]):
+            print(batch.num_rows)
+
+    Args:
+        folder: the results folder.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them, such as `[("model", "=", "small")]`.
+            [all rows]
+        batch_rows: the most rows of a batch. [8,192]
+
+    Returns:
+        An iterator of `pyarrow.RecordBatch`.
 
     Raises:
-        ConfigError: as `read_problems`, before the first batch.
+        ConfigError: The folder is not a results folder, a column does not exist, or a filter is wrong.
         ProblemSetError: A copy of a problem set is damaged.
+        StoreError: The folder's manifest cannot be read.
     """
     chosen = chosen_columns("problems", columns, COPY_SCHEMA)
     wanted = expression("problems", filters, COPY_SCHEMA)
@@ -89,10 +103,21 @@ def read_problems(folder: Path | str, columns: Columns = None, filters: Filters 
         print(problem["question"], ab.grade(problem, "The answer is 42."))
 
     Join them with `trials` on `problem_set` and `problem_id`. If a problem set changed between two runs,
-    you get its newest state. Arguments are those of `read_trials`.
+    you get its newest state.
+
+    Args:
+        folder: the results folder, or a list of several: the column `folder` then comes first.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them: `[("suite", "=", "nupa")]`
+            or a `pyarrow.compute` expression. They may use any column. [all rows]
+        as_: `arrow`, `pandas` or `polars`. [arrow]
+
+    Returns:
+        A `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`.
 
     Raises:
-        ConfigError: as `read_trials`.
+        ConfigError: The folder is not a results folder, a column does not exist, a filter is wrong, or
+            the package that `as_` names is not installed.
         ProblemSetError: A copy of a problem set is damaged.
         StoreError: The folder's manifest cannot be read.
     """

@@ -145,7 +145,12 @@ Writing = Callable[[Path], AbstractContextManager[None]]  # what becomes of the 
 
 
 def generate(
-    suite: str | Suite, out: str | PathLike[str], *, seed: int = 0, workers: int = 1, **parameters: object
+    suite: str | Suite,
+    out: str | PathLike[str],
+    *,
+    seed: int = 0,
+    workers: int = 1,
+    **parameters: object,
 ) -> ProblemSet:
     """Generate the problems of a suite and write them to a Parquet file, whole or not at all.
 
@@ -155,10 +160,10 @@ def generate(
     Args:
         suite: the name of a suite.
         out: the file. An existing one is replaced.
-        seed: the same seed and parameters give the same problems on every machine.
-        workers: how many processes work on it; the problems stay the same. In a script, more than one needs
-            `if __name__ == "__main__":`.
-        parameters: those of the suite; `asyncbench suites` lists them.
+        seed: the same seed and parameters give the same problems on every machine. [0]
+        workers: the number of processes; the problems stay the same. In a script, more than one needs
+            `if __name__ == "__main__":`. [1]
+        parameters: those of the suite; `asyncbench suites` lists them. [the suite's own]
 
     Returns:
         A `ProblemSet`: the path, the number of rows and the digest.

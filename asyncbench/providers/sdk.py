@@ -315,7 +315,12 @@ async def _read_refusal(response: httpx2.Response, *, most: int) -> None:
 
 
 async def _read(
-    response: httpx2.Response, wire: Wire, call: Call, endpoint: Endpoint, *, stream: bool
+    response: httpx2.Response,
+    wire: Wire,
+    call: Call,
+    endpoint: Endpoint,
+    *,
+    stream: bool,
 ) -> Reply:
     """Read a good response, whole or as it comes, and close it.
 

@@ -191,7 +191,13 @@ def _times(call: Call, reading: "_Reading | None" = None) -> ReplyTimes | None:
 
 
 async def read_stream(
-    chunks: AsyncIterator[bytes], wire: Wire, response: Response, call: Call, *, key: str, most: int
+    chunks: AsyncIterator[bytes],
+    wire: Wire,
+    response: Response,
+    call: Call,
+    *,
+    key: str,
+    most: int,
 ) -> Reply:
     """Read a stream to its end, or to the word that it is done.
 

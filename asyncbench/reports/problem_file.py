@@ -119,7 +119,7 @@ def inspect_problems(
     grader: str | None = None,
     pattern: str | None = None,
 ) -> ProblemFile:
-    """Look at a problem file before you ask it. No model is called.
+    """Inspect a problem file before you ask it. No model is called.
 
         print(ab.inspect_problems("my.jsonl").as_text())
 
@@ -128,7 +128,7 @@ def inspect_problems(
             the address of such a file on the Hub, such as `hf://datasets/OWNER/NAME`.
         columns: asyncbench's name of a column → yours. [those with usual names]
         grader: the grader of your own file. [one that fits the expected answers]
-        pattern: with the grader `regex`: its first group is the answer.
+        pattern: the pattern of the grader `regex`; its first group is the answer. [none]
 
     Returns:
         A `ProblemFile`: columns, counts, ten problems as they would be asked, and the lines of a sweep file.

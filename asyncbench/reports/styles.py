@@ -68,15 +68,16 @@ def report(
             `llm-arithmetic`, `integer-addition` or `nupa`. [accuracy, outcomes, tokens, cost and
             latency; of a load alone, `load`]
         by: `condition`, `folder`, or a parameter that the sweep varied, such as `effort`: compare its values
-            on the same problems. Without a style, or with `standings`.
-        suite, task: only trials of it. [all]
+            on the same problems. Without a style, or with `standings`. [none]
+        suite: only trials of this suite. [all]
+        task: only trials of this task. [all]
         models: only trials of these aliases. [all]
         where: only trials for which this SQL condition over the columns of `trials` is true. [all]
-        prices: `now`, without a style: also what the same calls would cost today.
+        prices: `now`, without a style: also what the same calls would cost today. [none]
         min_depth: `llm-arithmetic` only: leave out trials of a lesser depth. [5]
         grader: `llm-arithmetic` only: `layered`, `legacy` or `strict`. [the headline grader]
         published: `llm-arithmetic` and `nupa` only: set the figures that the benchmark's own document prints
-            beside those of the folder.
+            beside those of the folder. [False]
 
     Returns:
         A `Report`, with `as_text()`, `as_markdown()`, `as_latex()` and `as_json()`. If the folder has nothing
@@ -85,7 +86,8 @@ def report(
     Raises:
         ConfigError: The folder is not a results folder, the style is unknown, an option belongs to
             another style, or a filter is wrong or leaves no trial.
-        StoreError, ProblemSetError: The folder cannot be read.
+        StoreError: A file of the folder is missing or damaged.
+        ProblemSetError: A copy of a problem set is damaged.
     """
     given: dict[str, Any] = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader}
     options = {name: value for name, value in given.items() if value is not None}

@@ -46,7 +46,11 @@ class ClusterRun:
     give_up: Callable[[str], None]  # is told why, when workers die again and again
 
     def __init__(
-        self, run: RunState, cluster: Cluster, models: Sequence[Model], urls: Mapping[str, str]
+        self,
+        run: RunState,
+        cluster: Cluster,
+        models: Sequence[Model],
+        urls: Mapping[str, str],
     ) -> None:
         self._run, self._cluster = run, cluster
         self._leases = LeaseFile(run.store.folder)

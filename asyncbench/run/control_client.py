@@ -59,7 +59,7 @@ async def pause_run(folder: Path | str) -> Controlled:
         folder: the results folder.
 
     Returns:
-        A `Controlled`: what was done, and how each lane stands.
+        A `Controlled`: what was done, and the state of each lane.
 
     Raises:
         ConfigError: No run of yours is going on in the folder.
@@ -68,15 +68,27 @@ async def pause_run(folder: Path | str) -> Controlled:
 
 
 async def resume_run(folder: Path | str) -> Controlled:
-    """Let a run go on that was paused. A run that has ended is continued by `run_sweep`.
+    """Resume a run that was paused. A run that has ended is continued by `run_sweep`.
 
-    Arguments, result and errors are those of `pause_run`.
+        print((await ab.resume_run("results/night")).as_text())
+
+    Args:
+        folder: the results folder.
+
+    Returns:
+        A `Controlled`: what was done, and the state of each lane.
+
+    Raises:
+        ConfigError: No run of yours is going on in the folder.
     """
     return await asyncio.to_thread(send_request, Path(folder), {"do": "resume"})
 
 
 async def set_limits(
-    folder: Path | str, limits: Mapping[str, float | None], *, model: str | None = None
+    folder: Path | str,
+    limits: Mapping[str, float | None],
+    *,
+    model: str | None = None,
 ) -> Controlled:
     """Set other limits for a run while it goes on.
 
@@ -84,11 +96,12 @@ async def set_limits(
 
     Args:
         folder: the results folder.
-        limits: `rpm`, `tpm`, `input_tpm`, `output_tpm` or `concurrency`, as in a sweep; None: no such limit.
+        limits: `rpm`, `tpm`, `input_tpm`, `output_tpm` (per minute) or `concurrency` (calls in flight);
+            None: no such limit.
         model: the alias of a model. [all]
 
     Returns:
-        A `Controlled`: what was done, and how each lane stands.
+        A `Controlled`: what was done, and the state of each lane.
 
     Raises:
         ConfigError: A limit or a model is unknown, or no run of yours is going on in the folder.

@@ -140,7 +140,11 @@ Url = Callable[[Model], str | None]  # of the simulator that answers a model, if
 
 
 def lanes_of(
-    run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack, coordinator: Coordinator | None = None
+    run: RunState,
+    url_of: Url,
+    lag: LoopLag,
+    stack: AsyncExitStack,
+    coordinator: Coordinator | None = None,
 ) -> list[AnyLane]:
     """Return the lanes of a run; `stack` closes their connections.
 

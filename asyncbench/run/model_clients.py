@@ -29,7 +29,12 @@ NO_COSTS = KnownCosts()
 
 
 def client_of(
-    run: RunState, model: Model, *, simulator_url: str | None, lag: LoopLag, stack: AsyncExitStack
+    run: RunState,
+    model: Model,
+    *,
+    simulator_url: str | None,
+    lag: LoopLag,
+    stack: AsyncExitStack,
 ) -> ModelClient:
     """Return the client of a model; `stack` closes its connections."""
     provider = None if run.is_dealt(model) else _provider(run, model, simulator_url, stack)

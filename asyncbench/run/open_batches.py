@@ -178,15 +178,15 @@ async def cancel_batches(
 
         print(asyncio.run(ab.cancel_batches("results/night")).as_text())  # in a notebook: await it
 
-    What a batch has done by then is billed. Providers take up to half an hour to end one, and so long is
-    waited. Parts that were not sent yet are given back. A later run asks what was not answered.
+    Requests that were answered are billed. A provider may take half an hour to end a batch. Parts that were
+    not sent yet are given back. A later run asks the trials without an answer.
 
     Args:
         folder: the results folder.
-        abandon: keys of batches of which nobody knows whether they exist. Their trials stay unanswered, and
-            what they may have cost counts as spent. Nothing else is cancelled then.
+        abandon: keys of parts of which nobody knows whether they were sent. Only these are given up: their
+            trials stay unanswered, and what they may have cost counts as spent. [none]
         env: where API keys are looked up, by variable name. [this process's environment]
-        progress: as for `run_sweep`.
+        progress: show the progress. [on a terminal and in a notebook]
 
     Returns:
         A `Cancelled`: what was answered, what is still open, USD and the exit code.

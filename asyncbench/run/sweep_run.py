@@ -48,23 +48,42 @@ async def run_sweep(
     """Run a sweep and write the results to its folder. If it was interrupted, continue where it stopped.
 
         summary = asyncio.run(ab.run_sweep("night.yaml", budget_usd=5))  # in a notebook: await it
+        print(summary.exit, summary.as_text())
+
+    A finished trial is never asked again. Ctrl-C stops a run and keeps all answers.
 
     Args:
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
-        limit, pilot: ask each model at most so many problems [all], or so many of each task and length, once.
-        models, mode, detach: the aliases of the models to ask [all]; how; to return once batches are sent.
-        budget_usd, workers: what all calls of the folder may cost, USD; how many processes make them.
-        retry, max_tokens: ask trials with these outcomes again; those that were `truncated` with this limit.
-        reuse, ignore: copy complete answers of other folders, in order; `max_tokens`: of another limit, too.
-        extend: ask what the folder's own sweep asks, too, and make both one sweep.
-        accept_loss, resubmit: ask again what the folder lost; parts in doubt, by key: paid twice perhaps.
-        ray, journal: a Ray cluster whose workers ask, "" is the usual one; the local folder of a bucket's.
-        env, progress, screen: where keys are looked up; whether to show how far it is, or your own way to.
+        limit: ask each model at most this many problems. [all]
+        pilot: ask each model at most this many problems of each task and length, once, for `plan`. [none]
+        models: the aliases of the models to ask. [all]
+        mode: how these models are asked: `realtime`, `batch` or `auto`. [as the sweep says of each]
+        detach: return once all batches are sent. A later run collects their answers. [False]
+        budget_usd: the most that all calls of the folder may cost, in USD, earlier runs too. [the sweep's]
+        retry: ask the trials with these outcomes again: `failed`, `no_answer`, `truncated` or `refused`. An
+            old answer stays if the new call fails. [none]
+        max_tokens: the longest reply, in tokens, of `truncated` trials that are asked again. [the sweep's]
+        reuse: a results folder, or several in order, whose complete answers are copied at no cost. [none]
+        ignore: `["max_tokens"]`: with `reuse`, also copy answers that had another limit. [none]
+        accept_loss: ask trials again whose files the folder lost. What they cost still counts. [False]
+        extend: add the sweep to the one that its folder holds, and ask both. [False]
+        resubmit: keys of parts of which nobody knows whether they were sent. They are sent again if nobody
+            finds their batch, and perhaps paid twice. [none]
+        workers: the number of processes that make the calls; 0: this one; `auto`: one fewer than there are
+            cores. [the sweep's, else 0]
+        ray: the address of a Ray cluster whose workers ask; "": the usual one. [no cluster]
+        journal: where on this machine results are kept that go to a bucket. [in the user's state folder]
+        env: where API keys are looked up, by variable name. [this process's environment]
+        progress: show the progress. [on a terminal and in a notebook]
+        screen: an object of your own that shows the progress instead. [none]
 
     Returns:
         A `Summary`: counters for each model, USD, seconds and the exit code.
+
     Raises:
-        ConfigError, ProblemSetError, StoreError: it cannot start; results cannot be written.
+        ConfigError: The sweep or an argument is wrong, or a key is missing. Nothing was spent.
+        ProblemSetError: A problem set cannot be used. Nothing was spent.
+        StoreError: Results cannot be written, or another run uses the folder. What was written stays.
     """
     options = RunOptions(
         limit=limit,
@@ -104,25 +123,27 @@ async def run_load(
 
         summary = asyncio.run(ab.run_load("night.yaml", load={"rates": [1, 2, 4], "duration": "60s"}))
 
-    What earlier runs measured is not measured again.
+    A step that an earlier run measured is not measured again.
 
     Args:
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
-        load: keys of `load`, instead of those in the sweep.
+        load: keys of `load` that replace those of the sweep. [the sweep's own]
         models: the aliases of the models to load. [all]
-        budget_usd: the most that all calls of the folder may cost, USD, earlier runs too. [the sweep's own]
-        workers: how many processes make the calls. `auto`: one fewer than there are cores. [the sweep's own]
+        budget_usd: the most that all calls of the folder may cost, in USD, earlier runs too. [the sweep's]
+        workers: the number of processes that make the calls; 0: this one; `auto`: one fewer than there are
+            cores. [the sweep's, else 0]
         journal: where on this machine results are kept that go to a bucket. [in the user's state folder]
         env: where API keys are looked up, by variable name. [this process's environment]
-        progress: whether to show how far it is. [on a terminal and in a notebook]
-        screen: an object of your own that shows the progress instead.
+        progress: show the progress. [on a terminal and in a notebook]
+        screen: an object of your own that shows the progress instead. [none]
 
     Returns:
         A `Summary`, whose `steps` are those that were measured.
 
     Raises:
-        ConfigError, ProblemSetError: The load cannot start. Nothing was spent.
-        StoreError: Results cannot be written. What was written stays.
+        ConfigError: The load or an argument is wrong, or a key is missing. Nothing was spent.
+        ProblemSetError: A problem set cannot be used. Nothing was spent.
+        StoreError: Results cannot be written, or another run uses the folder. What was written stays.
     """
     loaded = with_load(sweep, load, place=Place(source="load")) if load else load_sweep(sweep)
     kept = None if journal is None else Path(journal)

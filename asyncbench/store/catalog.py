@@ -63,7 +63,21 @@ def read_grades(folder: Path | str, columns: Columns = None, filters: Filters | 
     """Read the grades: one row per finished trial and grader.
 
     `headline` marks the grader that decides `exact_match` in `trials`. Join the tables on `trial_id`.
-    Arguments and errors are those of `read_trials`.
+
+    Args:
+        folder: the results folder, or a list of several: the column `folder` then comes first.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them: `[("model", "=", "small")]`
+            or a `pyarrow.compute` expression. They may use any column. [all rows]
+        as_: `arrow`, `pandas` or `polars`. [arrow]
+
+    Returns:
+        A `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`.
+
+    Raises:
+        ConfigError: The folder is not a results folder, a column does not exist, a filter is wrong, or
+            the package that `as_` names is not installed.
+        StoreError: A file of the folder is missing or damaged.
     """
     return steady(folder, lambda seen: seen.read("grades", columns, filters))
 
@@ -73,7 +87,21 @@ def read_attempts(folder: Path | str, columns: Columns = None, filters: Filters 
     """Read the calls: one row per finished call, also of trials that failed or are still open.
 
     Sum money and tokens here: `cost_usd` is in USD, `latency_s` and `ttft_s` in seconds.
-    Arguments and errors are those of `read_trials`.
+
+    Args:
+        folder: the results folder, or a list of several: the column `folder` then comes first.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them: `[("model", "=", "small")]`
+            or a `pyarrow.compute` expression. They may use any column. [all rows]
+        as_: `arrow`, `pandas` or `polars`. [arrow]
+
+    Returns:
+        A `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`.
+
+    Raises:
+        ConfigError: The folder is not a results folder, a column does not exist, a filter is wrong, or
+            the package that `as_` names is not installed.
+        StoreError: A file of the folder is missing or damaged.
     """
     return steady(folder, lambda seen: seen.read("attempts", columns, filters))
 
@@ -82,8 +110,22 @@ def read_attempts(folder: Path | str, columns: Columns = None, filters: Filters 
 def read_lanes(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Read the use of rate limits: one row per lane and minute.
 
-    A lane is a model, or a group of models that share limits. Arguments and errors are those of
-    `read_trials`.
+    A lane is a model, or a group of models that share limits.
+
+    Args:
+        folder: the results folder, or a list of several: the column `folder` then comes first.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them: `[("lane", "=", "small")]`
+            or a `pyarrow.compute` expression. They may use any column. [all rows]
+        as_: `arrow`, `pandas` or `polars`. [arrow]
+
+    Returns:
+        A `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`.
+
+    Raises:
+        ConfigError: The folder is not a results folder, a column does not exist, a filter is wrong, or
+            the package that `as_` names is not installed.
+        StoreError: A file of the folder is missing or damaged.
     """
     return steady(folder, lambda seen: seen.read("lanes", columns, filters))
 
@@ -92,22 +134,52 @@ def read_lanes(folder: Path | str, columns: Columns = None, filters: Filters | N
 def read_skipped(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Read the trials that `stop_when` skipped: one row per trial.
 
-    Arguments and errors are those of `read_trials`.
+    Args:
+        folder: the results folder, or a list of several: the column `folder` then comes first.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them: `[("model", "=", "small")]`
+            or a `pyarrow.compute` expression. They may use any column. [all rows]
+        as_: `arrow`, `pandas` or `polars`. [arrow]
+
+    Returns:
+        A `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`.
+
+    Raises:
+        ConfigError: The folder is not a results folder, a column does not exist, a filter is wrong, or
+            the package that `as_` names is not installed.
+        StoreError: A file of the folder is missing or damaged.
     """
     return steady(folder, lambda seen: seen.read("skipped", columns, filters))
 
 
 @in_frames
 def read_steps(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
-    """Read what the steps of `asyncbench load` came to: one row per model and step.
+    """Read the results of the steps of `asyncbench load`: one row per model and step.
 
-    Arguments and errors are those of `read_trials`.
+    Args:
+        folder: the results folder, or a list of several: the column `folder` then comes first.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them: `[("model", "=", "small")]`
+            or a `pyarrow.compute` expression. They may use any column. [all rows]
+        as_: `arrow`, `pandas` or `polars`. [arrow]
+
+    Returns:
+        A `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`.
+
+    Raises:
+        ConfigError: The folder is not a results folder, a column does not exist, a filter is wrong, or
+            the package that `as_` names is not installed.
+        StoreError: A file of the folder is missing or damaged.
     """
     return steady(folder, lambda seen: seen.read("steps", columns, filters))
 
 
 def iter_trials(
-    folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
+    folder: Path | str,
+    columns: Columns = None,
+    filters: Filters | None = None,
+    *,
+    batch_rows: int = ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Read the answers in batches, for folders larger than memory.
 
@@ -115,29 +187,71 @@ def iter_trials(
             print(batch.num_rows)
 
     Args:
-        folder, columns, filters: as for `read_trials`.
+        folder: the results folder.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them, such as `[("model", "=", "small")]`.
+            [all rows]
         batch_rows: the most rows of a batch. [8,192]
 
     Returns:
         An iterator of `pyarrow.RecordBatch`.
 
     Raises:
-        ConfigError, StoreError: as `read_trials`. A damaged file raises when its rows are reached.
+        ConfigError: The folder is not a results folder, a column does not exist, or a filter is wrong.
+        StoreError: A file is missing or damaged. A damaged file raises when its rows are reached.
     """
     return take_snapshot(at_hand(folder)).batches("trials", columns, filters, rows=batch_rows)
 
 
 def iter_grades(
-    folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
+    folder: Path | str,
+    columns: Columns = None,
+    filters: Filters | None = None,
+    *,
+    batch_rows: int = ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the grades in batches. Arguments and errors are those of `iter_trials`."""
+    """Read the grades in batches, for folders larger than memory.
+
+    Args:
+        folder: the results folder.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them, such as `[("model", "=", "small")]`.
+            [all rows]
+        batch_rows: the most rows of a batch. [8,192]
+
+    Returns:
+        An iterator of `pyarrow.RecordBatch`.
+
+    Raises:
+        ConfigError: The folder is not a results folder, a column does not exist, or a filter is wrong.
+        StoreError: A file is missing or damaged. A damaged file raises when its rows are reached.
+    """
     return take_snapshot(at_hand(folder)).batches("grades", columns, filters, rows=batch_rows)
 
 
 def iter_attempts(
-    folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
+    folder: Path | str,
+    columns: Columns = None,
+    filters: Filters | None = None,
+    *,
+    batch_rows: int = ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the calls in batches. Arguments and errors are those of `iter_trials`."""
+    """Read the calls in batches, for folders larger than memory.
+
+    Args:
+        folder: the results folder.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them, such as `[("model", "=", "small")]`.
+            [all rows]
+        batch_rows: the most rows of a batch. [8,192]
+
+    Returns:
+        An iterator of `pyarrow.RecordBatch`.
+
+    Raises:
+        ConfigError: The folder is not a results folder, a column does not exist, or a filter is wrong.
+        StoreError: A file is missing or damaged. A damaged file raises when its rows are reached.
+    """
     return take_snapshot(at_hand(folder)).batches("attempts", columns, filters, rows=batch_rows)
 
 

@@ -49,7 +49,10 @@ def grade(
 
 
 def grade_text(
-    problem: Problem | Mapping[str, object], text: str, style: str = "chat", digits: Sequence[str] = ()
+    problem: Problem | Mapping[str, object],
+    text: str,
+    style: str = "chat",
+    digits: Sequence[str] = (),
 ) -> tuple[Grade, ...]:
     """Grade the text of a reply with the graders of the problem's suite. No model is called.
 

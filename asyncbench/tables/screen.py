@@ -144,7 +144,12 @@ def columns(
 
 
 def fits(
-    head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int, gap: int = 2, width: int
+    head: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    labels: int,
+    gap: int = 2,
+    width: int,
 ) -> bool:
     """Return whether a table needs no folding to fit into a width."""
     return natural_width(columns(_in_two(head, rows, labels, gap), rows, labels=labels, gap=gap)) <= width

@@ -223,7 +223,10 @@ class Imported(Report):
 
 
 def import_files(
-    form: str, files: Iterable[PathLike[str] | str], out: PathLike[str] | str, **plan: object
+    form: str,
+    files: Iterable[PathLike[str] | str],
+    out: PathLike[str] | str,
+    **plan: object,
 ) -> Imported:
     """Import result files of a published benchmark into a results folder. Each file becomes a run.
 

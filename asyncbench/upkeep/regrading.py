@@ -226,7 +226,7 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
 
     Args:
         folder: the results folder. Without `write`, a run may be going in it.
-        write: replace the stored grades by the new ones, all or none.
+        write: replace the stored grades by the new ones, all or none. [False]
 
     Returns:
         A `Regraded`: how many grades changed, and from what to what.

@@ -75,11 +75,14 @@ def write_figures(
         folder: the results folder, or a list of several.
         out: the folder for the files. It is made if it does not exist.
         style: `llm-arithmetic`, `integer-addition` or `nupa`: the pictures and tables that this benchmark
-            publishes, and the rows of each picture as a table.
+            publishes, and the rows of each picture as a table. [all charts]
         width: columns of the paper that a chart is as wide as: `one` (3.35 inches) or `two` (7 inches).
-            Published pictures keep their own.
-        suite, task, models, where: which trials count, as for `report`. [all]
-        options: of that style, as `report` takes them.
+            Published pictures keep their own. [two]
+        suite: only trials of this suite. [all]
+        task: only trials of this task. [all]
+        models: only trials of these aliases. [all]
+        where: only trials for which this SQL condition over the columns of `trials` is true. [all]
+        options: those of that style, as `report` takes them. [none]
 
     Returns:
         The paths of the files, in order.

@@ -300,8 +300,11 @@ async def serve_view(
     Args:
         folder: the results folder, or a list of several.
         port: the port to listen on. [a free one]
-        open_browser: open the page in your browser. Its address is printed in any case.
-        suite, task, models, where: which trials count, as for `report`. [all]
+        open_browser: open the page in your browser. Its address is printed in any case. [True]
+        suite: only trials of this suite. [all]
+        task: only trials of this task. [all]
+        models: only trials of these aliases. [all]
+        where: only trials for which this SQL condition over the columns of `trials` is true. [all]
 
     Returns:
         Nothing, once the server has ended.

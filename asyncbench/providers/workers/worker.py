@@ -106,7 +106,12 @@ class Worker:
         )
 
     async def _ask(
-        self, call: int, provider: int, way: int, system: str | None, turns: list[tuple[str, str]]
+        self,
+        call: int,
+        provider: int,
+        way: int,
+        system: str | None,
+        turns: list[tuple[str, str]],
     ) -> None:
         began_s = asyncio.get_running_loop().time()
         try:

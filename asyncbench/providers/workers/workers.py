@@ -31,7 +31,12 @@ class Workers:
     """
 
     def __init__(
-        self, count: int, models: Sequence[Model], environment: Mapping[str, str], *, say: Notify
+        self,
+        count: int,
+        models: Sequence[Model],
+        environment: Mapping[str, str],
+        *,
+        say: Notify,
     ) -> None:
         self.give_up: Notify = say  # is told why, when workers die again and again: their calls are lost
         callbacks = {"say": say, "give_up": lambda why: self.give_up(why)}

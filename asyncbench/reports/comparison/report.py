@@ -167,15 +167,17 @@ def compare_on(
         print(ab.compare("gpt-5-mini", "claude-haiku", "results/night").as_text())
 
     Args:
-        a, b: two models: an alias, a run, or a name as reports show it, `alias (condition)`.
+        a: the first model: an alias, a run, or a name as reports show it, `alias (condition)`.
+        b: the second model, named likewise.
         folder: the results folder, or a list. Of two, `a` is in the first and `b` in the second; of more,
             names are those of a report on all.
-        folder_of_b: the results folder of `b`, if it is another one.
-        suite, task: compare only its problems. [all]
+        folder_of_b: the results folder of `b`, if it is another one. [the same]
+        suite: compare only problems of this suite. [all]
+        task: compare only problems of this task. [all]
         where: only trials for which this SQL condition over the columns of `trials` is true. [all]
-        unpaired: also show the unpaired test, which needs no problems in common.
-        examples: how many questions to show on which only one of them is right.
-        every: put every such question into the JSON.
+        unpaired: also show the unpaired test, which needs no problems in common. [False]
+        examples: the number of questions to show that only `a` answered right, and likewise `b`. [5]
+        every: put every such question into the JSON. [False]
 
     Returns:
         A `Comparison`: accuracies and their difference, with intervals, and p values.
@@ -183,7 +185,8 @@ def compare_on(
     Raises:
         ConfigError: The folder is not a results folder, a name is unknown or ambiguous, both are the same,
             or they have no problem in common.
-        StoreError, ProblemSetError: A folder cannot be read.
+        StoreError: A file of the folder is missing or damaged.
+        ProblemSetError: A copy of a problem set is damaged.
     """
     if folder_of_b is not None:
         folder = list(dict.fromkeys([*chosen(folder).paths, Path(folder_of_b)]))

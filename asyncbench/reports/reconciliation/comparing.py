@@ -166,11 +166,12 @@ def reconcile(
     Args:
         file: the provider's usage export, CSV or JSON. Models and days never asked here are left out.
         folder: the results folder.
-        columns: which column holds what, for other formats: `day=date,model=model_id,cost=amount_usd`.
-        models: names in the bill, as `NAME=ALIAS`, where they match no model.
+        columns: the columns of other formats: `day=date,model=model_id,cost=amount_usd`. [those of known
+            exports]
+        models: names in the bill, as `NAME=ALIAS`, where they match no model. [none]
         provider: compare only the calls of this provider. [all providers in the bill]
-        utc_offset_h: the time zone of the bill's days, in hours east of UTC.
-        tolerance: the relative gap up to which both agree; 0.01 is 1 %.
+        utc_offset_h: the time zone of the bill's days, in hours east of UTC. [0]
+        tolerance: the relative gap up to which both agree; 0.01 is 1 %. [0.01]
 
     Returns:
         A `Reconciled`: both sums for each model and day, and the gap.

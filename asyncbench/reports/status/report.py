@@ -232,6 +232,8 @@ class Status(FolderReport):
 def status_of(folder: Path | str) -> Status:
     """Show how far the sweep in a results folder is, also while a run is going. Nothing is changed.
 
+        print(ab.status("results/night").as_text())
+
     Args:
         folder: the results folder.
 

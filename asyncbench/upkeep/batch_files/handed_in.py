@@ -73,16 +73,21 @@ class HandedIn(Report):
 
 
 def hand_in_results(
-    files: Iterable[PathLike[str] | str], out: PathLike[str] | str, *, partial: bool = False
+    files: Iterable[PathLike[str] | str],
+    out: PathLike[str] | str,
+    *,
+    partial: bool = False,
 ) -> HandedIn:
     """Give results that you fetched from your provider to the open batches of a results folder.
+
+        ab.hand_in_results(["output.jsonl", "errors.jsonl"], "results/night")
 
     A batch is taken in once each of its requests has a result: files may come one after the other.
 
     Args:
         files: files of results, with answers and with errors, or folders that hold them.
         out: the results folder of the sweep that sent the batches.
-        partial: take requests without a result for not answered; the next run asks them again.
+        partial: take requests without a result for not answered; the next run asks them again. [False]
 
     Returns:
         A `HandedIn`, with the parts and what could not be used. The next run of the sweep takes them in.

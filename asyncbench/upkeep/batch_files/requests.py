@@ -78,6 +78,8 @@ def export_batches(
 ) -> ExportedBatches:
     """Write the open trials of a sweep as files of requests, for batches that you submit yourself.
 
+        ab.export_batches("openai", "night.yaml", "requests")
+
     Each model gets a folder of its own, with `batch_0.jsonl` and so on, and `map.jsonl`: which trial and
     problem each custom id stands for.
 
