@@ -1,4 +1,4 @@
-// How to read the page.
+// The guide to reading the page.
 
 async function aboutView() {
   const standings = await source.block("standings");

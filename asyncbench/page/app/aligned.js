@@ -30,7 +30,7 @@ function alignedPair(aligned) {
 
 function columnOf(op, expected, answer) {
   const long = Math.max(expected.length, answer.length);
-  const line = (signs, look) => element("span", { class: look }, signsOf(signs), (op === "same" ? " " : GAP).repeat(long - signs.length));
+  const line = (signs, role) => element("span", { class: role }, signsOf(signs), (op === "same" ? " " : GAP).repeat(long - signs.length));
   return element("span", { class: `column op-${op}` }, line(expected, "right"), line(answer, "read"));
 }
 
@@ -41,13 +41,13 @@ function signsOf(signs) {
 
 /** Return in words what an alignment shows. */
 function inSentence(aligned) {
-  const told = aligned.filter(([op]) => op !== "same").map(([op, right, read]) => {
+  const edits = aligned.filter(([op]) => op !== "same").map(([op, right, read]) => {
     const [expected, answer] = [signsOf([...right ?? ""]), signsOf([...read ?? ""])];
     if (op === "missing") return `lacks ${expected}`;
     if (op === "extra") return `adds ${answer}`;
     return `has ${answer} instead of ${expected}${op === "replaced" ? "" : ` (${EDITS[op] ?? op})`}`;
   });
-  return told.length ? `The answer ${told.join("; it ")}.` : "The answer has the same signs as the expected value.";
+  return edits.length ? `The answer ${edits.join("; it ")}.` : "The answer has the same signs as the expected value.";
 }
 
 /** Return what the marks mean, of those that are there. */

@@ -1,4 +1,4 @@
-// Answers: a list of those that are asked for, and the chosen one beside it.
+// Answers: a list of those that match, and the chosen one beside it.
 
 const OUTCOME_WORDS = {
   correct: "The answer equals the expected value exactly.",
@@ -9,7 +9,7 @@ const OUTCOME_WORDS = {
   failed: "No reply came.",
 };
 let listed = null; // what the list shows: {found, page, pages, rows}
-let asking = 0; // counts up: an answer that came too late is not shown
+let lastList = 0; // counts requests for the list: one that came too late is not shown
 
 async function answersView() {
   if (OF_KINDS.length && state.range !== null) learnRanges((await source.block("heat")).lengths);
@@ -39,16 +39,16 @@ function searchTools() {
 
 /** Return what the answers are narrowed to by a click on a figure: [words, the change that lets go of it]. */
 function narrowings() {
-  const found = [];
+  const narrowed = [];
   const several = (places, list, name) => (places.length === 1 ? plain(list[places[0]]?.[name] ?? "?") : `${places.length} ${name === "short" ? "models" : "tasks"}`);
-  if (state.asked.length) found.push([several(state.asked, head.entrants, "short"), { asked: [] }]);
-  if (state.kind.length) found.push([several(state.kind, head.kinds, "called"), { kind: [] }]);
-  if (state.least !== "" || state.most !== "") found.push([state.least === state.most ? `length ${state.least}` : `length ${state.least || "any"} to ${state.most || "any"}`, { least: "", most: "" }]);
-  if (state.error) found.push([errorWords(state.error), { error: "" }]);
-  if (state.position) found.push([`digit ${state.position} from the ${state.end || "first"} is wrong`, { end: "", position: "" }]);
-  if (state.since !== "" || state.until !== "") found.push([`finished ${timeWords(state.since, state.until)}`, { since: "", until: "" }]);
-  if (state.question) found.push(["one question", { question: "" }]);
-  return found;
+  if (state.asked.length) narrowed.push([several(state.asked, head.entrants, "short"), { asked: [] }]);
+  if (state.kind.length) narrowed.push([several(state.kind, head.kinds, "called"), { kind: [] }]);
+  if (state.least !== "" || state.most !== "") narrowed.push([state.least === state.most ? `length ${state.least}` : `length ${state.least || "any"} to ${state.most || "any"}`, { least: "", most: "" }]);
+  if (state.error) narrowed.push([errorWords(state.error), { error: "" }]);
+  if (state.position) narrowed.push([`digit ${state.position} from the ${state.end || "first"} is wrong`, { end: "", position: "" }]);
+  if (state.since !== "" || state.until !== "") narrowed.push([`finished ${timeWords(state.since, state.until)}`, { since: "", until: "" }]);
+  if (state.question) narrowed.push(["one question", { question: "" }]);
+  return narrowed;
 }
 
 function timeWords(since, until) {
@@ -77,20 +77,20 @@ async function fillShown() {
 }
 
 async function fillList(list, detail) {
-  const [turn, coming] = [++asking, list.isConnected ? null : showing];
+  const [request, view] = [++lastList, list.isConnected ? null : lastView];
   const query = queryOfAnswers();
   list.classList.add("waiting");
-  const found = await Promise.resolve(query === null ? { found: 0, page: 1, pages: 1, rows: [] } : source.trials(query))
+  const listing = await Promise.resolve(query === null ? { found: 0, page: 1, pages: 1, rows: [] } : source.trials(query))
     .finally(() => list.classList.remove("waiting"));
-  if (turn !== asking) return coming === showing ? fillList(list, detail) : undefined; // what is coming is of what was asked last
-  listed = found;
+  if (request !== lastList) return view === lastView ? fillList(list, detail) : undefined; // the coming view has the last query
+  listed = listing;
   const current = listed.rows.find((trial) => trial.id === state.trial) ?? (state.trial ? null : listed.rows[0] ?? null);
   const items = listed.rows.map((trial) => trialItem(trial, trial.id === (current?.id ?? state.trial)));
   if (items.length && !items.some((item) => item.tabIndex === 0)) items[0].tabIndex = 0;
   const rows = element("ol", { role: "listbox", "aria-label": "Answers", "data-keep": "answers", onkeydown: moveInList }, items);
   list.replaceChildren(pager(), items.length ? rows : element("p", { class: "nothing muted" }, "No answer matches. Remove a filter."), ...noteOfList());
   await showTrial(detail, current?.id ?? state.trial);
-  say(`${count(listed.found)} answers found`);
+  announce(`${count(listed.found)} answers found`);
 }
 
 function noteOfList() {
@@ -100,11 +100,11 @@ function noteOfList() {
 
 function trialItem(trial, on) {
   const kind = head.kinds[trial.kind];
-  const told = [plain(kind?.called ?? ""), trial.length === null ? "" : `length ${trial.length}`, trial.error ? errorWords(trial.error) : ""].filter(Boolean).join(" · ");
+  const about = [plain(kind?.called ?? ""), trial.length === null ? "" : `length ${trial.length}`, trial.error ? errorWords(trial.error) : ""].filter(Boolean).join(" · ");
   const item = element("li", { role: "option", id: `t-${trial.id}`, "aria-selected": String(on), tabindex: on ? "0" : "-1", onclick: () => select(item) },
     badge(trial.outcome),
     foreign(oneLine(trial.operands ?? trial.prompt ?? trial.expected ?? trial.id), "span", { class: "what" }),
-    element("span", { class: "whose" }, whoOf(trial.asked), ` · ${told}`));
+    element("span", { class: "whose" }, whoOf(trial.asked), ` · ${about}`));
   item.trial = trial;
   return item;
 }
@@ -119,10 +119,10 @@ function badge(outcome) {
 
 function pager() {
   const { page, pages, found, of } = listed;
-  const turn = (to, words, id, label) => element("button", { type: "button", id, "aria-label": label, disabled: to < 1 || to > pages, onclick: () => turnTo(to) }, words);
+  const pageButton = (to, words, id, label) => element("button", { type: "button", id, "aria-label": label, disabled: to < 1 || to > pages, onclick: () => turnTo(to) }, words);
   const whole = of !== undefined && of !== found ? ` of ${count(of)}` : "";
-  return element("div", { class: "pager" }, turn(page - 1, "‹", "earlier", "Previous page"),
-    element("span", { id: "found" }, `${count(found)}${whole} · page ${count(page)} of ${count(pages)}`), turn(page + 1, "›", "later", "Next page"));
+  return element("div", { class: "pager" }, pageButton(page - 1, "‹", "earlier", "Previous page"),
+    element("span", { id: "found" }, `${count(found)}${whole} · page ${count(page)} of ${count(pages)}`), pageButton(page + 1, "›", "later", "Next page"));
 }
 
 async function turnTo(to, place = 0) {

@@ -16,10 +16,10 @@ const library = new Promise((resolve) => {
 
  * `query` gives of a row the query for its answers, or null; `fewest` rows are worth a chart, fewer are told in words.
  */
-function chartCard(name, given, { title, about, tools, note, query, prepare = named, fewest = 3, bare = false } = {}) {
+function chartCard(name, blockRows, { title, about, tools, note, query, prepare = named, fewest = 3, bare = false } = {}) {
   const chart = head.charts[name];
   const heading = title ?? chart.title;
-  const rows = prepare(given);
+  const rows = prepare(blockRows);
   const card = element("section", { class: bare ? "bare" : "card", "data-chart": name }, element(bare ? "h4" : "h3", {}, heading));
   const purpose = about ?? chart.purpose;
   if (purpose) card.append(element("p", { class: "about" }, noted(purpose)));
@@ -54,14 +54,14 @@ function panelsOf(name, rows) {
 
 /** Return in one line the few rows that are too few for a chart. */
 function inWords(chart, rows, query) {
-  const told = rows.map((row) => {
+  const lines = rows.map((row) => {
     const who = [row.model, row.value_of, row.task].filter(Boolean).join(", ");
     const figures = Object.keys(chart.columns).filter((name) => typeof row[name] === "number" && !PLACES.has(name))
       .map((name) => `${name.replaceAll("_", " ")} ${fact(name, row[name])}`);
     return `${who ? `${who}: ` : ""}${figures.join(", ")}`;
   });
   const links = query ? rows.map((row) => answersLink(query(row), "answers")).filter(Boolean) : [];
-  return element("p", { class: "few" }, "Too few points for a chart. ", foreign(told.join("; ")), ". ", links.flatMap((link) => [link, " "]));
+  return element("p", { class: "few" }, "Too few points for a chart. ", foreign(lines.join("; ")), ". ", links.flatMap((link) => [link, " "]));
 }
 
 /** Return a word on panels that are not drawn yet, and a button that draws them. */
@@ -136,7 +136,7 @@ function openMark(item, query) {
 /** Return the specification of a chart with its rows, its panels and the whole so many pixels wide. */
 function sized(name, rows, columns, width, whole) {
   const copy = fitted(coloured(structuredClone(specs[name]), rows), rows, columns * width, width);
-  for (const asked of copy.params ?? []) if (!asked.select) asked.value = [...new Set(rows.map((row) => row.rate))].sort((a, b) => a - b);
+  for (const parameter of copy.params ?? []) if (!parameter.select) parameter.value = [...new Set(rows.map((row) => row.rate))].sort((a, b) => a - b);
   const spec = { ...(whole < NARROW ? withNarrowNames(copy) : copy), data: { values: rows } };
   if (name === "dots" && state.by) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text"); // of several dots in a line
   if (!panelOf(name)) return { ...spec, width };

@@ -1,4 +1,4 @@
-// What goes wrong: outcomes, kinds of errors, places of wrong digits; each opens its answers.
+// Errors: outcomes, kinds of errors, places of wrong digits; each opens its answers.
 
 async function errorsView() {
   const [errors, standings] = await Promise.all(["errors", "standings"].map(source.block));
@@ -42,9 +42,9 @@ function most(rows) {
 }
 
 function glossary(lines) {
-  const told = lines.filter((line) => line.words);
+  const explained = lines.filter((line) => line.words);
   return element("details", { class: "facts", "data-keep": "kinds of errors" }, element("summary", {}, "What the kinds mean"),
-    element("dl", { class: "prose" }, told.flatMap((line) => [element("dt", {}, line.name), noted(line.words, "dd")])));
+    element("dl", { class: "prose" }, explained.flatMap((line) => [element("dt", {}, line.name), noted(line.words, "dd")])));
 }
 
 function positionsCard({ places }) {

@@ -1,4 +1,4 @@
-// What is chosen: a bar of lists with boxes above the results, and what the address says.
+// The filters: a bar of lists with boxes above the results.
 
 const TITLES = { model: "Models", condition: "Conditions", effort: "Effort", style: "Wording", folder: "Folders", run: "Runs", suite: "Suites", task: "Tasks", variant: "Variants", representation: "Numbers", range: "Ranges", outcome: "Outcomes" };
 const BY_WORDS = { condition: "condition", effort: "effort", style: "wording", folder: "folder", run: "run" };
@@ -113,8 +113,8 @@ function showChoices() {
 function filterWords() {
   const parts = CHOICES.filter((key) => state[key] !== null).map((key) => {
     const values = [...state[key]].map((value) => plain(value.replace("_", " ") || UNNAMED[key] || "none"));
-    const told = values.length > 3 ? `${values.length} of ${valuesOf(key).length}` : values.join(", ") || "none";
-    return `${TITLES[key].toLowerCase()}: ${told}`;
+    const choice = values.length > 3 ? `${values.length} of ${valuesOf(key).length}` : values.join(", ") || "none";
+    return `${TITLES[key].toLowerCase()}: ${choice}`;
   });
   if (state.from !== "" || state.to !== "") parts.push(`length ${state.from || "any"} to ${state.to || "any"}`);
   return parts.join("; ");

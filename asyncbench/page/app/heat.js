@@ -69,9 +69,9 @@ function heatTable(title, corner, lines, metric, values, empty = "not asked") {
   return element("div", {}, scrolled(title, table, "heat-box"), heatLegend(metric));
 }
 
-/** Return where a model stands in the ranking: the best are at the left. */
-function rankOf(asked) {
-  const rank = ranks.indexOf(asked);
+/** Return the rank of a model, for its column: the best are at the left. */
+function rankOf(place) {
+  const rank = ranks.indexOf(place);
   return rank < 0 ? ranks.length : rank;
 }
 
@@ -81,9 +81,9 @@ function heatCell(line, row, metric, values, classes, empty) {
   const who = plain(head.entrants[row.asked].short);
   const span = low === null || low === undefined ? "" : metric.share ? ` (95 % CI ${interval(low, high)})` : "";
   const words = `${line.name}, ${who}: ${figure(metric, value)}${span}, of ${count(n)}`;
-  const [digits, look] = [digitsOf(metric, value), { class: `cell step-${classes(value)}`, title: words }];
-  if (line.query === null) return element("td", {}, element("span", look, digits));
-  return element("td", {}, answersLink({ ...line.query, asked: row.asked }, digits, { ...look, "aria-label": words }));
+  const [digits, attributes] = [digitsOf(metric, value), { class: `cell step-${classes(value)}`, title: words }];
+  if (line.query === null) return element("td", {}, element("span", attributes, digits));
+  return element("td", {}, answersLink({ ...line.query, asked: row.asked }, digits, { ...attributes, "aria-label": words }));
 }
 
 /** Return a share with two digits, 100 only for all and 0 only for none; other figures with three. */

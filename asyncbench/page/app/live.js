@@ -1,4 +1,4 @@
-// Of a served page: what runs, and showing anew what has changed.
+// A served page: the running sweep, and new figures when the folder has changed.
 
 const POLL_MS = 2000;
 let version = null; // of the folder's state that is shown
@@ -14,29 +14,29 @@ function showCounting(name, share) {
   line.textContent = words ? `Counting: ${words}` : "Reading the results…";
 }
 
-/** Ask every two seconds what is new, as long as the page is open. */
+/** Poll the server every two seconds, as long as the page is open. */
 async function pollForever() {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     if (document.hidden) continue;
     const now = await source.now().catch(() => null);
     showBand(now);
-    if (now !== null) await look(now).catch(tellTrouble);
+    if (now !== null) await refresh(now).catch(showTrouble);
   }
 }
 
-async function look(now) {
+async function refresh(now) {
   if (state === null) return begin();
   if (now.version === version || isChoosing()) return;
   const before = head;
   source.forget();
   await readHead();
   remember(moved(before), "replace");
-  await show({ quietly: true }); // where one looks, types and stands stays as it is
+  await show({ quietly: true }); // scrolling, typing and focus stay as they are
   version = now.version;
 }
 
-/** Return the places that the state tells, in the new head: who was never asked before stands between others. */
+/** Return the places of the state in the new head, where new entrants may stand between others. */
 function moved(before) {
   const placesOf = (list, keys) => {
     const nameOf = (one) => JSON.stringify(keys.map((key) => one[key]));
@@ -95,7 +95,7 @@ function errorsOf(errors) {
   return errors.map((error) => element("p", { class: "trouble" }, foreign(`${error.kind.replaceAll("_", " ")}: ${count(error.calls)}`)));
 }
 
-/** Return who is asked nothing more, and why. */
+/** Return the suspended models, and why they are. */
 function suspendedOf(models) {
   return models.filter((one) => one.suspended).map((one) => element("p", { class: "trouble" }, foreign(`${one.model} is suspended: ${one.suspended.replaceAll("_", " ")}`)));
 }
@@ -109,8 +109,8 @@ const LANE = [
 ];
 
 function laneTable(lanes) {
-  const told = LANE.filter(([, value]) => lanes.some((lane) => (value(lane) ?? null) !== null));
+  const columns = LANE.filter(([, value]) => lanes.some((lane) => (value(lane) ?? null) !== null));
   const rows = lanes.map((lane) => element("tr", {}, element("th", { scope: "row", class: "text" }, foreign(lane.lane)),
-    told.map(([, value, shown]) => element("td", {}, (value(lane) ?? null) === null ? "–" : shown(value(lane))))));
-  return tableOf("Lanes", ["lane", ...told.map(([name]) => name)], rows, "lane");
+    columns.map(([, value, shown]) => element("td", {}, (value(lane) ?? null) === null ? "–" : shown(value(lane))))));
+  return tableOf("Lanes", ["lane", ...columns.map(([name]) => name)], rows, "lane");
 }

@@ -1,9 +1,9 @@
-// How it all comes together: read the head, follow the address, show a view.
+// The start of the page: read the head, follow the address, show a view.
 
 let head = null; // the block of that name
-let state = null; // what is looked at
+let state = null; // view, choices and filters, as the address has them
 const MARKS = ["SIMULATED", "RECORDED"];
-let showing = 0; // counts up: a view that came too late is not shown
+let lastView = 0; // counts views: one that came too late is not shown
 
 const SHOWN = {
   results: ["Results", resultsView],
@@ -15,7 +15,7 @@ const SHOWN = {
   about: ["About", aboutView],
 };
 
-/** Change what is looked at, and show it. */
+/** Change the state, and show its view. */
 function go(change) {
   remember(change);
   return show();
@@ -37,7 +37,7 @@ function remember(change, how = "push") {
 
 /** Show the view of the state. `quietly`: it is the same one with newer figures. */
 async function show({ quietly = false } = {}) {
-  const turn = ++showing;
+  const request = ++lastView;
   selectRows();
   buildFilters();
   showChoices();
@@ -52,24 +52,24 @@ async function show({ quietly = false } = {}) {
   } catch (error) {
     parts = [element("p", { class: "note grave", role: "alert" }, `This view cannot be shown: ${plain(error.message)}`)];
   }
-  if (turn !== showing) return;
+  if (request !== lastView) return;
   buildFilters(); // of ranges it is known now
   showChoices();
-  const before = standing(quietly);
+  const before = positionOf(quietly);
   document.getElementById("view").replaceChildren(...parts);
   document.getElementById("loading").hidden = true;
-  standAgain(before, quietly);
+  restorePosition(before, quietly);
   letGo();
-  if (!quietly) say([title, filterWords()].filter(Boolean).join(": "));
+  if (!quietly) announce([title, filterWords()].filter(Boolean).join(": "));
   const top = scrollY;
   await drawAll();
-  if (turn !== showing) return; // a later view is coming, which is not drawn yet
+  if (request !== lastView) return; // a later view is coming, which is not drawn yet
   if (scrollY === top) scrollBackTo(before.anchor); // drawings may have grown
   document.documentElement.dataset.drawn = "yes";
 }
 
-/** Return where one stands on the page: what is open, scrolled, focused and typed. */
-function standing(quietly) {
+/** Return your position on the page: what is open, scrolled, focused and typed. */
+function positionOf(quietly) {
   const keyed = [...document.querySelectorAll("#view [data-keep]")];
   const focused = document.activeElement;
   const focus = focused?.id ? `#${CSS.escape(focused.id)}` : pathOf(focused);
@@ -83,7 +83,7 @@ function standing(quietly) {
   };
 }
 
-/** Return what one looks at, as how to find it, and where on the screen it is: what is focused, else a figure. */
+/** Return the element in view, as its selector and place on the screen: the focused one, else a figure. */
 function anchorOf(focus) {
   const figures = [...document.querySelectorAll("#view section[id], #view [data-chart]")];
   const ways = [focus, ...figures.map((figure) => (figure.id ? `#${figure.id}` : `[data-chart=${figure.dataset.chart}]`))];
@@ -91,13 +91,13 @@ function anchorOf(focus) {
   return scrollY > 0 ? seen.find(({ top, bottom }) => bottom > 120 && top < innerHeight) ?? null : null;
 }
 
-/** Put what one looks at where it was on the screen. */
+/** Scroll until the element in view is where it was on the screen. */
 function scrollBackTo(anchor) {
   const there = anchor && document.querySelector(anchor.way);
   if (there) scrollBy({ top: there.getBoundingClientRect().top - anchor.top, behavior: "instant" });
 }
 
-/** Return how to find what is focused within what is kept by name: a heading that folds, or a link in a table. */
+/** Return a selector of the focused element within one that has a name: a heading that folds, or a link in a table. */
 function pathOf(focused) {
   const box = focused?.closest?.("#view [data-keep]");
   if (!box) return null;
@@ -106,7 +106,7 @@ function pathOf(focused) {
   return focused.matches("summary") ? `${name} > summary` : focused.matches("a") ? `${name} a[href="${CSS.escape(focused.getAttribute("href"))}"]` : null;
 }
 
-function standAgain(before, quietly) {
+function restorePosition(before, quietly) {
   for (const one of document.querySelectorAll("#view [data-keep]")) {
     const name = one.dataset.keep;
     if (before.open.has(name)) one.open = true;
@@ -124,7 +124,7 @@ function typeOn(old) {
   const search = document.getElementById("text");
   if (search === null) return;
   [search.value, search.selectionStart, search.selectionEnd] = [old.value, old.selectionStart, old.selectionStart];
-  if (search.value !== state.text) search.dispatchEvent(new Event("input")); // the old one asks nothing any more
+  if (search.value !== state.text) search.dispatchEvent(new Event("input")); // the old one is no longer on the page
 }
 
 /** Show what was drawn until it is drawn anew; if its rows and colours are the same, it stays. */
@@ -156,8 +156,8 @@ function showTabs() {
   }
 }
 
-/** Tell those who listen to the page what has changed. */
-function say(words) {
+/** Announce a change to screen readers. */
+function announce(words) {
   document.getElementById("said").textContent = words;
 }
 
@@ -231,14 +231,14 @@ async function start() {
   buildTheme();
   addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
-    tellTrouble(event.reason);
+    showTrouble(event.reason);
   });
-  await begin().catch(tellTrouble);
+  await begin().catch(showTrouble);
   if (LIVE) pollForever();
 }
 
-/** Say what went wrong; what is shown stays. */
-function tellTrouble(error) {
+/** Show an error; the view stays. */
+function showTrouble(error) {
   const line = document.getElementById("loading");
   line.hidden = false;
   line.textContent = `This cannot be shown: ${plain(error.message)}${LIVE ? "" : ". It needs a browser from 2024 or later."}`;

@@ -66,12 +66,12 @@ const SPENT = [
 function spentCard(spent, note) {
   const rows = kept(spent);
   if (!rows.length) return null;
-  const told = SPENT.filter(([, , name]) => rows.some((row) => row[name]));
+  const columns = SPENT.filter(([, , name]) => rows.some((row) => row[name]));
   const lines = rows.map((row) => element("tr", {}, element("th", { scope: "row", class: "text" }, answersLink({ asked: row.asked }, whoOf(row.asked))),
-    told.map(([, shown, name]) => element("td", {}, row[name] === null || row[name] === undefined ? "–" : shown(row[name])))));
+    columns.map(([, shown, name]) => element("td", {}, row[name] === null || row[name] === undefined ? "–" : shown(row[name])))));
   return element("section", { class: "card", id: "spent" }, element("h3", {}, "What was spent"),
     element("p", { class: "about" }, "Retries included. Calls of unknown cost are left out; they never count as free."), limits(note),
-    tableOf("What was spent", ["model", ...told.map(([name]) => name)], lines, "model"));
+    tableOf("What was spent", ["model", ...columns.map(([name]) => name)], lines, "model"));
 }
 
 // ── under load ──────────────────────────────────────────────────────────────────────────────
@@ -96,6 +96,6 @@ function reportCard(report) {
       : element("td", { class: n < sheet.labels && "text" }, foreign(cell))))));
     return [element("h4", {}, sheet.title), tableOf(sheet.title, sheet.head, rows, ...sheet.head.slice(0, sheet.labels))];
   });
-  const told = (notes) => notes.map((words) => noted(words, "p", { class: "about" }));
-  return element("section", { class: "card report" }, element("h3", {}, report.title), told(report.notes), tables, told(report.below));
+  const paragraphs = (notes) => notes.map((words) => noted(words, "p", { class: "about" }));
+  return element("section", { class: "card report" }, element("h3", {}, report.title), paragraphs(report.notes), tables, paragraphs(report.below));
 }

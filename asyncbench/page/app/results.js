@@ -1,4 +1,4 @@
-// The first look: what was found, who is better on the same problems, where each breaks, and each figure as a number.
+// The first view: the finding, rankings on the same problems, curves over length, and each figure as a number.
 
 async function resultsView() {
   const [standings, breaks, heat] = await Promise.all(["standings", "breaks", "heat"].map(source.block));
@@ -33,7 +33,7 @@ function keyOf(ranking) {
   return [ranking.suite ?? "", ranking.kind ?? "", ranking.alone ? "alone" : ""].join("|").replace(/\|+$/, "");
 }
 
-/** Return the ranking that is looked at: the one picked, else that of the one kind or suite chosen, else the first. */
+/** Return the ranking in view: the one picked, else that of the one kind or suite chosen, else the first. */
 function rankingShown(rankings) {
   const picked = state.over && rankings.find((ranking) => keyOf(ranking) === state.over);
   if (picked) return picked;
@@ -133,30 +133,30 @@ function inTwo(length) {
 }
 
 function standingsTable(ranking, lines, query, rules) {
-  const said = (cell) => lines.some((line) => !["–", "unknown", "0"].includes(cell(line)));
-  const told = standingColumns(head.headings).filter(([, cell]) => said(cell));
+  const isKnown = (cell) => lines.some((line) => !["–", "unknown", "0"].includes(cell(line)));
+  const columns = standingColumns(head.headings).filter(([, cell]) => isKnown(cell));
   const ranked = !ranking.alone;
-  const names = [...ranked ? ["rank"] : [], "model", ...told.map(([name]) => name)];
+  const names = [...ranked ? ["rank"] : [], "model", ...columns.map(([name]) => name)];
   const rows = lines.map((line, n) => element("tr", { class: n > 0 && ranked && lines[n - 1].place !== line.place && "tie" },
     ranked ? element("td", { class: "rank" }, String(line.place)) : null,
     element("th", { scope: "row", class: "text" }, answersLink(query(line), whoOf(line.asked))),
-    told.map(([, cell]) => element("td", {}, cell(line)))));
+    columns.map(([, cell]) => element("td", {}, cell(line)))));
   return element("details", { class: "facts", "data-keep": "standings as a table" }, element("summary", {}, "Standings as a table"),
     tableOf(`Standings: ${plain(ranking.title)}`, names, rows, "model"), repeatsTable(ranking, lines),
     rules.map((words) => noted(words, "p", { class: "about" })));
 }
 
-/** Return the table of what repeats tell, a row for each model and k; none where each problem was asked once. */
+/** Return the table of figures at k, a row for each model and k; none where each problem was asked once. */
 function repeatsTable(ranking, lines) {
   const rows = lines.flatMap((line) => (line.at_k ?? []).map((at) => [line, at]));
   if (!rows.length) return null;
   const names = ["model", "k", "problems", ...["pass_at_k", "majority_at_k", "pass_hat_k"].map((name) => head.headings[name])];
-  const told = rows.map(([line, at]) => element("tr", { class: at.k === 1 && line !== lines[0] && "tie" },
+  const cells = rows.map(([line, at]) => element("tr", { class: at.k === 1 && line !== lines[0] && "tie" },
     element("th", { scope: "row", class: "text" }, whoOf(line.asked)),
     element("td", {}, count(at.k)),
     element("td", {}, count(at.problems)),
     at.figures.map(([share, low, high]) => element("td", {}, `${percent(share)} (${interval(low, high)})`))));
-  return element("div", {}, noted(head.repeated, "p", { class: "about" }), tableOf(`${plain(ranking.title)}: repeats`, names, told, "model"));
+  return element("div", {}, noted(head.repeated, "p", { class: "about" }), tableOf(`${plain(ranking.title)}: repeats`, names, cells, "model"));
 }
 
 /** Return the differences to the leader, each with its interval, folded. */

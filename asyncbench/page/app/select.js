@@ -1,4 +1,4 @@
-// Which rows are shown: those of the chosen entrants and kinds. Nothing is summed, so a filter only leaves rows out.
+// The rows that are shown: those of the chosen entrants and kinds. Nothing is summed, so a filter only leaves rows out.
 
 const UNNAMED = { variant: "plain", range: "none", effort: "none", style: "none", representation: "none" };
 let chosenEntrants = new Set(); // places in head.entrants
@@ -34,12 +34,12 @@ const NO_FILTER = { entrants: false, kinds: false, lengths: false }; // which a 
 /** Return which active filters a figure cannot follow, in one line; empty where it follows all. */
 function unfollowed({ entrants = true, kinds = true, lengths = true } = {}) {
   const active = (keys) => keys.some((key) => state[key] !== null);
-  const left = [
+  const ignored = [
     [!entrants && active(OF_ENTRANTS), "all models"],
     [!kinds && active(OF_KINDS), "all tasks"],
     [!lengths && (active(["range"]) || state.from !== "" || state.to !== ""), "all lengths"],
   ].filter(([not]) => not).map(([, words]) => words);
-  return left.length ? `These are figures of ${left.join(" and ")}: your filter cannot narrow them.` : "";
+  return ignored.length ? `These are figures of ${ignored.join(" and ")}: your filter cannot narrow them.` : "";
 }
 
 // ── the same, asked of trials ───────────────────────────────────────────────────────────────
@@ -116,7 +116,7 @@ function colourOf(entrant) {
 
 const MOST_LIT = 8; // lines of a panel that people tell apart
 
-/** Return rows with the names and colours that their places stand for, as `charts/dressing.py` has it.
+/** Return rows with the names and colours that their places stand for, as `charts/styling.py` has it.
 
  * By what was varied, its values have the colours; `own_model` is what entrants that differ in it share.
  */

@@ -1,4 +1,4 @@
-// Where results come from: the blocks inside a static file, or the server of `asyncbench view`. Both answer alike.
+// The source of results: the blocks inside a static file, or the server of `asyncbench view`. Both answer alike.
 
 const LIVE = document.documentElement.hasAttribute("data-live");
 const ROWS_A_PAGE = 50;
@@ -34,11 +34,11 @@ function embedded() {
     block,
     trials: async (query) => {
       const sample = await block("sample");
-      const found = (sample?.trials ?? []).filter((trial) => answersTo(query, trial));
-      const pages = Math.max(1, Math.ceil(found.length / ROWS_A_PAGE));
+      const matches = (sample?.trials ?? []).filter((trial) => answersTo(query, trial));
+      const pages = Math.max(1, Math.ceil(matches.length / ROWS_A_PAGE));
       const page = Math.min(pages, Math.max(1, Number(query.page) || 1));
-      const rows = found.slice((page - 1) * ROWS_A_PAGE, page * ROWS_A_PAGE);
-      return { found: found.length, of: sample?.of ?? 0, page, pages, rows, note: sample?.rule };
+      const rows = matches.slice((page - 1) * ROWS_A_PAGE, page * ROWS_A_PAGE);
+      return { found: matches.length, of: sample?.of ?? 0, page, pages, rows, note: sample?.rule };
     },
     trial: async (id) => (await all()).find((trial) => trial.id === id) ?? null,
     question: async (key) => {
@@ -97,29 +97,29 @@ function served() {
       }
       return blocks.get(name);
     },
-    trials: (query) => asked(`/trials?${addressOf(query)}`),
-    trial: (id) => asked(`/trial/${encodeURIComponent(id)}`),
-    question: (key) => asked(`/question/${encodeURIComponent(key)}`),
-    now: () => asked("/now"),
+    trials: (query) => fetchAnswer(`/trials?${addressOf(query)}`),
+    trial: (id) => fetchAnswer(`/trial/${encodeURIComponent(id)}`),
+    question: (key) => fetchAnswer(`/question/${encodeURIComponent(key)}`),
+    now: () => fetchAnswer("/now"),
     forget: () => blocks.clear(),
   };
 }
 
-/** Return a query as it stands in an address: only what it asks for. */
+/** Return a query as the parameters of an address, without empty ones. */
 function addressOf(query) {
-  const said = new URLSearchParams();
+  const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    for (const each of Array.isArray(value) ? value : [value]) if (each !== "") said.append(name, each);
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== "") parameters.append(name, each);
   }
-  return said;
+  return parameters;
 }
 
-/** Return what the server says; while it counts it or the folder is being rewritten, say so and ask again. */
-async function asked(path, tell = () => {}) {
+/** Return the answer of the server; while it counts or the folder is being rewritten, ask again. */
+async function fetchAnswer(path, onCounting = () => {}) {
   for (let tries = MOST_TRIES; ;) {
     const response = await fetch(path);
     if (response.status === 404) return null;
-    if (response.status === 202) tell((await response.json()).counting);
+    if (response.status === 202) onCounting((await response.json()).counting);
     else if (response.ok) return unpacked(await response.json());
     else if (response.status !== 503 || !(tries -= 1)) throw new Error((await response.text()).trim() || `the server said ${response.status}`);
     await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
@@ -127,5 +127,5 @@ async function asked(path, tell = () => {}) {
 }
 
 function whenCounted(name) {
-  return asked(`/blocks/${encodeURIComponent(name)}`, (share) => showCounting(name, share)).finally(() => showCounting(name, null));
+  return fetchAnswer(`/blocks/${encodeURIComponent(name)}`, (share) => showCounting(name, share)).finally(() => showCounting(name, null));
 }

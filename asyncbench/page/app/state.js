@@ -1,4 +1,4 @@
-// What is being looked at. All of it stands in the address, so that a view can be linked and gone back to.
+// The state of the page. All of it is in the address, so that you can link to a view and go back to it.
 
 const VIEWS = ["results", "answers", "errors", "time", "cost", "load", "about"];
 const OF_ENTRANTS = ["model", "condition", "effort", "style", "folder", "run"];
@@ -11,18 +11,18 @@ const DEFAULTS = { view: "results", metric: "accuracy", over: "", by: "", length
 const NUMBERS = ["from", "to", "least", "most", "position", "since", "until"];
 const NOTHING = "\u2205"; // stands for an empty choice, which would not show in an address
 
-/** Return the state that an address tells: DEFAULTS, and for each of CHOICES a set, or null for all. */
+/** Return the state of an address: DEFAULTS, and for each of CHOICES a set, or null for all. */
 function stateFrom(hash) {
-  const said = new URLSearchParams(hash.replace(/^#/, ""));
-  const told = ([key, usual]) => [key, Array.isArray(usual) ? said.getAll(key) : said.get(key) ?? usual];
-  const state = Object.fromEntries(Object.entries(DEFAULTS).map(told));
+  const parameters = new URLSearchParams(hash.replace(/^#/, ""));
+  const entryOf = ([key, usual]) => [key, Array.isArray(usual) ? parameters.getAll(key) : parameters.get(key) ?? usual];
+  const state = Object.fromEntries(Object.entries(DEFAULTS).map(entryOf));
   for (const key of ["asked", "kind"]) state[key] = state[key].filter((place) => /^\d+$/.test(place)).map(Number);
   for (const key of NUMBERS) if (!/^\d+(\.\d+)?$/.test(state[key])) state[key] = "";
   if (!viewsShown().includes(state.view)) state.view = viewsShown()[0];
   if (!(state.metric in head.metrics)) state.metric = DEFAULTS.metric;
   if (!head.varied.includes(state.by)) state.by = "";
   for (const key of CHOICES) {
-    const chosen = said.getAll(key);
+    const chosen = parameters.getAll(key);
     state[key] = chosen.length ? new Set(chosen.filter((value) => value !== NOTHING)) : null;
   }
   return state;
@@ -36,17 +36,17 @@ function viewsShown() {
 
 /** Return the address of a state: only what is not as usual. */
 function hashOf(state) {
-  const said = new URLSearchParams();
+  const parameters = new URLSearchParams();
   for (const [key, usual] of Object.entries(DEFAULTS)) {
     if (CHOICES.includes(key)) continue;
-    if (Array.isArray(usual)) for (const value of state[key]) said.append(key, value);
-    else if (state[key] !== usual) said.set(key, state[key]);
+    if (Array.isArray(usual)) for (const value of state[key]) parameters.append(key, value);
+    else if (state[key] !== usual) parameters.set(key, state[key]);
   }
   for (const key of CHOICES) {
     if (state[key] === null) continue;
-    for (const value of state[key].size ? state[key] : [NOTHING]) said.append(key, value);
+    for (const value of state[key].size ? state[key] : [NOTHING]) parameters.append(key, value);
   }
-  return `#${said}`;
+  return `#${parameters}`;
 }
 
 /** Return the address of the answers behind a figure: `query` as the server takes it, and the filters as they are. */

@@ -11,8 +11,8 @@ function tableOf(title, names, rows, ...text) {
 }
 
 /** Return something wide in a box that scrolls by itself, by keyboard too. */
-function scrolled(title, table, look = "") {
-  return element("div", { class: `scroll ${look}`.trim(), tabindex: "0", role: "region", "aria-label": title, "data-keep": title }, table);
+function scrolled(title, table, kind = "") {
+  return element("div", { class: `scroll ${kind}`.trim(), tabindex: "0", role: "region", "aria-label": title, "data-keep": title }, table);
 }
 
 /** Return a heading that is broken before its brackets, never within them. */

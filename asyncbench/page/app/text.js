@@ -18,19 +18,19 @@ function plain(text) {
 
 /** Return pieces of `text`: [unseen, piece]; lines and tabs stay as they are. */
 function pieces(text) {
-  const found = [];
+  const parts = [];
   let run = "";
   for (const one of text) {
     if (LINE_OR_TAB.has(one) || !UNSEEN.test(one)) {
       run += one;
       continue;
     }
-    if (run) found.push([false, run]);
-    found.push([true, spelled(one)]);
+    if (run) parts.push([false, run]);
+    parts.push([true, spelled(one)]);
     run = "";
   }
-  if (run) found.push([false, run]);
-  return found;
+  if (run) parts.push([false, run]);
+  return parts;
 }
 
 /** Return an element that shows foreign text, set apart from the direction of what is around it. */

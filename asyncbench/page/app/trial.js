@@ -1,18 +1,18 @@
-// One answer in whole: what was asked, what came, what was read of it and why it was graded so; or all answers to a question.
+// One answer in whole, with its question, reply and grades; or all answers to a question.
 
 const REASONS = {
   empty: "The reply had no text.",
   no_number: "The grader found no number where it looks for one.",
   grader_error: "The grader failed on this reply. The reply is kept; grade it again with `asyncbench regrade`.",
 };
-let telling = 0; // counts up: a trial that came too late is not shown
+let lastTrial = 0; // counts requests for a trial: one that came too late is not shown
 
 async function showTrial(detail, id) {
-  const turn = ++telling;
+  const request = ++lastTrial;
   if (!id) return detail.replaceChildren();
   const trial = await source.trial(id);
   const all = trial !== null && state.beside ? await source.question(trial.question) : null;
-  if (turn !== telling) return;
+  if (request !== lastTrial) return;
   if (trial === null) return detail.replaceChildren(element("p", { class: "card muted" }, LIVE ? "This answer is not in the folder." : "This answer is not among those that the file holds."));
   detail.replaceChildren(all ? besideCard(trial, all) : trialCard(trial));
 }
@@ -62,7 +62,7 @@ function promptOf(trial) {
     foreign(trial.prompt, "pre", { tabindex: "0", "aria-label": "Question" }));
 }
 
-/** Return what every grader said; only rows and columns that hold something. */
+/** Return the grades of every grader; only rows and columns that hold something. */
 function gradesTable(grades) {
   if (!grades.length) return null;
   const text = (words) => (words ? foreign(words) : null);
@@ -119,6 +119,6 @@ function besideCard(trial, { of, trials }) {
 
 function answerAlone(trial) {
   if (trial.answer !== null) return foreign(trial.answer.length > 200 ? `${trial.answer.slice(0, 199)}…` : trial.answer, "span", { class: "signs" });
-  const told = oneLine(trial.message || trial.reply || "");
-  return element("span", { class: "muted" }, told ? foreign(told.slice(-120)) : "no answer");
+  const summary = oneLine(trial.message || trial.reply || "");
+  return element("span", { class: "muted" }, summary ? foreign(summary.slice(-120)) : "no answer");
 }

@@ -176,9 +176,8 @@ class LivePage:
 
     async def _now(self, _: web.Request) -> web.Response:
         counting = self._counting
-        now = counting.progress.as_values()
         state = {"version": str(counting.version), "counting": counting.shares(), "trouble": counting.trouble}
-        return _json(now | state)
+        return _json(counting.progress.as_values() | state)
 
     async def _query(self, ask: Callable[[], T]) -> T:
         try:
