@@ -293,7 +293,7 @@ def flag_typed(context: typer.Context, name: str) -> str | None:
 def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]") -> "Sweep":
     from asyncbench.config.place import Place
     from asyncbench.config.sweep import sweep_from
-    from asyncbench.planning.comparability import check_comparable
+    from asyncbench.planning.belonging import check_comparable
 
     lacking = [flag(name) for name in ("model", "out") if name not in flags]
     lacking += ["--suite or --problems"] * (not {"suite", "problems"} & flags.keys())

@@ -15,8 +15,15 @@ from asyncbench.errors import ConfigError
 
 # Keys of a model that take a list, beside each of its `params`.
 VARIED: Final = (
-    *("model", "api", "temperature", "top_p", "seed", "max_tokens"),
-    *("effort", "thinking_tokens", "thinking"),
+    "model",
+    "api",
+    "temperature",
+    "top_p",
+    "seed",
+    "max_tokens",
+    "effort",
+    "thinking_tokens",
+    "thinking",
 )
 # Limits that take one, too: they change no reply, so an entry has to say that its trials are its own.
 COMPARED: Final = ("rpm", "tpm", "input_tpm", "output_tpm", "concurrency", "fraction")

@@ -417,9 +417,18 @@ def _limits(endpoint: KnownEndpoint, provider: LimitsEntry, model: LimitsEntry) 
     return Limits(**{name: value for name, value in values.items() if value is not None})
 
 
-_COPIED = (  # as a sweep file says it
-    *("system", "temperature", "top_p", "seed", "effort", "thinking_tokens", "thinking", "budget_usd"),
-    *("max_reply_mb", "replay", "door"),
+_COPIED = (  # from the entry to the record, unchanged
+    "system",
+    "temperature",
+    "top_p",
+    "seed",
+    "effort",
+    "thinking_tokens",
+    "thinking",
+    "budget_usd",
+    "max_reply_mb",
+    "replay",
+    "door",
 )
 _AS_WRITTEN = ("alias", "base_url", "key_env", "api", "max_tokens", "stream", *_COPIED)
 
@@ -428,14 +437,19 @@ def model_mapping(
     model: Model, problems: Sequence[ProblemSource] | None, near: Path | None = None
 ) -> dict[str, object]:
     """Return the entry that `model_from` reads back; it holds the names of keys, never keys."""
-    mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
-    mapping |= {name: getattr(model, name) for name in _AS_WRITTEN} | _of_entry(LimitsEntry, model.limits)
-    mapping |= {"params": as_written(model.params), "price": price_mapping(model.price)}
-    mapping |= {"compare": list(model.compared), "mode": None if model.mode == REALTIME else model.mode}
-    mapping |= {"serve": serve_mapping(model.serve)}
-    mapping |= {"retry": _of_entry(RetryEntry, model.retry)}
-    mapping |= {"timeouts": _of_entry(TimeoutsEntry, model.timeouts)}
-    mapping |= {"problems": [source_mapping(source, near) for source in problems or ()]}
+    mapping = {
+        "model": f"{model.provider}/{model.model_id}",
+        **{name: getattr(model, name) for name in _AS_WRITTEN},
+        **_of_entry(LimitsEntry, model.limits),
+        "params": as_written(model.params),
+        "price": price_mapping(model.price),
+        "compare": list(model.compared),
+        "mode": None if model.mode == REALTIME else model.mode,
+        "serve": serve_mapping(model.serve),
+        "retry": _of_entry(RetryEntry, model.retry),
+        "timeouts": _of_entry(TimeoutsEntry, model.timeouts),
+        "problems": [source_mapping(source, near) for source in problems or ()],
+    }
     return {name: value for name, value in mapping.items() if value not in (None, {}, [])}
 
 

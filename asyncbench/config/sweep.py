@@ -250,8 +250,9 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     for i, model_entry in enumerate(entry.models):
         with collected(faults):
             here = place / "models" / i
-            read = model_from(model_entry, entry.limits, stream=entry.stream, mode=entry.mode, place=here)
-            models.append(read)
+            models.append(
+                model_from(model_entry, entry.limits, stream=entry.stream, mode=entry.mode, place=here)
+            )
             own |= _own_problems(model_entry, models[-1], place=here / "problems")
     conditions = list[Condition]()
     for i, condition in enumerate(entry.conditions):

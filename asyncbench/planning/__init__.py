@@ -3,7 +3,6 @@
 PUBLIC = (
     "belonging",
     "budget_bounds",
-    "comparability",
     "finished",
     "forecast_file",
     "grading",

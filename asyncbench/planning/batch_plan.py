@@ -21,8 +21,16 @@ VALIDATED_S: Final = 60.0  # until a batch is accepted, after which twice as muc
 LINE_BYTES: Final = 250  # of a request beside its texts
 BATCHES: Final = "batches"  # what a model waits for that is asked in them
 HEAD: Final = (
-    *("model", "in real time", "as batches", "parts", "bytes", "prompt tokens", "of the limit"),
-    *("time from", "to", "in real time"),
+    "model",
+    "in real time",
+    "as batches",
+    "parts",
+    "bytes",
+    "prompt tokens",
+    "of the limit",
+    "time from",
+    "to",
+    "in real time",
 )
 
 
@@ -129,7 +137,9 @@ def chain_of(trials: int, *, usd: float, usd_most: float, budget_usd: float) -> 
     """
     links = 0
     while trials and usd_most > 0 and (batch := min(trials, int(budget_usd / usd_most + 1e-9))):
-        trials, budget_usd, links = trials - batch, budget_usd - batch * usd, links + 1
+        trials -= batch
+        budget_usd -= batch * usd
+        links += 1
     return max(1, links)
 
 

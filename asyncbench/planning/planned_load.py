@@ -17,9 +17,8 @@ from asyncbench.lanes.load.resuming import refuse_beyond_limits, steps_before
 from asyncbench.lanes.load.searching import RateSearch, most_calls, probe_s
 from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, to_measure
 from asyncbench.planning.assumptions import servers_started
-from asyncbench.planning.belonging import check_one_sweep, folder_begun
+from asyncbench.planning.belonging import check_one_sweep, folder_begun, questions_of_steps
 from asyncbench.planning.budget_bounds import check_budget
-from asyncbench.planning.comparability import questions_of_steps
 from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.preflight import check_sets, chosen_models
 from asyncbench.planning.records import ModelPlan
@@ -83,9 +82,14 @@ class LoadPlan(Report):
             yield "Every step is measured."
             return
         together = (
-            *("together", "", f"{sum(step.times for step in self.steps):,}"),
-            *(f"{sum(step.calls for step in self.steps):,}", "", ""),
-            *(dollars(_sum(self.steps, name)) for name in ("cost_usd", "cost_usd_most")),
+            "together",
+            "",
+            f"{sum(step.times for step in self.steps):,}",
+            f"{sum(step.calls for step in self.steps):,}",
+            "",
+            "",
+            dollars(_sum(self.steps, "cost_usd")),
+            dollars(_sum(self.steps, "cost_usd_most")),
             duration(self.seconds),
         )
         yield Sheet(title="Steps that are left", head=HEAD, rows=[*map(_row, self.steps), together])

@@ -246,11 +246,8 @@ def _remaining_of(
 ) -> RemainingCounts:
     """Return what is left of a model's trials, of which some are `closed`, or none."""
     first: dict[Shape, tuple[object, ...]] = {}  # where the first trial stands in the order of all
-    shapes, finished, characters = (
-        Counter[Shape](),
-        Counter[tuple[str, Cell]](),
-        Counter[tuple[str, Cell]](),
-    )
+    shapes = Counter[Shape]()
+    finished, characters = Counter[tuple[str, Cell]](), Counter[tuple[str, Cell]]()
     ids = defaultdict[str, list[IdColumn]](list)
     at = dict[Shape, tuple[TrialSource, int]]()
     for number, (slot, problems) in enumerate(shaped.items()):

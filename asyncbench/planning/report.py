@@ -129,7 +129,9 @@ class Plan(Report):
             _some_dollars([model.cost_usd_most for model in self.models]),
             dollars(total(batches)),
             duration(self.seconds),
-            *("", "", ""),
+            "",
+            "",
+            "",
         )
         rows = [COST_HEAD, *map(_cost_row, self.models), together]
         if all(model.batch_usd is None or model.batches for model in self.models):
@@ -192,8 +194,13 @@ def _cut_parts(cut: Cut) -> Iterator[str | Sheet]:
         yield f"{', '.join(cut.guessed)}: guesses, also in the columns of the 95th percentile (p95)."
     rows = [
         (
-            *(usual.model, f"{usual.left:,}", f"{usual.trials:,}", f"{usual.share:.0%}"),
-            *(f"{usual.per_cell:.1f}", f"{careful.trials:,}", f"{careful.share:.0%}"),
+            usual.model,
+            f"{usual.left:,}",
+            f"{usual.trials:,}",
+            f"{usual.share:.0%}",
+            f"{usual.per_cell:.1f}",
+            f"{careful.trials:,}",
+            f"{careful.share:.0%}",
         )
         for usual, careful in zip(cut.usual, cut.careful, strict=True)
         if usual.left

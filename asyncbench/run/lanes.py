@@ -26,7 +26,7 @@ from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.resuming import killed_steps, limits_before, steps_before
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import CLOSED_LOOP, listed, to_measure
-from asyncbench.planning.comparability import questions_of_steps
+from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import BATCH, REALTIME, History, Model, RetryPolicy, Trial

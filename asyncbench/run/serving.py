@@ -11,7 +11,7 @@ from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.resuming import steps_before
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import to_measure
-from asyncbench.planning.comparability import questions_of_steps
+from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.trials import trials_of
 from asyncbench.records import Model
 from asyncbench.run.refusals import SERVER_ENDED

@@ -10,8 +10,14 @@ from asyncbench.records import Condition, Message, Model, Problem, Request, Tria
 from asyncbench.suites.wording import on_top_of, wording_of
 
 SENT_WHEN_SET = (
-    *("system", "temperature", "top_p", "seed", "max_tokens"),
-    *("effort", "thinking_tokens", "thinking"),
+    "system",
+    "temperature",
+    "top_p",
+    "seed",
+    "max_tokens",
+    "effort",
+    "thinking_tokens",
+    "thinking",
 )
 
 JOIN: Final = "\n\n"  # between the system prompts of a model and of a suite

@@ -9,7 +9,7 @@ import pytest
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.arrivals import due_times
 from asyncbench.lanes.load.searching import all_good_needed
-from asyncbench.planning.comparability import questions_of_steps
+from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.planned_load import load_plan
 from asyncbench.planning.trials import without_repeats
 from asyncbench.problems.opening import open_set

@@ -24,7 +24,7 @@ from asyncbench import (
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.resuming import limits_before
-from asyncbench.planning.comparability import questions_of_steps
+from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.planned_load import load_plan
 from asyncbench.planning.trials import without_repeats
 from asyncbench.problems.opening import open_set
