@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from asyncbench.errors import ConfigError
-from asyncbench.store.bucket.fetching import told_as
+from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.frames import Paths, labels_of, paths_of
 from asyncbench.store.manifest import IMPORTED, RECORDED, Manifest
 from asyncbench.store.schema import SCHEMAS
@@ -102,7 +102,7 @@ class Chosen:
     loaded: bool = False  # whether trials of a load count, too: how fast a server is asked may change answers
 
     def __str__(self) -> str:
-        return ", ".join(map(told_as, self.paths))
+        return ", ".join(map(display_name, self.paths))
 
     @property
     def several(self) -> bool:

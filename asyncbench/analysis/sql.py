@@ -24,7 +24,7 @@ from asyncbench.store.catalog import patiently
 from asyncbench.store.frames import Frame, framed
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.rows import encode_json
-from asyncbench.store.snapshot import LOOKS, MovedError
+from asyncbench.store.snapshot import READ_TRIES, MovedError
 from asyncbench.tables.screen import fitted, safe
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Answer:
         self.schema = self._seen.batches.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for looks_left in reversed(range(LOOKS)):
+        for looks_left in reversed(range(READ_TRIES)):
             taken = False
             try:
                 for batch in self._look():

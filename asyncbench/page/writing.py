@@ -17,7 +17,7 @@ from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.contents import Contents, contents_of, ready_made
-from asyncbench.store.bucket.fetching import told_as
+from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.bucket.objects import s3_address
 from asyncbench.store.rows import encode_json
 
@@ -171,7 +171,7 @@ def write_page(
     of = chosen(folder, suite=suite, task=task, models=models, where=where)
     if out is None and of.several:
         raise ConfigError("a page of several folders belongs to none of them. Name its file with --out.")
-    if out is None and s3_address(told_as(of.paths[0])) is not None:
+    if out is None and s3_address(display_name(of.paths[0])) is not None:
         raise ConfigError(f"{of}: a page is written to this machine. Name its file with --out.")
     path = of.paths[0] / NAME if out is None else local(out)
     contents = contents_of(of)

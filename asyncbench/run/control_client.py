@@ -16,8 +16,8 @@ from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.run.control_server import SocketNote
 from asyncbench.store.bucket.claiming import run_folder
-from asyncbench.store.bucket.fetching import told_as
-from asyncbench.store.lock import left_mark, writer_of
+from asyncbench.store.bucket.fetching import display_name
+from asyncbench.store.lock import read_mark, writer_of
 from asyncbench.store.manifest import SWEEP_FILE, read_manifest
 from asyncbench.tables.report import Report
 
@@ -150,7 +150,7 @@ def send_request(folder: Path, request: Mapping[str, object]) -> Controlled:
     if "error" in reply:
         raise ConfigError(str(reply["error"]))
     return Controlled(
-        folder=told_as(folder),
+        folder=display_name(folder),
         paused=bool(reply["paused"]),
         notes=tuple(reply["notes"]),
         lanes=tuple(reply["lanes"]),
@@ -209,7 +209,7 @@ def _nobody(folder: Path, wanted: str) -> str:
             f"process {process or 'unknown'} is writing to {folder}, but takes no commands: it is starting, "
             "ending, or no run. Try again in a moment"
         )
-    killed = ", the last one was killed" if left_mark(folder) is not None else ""
+    killed = ", the last one was killed" if read_mark(folder) is not None else ""
     only = "`resume` only goes on with a paused run. " if wanted == "resume" else ""
     return f"no run is going on in {folder}{killed}. {only}To continue the sweep: {_continuing(folder)}"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from asyncbench.engine.stopping import still_stopped
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import StopWhen
-from asyncbench.store.lock import left_mark
+from asyncbench.store.lock import read_mark
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.store.status import ModelCounts, trial_counts
 
@@ -89,7 +89,7 @@ def death_in(folder: Path, when: StopWhen | None = None) -> Death | None:
 
     Trials that the rule `when` skips are not open. While another process runs the sweep, this is of that run.
     """
-    if (began_at := left_mark(folder)) is None:
+    if (began_at := read_mark(folder)) is None:
         return None
     try:
         written_at, models = counts_so_far(folder, when)

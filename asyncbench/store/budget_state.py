@@ -51,22 +51,22 @@ class FolderSpending:
             of: its name; of a model its alias.
             also: of a model, aliases that it had before.
         """
-        found = [
+        own = [
             spending.charges(of if kind == "provider" else None)
             for alias, spending in self.by_alias.items()
             if kind != "model" or alias in {of, *also}
         ]
         unread = Charges(self.unread, 0, self.unread, self.damaged)
-        return Charges(*map(sum, zip(unread, *found, strict=True)))
+        return Charges(*map(sum, zip(unread, *own, strict=True)))
 
 
 def known_costs(folder: Path) -> dict[str, KnownCosts]:
     """Return what the calls in a folder's parts cost, by alias, as its list says: no part is read."""
-    found: dict[str, Spending] = {}
+    by_alias: dict[str, Spending] = {}
     for manifest in manifests_of(folder):
-        for alias, told in listed_calls(manifest):
-            found.setdefault(alias, Spending()).add_told(told)
-    return {alias: spending.known() for alias, spending in found.items()}
+        for alias, sums in listed_calls(manifest):
+            by_alias.setdefault(alias, Spending()).add_json(sums)
+    return {alias: spending.known() for alias, spending in by_alias.items()}
 
 
 def spending_of(folder: Path | str) -> FolderSpending:
@@ -78,7 +78,7 @@ def spending_of(folder: Path | str) -> FolderSpending:
     """
     path = at_hand(folder)
 
-    def books(seen: Snapshot) -> FolderSpending:
+    def counted(seen: Snapshot) -> FolderSpending:
         manifests = manifests_of(path)
         try:
             damaged = sum(calls_in(line) for each in folders_of(path) for line in _damaged(each, seen))
@@ -86,12 +86,14 @@ def spending_of(folder: Path | str) -> FolderSpending:
             raise MovedError(
                 f"{path}: {error}. Its journal was being sealed. Read the folder again."
             ) from error
-        found = _spending(seen, str(manifests[0]["sweep"]))
-        for alias, told in (call for manifest in manifests for call in lost_calls(manifest)):
-            found.setdefault(alias, Spending()).add_told(told)
-        return FolderSpending(by_alias=found, damaged=damaged, unknown_loss=any(map(unknown_loss, manifests)))
+        by_alias = _spending(seen, str(manifests[0]["sweep"]))
+        for alias, sums in (call for manifest in manifests for call in lost_calls(manifest)):
+            by_alias.setdefault(alias, Spending()).add_json(sums)
+        return FolderSpending(
+            by_alias=by_alias, damaged=damaged, unknown_loss=any(map(unknown_loss, manifests))
+        )
 
-    return steady(path, books)
+    return steady(path, counted)
 
 
 def _damaged(folder: Path, seen: Snapshot) -> Iterator[bytes]:
@@ -101,7 +103,7 @@ def _damaged(folder: Path, seen: Snapshot) -> Iterator[bytes]:
 
 
 def _spending(snapshot: Snapshot, own: str) -> dict[str, Spending]:
-    found: dict[str, Spending] = {}
+    by_alias: dict[str, Spending] = {}
     imported = snapshot.read("trials", ["trial_id"], pc.field("run") != own)["trial_id"].combine_chunks()
     for batch in snapshot.batches("attempts", ("trial_id", "model", *COLUMNS), rows=MANY_ROWS):
         rows = pa.table(batch)
@@ -109,7 +111,7 @@ def _spending(snapshot: Snapshot, own: str) -> dict[str, Spending]:
             rows = rows.filter(pc.invert(pc.is_in(rows["trial_id"], value_set=imported)))
         for alias in pc.unique(rows["model"]).to_pylist():
             of_alias = rows.filter(pc.equal(rows["model"], pa.scalar(alias)))
-            found.setdefault(alias, Spending()).add(of_alias)
+            by_alias.setdefault(alias, Spending()).add(of_alias)
     for sent in snapshot.unfinished.sent.values():
-        found.setdefault(sent.model, Spending()).add_open(sent)
-    return found
+        by_alias.setdefault(sent.model, Spending()).add_open(sent)
+    return by_alias

@@ -18,8 +18,8 @@ from asyncbench.store.id_set import LEAST, IdSet
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.snapshot import (
     BATCH_ROWS as ROWS,
-    LOOKS,
     MANY_ROWS,
+    READ_TRIES,
     Columns,
     Filters,
     MovedError,
@@ -289,8 +289,8 @@ def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
         "trials", ["trial_id", "outcome", "model"], rows=MANY_ROWS, coded=["model"]
     ):
         for outcome in again:
-            found = batch["trial_id"].filter(_is(outcome, batch["outcome"]))
-            repeated.update(dict.fromkeys(texts(found), outcome))
+            with_outcome = batch["trial_id"].filter(_is(outcome, batch["outcome"]))
+            repeated.update(dict.fromkeys(texts(with_outcome), outcome))
         names = pa.array([*map(str, again)], pa.string())
         others = pc.or_(
             pc.is_in(batch["outcome"], value_set=names), pc.is_in(batch["trial_id"], value_set=answered)
@@ -337,15 +337,15 @@ def _histories(snapshot: Snapshot, finished: IdSet) -> dict[str, History]:
 
 def together(snapshot: Snapshot, table: str, columns: Sequence[str], known: int) -> Iterator[pa.Table]:
     """Yield rows of many parts together, as many as it takes for few lookups among so many `known` ids."""
-    waiting, rows = list[pa.RecordBatch](), 0
+    batches, rows = list[pa.RecordBatch](), 0
     for batch in snapshot.batches(table, columns, rows=MANY_ROWS):
-        waiting.append(batch)
+        batches.append(batch)
         rows += batch.num_rows
         if rows >= max(LEAST, known // 4):
-            yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
+            yield pa.Table.from_batches(batches)
+            batches, rows = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches)
 
 
 def right_ids(folder: Path | str) -> frozenset[str]:
@@ -359,11 +359,11 @@ def failed_ids(folder: Path | str) -> frozenset[str]:
 
 
 def _ids_where(folder: Path | str, condition: pc.Expression) -> frozenset[str]:
-    def found(seen: Snapshot) -> frozenset[str]:
+    def matching(seen: Snapshot) -> frozenset[str]:
         batches = seen.batches("trials", ["trial_id"], condition, rows=MANY_ROWS)
         return frozenset(trial_id for batch in batches for trial_id in texts(batch["trial_id"]))
 
-    return steady(folder, found)
+    return steady(folder, matching)
 
 
 def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:
@@ -374,7 +374,7 @@ def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:
 
 def patiently(read: Callable[[], T]) -> T:
     """Return what `read` returns; calls it again, some times, when parts were replaced under its hands."""
-    for _ in range(LOOKS):
+    for _ in range(READ_TRIES):
         with suppress(MovedError):
             return read()
     return read()

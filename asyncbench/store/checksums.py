@@ -136,11 +136,11 @@ def _before(file: BinaryIO, end: int, size: int) -> bytes:
 
 def groups_with(metadata: pq.FileMetaData, places: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
     """Yield the row groups of a file in which some rows stand, ascending, and where in them."""
-    left, start = list(places), 0
+    remaining, start = list(places), 0
     for group in range(metadata.num_row_groups):
         end = start + metadata.row_group(group).num_rows
-        here = [place - start for place in left if place < end]
-        left, start = left[len(here) :], end
+        here = [place - start for place in remaining if place < end]
+        remaining, start = remaining[len(here) :], end
         if here:
             yield group, here
 

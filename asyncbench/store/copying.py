@@ -29,13 +29,13 @@ from asyncbench.store.manifest import (
 )
 from asyncbench.store.schema import SCHEMAS
 
-LOOK_EVERY_S: Final = 1.0  # whether anything was sealed
+POLL_EVERY_S: Final = 1.0  # whether anything was sealed
 FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, 120.0  # after an upload that failed
 LAST_TRIES: Final = 4  # of the upload at the end
 STAYING: Final = frozenset({MANIFEST, JOURNAL, WORKERS, "servers", *SCHEMAS})  # or are told otherwise
 SMALL_BYTES: Final = 2**20  # other files up to this are read at once
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class FolderCopy:
@@ -55,7 +55,7 @@ class FolderCopy:
         self.workers: dict[str, bool] = {}  # whether their folders in the bucket are whole, by name
         self._claim = claimed
         self._links = self.folder.with_name(f".{self.folder.name}.outgoing")
-        self._told = False  # that uploads fail
+        self._complained = False  # that uploads fail
         self._checked = set[str]()  # parts, which never change, and no two have one name
 
     @classmethod
@@ -104,7 +104,7 @@ class FolderCopy:
         """Write down in the folder, which is there by now, whose journal was taken for lost."""
         _note_loss(self.folder, self.lost)
 
-    async def tend(self, store: Store, say: Say, *, look_every_s: float = LOOK_EVERY_S) -> None:
+    async def tend(self, store: Store, notify: Notify, *, poll_every_s: float = POLL_EVERY_S) -> None:
         """Upload what is new, now and after each seal, until cancelled; what fails is tried again later.
 
         Raises:
@@ -113,16 +113,16 @@ class FolderCopy:
         pushed, wait_s = -1, FIRST_WAIT_S
         while True:
             if pushed == store.journal.seals:
-                await asyncio.sleep(look_every_s)
+                await asyncio.sleep(poll_every_s)
                 continue
             seals = store.journal.seals
             try:
                 await self._in_thread(partial(self.push, store))
-                pushed, wait_s, self._told = seals, FIRST_WAIT_S, False
+                pushed, wait_s, self._complained = seals, FIRST_WAIT_S, False
             except OvertakenError:
                 raise
             except AsyncbenchError as error:
-                self._complain(error, say)
+                self._complain(error, notify)
                 await asyncio.sleep(wait_s)
                 wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
 
@@ -134,7 +134,7 @@ class FolderCopy:
         self._claim.push(files)
 
     async def finish(
-        self, say: Say, *, tries: int = LAST_TRIES, then: Callable[[], None] | None = None
+        self, notify: Notify, *, tries: int = LAST_TRIES, then: Callable[[], None] | None = None
     ) -> None:
         """Upload the folder as it was closed, with what is left in its journal, and let it go.
 
@@ -157,7 +157,7 @@ class FolderCopy:
                 except AsyncbenchError as error:
                     if not tries_left or isinstance(error, OvertakenError):
                         raise
-                    self._complain(error, say)
+                    self._complain(error, notify)
                 await asyncio.sleep(wait_s)
                 wait_s *= 2
         finally:
@@ -191,11 +191,11 @@ class FolderCopy:
                 await pushing
             raise
 
-    def _complain(self, error: AsyncbenchError, say: Say) -> None:
+    def _complain(self, error: AsyncbenchError, notify: Notify) -> None:
         """Say once that uploads fail."""
-        if not self._told:
-            say(f"{error} The results are safe in {self.folder}; the upload is tried again.")
-        self._told = True
+        if not self._complained:
+            notify(f"{error} The results are safe in {self.folder}; the upload is tried again.")
+        self._complained = True
 
     def _check(self, files: Files) -> None:
         """Refuse a part that is damaged: it would take the place of a good one in the bucket.

@@ -11,17 +11,17 @@ from asyncbench.errors import AsyncbenchError, StoreError, TakenAwayError
 from asyncbench.files import OWNERS, local, make_folder, storing, write_durably
 from asyncbench.records import Event, History, Outcome, Result
 from asyncbench.store.catalog import KnownTrials, known_trials
-from asyncbench.store.generation import Generation, compact, next_generation, settle, worthwhile
+from asyncbench.store.generation import Generation, compact, needs_compaction, next_generation, settle
 from asyncbench.store.holdings import (
     accept_loss,
     accept_missing_calls,
     begin_list,
     check_holdings,
     known_parts,
-    stored,
+    parts_on_disk,
 )
 from asyncbench.store.joining import join, remove_joined
-from asyncbench.store.lock import LOCK, left_mark, locked, same_lock, set_mark, take_away, writer_of
+from asyncbench.store.lock import LOCK, locked, read_mark, remove_mark, same_lock, set_mark, writer_of
 from asyncbench.store.manifest import (
     IMPORTED,
     MANIFEST,
@@ -68,7 +68,7 @@ class Store:
         self._closed = False
         with ExitStack() as exits:
             self._lock = exits.enter_context(locked(folder))
-            self.dead = left_mark(folder) is not None  # the run before, if there was one, never ended
+            self.dead = read_mark(folder) is not None  # the run before, if there was one, never ended
             settle(folder)
             claim_folder(folder, sweep=sweep, imported=imported)
             begin_list(folder, accept=accept)
@@ -158,7 +158,7 @@ class Store:
     def begin_run(self) -> None:
         """Mark that a run is going on, until the folder is let go: a run that is killed leaves the mark."""
         set_mark(self.folder)
-        self._exits.callback(take_away, self.folder)
+        self._exits.callback(remove_mark, self.folder)
 
     def write_manifest(self, update: Mapping[str, object]) -> None:
         """Add to the manifest, or change what it says."""
@@ -194,7 +194,10 @@ class Store:
                 f"{segment.path}: another program has cut {cut:,} bytes off it. They are gone."
             )
         if back:
-            names, parts = ", ".join(map(str, back)), known_parts(folder).keys() - stored(folder).keys()
+            names, parts = (
+                ", ".join(map(str, back)),
+                known_parts(folder).keys() - parts_on_disk(folder).keys(),
+            )
             message = f"another program has removed it, and it is back: {names}."
             if parts:
                 raise TakenAwayError(
@@ -238,7 +241,7 @@ class Store:
                 await asyncio.to_thread(segment.sync)
             self.put_back()
 
-    async def _seal_now_and_then(self, look_every_s: float, every_s: float, at_results: int) -> None:
+    async def _seal_now_and_then(self, poll_every_s: float, every_s: float, at_results: int) -> None:
         def seal_complete() -> None:
             with self.parts_lock:
                 if not self._closed:
@@ -247,7 +250,7 @@ class Store:
         now_s = asyncio.get_running_loop().time
         sealed_at_s = now_s()
         while True:
-            await asyncio.sleep(look_every_s)
+            await asyncio.sleep(poll_every_s)
             journal = self.journal
             full = journal.results >= at_results or journal.segment.size >= SEAL_AT_BYTES
             if full or (journal.rows and now_s() - sealed_at_s >= every_s):
@@ -352,7 +355,7 @@ def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:
     before = after = 0
     for name in SCHEMAS:
         parts = part_files(folder, name)
-        if all_tables or worthwhile(parts):
+        if all_tables or needs_compaction(parts):
             with next_generation(folder, name, parts) as new:
                 compact(new)
         before, after = before + len(parts), after + len(part_files(folder, name))

@@ -85,11 +85,11 @@ def _of_all(
     """Return the rows of all folders; where there are several, the column `folder` comes first."""
     if len(paths) == 1:
         return read(paths[0], columns, filters)
-    found = []
+    tables = []
     for label, path in labels_of(paths).items():
         rows = read(path, columns, filters)
-        found.append(rows.add_column(0, "folder", pa.repeat(pa.scalar(label), len(rows))))
-    return pa.concat_tables(found)
+        tables.append(rows.add_column(0, "folder", pa.repeat(pa.scalar(label), len(rows))))
+    return pa.concat_tables(tables)
 
 
 def paths_of(folder: Paths) -> tuple[Path, ...]:

@@ -28,7 +28,7 @@ from asyncbench.store.checksums import check
 from asyncbench.store.holdings import READY, Changes, declared, known_parts
 from asyncbench.store.parts import TEMPORARY, Part, scanned
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.spending import Told
+from asyncbench.store.spending import JsonObject
 
 FULL_ROWS = 1_000_000  # a part of so many rows is left as it is: no night's work is copied again and again
 MANY_PARTS = 16  # of one partition, that are not full: from here on it is worth it
@@ -43,14 +43,14 @@ class Generation:
 
     def __init__(self, folder: Path, table: str, earlier: Sequence[Path]) -> None:
         self.earlier = tuple(earlier)
-        numbers = [int(found[1]) for path in earlier if (found := _NUMBERED.match(path.stem))]
+        numbers = [int(match[1]) for path in earlier if (match := _NUMBERED.match(path.stem))]
         self.number = 1 + max(numbers, default=0)
         self._folder = folder
         self._table = table
         self._parts: list[tuple[Part, frozenset[Path]]] = []  # with what they take the place of
         self._kept: dict[str, Path] = {}  # earlier parts that are taken over, by their paths in the list
-        self._adopted: dict[str, Told] = {}  # the same of other folders' parts: what their lists say
-        self._left = set(earlier)
+        self._adopted: dict[str, JsonObject] = {}  # the same of other folders' parts: what their lists say
+        self._remaining = set(earlier)
 
     def part(self, of: Sequence[Path], *, may_be_empty: bool = False) -> Part:
         """Return a new part, to be filled, that takes the place of earlier ones of one partition.
@@ -73,7 +73,7 @@ class Generation:
         self._parts.append((part, frozenset()))
         return part
 
-    def adopt(self, path: Path, entry: Told, partition: Path, number: int) -> None:
+    def adopt(self, path: Path, entry: JsonObject, partition: Path, number: int) -> None:
         """Take a part of another folder over as it is; raises StoreError: the disk does not take it."""
         place = self._further(partition, number)
         self._adopted[place.as_posix()] = entry
@@ -84,7 +84,7 @@ class Generation:
         for part, places in self._parts:
             if places.issubset(of):
                 part.drop()
-                self._left |= places
+                self._remaining |= places
         self._parts = [(part, places) for part, places in self._parts if not places.issubset(of)]
         for path in of:
             self.keep(path)
@@ -113,8 +113,8 @@ class Generation:
 
     def finish(self) -> None:
         """Bring all of it onto the disk."""
-        if self._left:
-            raise StoreError(f"{min(self._left)}: no new part replaces it, so the table stays as it was")
+        if self._remaining:
+            raise StoreError(f"{min(self._remaining)}: no new part replaces it, so the table stays as it was")
         for part, _ in self._parts:
             part.finish()
             part.publish()
@@ -133,11 +133,11 @@ class Generation:
 
     def _place(self, of: Sequence[Path]) -> Path:
         places = {path.parent for path in of}
-        if len(places) != 1 or not self._left.issuperset(of):
+        if len(places) != 1 or not self._remaining.issuperset(of):
             raise StoreError(
                 f"{', '.join(map(str, of))}: not earlier parts of one partition, each given once"
             )
-        self._left -= set(of)
+        self._remaining -= set(of)
         name = f"part-g{self.number:06d}-{max(map(sealed_up_to, of)):06d}.parquet"
         return places.pop().relative_to(self._folder) / name
 
@@ -232,7 +232,7 @@ def exchanged(one: Path, other: Path) -> bool:
     raise OSError(number, os.strerror(number), str(one))
 
 
-def worthwhile(parts: Sequence[Path]) -> bool:
+def needs_compaction(parts: Sequence[Path]) -> bool:
     """Return whether some partition of a table has so many small parts that readers feel it."""
     crowded = Counter(path.parent for path in parts)
     some = [path for path in parts if crowded[path.parent] >= MANY_PARTS]  # of the others none is opened
@@ -263,8 +263,8 @@ def compact(generation: Generation) -> None:
 
 
 def _partitions(parts: Sequence[Path]) -> Iterator[tuple[list[Path], list[Path]]]:
-    for _, found in groupby(sorted(parts, key=lambda path: path.parent), key=lambda path: path.parent):
-        there = list(found)
+    for _, group in groupby(sorted(parts, key=lambda path: path.parent), key=lambda path: path.parent):
+        there = list(group)
         full = [path for path in there if _rows(path) >= FULL_ROWS]
         yield [path for path in there if path not in full], full
 

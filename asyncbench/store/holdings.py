@@ -43,28 +43,28 @@ from asyncbench.store.manifest import (
 from asyncbench.store.parts import TEMPORARY, Part, PartEntry, scanned
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import QUARANTINE, calls_in, damaged_lines, segments
-from asyncbench.store.spending import COLUMNS, Told
+from asyncbench.store.spending import COLUMNS, JsonObject
 
 READY = Path(TEMPORARY, "ready")  # a table that is complete, where two folders cannot be exchanged
 SHOWN = 3  # wrong files named in a message
 
 Holds = dict[str, Any]  # Any: JSON of our own
-Changes = Mapping[str, Told | None]  # by path: the entry that it will have; None: it will be gone
+Changes = Mapping[str, JsonObject | None]  # by path: the entry that it will have; None: it will be gone
 Wrong = tuple[str, str]  # the path of a file in the folder, and what is wrong with it
 
 
-def standing(folder: Path, table: str) -> Path:
+def table_path(folder: Path, table: str) -> Path:
     """Return where a table stands: in its place, but for a process that died between two renames."""
     present, ready = folder / table, folder / READY / table
     return ready if not present.exists() and ready.exists() else present
 
 
-def stored(folder: Path) -> dict[str, Path]:
+def parts_on_disk(folder: Path) -> dict[str, Path]:
     """Return the parts on the disk, by their paths in the list."""
     return {
         f"{name}/{path.relative_to(top).as_posix()}": path
         for name in SCHEMAS
-        for top in [standing(folder, name)]
+        for top in [table_path(folder, name)]
         for path in top.rglob("*.parquet")
     }
 
@@ -133,24 +133,24 @@ def begin_list(folder: Path, *, accept: bool = False) -> None:
             manifest.setdefault(HOLDS, {})["parts"] = list_of(folder, accept=accept)
 
 
-def list_of(folder: Path, *, accept: bool = False) -> dict[str, Told]:
+def list_of(folder: Path, *, accept: bool = False) -> dict[str, JsonObject]:
     """Return the list of a folder's parts as they are on the disk: a few columns of all are read."""
     columns = {"trials": ["attempts"], "attempts": COLUMNS}
-    found = {}
-    for key, path in stored(folder).items():
+    entries = {}
+    for key, path in parts_on_disk(folder).items():
         table = key.partition("/")[0]
         entry = PartEntry(table)
         try:
             for batch in scanned(table, [path], columns=columns.get(table, SCHEMAS[table].names[:1])):
                 entry.add(pa.table(batch))
-            found[key] = entry.told(path)
+            entries[key] = entry.to_json(path)
         except StoreError:
             if not accept:
                 raise
-    return found
+    return entries
 
 
-def _apply(holds: Holds, coming: Told) -> None:
+def _apply(holds: Holds, coming: JsonObject) -> None:
     if coming.get("joins"):
         holds["joining"]["tables"].append(coming["table"])
     for key, entry in coming["parts"].items():
@@ -163,18 +163,18 @@ def _apply(holds: Holds, coming: Told) -> None:
 def resolved(folder: Path, holds: Holds) -> Holds:
     """Take up what became of a change that a dead process was making."""
     if coming := holds.pop("next", None):
-        found, changes = stored(folder), coming["parts"]
+        on_disk, changes = parts_on_disk(folder), coming["parts"]
         if coming["table"] is None:
-            made = {key: new for key, new in changes.items() if not _wrong(found.get(key), [new])}
+            made = {key: new for key, new in changes.items() if not _wrong(on_disk.get(key), [new])}
             _apply(holds, {"parts": made})
-        elif _exchanged(found, changes):
+        elif _exchanged(on_disk, changes):
             _apply(holds, coming)
     return holds
 
 
-def _exchanged(found: Mapping[str, Path], changes: Changes) -> bool:
+def _exchanged(on_disk: Mapping[str, Path], changes: Changes) -> bool:
     """Whether a table is the new one already: every part in it has a name that none had before."""
-    return any(entry is not None and key in found for key, entry in changes.items())
+    return any(entry is not None and key in on_disk for key, entry in changes.items())
 
 
 # ── what is taken over from workers ──────────────────────────────────────────────────────────
@@ -187,12 +187,12 @@ class TakenOver(NamedTuple):
     tables: Sequence[str] = ()  # and `journal`: answers that are not graded yet
 
 
-def taken_over(holds: Holds, found: Mapping[str, Path]) -> TakenOver:
+def taken_over(holds: Holds, on_disk: Mapping[str, Path]) -> TakenOver:
     """Return it of a folder whose parts are these."""
     if (joining := holds.get("joining")) is None:
         return TakenOver()
     coming = holds.get("next", {"table": None})
-    exchanged = coming["table"] is not None and _exchanged(found, coming["parts"])
+    exchanged = coming["table"] is not None and _exchanged(on_disk, coming["parts"])
     now = [coming["table"]] if exchanged and coming.get("joins") else []
     return TakenOver(joining["workers"], [*joining["tables"], *now])
 
@@ -201,40 +201,40 @@ def manifests_of(folder: Path) -> list[Manifest]:
     """Return the manifests of a folder and of those of its workers; what it took over is listed once."""
     own = read_manifest(folder)
     holds = own.get(HOLDS, {})
-    taken = taken_over(holds, stored(folder) if "joining" in holds else {})
-    found = [own]
+    taken = taken_over(holds, parts_on_disk(folder) if "joining" in holds else {})
+    manifests = [own]
     for path in worker_folders(folder):
         manifest = read_manifest(path)
         if path.name in taken.workers:
             parts = manifest[HOLDS]["parts"]
             for key in [key for key in parts if key.partition("/")[0] in taken.tables]:
                 del parts[key]
-        found.append(manifest)
-    return found
+        manifests.append(manifest)
+    return manifests
 
 
 # ── comparing it with the disk ───────────────────────────────────────────────────────────────
 
 
-def wrong_with(
-    folder: Path, manifest: Manifest, found: Mapping[str, Path], *, calls: bool = True
+def mismatches(
+    folder: Path, manifest: Manifest, on_disk: Mapping[str, Path], *, calls: bool = True
 ) -> list[Wrong]:
     """Return what on the disk is not as the list says: by names, sizes and digests of checksums.
 
     Args:
         folder: the results folder.
         manifest: its manifest; of a version that kept no list, nothing is wrong.
-        found: its parts, as `stored` returns them, looked at after the manifest was read.
+        on_disk: its parts, as `parts_on_disk` returns them, listed after the manifest was read.
         calls: whether as many calls must stand in `attempts` as trials count.
     """
     holds = manifest.get(HOLDS, {})
     if "parts" not in holds:
         return []
-    expected = _expected(holds, found)
+    expected = _expected(holds, on_disk)
     wrong = [
         (key, what)
-        for key in sorted({*expected, *found})
-        if (what := _wrong(found.get(key), expected.get(key, [None])))
+        for key in sorted({*expected, *on_disk})
+        if (what := _wrong(on_disk.get(key), expected.get(key, [None])))
     ]
     for name in holds.get(JOURNAL, []):
         if what := _emptied(folder / JOURNAL / name):
@@ -244,18 +244,18 @@ def wrong_with(
     return wrong
 
 
-def _expected(holds: Holds, found: Mapping[str, Path]) -> dict[str, list[Told | None]]:
-    now: dict[str, list[Told | None]] = {key: [entry] for key, entry in holds["parts"].items()}
+def _expected(holds: Holds, on_disk: Mapping[str, Path]) -> dict[str, list[JsonObject | None]]:
+    now: dict[str, list[JsonObject | None]] = {key: [entry] for key, entry in holds["parts"].items()}
     coming = holds.get("next")
     if coming is None:
         return now
     changes = coming["parts"]
     if coming["table"] is None:
         return now | {key: [*now.get(key, [None]), after] for key, after in changes.items()}
-    return now | {key: [after] for key, after in changes.items()} if _exchanged(found, changes) else now
+    return now | {key: [after] for key, after in changes.items()} if _exchanged(on_disk, changes) else now
 
 
-def _wrong(path: Path | None, states: Sequence[Told | None]) -> str | None:
+def _wrong(path: Path | None, states: Sequence[JsonObject | None]) -> str | None:
     entries = [state for state in states if state is not None]
     if path is None:
         return None if None in states else "is missing"
@@ -266,7 +266,7 @@ def _wrong(path: Path | None, states: Sequence[Told | None]) -> str | None:
     return "has changed since it was written: it is damaged or was replaced"
 
 
-def _matches(path: Path, entry: Told) -> bool:
+def _matches(path: Path, entry: JsonObject) -> bool:
     try:
         return fingerprint(path) == (entry["bytes"], entry["digest"])
     except OSError:
@@ -292,8 +292,8 @@ def _calls_missing(folder: Path, manifest: Manifest) -> int:
         return 0
     entries = [*holds["parts"].items(), *((lost["path"], lost) for lost in lost_files(manifest))]
     made = sum(entry["rows"] for key, entry in entries if key.startswith("attempts/"))
-    said = sum(entry["attempts"] for key, entry in holds["parts"].items() if key.startswith("trials/"))
-    few: int = said - made
+    counted = sum(entry["attempts"] for key, entry in holds["parts"].items() if key.startswith("trials/"))
+    few: int = counted - made
     return max(0, few and few - sum(map(calls_in, damaged_lines(folder, []))))
 
 
@@ -305,8 +305,8 @@ def refusal(folder: Path, wrong: Sequence[Wrong]) -> StoreError:
 
 
 def check_holdings(folder: Path, *, calls: bool = True) -> None:
-    """Refuse a folder that is not what was written, as `wrong_with` has it; nobody may be writing to it."""
-    if wrong := wrong_with(folder, read_manifest(folder), stored(folder), calls=calls):
+    """Refuse a folder that is not what was written, as `mismatches` has it; nobody may be writing to it."""
+    if wrong := mismatches(folder, read_manifest(folder), parts_on_disk(folder), calls=calls):
         raise refusal(folder, wrong)
 
 
@@ -323,18 +323,18 @@ def accept_loss(folder: Path) -> list[str]:
         StoreError: the disk does not take it.
     """
     _refuse_links(folder)
-    found, holds = stored(folder), read_manifest(folder)[HOLDS]
-    expected = _expected(holds, found)
+    on_disk, holds = parts_on_disk(folder), read_manifest(folder)[HOLDS]
+    expected = _expected(holds, on_disk)
     lost = {}
     for key, states in expected.items():
-        path, entries = found.get(key), [state for state in states if state is not None]
+        path, entries = on_disk.get(key), [state for state in states if state is not None]
         try:
             sound = not _wrong(path, states) and (path is None or check(path) is not None)
         except StoreError:
             sound = False
         if entries and not sound:
             lost[key] = entries[0]
-    for key, path in found.items():
+    for key, path in on_disk.items():
         if key in lost or not any(expected.get(key, ())):
             with storing(path):
                 publish(path, folder / QUARANTINE / key)
@@ -361,13 +361,13 @@ def _refuse_links(folder: Path) -> None:
             )
 
 
-def _write_off(holds: Holds, lost: Mapping[str, Told], segments_gone: Sequence[str]) -> None:
+def _write_off(holds: Holds, lost: Mapping[str, JsonObject], segments_gone: Sequence[str]) -> None:
     for parts in (holds["parts"], holds.get("next", {}).get("parts", {})):
         for key in lost:
             parts.pop(key, None)
     holds[JOURNAL] = [name for name in holds.get(JOURNAL, []) if name not in segments_gone]
     gone = [{"path": f"{JOURNAL}/{name}"} for name in segments_gone]
-    holds["lost"] = [*holds.get("lost", []), *({"path": key, **told} for key, told in lost.items()), *gone]
+    holds["lost"] = [*holds.get("lost", []), *({"path": key, **entry} for key, entry in lost.items()), *gone]
 
 
 def accept_missing_calls(folder: Path) -> None:
@@ -385,14 +385,14 @@ def note_lost_journal(folder: Path, where: str) -> None:
             manifest.setdefault(HOLDS, {}).setdefault("lost", []).append(entry)
 
 
-def lost_calls(manifest: Manifest) -> Iterator[tuple[str, Told]]:
+def lost_calls(manifest: Manifest) -> Iterator[tuple[str, JsonObject]]:
     """Yield of each part of `attempts` that is lost its alias, and what its calls cost."""
     for entry in lost_files(manifest):
         if "spent" in entry:
             yield _alias_in(entry["path"]), entry["spent"]
 
 
-def listed_calls(manifest: Manifest) -> Iterator[tuple[str, Told]]:
+def listed_calls(manifest: Manifest) -> Iterator[tuple[str, JsonObject]]:
     """Yield of each part of `attempts`, be it there or lost, its alias and what its calls cost."""
     yield from lost_calls(manifest)
     for path, entry in manifest.get(HOLDS, {}).get("parts", {}).items():

@@ -59,14 +59,14 @@ class IdSet(AbstractSet[str]):
         """
         if not len(self):
             return pa.chunked_array([pa.repeat(False, len(ids))])
-        rows, found = max(LEAST, len(self) // 4), []
+        rows, blocks = max(LEAST, len(self) // 4), []
         for start in range(0, len(ids), rows):
             block = ids.slice(start, rows).combine_chunks()
             here = self.column
             if len(here) > len(block):
                 here = here.filter(pc.is_in(here, value_set=block))
-            found.append(pc.is_in(block, value_set=here))
-        return pa.chunked_array(found, pa.bool_())
+            blocks.append(pc.is_in(block, value_set=here))
+        return pa.chunked_array(blocks, pa.bool_())
 
     def places_each(self, ids: Iterable[tuple[str, IdColumn]]) -> list[IdColumn]:
         """Return where in this set each of some models' ids is, as `places` does.
@@ -76,26 +76,26 @@ class IdSet(AbstractSet[str]):
         starts = dict(
             zip(self._by_model, accumulate(map(len, self._by_model.values()), initial=0), strict=False)
         )
-        found, missed = list[IdColumn](), list[IdColumn]()
+        places_of, missed = list[IdColumn](), list[IdColumn]()
         for alias, column in ids:
             own = IdSet(self._by_model.get(alias, strung(()))).places(column)
-            found.append(pc.add(own, pa.scalar(starts.get(alias, 0), pa.int32())))
+            places_of.append(pc.add(own, pa.scalar(starts.get(alias, 0), pa.int32())))
             missed.append(column.filter(pc.is_null(own)))
-        if sum(len(places) - places.null_count for places in found) < len(self):
+        if sum(len(places) - places.null_count for places in places_of) < len(self):
             others, start = self.places(strung(missed)), 0
-            for i, (places, left) in enumerate(zip(found, missed, strict=True)):
-                its = others.slice(start, len(left)).combine_chunks()
+            for i, (places, others_of) in enumerate(zip(places_of, missed, strict=True)):
+                its = others.slice(start, len(others_of)).combine_chunks()
                 every = places.combine_chunks()
-                found[i] = pa.chunked_array([pc.replace_with_mask(every, pc.is_null(every), its)])
-                start += len(left)
-        return found
+                places_of[i] = pa.chunked_array([pc.replace_with_mask(every, pc.is_null(every), its)])
+                start += len(others_of)
+        return places_of
 
     @cached_property
-    def _held(self) -> frozenset[str]:
+    def _as_python(self) -> frozenset[str]:
         return frozenset(self)
 
     def __contains__(self, trial_id: object) -> bool:
-        return trial_id in self._held
+        return trial_id in self._as_python
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(cast("list[str]", chunk.to_pylist()) for chunk in self.column.chunks)
@@ -105,13 +105,13 @@ class IdSet(AbstractSet[str]):
 
     def places(self, ids: IdColumn) -> IdColumn:
         """Return where in this set each of some ids is, from 0 on; NULL: it is not."""
-        found: Any = pa.nulls(len(ids), pa.int32())
+        known: Any = pa.nulls(len(ids), pa.int32())
         rows = max(LEAST, len(self) // 4)
         for start in range(0, len(self), rows):
             block = self.column.slice(start, rows).combine_chunks()
             at = pc.add(pc.index_in(ids, value_set=block), pa.scalar(start, pa.int32()))
-            found = pc.coalesce(found, at)
-        return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+            known = pc.coalesce(known, at)
+        return known if isinstance(known, pa.ChunkedArray) else pa.chunked_array([known])
 
     def _without(self, others: "IdSet") -> IdColumn:
         return self.column.filter(pc.invert(others.among(self.column)))
@@ -126,12 +126,12 @@ _MIXED: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E37
 
 def fingerprints(ids: IdColumn) -> Numbers:
     """Return a number for each id: equal ids have equal ones, others hardly ever."""
-    held: Any = ids.combine_chunks()
-    if not len(held) or not pc.all(pc.equal(pc.binary_length(held), _ID)).as_py():
-        return np.array([_fingerprint(trial_id.encode()) for trial_id in held.to_pylist()], np.uint64)
-    _, offsets, letters = held.buffers()
-    start = int(np.frombuffer(offsets, np.int32)[held.offset])
-    return _mixed(np.frombuffer(letters, np.uint64, len(held) * _ID // 8, start))
+    texts: Any = ids.combine_chunks()
+    if not len(texts) or not pc.all(pc.equal(pc.binary_length(texts), _ID)).as_py():
+        return np.array([_fingerprint(trial_id.encode()) for trial_id in texts.to_pylist()], np.uint64)
+    _, offsets, letters = texts.buffers()
+    start = int(np.frombuffer(offsets, np.int32)[texts.offset])
+    return _mixed(np.frombuffer(letters, np.uint64, len(texts) * _ID // 8, start))
 
 
 def _fingerprint(trial_id: bytes) -> int:
@@ -162,5 +162,5 @@ def _once(marks: Numbers) -> Numbers:
 
 
 def _mixed(letters: Numbers) -> Numbers:
-    found: Numbers = (letters.reshape(-1, _ID // 8) * _MIXED).sum(1, np.uint64)
-    return found
+    sums: Numbers = (letters.reshape(-1, _ID // 8) * _MIXED).sum(1, np.uint64)
+    return sums

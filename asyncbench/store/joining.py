@@ -124,8 +124,8 @@ def _has(path: Path, name: str, trial_ids: Any) -> bool:
     """Return whether a part has rows of some trials."""
     if not len(trial_ids):
         return False
-    found = (batch["trial_id"] for batch in scanned(name, [path], columns=["trial_id"]))
-    return any(pc.any(pc.is_in(ids, value_set=trial_ids)).as_py() for ids in found)
+    columns = (batch["trial_id"] for batch in scanned(name, [path], columns=["trial_id"]))
+    return any(pc.any(pc.is_in(ids, value_set=trial_ids)).as_py() for ids in columns)
 
 
 # ── what is not in tables ────────────────────────────────────────────────────────────────────
@@ -151,13 +151,13 @@ def _set_aside(folder: Path, workers: Collection[Path], numbers: Iterator[int]) 
 
 def _conclude(folder: Path, workers: Mapping[str, Path]) -> None:
     """Say that all is taken over, what was lost before, and on which machines the workers were."""
-    said = [read_manifest(path) for path in workers.values()]
+    manifests = [read_manifest(path) for path in workers.values()]
     with changed_manifest(folder) as manifest:
         holds = manifest[HOLDS]
         holds[JOINED] = [*holds.get(JOINED, ()), *holds.pop("joining")["workers"]]
-        if lost := [*lost_files(manifest), *(file for each in said for file in lost_files(each))]:
+        if lost := [*lost_files(manifest), *(file for each in manifests for file in lost_files(each))]:
             holds["lost"] = lost
-        known = (each[WORKER] for each in said if WORKER in each)
+        known = (each[WORKER] for each in manifests if WORKER in each)
         manifest.setdefault(WORKERS, {}).update({worker["name"]: worker["host"] for worker in known})
 
 

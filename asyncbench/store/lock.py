@@ -70,8 +70,8 @@ def writer_of(folder: Path) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        said = os.read(descriptor, 20).strip()
-        return int(said) if said.isdigit() else 0
+        written = os.read(descriptor, 20).strip()
+        return int(written) if written.isdigit() else 0
     except OSError:  # a file system without locks
         return None
     finally:
@@ -85,14 +85,14 @@ def set_mark(folder: Path) -> None:
     write_durably(folder / MARK, f"{began_at}\n".encode(), temporary=folder / TEMPORARY / MARK)
 
 
-def take_away(folder: Path) -> None:
+def remove_mark(folder: Path) -> None:
     """Say that the run has ended, however it did; a disk that fails is told of elsewhere."""
     with suppress(OSError):
         (folder / MARK).unlink(missing_ok=True)
         sync_to_disk(folder)  # or it were back when the power fails
 
 
-def left_mark(folder: Path) -> str | None:
+def read_mark(folder: Path) -> str | None:
     """Return when a run began that is going on, or died; None: there is none."""
     try:
         return (folder / MARK).read_text("utf-8").strip()

@@ -120,7 +120,7 @@ def worker_hosts(folder: Path) -> dict[str, str]:
     """Return on which machine each worker of a cluster was, by name; raises as `read_manifest` does."""
     here = (read_manifest(path).get(WORKER, {}) for path in worker_folders(folder))
     joined: dict[str, str] = read_manifest(folder).get(WORKERS, {})
-    return joined | {said["name"]: said["host"] for said in here if said}
+    return joined | {worker["name"]: worker["host"] for worker in here if worker}
 
 
 def folders_of(folder: Path) -> list[Path]:
@@ -153,8 +153,8 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{folder} is not a results folder: another program wrote its {MANIFEST}. Name another "
                 f"folder. If it is one, restore {path} from a backup."
             )
-    said = manifest.pop(DIGEST, None)
-    if said != _digest(manifest) and (said or HOLDS in manifest):  # earlier versions wrote neither
+    digest = manifest.pop(DIGEST, None)
+    if digest != _digest(manifest) and (digest or HOLDS in manifest):  # earlier versions wrote neither
         raise StoreError(f"{path} has changed since it was written. Restore it from a backup.")
     return manifest
 
@@ -166,8 +166,8 @@ def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str
     """
     return {
         (run, model, condition): suites
-        for run, said in manifest.get("runs", {}).items()
-        for model, conditions in said["planned"].items()
+        for run, entry in manifest.get("runs", {}).items()
+        for model, conditions in entry["planned"].items()
         for condition, suites in conditions.items()
         if all(isinstance(tasks, Mapping) for tasks in suites.values())
     }
@@ -183,13 +183,16 @@ def joined_recordings(
     Args:
         parts: of the folder: the aliases asked, and the recordings among them.
     """
-    found: dict[str, dict[str, Any]] = {}
+    by_alias: dict[str, dict[str, Any]] = {}
     asked_plainly = set[str]()
     for aliases, recordings in parts:
-        told = {said["alias"]: dict(said) for said in recordings}
-        asked_plainly |= {alias for alias in aliases if told.get(alias, {"mixed": True}).get("mixed")}
-        found |= told
-    return [said | ({"mixed": True} if alias in asked_plainly else {}) for alias, said in found.items()]
+        own = {recording["alias"]: dict(recording) for recording in recordings}
+        asked_plainly |= {alias for alias in aliases if own.get(alias, {"mixed": True}).get("mixed")}
+        by_alias |= own
+    return [
+        recording | ({"mixed": True} if alias in asked_plainly else {})
+        for alias, recording in by_alias.items()
+    ]
 
 
 def planned_aliases(manifest: Manifest) -> set[str]:
@@ -207,18 +210,18 @@ def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
     recorded = manifest.get(RECORDED, [])
     if not recorded:
         return SIMULATED
-    whole = {said["alias"] for said in recorded if not said.get("mixed")}
+    whole = {recording["alias"] for recording in recorded if not recording.get("mixed")}
     if planned_aliases(manifest) - whole:
         return f"{SIMULATED} Some of them are recorded answers, but not all."
-    first, last = (f(said[key] for said in recorded) for f, key in ((min, "first"), (max, "last")))
+    first, last = (f(recording[key] for recording in recorded) for f, key in ((min, "first"), (max, "last")))
     models = "1 model" if len(recorded) == 1 else f"{len(recorded):,} models"
     return f"RECORDED: {models} gave these answers ({first[:7]} to {last[:7]}). None is asked now."
 
 
 def lost_files(manifest: Manifest) -> list[dict[str, Any]]:  # Any: JSON of our own
     """Return the entries of files that were lost, and whose loss was accepted."""
-    found: list[dict[str, Any]] = manifest.get(HOLDS, {}).get("lost", [])
-    return found
+    entries: list[dict[str, Any]] = manifest.get(HOLDS, {}).get("lost", [])
+    return entries
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
@@ -251,8 +254,8 @@ def forget_manifest(folder: Path) -> None:
 
 def stamped(manifest: Mapping[str, object]) -> bytes:
     """Return the bytes of a manifest's file."""
-    said = {**manifest, DIGEST: _digest(manifest)}
-    return orjson.dumps(said, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    entries = {**manifest, DIGEST: _digest(manifest)}
+    return orjson.dumps(entries, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def _digest(manifest: Mapping[str, object]) -> str:
@@ -298,16 +301,16 @@ def kept_sweep_file(folder: Path) -> Path | None:
         StoreError: the manifest or the sweep file is not what was written.
     """
     path = folder / SWEEP_FILE
-    said = read_manifest(folder).get(HOLDS, {}).get(SWEEP_FILE)
+    digests = read_manifest(folder).get(HOLDS, {}).get(SWEEP_FILE)
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        if said is None:
+        if digests is None:
             return None
         raise StoreError(f"{path} is missing. {_AGAIN}") from None
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}. {_AGAIN}") from None
-    if said is not None and digest_of(data) not in said:
+    if digests is not None and digest_of(data) not in digests:
         raise StoreError(f"{path} has changed since a run wrote it: it is damaged or was edited. {_AGAIN}")
     return path
 

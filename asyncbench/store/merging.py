@@ -74,35 +74,35 @@ def join_folders(folders: Sequence[Path], out: Path) -> JoinedFolders:
 
 def _places(name: str, seen: UnitedSnapshot) -> list[Path]:
     """Return the partitions of a table that any of the folders has."""
-    found = {partition_of(name, path) for path in seen.files[name]}
-    return sorted(found | {place for place, _ in by_partition(name, seen.journalled[name])})
+    places = {partition_of(name, path) for path in seen.files[name]}
+    return sorted(places | {place for place, _ in by_partition(name, seen.journalled[name])})
 
 
 def _rows(name: str, place: Path, seen: UnitedSnapshot) -> Iterator[pa.Table]:
     """Yield what is kept of one partition, folder by folder."""
-    said = dict(part.split("=", 1) for part in place.parts[1:])
+    partition = dict(part.split("=", 1) for part in place.parts[1:])
     here = pc.scalar(True)
-    for key, value in said.items():
+    for key, value in partition.items():
         here = here & (pc.field(key) == unquote(value))
     steps = set[tuple[object, ...]]()
     for batch in seen.within(name, lambda path: partition_of(name, path) == place).batches(name, None, here):
         rows = pa.Table.from_batches([batch])
         if name == "steps":  # a folder may be a copy
             keys = rows.select(["model", "load", "began_at"])
-            found = [tuple(step.values()) for step in keys.to_pylist()]
-            rows = rows.filter(pa.array([step not in steps for step in found], pa.bool_()))
-            steps.update(found)
+            own = [tuple(step.values()) for step in keys.to_pylist()]
+            rows = rows.filter(pa.array([step not in steps for step in own], pa.bool_()))
+            steps.update(own)
         yield rows
 
 
 def _set_aside(folders: Sequence[Path], damaged: Sequence[Damage], out: Path) -> int:
     """Keep damaged lines, those of earlier segments and of present ones; return how many they are."""
-    found = [file.read_bytes() for folder in folders for file in sorted((folder / QUARANTINE).glob("*.wal"))]
+    texts = [file.read_bytes() for folder in folders for file in sorted((folder / QUARANTINE).glob("*.wal"))]
     by_segment: dict[Path, list[Damage]] = {}
     for damage in damaged:
         by_segment.setdefault(damage.segment, []).append(damage)
-    found += map(lines_of, by_segment.values())
-    unlike = dict.fromkeys(found)  # copies of one folder have the same
+    texts += map(lines_of, by_segment.values())
+    unlike = dict.fromkeys(texts)  # copies of one folder have the same
     for number, lines in enumerate(unlike, 1):
         name = f"{number:06d}.wal"
         write_durably(out / QUARANTINE / name, lines, temporary=out / TEMPORARY / name)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from asyncbench.files import publish, storing
 from asyncbench.store.checksums import STAMPED, check, column_names, fingerprint, groups_with, stamp
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
-from asyncbench.store.spending import Spending, Told
+from asyncbench.store.spending import JsonObject, Spending
 
 TEMPORARY = ".tmp"  # in a results folder: files being written; what a dead process left there is worthless
 ROW_GROUP = 8192  # rows: few enough to stream, enough to compress well and to be skipped
@@ -61,14 +61,14 @@ class PartEntry:
         elif self._table == "attempts":
             self._spent.add(rows)
 
-    def told(self, file: Path) -> Told:
+    def to_json(self, file: Path) -> JsonObject:
         """Return it as JSON holds it, of the finished file."""
         size, digest = fingerprint(file)
-        entry: Told = {"rows": self.rows, "bytes": size, "digest": digest}
+        entry: JsonObject = {"rows": self.rows, "bytes": size, "digest": digest}
         if self._table == "trials":
             entry["attempts"] = self._calls
         elif self._table == "attempts":
-            entry["spent"] = self._spent.told()
+            entry["spent"] = self._spent.to_json()
         return entry
 
 
@@ -80,7 +80,7 @@ class Part:
         self.key = place.as_posix()
         self.table = place.parts[0]
         self._temporary = folder / TEMPORARY / place.with_suffix(".partial")
-        self.entry: Told | None = None  # of the list of parts, once it is finished; None: there are no rows
+        self.entry: JsonObject | None = None  # of the list of parts, once finished; None: there are no rows
         self._sums = PartEntry(self.table)
         self._may_be_empty = may_be_empty
         self._finished = False
@@ -110,7 +110,7 @@ class Part:
         with storing(self.path):
             self._write().close()
             stamp(self._temporary)
-            self.entry = self._sums.told(self._temporary) if self._stands else None
+            self.entry = self._sums.to_json(self._temporary) if self._stands else None
         self._writer, self._finished = None, True
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -218,20 +218,20 @@ def read_checked(
     only row groups in which a row is wanted. With `places`, ascending, it is these rows, whatever is in them.
     """
     schema = with_codes(pa.schema([SCHEMAS[table].field(name) for name in columns]), coded)
-    held = pq.read_metadata(file)
-    read_coded = [name for name in column_names(held) if name in coded and name in columns]
-    with pq.ParquetFile(file, metadata=held, pre_buffer=False, read_dictionary=read_coded) as part:
+    metadata = pq.read_metadata(file)
+    read_coded = [name for name in column_names(metadata) if name in coded and name in columns]
+    with pq.ParquetFile(file, metadata=metadata, pre_buffer=False, read_dictionary=read_coded) as part:
         runs = _wanted(table, file, part, filters) if places is None else _placed(part, places)
         for groups, wanted in runs:
             # Page by page: a dataset holds row groups, which may be gigabytes of replies.
             start = 0
             for batch in part.iter_batches(rows, row_groups=groups, columns=schema.names):
-                found = _conformed(batch, schema)
+                matching = _conformed(batch, schema)
                 if wanted is not None:
-                    found = found.filter(wanted.slice(start, len(batch)))
+                    matching = matching.filter(wanted.slice(start, len(batch)))
                 start += len(batch)
-                if found.num_rows:
-                    yield found
+                if matching.num_rows:
+                    yield matching
 
 
 # Row groups, and which of their rows; None: all.
@@ -245,13 +245,13 @@ def _wanted(table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression
         return
     (fragment,) = dataset(table, [file]).get_fragments()
     groups = [group.id for group in fragment.subset(filters, schema=SCHEMAS[table]).row_groups]
-    schema = pa.schema([SCHEMAS[table].field(name) for name in looked_at(table, (), filters)])
+    schema = pa.schema([SCHEMAS[table].field(name) for name in columns_read(table, (), filters)])
     for start in range(0, len(groups), GROUPS_AT_ONCE):
         run = groups[start : start + GROUPS_AT_ONCE]
         read = part.read_row_groups(run, columns=schema.names).to_batches()
         rows = pa.Table.from_batches([_conformed(batch, schema) for batch in read], schema)
-        found: pa.ChunkedArray[pa.BooleanScalar] = ds.dataset(rows).to_table({"wanted": filters})["wanted"]
-        wanted = found.fill_null(pa.scalar(False))
+        marks: pa.ChunkedArray[pa.BooleanScalar] = ds.dataset(rows).to_table({"wanted": filters})["wanted"]
+        wanted = marks.fill_null(pa.scalar(False))
         if pc.all(wanted).as_py():
             yield run, None
         elif pc.any(wanted).as_py():
@@ -269,9 +269,9 @@ def _placed(part: pq.ParquetFile, places: Sequence[int]) -> Iterator[_Wanted]:
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch of a file as a table has it: with every column, each of its type."""
-    held = dict(zip(batch.schema.names, batch.columns, strict=True))
+    by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = [
-        held[field.name].cast(field.type) if field.name in held else pa.nulls(len(batch), field.type)
+        by_name[field.name].cast(field.type) if field.name in by_name else pa.nulls(len(batch), field.type)
         for field in schema
     ]
     return pa.record_batch(columns, schema=schema)
@@ -295,9 +295,9 @@ def check_parts(
         StoreError: the bytes of one are not those that were written.
     """
     for file in files:
-        check(file, looked_at(table, columns, filters), places)
+        check(file, columns_read(table, columns, filters), places)
 
 
-def looked_at(table: str, columns: Sequence[str], filters: pc.Expression | None) -> list[str]:
-    said = str(filters)  # an expression does not tell its columns otherwise; one too many does no harm
-    return [name for name in SCHEMAS[table].names if name in columns or name in said]
+def columns_read(table: str, columns: Sequence[str], filters: pc.Expression | None) -> list[str]:
+    text = str(filters)  # an expression does not tell its columns otherwise; one too many does no harm
+    return [name for name in SCHEMAS[table].names if name in columns or name in text]

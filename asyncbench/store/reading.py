@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
-from asyncbench.store.holdings import TakenOver, refusal, stored, taken_over, wrong_with
+from asyncbench.store.holdings import TakenOver, mismatches, parts_on_disk, refusal, taken_over
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.manifest import HOLDS, JOINED, Manifest, read_manifest, worker_folders
 from asyncbench.store.parts import check_parts, read_checked, with_codes
@@ -27,7 +27,7 @@ from asyncbench.store.sealing import in_order, part_name
 from asyncbench.store.segment import Damage, batches, payloads, segments
 from asyncbench.store.snapshot import (
     BATCH_ROWS,
-    LOOKS,
+    READ_TRIES,
     Columns,
     Filters,
     Snapshot,
@@ -91,16 +91,16 @@ def read_folder(folder: Path, *, whatever_is_wrong: bool = False) -> FolderReadi
     """Return what `take_snapshot` does, folder by folder; looks again when some of them were joined."""
     if not worker_folders(folder):
         return FolderReading(_alone(folder, whatever_is_wrong)[0])
-    for looks_left in reversed(range(LOOKS)):
+    for tries_left in reversed(range(READ_TRIES)):
         before = read_manifest(folder)
         try:
             workers = {path.name: _alone(path, whatever_is_wrong)[0] for path in worker_folders(folder)}
             own, taken = _alone(folder, whatever_is_wrong)
         except (AsyncbenchError, FileNotFoundError):
-            if not looks_left or _joins(before) == _joins(read_manifest(folder)):
+            if not tries_left or _joins(before) == _joins(read_manifest(folder)):
                 raise
         else:
-            if not looks_left or _joins(before) == _joins(read_manifest(folder)):
+            if not tries_left or _joins(before) == _joins(read_manifest(folder)):
                 return FolderReading(own, workers, taken)
         time.sleep(PAUSE_S)
     raise AssertionError
@@ -114,14 +114,14 @@ def _joins(manifest: Manifest) -> tuple[object, ...]:
 
 def _alone(folder: Path, whatever_is_wrong: bool) -> tuple[Snapshot, TakenOver]:
     """Return what one folder holds; and what of its workers' folders that is."""
-    for looks_left in reversed(range(LOOKS)):
+    for tries_left in reversed(range(READ_TRIES)):
         before = read_manifest(folder)
-        seen, found = _read_once(folder)
-        wrong = [] if whatever_is_wrong else wrong_with(folder, before, found)
+        seen, on_disk = _read_once(folder)
+        wrong = [] if whatever_is_wrong else mismatches(folder, before, on_disk)
         after = read_manifest(folder)
-        if not wrong and (_same(before, after) or not looks_left):
-            return seen, taken_over(before.get(HOLDS, {}), found)
-        if wrong and (not looks_left or (_same(before, after) and "next" not in before[HOLDS])):
+        if not wrong and (_same(before, after) or not tries_left):
+            return seen, taken_over(before.get(HOLDS, {}), on_disk)
+        if wrong and (not tries_left or (_same(before, after) and "next" not in before[HOLDS])):
             raise refusal(folder, wrong)
         time.sleep(PAUSE_S)
     raise AssertionError
@@ -142,25 +142,27 @@ def _same(before: Manifest, after: Manifest) -> bool:
 
 def _read_once(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
     """Return what is found, and the parts by their paths in the folder's list."""
-    covered, damaged, left = set[str](), list[Damage](), Unfinished()
+    covered, damaged, unfinished = set[str](), list[Damage](), Unfinished()
     journalled = [tables([], place=folder)]
     for batch in batches(_lines(folder / "journal", covered, damaged)):
         for line in map(orjson.loads, batch):
-            left.follow(line)
+            unfinished.follow(line)
         journalled.append(tables(batch, place=folder / "journal"))
-    found = stored(folder)  # after the journal was read: what was sealed meanwhile is found here
+    on_disk = parts_on_disk(folder)  # after the journal was read: what was sealed meanwhile is found here
     snapshot = Snapshot(
         files={
             name: in_order(
-                path for key, path in found.items() if key.startswith(f"{name}/") and path.name not in covered
+                path
+                for key, path in on_disk.items()
+                if key.startswith(f"{name}/") and path.name not in covered
             )
             for name in SCHEMAS
         },
         journalled={name: pa.concat_tables(rows[name] for rows in journalled) for name in SCHEMAS},
-        unfinished=left,
+        unfinished=unfinished,
         damaged=damaged,
     )
-    return snapshot, found
+    return snapshot, on_disk
 
 
 def _lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[bytes]:
@@ -212,8 +214,8 @@ class FewTrials(Snapshot):
     def _placed(
         self, table: str, columns: Sequence[str], wanted: pc.Expression, coded: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
-        said = str(wanted)  # an expression does not tell its columns otherwise
-        read = [name for name in SCHEMAS[table].names if name in columns or name in said]
+        text = str(wanted)  # an expression does not tell its columns otherwise
+        read = [name for name in SCHEMAS[table].names if name in columns or name in text]
         fresh = self.journalled[table].select(read)
 
         def rows_at(part: Path) -> pa.Table:
@@ -225,8 +227,8 @@ class FewTrials(Snapshot):
                 )
 
         with ThreadPoolExecutor(AT_ONCE) as threads:  # an answer of each of many models: as many parts
-            found = [fresh, *threads.map(rows_at, self.places[table])]
-        rows = pa.concat_tables(found).filter(wanted).select(columns)
+            pieces = [fresh, *threads.map(rows_at, self.places[table])]
+        rows = pa.concat_tables(pieces).filter(wanted).select(columns)
         yield from rows.cast(with_codes(rows.schema, coded)).to_batches()
 
 
@@ -245,7 +247,7 @@ def narrowed(seen: Snapshot, ids: Sequence[str], trials: Places, grades: Places 
             for own in seen.sources
         )
         return replace(seen, sources=tuple(few))
-    files = {**seen.files, "trials": tuple(trials), "grades": beside(seen, "grades", trials)}
+    files = {**seen.files, "trials": tuple(trials), "grades": sibling_parts(seen, "grades", trials)}
     return FewTrials(
         files=files,
         journalled=seen.journalled,
@@ -261,7 +263,7 @@ def _places_in(seen: Snapshot, table: str, places: Places | None) -> Any:  # Any
     return places and {part: places[part] for part in seen.files[table] if part in places}
 
 
-def beside(seen: Snapshot, table: str, parts: Collection[Path]) -> list[Path]:
+def sibling_parts(seen: Snapshot, table: str, parts: Collection[Path]) -> list[Path]:
     """Return the parts of a table in the same partitions as some parts of `trials`."""
     own = {_partition(part) for part in parts}
     return [part for part in seen.files[table] if _partition(part) in own]

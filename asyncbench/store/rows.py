@@ -42,7 +42,7 @@ def trial_row(result: Result) -> Row:
     """Return the row of `trials` that closes a trial; times are microseconds since 1970."""
     trial, reply, error, headline = result.trial, result.reply, result.error, result.grades[0]
     problem, response = trial.problem, error or reply
-    asked, params = _asked(trial.model, trial.condition)
+    shared, params = _shared_columns(trial.model, trial.condition)
     return {
         "trial_id": trial.trial_id,
         "run": trial.run,
@@ -55,7 +55,7 @@ def trial_row(result: Result) -> Row:
         "representation": problem.representation,
         "length": problem.length,
         "repeat": trial.repeat,
-        **asked,
+        **shared,
         "model_served": reply and reply.model_served,
         "fingerprint": reply and reply.fingerprint,
         "upstream": reply and reply.upstream,
@@ -176,9 +176,9 @@ def lane_row(minute: LaneMinute) -> Row:
 
 def step_row(step: StepResult) -> Row:
     """Return the row of `steps` of one step; times are microseconds since 1970."""
-    said = {name: getattr(step, name) for name in STEPS.names}
+    row = {name: getattr(step, name) for name in STEPS.names}
     slo = None if step.slo is None else canonical(step.slo)
-    return said | {"began_at": _microseconds(step.began_at), "slo": slo}
+    return row | {"began_at": _microseconds(step.began_at), "slo": slo}
 
 
 def skipped_row(skipped: Skipped) -> Row:
@@ -197,7 +197,7 @@ def skipped_row(skipped: Skipped) -> Row:
     }
 
 
-def _asked(model: Model, condition: Condition) -> tuple[Row, str]:
+def _shared_columns(model: Model, condition: Condition) -> tuple[Row, str]:
     """Return what the rows of a model under a condition share, made for the first; and its parameters."""
     key = (id(model), id(condition))
     if (known := _KNOWN.get(key)) is None:

@@ -22,7 +22,7 @@ from asyncbench.errors import AsyncbenchError, StoreError
 from asyncbench.files import discard, storing, sync_to_disk
 from asyncbench.records import Ended
 from asyncbench.store.generation import sealed_up_to
-from asyncbench.store.holdings import declared, list_journal, standing
+from asyncbench.store.holdings import declared, list_journal, table_path
 from asyncbench.store.journal import Journal, MentionedCalls, Unfinished, lost
 from asyncbench.store.manifest import JOURNAL, WORKER, read_manifest
 from asyncbench.store.parts import TEMPORARY, Part, read, scanned
@@ -58,8 +58,8 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
         for name in ONCE:
             own = {part.path for part in staged[name]}
             earlier = [path for path in part_files(folder, name) if path not in own]
-            asked = staged["trials"] if name == "skipped" else ()
-            changed += superseded(name, staged[name], earlier, folder, asked=asked)
+            trials = staged["trials"] if name == "skipped" else ()
+            changed += superseded(name, staged[name], earlier, folder, trials=trials)
         changed += [part for parts in staged.values() for part in parts]
         with declared(folder, {part.key: part.entry for part in changed}, sealed=segment):
             for part in changed:
@@ -79,7 +79,7 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
 
 def part_files(folder: Path, name: str) -> list[Path]:
     """Return the parts of a table: partition by partition, in each what was sealed first."""
-    return in_order(standing(folder, name).rglob("*.parquet"))
+    return in_order(table_path(folder, name).rglob("*.parquet"))
 
 
 def all_parts(folder: Path) -> list[Path]:
@@ -121,9 +121,9 @@ def _stage(segment: Path, folder: Path, damaged: list[Damage]) -> Mapping[str, l
                 if place not in parts[name]:
                     parts[name][place] = Part(folder, place / part_name(segment))
                 parts[name][place].add(rows)
-    for part in (part for found in parts.values() for part in found.values()):
+    for part in (part for by_place in parts.values() for part in by_place.values()):
         part.finish()
-    return {name: list(found.values()) for name, found in parts.items()}
+    return {name: list(by_place.values()) for name, by_place in parts.items()}
 
 
 def by_partition(name: str, table: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
@@ -152,7 +152,7 @@ def groups_of(table: pa.Table, keys: Sequence[str]) -> Iterator[tuple[dict[str, 
 
 
 def superseded(
-    table: str, parts: Sequence[Part], earlier: Sequence[Path], folder: Path, *, asked: Sequence[Part] = ()
+    table: str, parts: Sequence[Part], earlier: Sequence[Path], folder: Path, *, trials: Sequence[Part] = ()
 ) -> list[Part]:
     """Move rows out of new, finished parts into new states of those earlier parts that hold their trials.
 
@@ -164,15 +164,15 @@ def superseded(
         parts: its new parts.
         earlier: its parts that stand.
         folder: the results folder.
-        asked: new parts of `trials`; in `skipped`, what was asked has no row any more.
+        trials: new parts of `trials`; in `skipped`, what was asked has no row any more.
 
     Returns:
         Finished parts, to be published before the new ones.
     """
-    if not (parts or asked) or not earlier:
+    if not (parts or trials) or not earlier:
         return []
-    found, gone = [], joined(part.read(["trial_id"])["trial_id"] for part in asked)
-    answered = joined(part.read(["trial_id"])["trial_id"] for part in [*parts, *asked]).unique()
+    changed, gone = [], joined(part.read(["trial_id"])["trial_id"] for part in trials)
+    answered = joined(part.read(["trial_id"])["trial_id"] for part in [*parts, *trials]).unique()
     for path in earlier:
         # Little by little: read at once, or with a filter, they take more memory than all else of a seal.
         there = (batch["trial_id"] for batch in scanned(table, [path], columns=["trial_id"]))
@@ -187,8 +187,8 @@ def superseded(
             if new.path.parent == path.parent:
                 part.add(new.take(trial_ids).filter(~pc.field("trial_id").isin(gone)))
         part.finish()
-        found.append(part)
-    return found
+        changed.append(part)
+    return changed
 
 
 # ── The journal of a folder that is written to

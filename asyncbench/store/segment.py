@@ -297,14 +297,14 @@ def quarantine(damaged: Sequence[Damage], folder: Path, *, temporary: Path) -> N
 
 def lines_of(damaged: Sequence[Damage]) -> bytes:
     """Return the damaged lines of one segment as they stand in it; of each that is gone, a word."""
-    found = []
+    lines = []
     with damaged[0].segment.open("rb") as segment:
         for line in damaged:
-            found += [b"a line before line %d is missing\n" % line.line] * line.missing
+            lines += [b"a line before line %d is missing\n" % line.line] * line.missing
             if line.size:
                 segment.seek(line.offset)
-                found.append(segment.read(line.size).removesuffix(b"\n") + b"\n")
-    return b"".join(found)
+                lines.append(segment.read(line.size).removesuffix(b"\n") + b"\n")
+    return b"".join(lines)
 
 
 def quarantined(folder: Path) -> Mapping[str, int]:

@@ -17,7 +17,7 @@ from asyncbench.store.schema import ATTEMPTS, SCHEMAS
 from asyncbench.store.sealing import ONCE
 from asyncbench.store.segment import Damage
 
-LOOKS = 5  # a folder is rewritten once in a long while
+READ_TRIES = 5  # a folder is rewritten once in a long while
 BATCH_ROWS = 8192  # as many as a row group has
 MANY_ROWS = 65_536  # where columns hold no long texts: fewer and larger batches are read twice as fast
 
@@ -47,13 +47,13 @@ class Snapshot:
         """
         names = chosen_columns(name, columns, SCHEMAS[name])
         wanted = expression(name, filters, SCHEMAS[name])
-        found = [self.journalled[name].filter(wanted).select(names)]
+        tables = [self.journalled[name].filter(wanted).select(names)]
         if files := self.files[name]:
             with reading(name):
                 standing = self._standing(name, wanted)
                 check_parts(name, files, columns=names, filters=standing)
-                found.insert(0, dataset(name, files).to_table(names, filter=standing))
-        return pa.concat_tables(found)
+                tables.insert(0, dataset(name, files).to_table(names, filter=standing))
+        return pa.concat_tables(tables)
 
     def batches(
         self,
@@ -75,7 +75,7 @@ class Snapshot:
         wanted = expression(name, filters, SCHEMAS[name])
         limits = None if filters is None else wanted
 
-        def found() -> Iterator[pa.RecordBatch]:
+        def matching() -> Iterator[pa.RecordBatch]:
             if self.files[name]:
                 standing = self._standing(name, limits)
                 with reading(name):
@@ -86,28 +86,28 @@ class Snapshot:
             fresh = fresh.cast(with_codes(fresh.schema, coded))
             yield from (batch for batch in fresh.to_batches(max_chunksize=rows) if batch.num_rows)
 
-        return found()
+        return matching()
 
     def read_coded(
         self, name: str, columns: Sequence[str], filters: Filters | None = None, *, coded: Collection[str]
     ) -> pa.Table:
         """Return the same rows as `read`; the `coded` columns come as dictionaries, each as one."""
         schema = with_codes(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
-        found = self.batches(name, columns, filters, rows=MANY_ROWS, coded=coded)
-        return pa.Table.from_batches(found, schema).unify_dictionaries()
+        batches = self.batches(name, columns, filters, rows=MANY_ROWS, coded=coded)
+        return pa.Table.from_batches(batches, schema).unify_dictionaries()
 
     def read_part(self, name: str, part: Path, columns: Sequence[str], *, coded: Collection[str]) -> pa.Table:
         """Return columns of one of a table's parts, with rows that do not count; raises as `read` does."""
         schema = with_codes(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
         with reading(name):
-            found = scanned(name, [part], columns=columns, rows=MANY_ROWS, coded=coded)
-            return pa.Table.from_batches(found, schema).unify_dictionaries()
+            batches = scanned(name, [part], columns=columns, rows=MANY_ROWS, coded=coded)
+            return pa.Table.from_batches(batches, schema).unify_dictionaries()
 
     def counted(self, name: str, parts: Mapping[Path, pa.Table], columns: Sequence[str]) -> pa.Table:
         """Return rows of parts, of some columns, as they count now; then those of the journal."""
         standing = self._standing(name, None)
-        found = [rows if standing is None else rows.filter(standing) for rows in parts.values()]
-        return pa.concat_tables([*found, self.journalled[name].select(list(columns))])
+        tables = [rows if standing is None else rows.filter(standing) for rows in parts.values()]
+        return pa.concat_tables([*tables, self.journalled[name].select(list(columns))])
 
     def within(self, name: str, fits: Callable[[Path], bool]) -> "Snapshot":
         """Return it with only some parts of a table, and all that its journal held."""
@@ -116,8 +116,8 @@ class Snapshot:
     def ended(self) -> "Snapshot":
         """Return it with every call ended: nobody is going to tell how those of dead runs did."""
         rows = {"attempts": pa.concat_tables([self.journalled["attempts"], lost_calls(self.unfinished)])}
-        left = Unfinished(replies=self.unfinished.replies)
-        return replace(self, journalled={**self.journalled, **rows}, unfinished=left)
+        answers = Unfinished(replies=self.unfinished.replies)
+        return replace(self, journalled={**self.journalled, **rows}, unfinished=answers)
 
     def _standing(self, name: str, wanted: pc.Expression | None) -> pc.Expression | None:
         """Return which rows of the parts are wanted, None: all; what was answered again does not count."""

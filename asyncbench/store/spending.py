@@ -15,7 +15,7 @@ from asyncbench.records import Sent
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 COLUMNS = ("cost_usd", "reserved_usd", "most_usd", "provider", "input_tokens", "output_tokens")  # read here
-Told = dict[str, Any]  # Any: JSON of our own
+JsonObject = dict[str, Any]  # Any: JSON of our own
 
 
 class Charges(NamedTuple):
@@ -105,7 +105,7 @@ class Spending:
             else:
                 self.least = max(self.least, actual)
 
-    def told(self) -> Told:
+    def to_json(self) -> JsonObject:
         """Return what calls that ended cost, as JSON holds it: it has no integers so large, so they are text.
 
         Calls that nothing bounds are taken together, each for the longest of them.
@@ -127,17 +127,17 @@ class Spending:
             "dearest": None if self.dearest is None else str(self.dearest),
         }
 
-    def add_told(self, told: Mapping[str, Any]) -> None:  # Any: JSON of our own
-        """Add what `told` returned of other calls."""
+    def add_json(self, entry: Mapping[str, Any]) -> None:  # Any: JSON of our own
+        """Add what `to_json` returned of other calls."""
         for sums, key in ((self.charged_at, "charged"), (self.doubted_at, "doubted")):
-            sums.update({provider: int(pico) for provider, pico in told[key].items()})
-        self.doubted.update(told["doubted_calls"])
-        for provider, bare, count, *tokens in told["unknown"]:
+            sums.update({provider: int(pico) for provider, pico in entry[key].items()})
+        self.doubted.update(entry["doubted_calls"])
+        for provider, bare, count, *tokens in entry["unknown"]:
             self.unknown[UnknownCost(provider, *((None, None) if bare else tokens))] += count
-        self.overrun = max(self.overrun, Fraction(told["overrun"]))
-        self.least = max(self.least, int(told["least"]))
-        if told["dearest"] is not None:
-            self.dearest = max(self.dearest or 0, int(told["dearest"]))
+        self.overrun = max(self.overrun, Fraction(entry["overrun"]))
+        self.least = max(self.least, int(entry["least"]))
+        if entry["dearest"] is not None:
+            self.dearest = max(self.dearest or 0, int(entry["dearest"]))
 
 
 def _exact_sum(usd: "pa.ChunkedArray[Any]") -> int:

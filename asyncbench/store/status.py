@@ -105,18 +105,18 @@ def _changes(seen: Snapshot) -> dict[str, list[str]]:
 
 
 def _stats(paths: Iterable[Path]) -> list[os.stat_result]:
-    found = []
+    stats = []
     for path in paths:
         with suppress(FileNotFoundError):  # sealed, or compacted, a moment ago
-            found.append(path.stat())
-    return found
+            stats.append(path.stat())
+    return stats
 
 
 def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
     models: defaultdict[str, ModelCounts] = defaultdict(ModelCounts)
     trials = snapshot.read_coded("trials", ["model", "outcome", "load"], coded=_FEW)
-    asked = trials.filter(pc.is_null(trials["load"])).group_by(["model", "outcome"])
-    for row in asked.aggregate([([], "count_all")]).to_pylist():
+    at_rest = trials.filter(pc.is_null(trials["load"])).group_by(["model", "outcome"])
+    for row in at_rest.aggregate([([], "count_all")]).to_pylist():
         models[row["model"]].outcomes[row["outcome"]] = row["count_all"]
     for row in trials.group_by("model").aggregate([("load", "count")]).to_pylist():
         models[row["model"]].loaded = row["load_count"]
@@ -163,9 +163,11 @@ def suspended(seen: Snapshot, last_begun: Mapping[str, datetime]) -> dict[str, s
     wanted = ["model", "trial_id", "status", "started_at", "latency_s", "batch_ended_at"]
     refusals = pc.field("status").isin(pa.array(REFUSALS, pa.string()))
     refused = seen.read_coded("attempts", wanted, refusals, coded=_FEW)
-    asked = pc.unique(refused.filter(pc.field("status") == ErrorKind.BAD_REQUEST.value)["trial_id"])
-    its = pc.field("trial_id").isin(asked)
-    closed = set(seen.read("trials", ["trial_id"], its)["trial_id"].to_pylist()) if len(asked) else set()
+    refused_ids = pc.unique(refused.filter(pc.field("status") == ErrorKind.BAD_REQUEST.value)["trial_id"])
+    its = pc.field("trial_id").isin(refused_ids)
+    closed = (
+        set(seen.read("trials", ["trial_id"], its)["trial_id"].to_pylist()) if len(refused_ids) else set()
+    )
     ends: defaultdict[str, list[tuple[datetime, str]]] = defaultdict(list)
     for row in refused.to_pylist():
         if row["status"] in FINAL_FOR_LANE or row["trial_id"] not in closed:
@@ -192,14 +194,14 @@ def read_upkeep(folder: Path) -> Upkeep:
     folders = folders_of(folder)
     parts = [path for each in folders for path in all_parts(each)]
     journal = [path for each in folders for path in segments(each / "journal")]
-    left = [path for each in folders if writer_of(each) is None for path in _left_in(each)]
+    leftovers = [path for each in folders if writer_of(each) is None for path in _left_in(each)]
     return Upkeep(
         writer=writer_of(folder),
         parts=len(parts),
         part_bytes=sum(stat.st_size for stat in _stats(parts)),
         segments=len(journal),
         journal_bytes=sum(stat.st_size for stat in _stats(journal)),
-        leftovers=tuple(str(path.relative_to(folder)) for path in left),
+        leftovers=tuple(str(path.relative_to(folder)) for path in leftovers),
     )
 
 

@@ -19,7 +19,7 @@ from asyncbench.records import Ended, Outcome
 from asyncbench.store.holdings import TakenOver
 from asyncbench.store.id_set import in_several
 from asyncbench.store.journal import Unfinished
-from asyncbench.store.parts import looked_at, with_codes
+from asyncbench.store.parts import columns_read, with_codes
 from asyncbench.store.rows import attempt_row, joined
 from asyncbench.store.schema import ATTEMPTS, LOST, SCHEMAS
 from asyncbench.store.snapshot import BATCH_ROWS, Columns, Filters, Snapshot, chosen_columns, expression
@@ -47,8 +47,8 @@ class UnitedSnapshot(Snapshot):
         """Return a table's rows, as `Snapshot.read` does."""
         names = chosen_columns(name, columns, SCHEMAS[name])
         wanted = expression(name, filters, SCHEMAS[name])
-        found = [seen.read(name, names, only) for seen, only in self._alone(name, names, filters, wanted)]
-        return pa.concat_tables([*found, *self._settled(name, names, wanted)])
+        tables = [seen.read(name, names, only) for seen, only in self._alone(name, names, filters, wanted)]
+        return pa.concat_tables([*tables, *self._settled(name, names, wanted)])
 
     def batches(
         self,
@@ -63,23 +63,23 @@ class UnitedSnapshot(Snapshot):
         names = chosen_columns(name, columns, SCHEMAS[name])
         wanted = expression(name, filters, SCHEMAS[name])
 
-        def found() -> Iterator[pa.RecordBatch]:
+        def matching() -> Iterator[pa.RecordBatch]:
             for seen, only in self._alone(name, names, filters, wanted):
                 yield from seen.batches(name, names, only, rows=rows, coded=coded)
             for table in self._settled(name, names, wanted):
                 settled = table.cast(with_codes(table.schema, coded))
                 yield from (batch for batch in settled.to_batches(max_chunksize=rows) if batch.num_rows)
 
-        return found()
+        return matching()
 
     def counted(self, name: str, parts: Mapping[Path, pa.Table], columns: Sequence[str]) -> pa.Table:
         """Return rows of parts, and of the journals, as they count."""
-        found = []
+        tables = []
         for source, seen in enumerate(self.sources):
             own = {path: rows for path, rows in parts.items() if self.source_of[path] == source}
-            found.append(self.settled(name, source, seen.counted(name, own, columns)))
+            tables.append(self.settled(name, source, seen.counted(name, own, columns)))
         shared = [self.calls.rows.select(list(columns))] if name == "attempts" else []
-        return pa.concat_tables([*found, *shared])
+        return pa.concat_tables([*tables, *shared])
 
     def uncounted(self, name: str) -> Mapping[Path, "pa.Array[pa.StringScalar]"]:
         """Return of each part of a table the ids of trials whose rows in it do not count as they stand."""
@@ -129,16 +129,16 @@ class UnitedSnapshot(Snapshot):
 
     def _recounts(self, name: str, names: Sequence[str], wanted: Any) -> list[Ids]:
         """Return the trials whose rows have to be counted again before they are looked at."""
-        looked = name == "trials" and set(RECOUNTED).intersection(looked_at(name, names, wanted))
+        affected = name == "trials" and set(RECOUNTED).intersection(columns_read(name, names, wanted))
         ids = self.calls.totals["trial_id"].combine_chunks()
-        return [ids] if looked and len(ids) else []
+        return [ids] if affected and len(ids) else []
 
     def _settled(self, name: str, names: Sequence[str], wanted: Any) -> Iterator[pa.Table]:
         """Yield the rows of trials that were asked in several folders, where they do not stand like this."""
         if name == "attempts":
             yield self.calls.rows.filter(wanted).select(names)
         for ids in self._recounts(name, names, wanted):
-            columns = looked_at(name, [*names, "trial_id", *RECOUNTED], wanted)
+            columns = columns_read(name, [*names, "trial_id", *RECOUNTED], wanted)
             for source, seen in enumerate(self.sources):
                 own = pc.field("trial_id").isin(ids) & ~pc.field("trial_id").isin(self.left_out(name, source))
                 for batch in seen.batches(name, columns, own):
@@ -207,8 +207,8 @@ def with_workers(own: Snapshot, workers: Mapping[str, Snapshot], taken: TakenOve
 
 def _not_taken(seen: Snapshot, tables: Collection[str]) -> Snapshot:
     files = {name: () if name in tables else files for name, files in seen.files.items()}
-    left = Unfinished(sent=seen.unfinished.sent) if "journal" in tables else seen.unfinished
-    return replace(seen, files=files, unfinished=left)
+    unfinished = Unfinished(sent=seen.unfinished.sent) if "journal" in tables else seen.unfinished
+    return replace(seen, files=files, unfinished=unfinished)
 
 
 # ── whose row is kept ────────────────────────────────────────────────────────────────────────
@@ -231,8 +231,8 @@ def _best_first(sources: Sequence[Snapshot], several: Ids, asked_again: bool) ->
 
 def _giving_way(rows: pa.Table, winners: Ids, holders: Sequence[int]) -> list[Ids]:
     """Return of each folder the trials whose rows give way; `holders`: where the rows of each stand."""
-    held = pa.array(holders, pa.int32())
-    own, best = held.take(rows["source"]), held.take(winners)
+    places = pa.array(holders, pa.int32())
+    own, best = places.take(rows["source"]), places.take(winners)
     return [
         rows["trial_id"].filter(pc.and_(pc.equal(own, source), pc.not_equal(own, best))).combine_chunks()
         for source in range(len(holders))
@@ -300,8 +300,8 @@ class SharedCalls:
         """Return a call that has ended, with its new number."""
         attempt = ended.attempt
         at = pa.scalar(attempt_row(attempt)["started_at"], pa.int64()).cast(ATTEMPTS.field("started_at").type)
-        found = self.rows.filter((pc.field("trial_id") == attempt.trial_id) & (pc.field("started_at") == at))
-        number = found["attempt"][0].as_py() if len(found) else attempt.attempt
+        match = self.rows.filter((pc.field("trial_id") == attempt.trial_id) & (pc.field("started_at") == at))
+        number = match["attempt"][0].as_py() if len(match) else attempt.attempt
         return replace(ended, attempt=replace(attempt, attempt=number))
 
 
@@ -312,33 +312,33 @@ def _unfinished(
     sources: Sequence[Snapshot], gave_way: Sequence[Ids], calls: SharedCalls, asked_again: bool
 ) -> Unfinished:
     """Return the calls without an end, and the answers that nobody has graded and no folder has better."""
-    left = Unfinished()
+    unfinished = Unfinished()
     for sent in (sent for seen in sources for sent in seen.unfinished.sent.values()):
-        free = (number for number in count(sent.attempt) if (sent.trial_id, number) not in left.sent)
-        left.begin(replace(sent, attempt=next(free)))
+        free = (number for number in count(sent.attempt) if (sent.trial_id, number) not in unfinished.sent)
+        unfinished.begin(replace(sent, attempt=next(free)))
     complete = _complete(sources, gave_way)
     for source, seen in enumerate(sources):
         for trial_id, ended in seen.unfinished.replies.items():
             since_us = round(ended.attempt.started_at * 1e6) if asked_again else 0
             if any(other != source and at_us >= since_us for other, at_us in complete.get(trial_id, ())):
                 continue
-            earlier = left.replies.get(trial_id)
+            earlier = unfinished.replies.get(trial_id)
             if earlier is None or ended.attempt.started_at < earlier.attempt.started_at:
-                left.replies[trial_id] = calls.renumbered(ended)
-    return left
+                unfinished.replies[trial_id] = calls.renumbered(ended)
+    return unfinished
 
 
 def _complete(sources: Sequence[Snapshot], gave_way: Sequence[Ids]) -> dict[str, list[tuple[int, int]]]:
     """Return of each trial with an ungraded answer the folder that has a complete one, and since when."""
     wanted = pa.array({trial_id for seen in sources for trial_id in seen.unfinished.replies}, pa.string())
-    found: dict[str, list[tuple[int, int]]] = {}
+    answers: dict[str, list[tuple[int, int]]] = {}
     for source, seen in enumerate(sources if len(wanted) else ()):
         its = pc.field("trial_id").isin(wanted) & ~pc.field("trial_id").isin(gave_way[source])
         its &= ~pc.field("outcome").isin(pa.array(WORSE, pa.string()))
         for row in seen.read("trials", ["trial_id", "finished_at"], its).to_pylist():
             at_us = round(row["finished_at"].timestamp() * 1e6)
-            found.setdefault(row["trial_id"], []).append((source, at_us))
-    return found
+            answers.setdefault(row["trial_id"], []).append((source, at_us))
+    return answers
 
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import StoreError
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.checksums import WAYS_OUT, check
-from asyncbench.store.holdings import stored, wrong_with
+from asyncbench.store.holdings import mismatches, parts_on_disk
 from asyncbench.store.manifest import (
     SWEEP_FILE,
     WORKERS,
@@ -68,47 +68,47 @@ def verify_folder(folder: Path | str) -> Verified:
         StoreError: its manifest or its journal cannot be read at all.
     """
     path = at_hand(folder)
-    looked = read_folder(path, whatever_is_wrong=True)
-    seen = looked.seen(but=_unsound(looked))
+    reading = read_folder(path, whatever_is_wrong=True)
+    seen = reading.seen(but=_unsound(reading))
     warn_of_damage(path, seen.damaged)
     folders = folders_of(path)
     findings = [
         *_journal(path, folders, seen),
-        *(found for each in folders for found in _holdings(path, each)),
+        *(finding for each in folders for finding in _holdings(path, each)),
     ]
     keys, unchecked = dict[str, pa.Table](), 0
     known: pa.Array[Any] = pa.array([], pa.string())
     for name in SCHEMAS:
-        held = {}
-        for part in looked.parts(name):
+        parts = {}
+        for part in reading.parts(name):
             try:
                 unchecked += not check(part)
-                held[part] = _read_all(name, part)
+                parts[part] = _read_all(name, part)
             except (StoreError, pa.ArrowException, OSError) as error:
                 what = str(error).removeprefix(f"{part} ")  # the place says which it is
                 findings.append(FolderFinding(place=str(part.relative_to(path)), what=what))
-        keys[name] = seen.counted(name, held, _schema(name).names)
+        keys[name] = seen.counted(name, parts, _schema(name).names)
         if name in ("trials", "grades", "attempts"):
             keys[name], known = _numbered(keys[name], known)  # a ninth of the memory
             pa.default_memory_pool().release_unused()
     lost = {file["path"].partition("/")[0] for each in folders for file in lost_files(read_manifest(each))}
     return Verified(
         rows={name: len(rows) for name, rows in keys.items()},
-        parts=sum(len(looked.parts(name)) for name in SCHEMAS),
+        parts=sum(len(reading.parts(name)) for name in SCHEMAS),
         unchecked=unchecked,
         findings=(*findings, *_twice_there(keys, folders), *_ids(keys, lost)),
     )
 
 
-def _unsound(looked: FolderReading) -> set[Path]:
+def _unsound(reading: FolderReading) -> set[Path]:
     """Return the damaged parts, where several folders are held against each other first."""
-    found = set[Path]()
-    for part in (part for name in SCHEMAS for part in looked.parts(name) if looked.workers):
+    parts = set[Path]()
+    for part in (part for name in SCHEMAS for part in reading.parts(name) if reading.workers):
         try:
             check(part)
         except (StoreError, OSError):
-            found.add(part)
-    return found
+            parts.add(part)
+    return parts
 
 
 def _journal(folder: Path, folders: Sequence[Path], seen: Snapshot) -> Iterator[FolderFinding]:
@@ -125,7 +125,7 @@ def _journal(folder: Path, folders: Sequence[Path], seen: Snapshot) -> Iterator[
 def _holdings(around: Path, folder: Path) -> Iterator[FolderFinding]:
     """Yield what is wrong with one of the folders, by places in the one `around` it."""
     manifest = read_manifest(folder)
-    for key, what in wrong_with(folder, manifest, stored(folder)):
+    for key, what in mismatches(folder, manifest, parts_on_disk(folder)):
         yield FolderFinding(place=str((folder / key).relative_to(around)), what=f"{what}. {WAYS_OUT}")
     for file in lost_files(manifest):
         what = "was lost, and you accepted that; the cost of its calls still counts"
@@ -145,14 +145,14 @@ def _schema(name: str) -> pa.Schema:
 def _read_all(name: str, part: Path) -> pa.Table:
     """Read every value of a part, hold its rows against the folder it stands in, and return their keys."""
     partition, schema = PARTITIONED_BY[name], _schema(name)
-    said = dict(folder.split("=", 1) for folder in part.parts[-1 - len(partition) : -1])
+    values = dict(folder.split("=", 1) for folder in part.parts[-1 - len(partition) : -1])
     kept = []
     for batch in read_checked(name, part, columns=SCHEMAS[name].names):
         batch.validate(full=True)
         for key in partition:
-            if (found := pc.unique(batch[key]).to_pylist()) != [unquote(said[key])]:
+            if (parts_on_disk := pc.unique(batch[key]).to_pylist()) != [unquote(values[key])]:
                 raise StoreError(
-                    f"is in the wrong folder: it holds rows of {key} {', '.join(map(str, found))}"
+                    f"is in the wrong folder: it holds rows of {key} {', '.join(map(str, parts_on_disk))}"
                 )
         kept.append(batch.select(schema.names))
     return pa.Table.from_batches(kept, schema)

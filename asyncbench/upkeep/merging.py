@@ -18,7 +18,7 @@ from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, 
 from asyncbench.lanes.batches.spending import copy_given_up, trials_out
 from asyncbench.planning.budget_bounds import ASKED, named_before
 from asyncbench.planning.forecast_file import FORECAST, joined_forecasts, read_forecasts
-from asyncbench.store.bucket.fetching import at_hand, told_as
+from asyncbench.store.bucket.fetching import at_hand, display_name
 from asyncbench.store.catalog import read_steps
 from asyncbench.store.lock import LOCK, locked
 from asyncbench.store.manifest import (
@@ -105,7 +105,7 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
             _describe(found, sweep, read_manifest(draft), draft)
             if forecasts is not None:
                 write_durably(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
-    return Merged(out=str(out), folders=tuple(map(told_as, folders)), joined=joined)
+    return Merged(out=str(out), folders=tuple(map(display_name, folders)), joined=joined)
 
 
 def _check_places(folders: Sequence[Path], out: Path) -> None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
 from asyncbench.files import local
-from asyncbench.store.bucket.fetching import at_hand, told_as
+from asyncbench.store.bucket.fetching import at_hand, display_name
 from asyncbench.store.folder import Store
 from asyncbench.store.generation import Generation
 from asyncbench.store.manifest import read_manifest
@@ -242,7 +242,7 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
     with _without_collections():
         (_rewrite if write else _look_over)(path, tally)
     return Regraded(
-        folder=told_as(folder),
+        folder=display_name(folder),
         written=write,
         simulated=bool(manifest.get("simulated")),
         trials=tally.trials,

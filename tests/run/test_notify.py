@@ -26,7 +26,7 @@ from asyncbench.run.notify import LONGEST_REASON, LONGEST_TEXT, notifier_of
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet
 from asyncbench.run.summary import Exit, Summary
-from asyncbench.store.lock import left_mark
+from asyncbench.store.lock import read_mark
 from tests.processes import until
 from tests.store.disk import disk_for
 from tests.sweep_files import Said, entry, problem_set, simulator, sweep, sweep_file
@@ -268,7 +268,7 @@ async def test_a_run_that_was_interrupted_says_so_and_leaves_no_mark(tmp_path, s
         await ran(asked(server, tmp_path / "out", GOOD, notify=address, **limits), screen=CtrlC())
     (told,) = posted
     assert (told["event"], told["exit"], told["why"]) == ("finished", 130, "interrupted")
-    assert left_mark(tmp_path / "out") is None
+    assert read_mark(tmp_path / "out") is None
 
 
 @pytest.mark.long
@@ -310,7 +310,7 @@ async def test_a_run_whose_disk_is_full_says_so(tmp_path, server):
     assert 0 < told["models"]["oracle-good"]["done"] < 144
     assert "could not be written" in told["text"]
     assert f"to continue: {told['go_on']}" in told["text"]
-    assert left_mark(tmp_path / "out") is None  # so the next start does not tell it again
+    assert read_mark(tmp_path / "out") is None  # so the next start does not tell it again
 
 
 async def test_a_bug_is_told_at_once_without_its_words(tmp_path, server):
@@ -364,7 +364,7 @@ async def test_a_killed_run_is_told_once_by_the_next_start(tmp_path, server):
     out = tmp_path / "out"
     model = entry(started, "simulated-http/oracle", alias="oracle-good", key_env="GOOD", rpm=600)
     await killed(sweep_file(tmp_path, problems, model), out)
-    began_at = left_mark(out)
+    began_at = read_mark(out)
     async with channel() as (address, posted):
         again = sweep_file(tmp_path, problems, model, notify={"webhook": address, "on": "crashed"})
         for _ in range(2):
@@ -389,7 +389,7 @@ async def test_a_run_that_ended_by_itself_leaves_no_mark(tmp_path, server, how):
         limits = {"deadline": "0.1s", "limits": {"simulated-http": {"rpm": 60}}} if how == "deadline" else {}
         await ran(asked(server, out, GOOD, notify="true", **limits), limit=2)
     assert out.exists()
-    assert left_mark(out) is None
+    assert read_mark(out) is None
 
 
 # ── messages that fail ───────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from asyncbench.records import Ended, Event, LaneMinute, Result, Sent, Skipped, StepResult
-from asyncbench.store import folder as of_folder, generation, lock
+from asyncbench.store import folder as of_folder, generation, lock, sealing as of_sealing
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal
 from asyncbench.store.sealing import seal
@@ -69,7 +69,7 @@ def said_of(event: Event) -> list[object]:
 def announce() -> None:
     """Let the store tell what it is about to write, and what it has called durable."""
     append, sync, close = Journal.append, Segment.sync, Store.close
-    begin_run, write_file, take_away = Store.begin_run, Store.write_file, lock.take_away
+    begin_run, write_file, remove_mark = Store.begin_run, Store.write_file, lock.remove_mark
     appended = Counter[str]()
 
     def appending(self: Journal, event: Event) -> None:
@@ -98,7 +98,7 @@ def announce() -> None:
 
     def taking_away(folder: Path) -> None:
         tell(ending=str(folder))
-        take_away(folder)
+        remove_mark(folder)
 
     def writing(self: Store, name: str, data: bytes) -> None:
         tell(writing=str(self.folder / name), digest=sha256(data).hexdigest())
@@ -108,8 +108,8 @@ def announce() -> None:
     for place, name, telling in (
         (Journal, "append", appending),
         (Segment, "sync", syncing),
-        (of_folder, "seal", sealing),
-        (of_folder, "take_away", taking_away),
+        (of_sealing, "seal", sealing),
+        (of_folder, "remove_mark", taking_away),
         (Store, "close", closing),
         (Store, "begin_run", beginning),
         (Store, "write_file", writing),

@@ -11,7 +11,7 @@ from typing import Any
 from asyncbench.pricing import picodollars
 from asyncbench.store.budget_state import spending_of
 from asyncbench.store.folder import Store
-from asyncbench.store.lock import left_mark
+from asyncbench.store.lock import read_mark
 from asyncbench.store.manifest import IMPORTED, is_results_folder, read_manifest
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.verify import verify_folder
@@ -93,7 +93,7 @@ def _folder(
             yield from _file(found / path, digests, told.sure_files.get(path, -1))
     if certain or is_results_folder(folder):
         yield from _rows(folder, events, told.outcomes, opened=False)
-    if told.running.get(name) not in {None, left_mark(folder) is not None}:
+    if told.running.get(name) not in {None, read_mark(folder) is not None}:
         yield f"{name}: .running is wrong"
     yield from _opened(folder, events, told.outcomes)
 
@@ -126,7 +126,7 @@ def _opened(folder: Path, events: Sequence[Written], outcomes: Sequence[str]) ->
                     yield f"the reply to {trial_id} is lost"
     if not imported:  # that is others' money
         yield from _money(folder, events)
-    if left_mark(folder) is None and (folder / ".tmp").exists():
+    if read_mark(folder) is None and (folder / ".tmp").exists():
         yield f"{folder}/.tmp is left"
     yield from (f"{one.place}: {one.what}" for one in verify_folder(folder).findings if not one.known)
 

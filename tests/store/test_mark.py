@@ -7,17 +7,17 @@ import pytest
 
 from asyncbench.errors import StoreError
 from asyncbench.store.folder import Store
-from asyncbench.store.lock import MARK, left_mark, set_mark, take_away, writer_of
+from asyncbench.store.lock import MARK, read_mark, remove_mark, set_mark, writer_of
 
 
 def test_a_run_that_is_going_on_bears_a_mark_and_one_that_ended_does_not(tmp_path):
     with Store.open(tmp_path, sweep="night") as store:
         assert not store.dead
         store.begin_run()
-        began_at = left_mark(tmp_path)
+        began_at = read_mark(tmp_path)
         assert began_at is not None
         assert datetime.fromisoformat(began_at).tzinfo is not None
-    assert left_mark(tmp_path) is None
+    assert read_mark(tmp_path) is None
 
 
 def test_the_mark_is_gone_before_another_may_write(tmp_path, monkeypatch):
@@ -26,10 +26,10 @@ def test_the_mark_is_gone_before_another_may_write(tmp_path, monkeypatch):
 
     def watched(folder):
         writers.append(writer_of(folder))
-        take_away(folder)
+        remove_mark(folder)
         writers.append(writer_of(folder))
 
-    monkeypatch.setattr("asyncbench.store.folder.take_away", watched)
+    monkeypatch.setattr("asyncbench.store.folder.remove_mark", watched)
     store = Store.open(tmp_path, sweep="night")
     store.begin_run()
     with pytest.raises(StoreError, match="is writing to"):

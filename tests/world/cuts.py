@@ -93,7 +93,7 @@ def _leave_all_as_it_was(cutter, patch):
     unless_cut(PartWriter, "abandon")
     unless_cut(Salvage, "_free_reserve")
     unless_cut(Store, "close", lambda store: store._exits.close())  # the system lets a lock go
-    unless_cut(folders, "take_away")
+    unless_cut(folders, "remove_mark")
     unless_cut(FolderJournal, "close", lambda journal: journal.segment.close())
 
 

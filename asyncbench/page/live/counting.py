@@ -24,7 +24,7 @@ from asyncbench.reports.status.report import Status, status_of
 from asyncbench.store.lock import writer_of
 from asyncbench.store.rows import encode_json
 from asyncbench.store.schema import LIMITS
-from asyncbench.store.snapshot import LOOKS, MovedError
+from asyncbench.store.snapshot import READ_TRIES, MovedError
 from asyncbench.tables.screen import safe
 
 # ── progress of runs ─────────────────────────────────────────────────────────────────────────────
@@ -294,7 +294,7 @@ class LiveCounts:
     def _try_count(self, memory: LiveMemory, snapshot: LiveSnapshot | None) -> None:
         """Count what the folders hold now; keep what was known where they cannot be read."""
         try:
-            for tries_left in reversed(range(LOOKS)):
+            for tries_left in reversed(range(READ_TRIES)):
                 try:
                     self._count(snapshot or take_live_snapshot(memory))
                     break

@@ -18,7 +18,7 @@ from asyncbench.page.live.index import FolderInMemory, Registers
 from asyncbench.page.live.queries import TrialIndex, TrialPart, TrialPlace, TrialQuery, pages_of
 from asyncbench.store.id_set import Numbers
 from asyncbench.store.manifest import folders_of
-from asyncbench.store.reading import beside, narrowed, take_snapshot
+from asyncbench.store.reading import narrowed, sibling_parts, take_snapshot
 from asyncbench.store.snapshot import Snapshot
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
@@ -148,7 +148,7 @@ class LiveSnapshot:
             narrowed(snapshot, own[folder.label], trials, grades)
             for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True)
             for trials in [{path: sorted(numbers) for path, numbers in rows[folder.label].items()}]
-            for grades in [folder.grades_of(beside(snapshot, "grades", trials), own[folder.label])]
+            for grades in [folder.grades_of(sibling_parts(snapshot, "grades", trials), own[folder.label])]
         ]
         with open_views(Chosen(paths=of.paths), *few, known=self.names) as views:
             views.once("asked", lambda: self.roster)  # not the entrants of these few trials

@@ -23,7 +23,7 @@ from asyncbench.reports.reconciliation.reading import (
     share_of,
     together,
 )
-from asyncbench.store.bucket.fetching import at_hand, told_as
+from asyncbench.store.bucket.fetching import at_hand, display_name
 from asyncbench.tables.report import Report, Sheet
 
 TOLERANCE: Final = 0.01  # of the larger side
@@ -195,7 +195,7 @@ def reconcile(
             "with dollars or tokens, or map names with --model and --columns."
         )
     return Reconciled(
-        folder=told_as(folder),
+        folder=display_name(folder),
         file=str(file),
         simulated_note=use.simulated_note,
         export=export,

@@ -17,7 +17,7 @@ from asyncbench.records import Outcome
 from asyncbench.reports.status.batches import BatchesStatus, aliases_of, batches_in
 from asyncbench.run.control_client import RunProgress, progress_of_run
 from asyncbench.store.bucket.claiming import current_folder
-from asyncbench.store.bucket.fetching import told_as, written_elsewhere
+from asyncbench.store.bucket.fetching import display_name, written_elsewhere
 from asyncbench.store.budget_state import FolderSpending, spending_of
 from asyncbench.store.manifest import planned, read_manifest, simulated_note
 from asyncbench.store.segment import QUARANTINE
@@ -267,7 +267,7 @@ def status_of(folder: Path | str) -> Status:
     standing = RunProgress() if files.writer is None else progress_of_run(path)
     return Status(
         sweep=str(manifest["sweep"]),
-        folder=told_as(folder),
+        folder=display_name(folder),
         elsewhere=written_elsewhere(path),
         simulated_note=simulated_note(manifest) if manifest.get("simulated") else "",
         written_at=None if written_at is None else written_at.isoformat("T", "seconds"),

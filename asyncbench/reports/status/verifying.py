@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import ProblemSetError, StoreError
 from asyncbench.problems.copies import copies, read_problems
 from asyncbench.problems.opening import open_set
-from asyncbench.store.bucket.fetching import at_hand, told_as
+from asyncbench.store.bucket.fetching import at_hand, display_name
 from asyncbench.store.catalog import read_trials
 from asyncbench.store.verify import FolderFinding, Verified, verify_folder
 from asyncbench.tables.report import Report
@@ -52,7 +52,7 @@ def health_of(folder: Path | str) -> Health:
     path = at_hand(folder)
     found = verify_folder(path)
     findings = (*found.findings, *_problem_sets(path))
-    return Health(folder=told_as(folder), found=replace(found, findings=findings))
+    return Health(folder=display_name(folder), found=replace(found, findings=findings))
 
 
 def _problem_sets(folder: Path) -> Iterator[FolderFinding]:

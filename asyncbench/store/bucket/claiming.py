@@ -195,8 +195,8 @@ def claim(address: str, folder: Path, *, prepare: Prepare, accept_loss: bool = F
         StoreError: another writer has not ended; the bucket cannot be reached.
     """
     objects, folder = BucketObjects(BucketAddress.of(address)), folder.absolute()
-    with ExitStack() as held:
-        _hold(folder, held)
+    with ExitStack() as exits:
+        _hold(folder, exits)
         mark = _read_mark(folder, str(objects.address))
         strays = _own_names(objects)  # before the claim: what comes later may be another's
         newest = newest_manifest(objects)
@@ -228,7 +228,7 @@ def claim(address: str, folder: Path, *, prepare: Prepare, accept_loss: bool = F
         with suppress(AsyncbenchError):  # of dead writers; they only take room
             used = {file.key for file in newest.files.values()} if newest else set()
             objects.delete([name for name in strays if name not in used])
-        claimed.held = held.pop_all()
+        claimed.held = exits.pop_all()
     return claimed
 
 
@@ -331,9 +331,9 @@ def _missing(
 def _left_open(objects: BucketObjects, mark: _Mark, newest: BucketManifest) -> bool:
     """Return whether a folder wrote to the bucket and never said that it had ended."""
     for number in range(newest.number, mark.base, -1):
-        found = read_bucket_manifest(objects, number)
-        if found.writer.id in mark.writers:
-            return not found.ended
+        manifest = read_bucket_manifest(objects, number)
+        if manifest.writer.id in mark.writers:
+            return not manifest.ended
     return False
 
 
@@ -365,12 +365,12 @@ def _fetch(
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _hold(folder: Path, held: ExitStack) -> None:
+def _hold(folder: Path, exits: ExitStack) -> None:
     """Keep other processes of this machine from the folder."""
     with storing(folder):
         make_folder(folder.parent, mode=OWNERS)
     try:
-        held.enter_context(locked_file(folder.with_name(f".{folder.name}.bucket.lock")))
+        exits.enter_context(locked_file(folder.with_name(f".{folder.name}.bucket.lock")))
     except BlockingIOError:
         raise StoreError(f"{folder}: another process works on it. Wait until it is done.") from None
 
@@ -386,9 +386,9 @@ def _read_mark(folder: Path, address: str) -> _Mark | None:
         ConfigError: the folder is copied to another address.
     """
     try:
-        said = orjson.loads(_mark_of(folder).read_bytes())
-        lost = None if said["lost"] is None else BucketWriter(**said["lost"])
-        mark = _Mark(**{**said, "writers": tuple(said["writers"]), "lost": lost})
+        entries = orjson.loads(_mark_of(folder).read_bytes())
+        lost = None if entries["lost"] is None else BucketWriter(**entries["lost"])
+        mark = _Mark(**{**entries, "writers": tuple(entries["writers"]), "lost": lost})
     except FileNotFoundError:
         return None
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:

@@ -35,7 +35,7 @@ from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, GoneEr
 
 FORMAT: Final = 1
 MANIFESTS: Final = "manifests"
-LOOKS: Final = 5  # at a list whose newest is gone: a whole folder was removed meanwhile
+LIST_TRIES: Final = 5  # at a list whose newest is gone: a whole folder was removed meanwhile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +78,12 @@ class BucketManifest:
             StoreError: it is none, or a later asyncbench wrote it.
         """
         try:
-            said: dict[str, Any] = orjson.loads(data)
-            if said["format"] != FORMAT:
+            entries: dict[str, Any] = orjson.loads(data)
+            if entries["format"] != FORMAT:
                 raise StoreError(f"{place}: a later version of asyncbench wrote it. Update asyncbench.")
-            files = {path: FileObject(**file) for path, file in said["files"].items()}
-            writer = BucketWriter(**said["writer"])
-            known = {name: said[name] for name in ("number", "ended", "written_at")}
+            files = {path: FileObject(**file) for path, file in entries["files"].items()}
+            writer = BucketWriter(**entries["writer"])
+            known = {name: entries[name] for name in ("number", "ended", "written_at")}
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"{place}: is no manifest of asyncbench ({type(error).__name__}).") from None
         if any(not _is_inside(path) for path in files):
@@ -115,7 +115,7 @@ def newest_manifest(objects: BucketObjects) -> BucketManifest | None:
     Raises:
         ConfigError, StoreError: the bucket cannot be read.
     """
-    for looks_left in reversed(range(LOOKS)):
+    for tries_left in reversed(range(LIST_TRIES)):
         names = [PurePosixPath(name).stem for name in objects.names(MANIFESTS)]
         numbers = [int(name) for name in names if name.isdecimal()]
         if not numbers:
@@ -123,7 +123,7 @@ def newest_manifest(objects: BucketObjects) -> BucketManifest | None:
         try:
             return read_bucket_manifest(objects, max(numbers))
         except GoneError:
-            if not looks_left:
+            if not tries_left:
                 raise StoreError(f"{objects.address}: is being deleted. Try again later.") from None
     raise AssertionError
 
@@ -158,7 +158,7 @@ def at_hand(path: PathLike[str] | str) -> Path:
     return Path(path) if address is None else _fetched(BucketAddress.of(address))
 
 
-def told_as(path: PathLike[str] | str) -> str:
+def display_name(path: PathLike[str] | str) -> str:
     """Return what people call a folder: its address, where it is one or was fetched from one."""
     fetched = _FETCHED.get(Path(path))
     return s3_address(path) or (str(path) if fetched is None else str(fetched[0]))
@@ -173,14 +173,14 @@ def written_elsewhere(path: Path) -> str | None:
 
 def fetched_file(address: str) -> Path:
     """Return where a file of a bucket is on this machine, as it is now; raises as `at_hand`."""
-    found = BucketAddress.of(address)
-    above, _, name = found.path.rpartition("/")
-    place = found.kept_in(*CACHE)
+    parsed = BucketAddress.of(address)
+    above, _, name = parsed.path.rpartition("/")
+    place = parsed.kept_in(*CACHE)
     with storing(place):
         make_folder(place, mode=OWNERS)
     draft = place / f".{secrets.token_hex(4)}"
     try:
-        digest = BucketObjects(BucketAddress(found.bucket, above)).download(name, draft)
+        digest = BucketObjects(BucketAddress(parsed.bucket, above)).download(name, draft)
         make_folder(place / digest)
         draft.replace(place / digest / name)
     except GoneError:
@@ -206,8 +206,8 @@ def parts_of(objects: BucketObjects) -> Parts:
     again = newest_manifest(objects)
     if again is None or again.number != main.number:
         raise GoneError(f"{objects.address}: has changed meanwhile.")
-    found = {f"{WORKERS}/{name}": worker for name, worker in workers.items() if worker and worker.files}
-    return {"": main, **found}
+    parts = {f"{WORKERS}/{name}": worker for name, worker in workers.items() if worker and worker.files}
+    return {"": main, **parts}
 
 
 def bring_folder(address: str, folder: Path) -> BucketManifest | None:
@@ -328,8 +328,8 @@ def _fetched(address: BucketAddress) -> Path:
 
 def _name_of(parts: Parts) -> str:
     """Return what tells a state from others."""
-    said = [f"{part} {manifest.number} {manifest.writer.id}" for part, manifest in parts.items()]
-    return sha256("\n".join(said).encode()).hexdigest()[:16]
+    lines = [f"{part} {manifest.number} {manifest.writer.id}" for part, manifest in parts.items()]
+    return sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def _use(state: Path) -> None:

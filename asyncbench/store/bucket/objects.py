@@ -73,8 +73,8 @@ class BucketAddress:
             variable: names the folder of a user that it is to be in, as `XDG_CACHE_HOME` does.
             default: that folder in the user's home.
         """
-        told = Path(os.environ.get(variable, ""))
-        folder = told if told.is_absolute() else Path.home() / default
+        named = Path(os.environ.get(variable, ""))
+        folder = named if named.is_absolute() else Path.home() / default
         return folder / "asyncbench" / "s3" / self.digest
 
 
@@ -92,7 +92,7 @@ def s3_address(path: PathLike[str] | str) -> str | None:
 
 def endpoint() -> str:
     """Return the address of the provider that the environment names; empty: Amazon's own."""
-    return next((said for name in _ENDPOINTS if (said := os.environ.get(name))), "")
+    return next((url for name in _ENDPOINTS if (url := os.environ.get(name))), "")
 
 
 # ── objects
@@ -201,15 +201,15 @@ class BucketObjects:
         import obstore
 
         with self._asking():
-            return [found["path"] for page in obstore.list(self._store, below or None) for found in page]
+            return [listed["path"] for page in obstore.list(self._store, below or None) for listed in page]
 
     def folders(self, below: str = "") -> list[str]:
         """Return the names that objects have up to the next slash; `below` is left out of them."""
         import obstore
 
         with self._asking():
-            found = obstore.list_with_delimiter(self._store, below or None)["common_prefixes"]
-        return [name.rpartition("/")[2] for name in found]
+            prefixes = obstore.list_with_delimiter(self._store, below or None)["common_prefixes"]
+        return [name.rpartition("/")[2] for name in prefixes]
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete objects; those that are gone already, too."""
@@ -221,10 +221,10 @@ class BucketObjects:
 
     def _holds(self, name: str, data: bytes | Path) -> bool:
         """Return whether an object has these bytes."""
-        found = sha256()
+        digest = sha256()
         for chunk in self._chunks(name):
-            found.update(chunk)
-        return found.hexdigest() == digest_of(data, "sha256")
+            digest.update(chunk)
+        return digest.hexdigest() == digest_of(data, "sha256")
 
     def _chunks(self, name: str) -> Iterator[bytes]:
         import obstore
@@ -278,13 +278,13 @@ def _checked_endpoint(address: BucketAddress) -> str:
     Raises:
         ConfigError: it is none, or anybody could read what is sent.
     """
-    said = endpoint().rstrip("/")
+    url = endpoint().rstrip("/")
     try:
-        parts = urlsplit(said)
+        parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
         host, parts = None, urlsplit("")
-    if not host or parts.scheme not in ("http", "https") or not said.isascii() or " " in said:
+    if not host or parts.scheme not in ("http", "https") or not url.isascii() or " " in url:
         raise ConfigError(
             f"{address}: AWS_ENDPOINT_URL is no address. Write one such as https://s3.example.org."
         )
@@ -294,26 +294,26 @@ def _checked_endpoint(address: BucketAddress) -> str:
             f"{address}: AWS_ENDPOINT_URL begins with http://, so others could read your results. Write "
             "https://, or set AWS_ALLOW_HTTP=true if you trust the network."
         )
-    return said
+    return url
 
 
 def digest_of(data: bytes | Path, kind: str) -> str:
-    found = sha256() if kind == "sha256" else md5(usedforsecurity=False)
+    digest = sha256() if kind == "sha256" else md5(usedforsecurity=False)
     if isinstance(data, bytes):
-        found.update(data)
-        return found.hexdigest()
+        digest.update(data)
+        return digest.hexdigest()
     with storing(data), data.open("rb") as file:
         for chunk in iter(partial(file.read, CHUNK_BYTES), b""):
-            found.update(chunk)
-    return found.hexdigest()
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _meaning(error: Exception, address: BucketAddress) -> AsyncbenchError:
     """Return what an error of a bucket means, and the way out."""
-    said = str(error)
-    code, status = _CODE.search(said), _STATUS.search(said)
+    message = str(error)
+    code, status = _CODE.search(message), _STATUS.search(message)
     kind = code[1] if code else ""
-    if any(words in said for words in _NO_KEY):
+    if any(words in message for words in _NO_KEY):
         return ConfigError(
             f"{address}: there is no key for the bucket. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )
@@ -326,7 +326,7 @@ def _meaning(error: Exception, address: BucketAddress) -> AsyncbenchError:
     if kind in _KEYS or status:
         numbered = f"answered with status {status[1] if status else '?'}{f' ({kind})' if kind else ''}"
         return refused(f"{address}: the bucket {_KEYS.get(kind, f'{numbered}. Try again later')}.")
-    if "HTTP error" in said:
+    if "HTTP error" in message:
         where = urlsplit(endpoint()).hostname or "Amazon S3"
         return StoreError(f"{address}: {where} cannot be reached. Check the network and AWS_ENDPOINT_URL.")
     return StoreError(f"{address}: the bucket gave an answer that obstore cannot read. Try again later.")
