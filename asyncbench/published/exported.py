@@ -59,10 +59,10 @@ def stamp(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-def unsaid(rows: Iterable[Row], said: Callable[[Row], set[str]]) -> list[str]:
+def unsaid(rows: Iterable[Row], told_keys: Callable[[Row], set[str]]) -> list[str]:
     """Return the note about conditions of which a format tells only what is `said`."""
-    if found := {key for row in rows for key in row["asked"].keys() - said(row["asked"])}:
-        return [f"the format cannot tell that it was asked with {', '.join(sorted(found))}"]
+    if missing := {key for row in rows for key in row["asked"].keys() - told_keys(row["asked"])}:
+        return [f"the format cannot tell that it was asked with {', '.join(sorted(missing))}"]
     return []
 
 
@@ -104,7 +104,7 @@ def parts_of(
     ]
 
 
-def rows_of(part: ExportedPart, folder: Path, suites: Collection[str], asked: Asked) -> list[Row]:
+def rows_of(part: ExportedPart, folder: Path, suites: Collection[str], problems: Asked) -> list[Row]:
     """Return the trials of a file, in the order of the problem set.
 
     Each has its headline grade and, where it was imported, the recorded accounting.
@@ -120,7 +120,7 @@ def rows_of(part: ExportedPart, folder: Path, suites: Collection[str], asked: As
     table = trials.join(read_grades(folder, GRADES, same & pc.field("headline")), "trial_id")
     if part.imported:
         table = table.join(read_attempts(folder, ["trial_id", "raw_usage"], same), "trial_id")
-    rows = [_added(row, asked, folder) for row in table.to_pylist()]
+    rows = [_added(row, problems, folder) for row in table.to_pylist()]
     return sorted(rows, key=itemgetter("repeat", "place"))
 
 
@@ -131,20 +131,20 @@ def asked_in(run: str, folder: Path, *, imported: bool) -> Asked:
         ProblemSetError: the folder's copies of the problems are damaged.
     """
     sets = [folder / problems_file(run)] if imported else sorted((folder / "problems").glob("*.parquet"))
-    asked: dict[str, tuple[int, tuple[str, ...], str]] = {}
+    problems: dict[str, tuple[int, tuple[str, ...], str]] = {}
     for path in sets:
         for problem in open_set(path).read():
-            asked.setdefault(problem.problem_id, (len(asked), problem.operands, problem.question))
-    return asked
+            problems.setdefault(problem.problem_id, (len(problems), problem.operands, problem.question))
+    return problems
 
 
-def _added(row: Row, asked: Asked, folder: Path) -> Row:
+def _added(row: Row, problems: Asked, folder: Path) -> Row:
     """Return a trial with what formats need beside its columns."""
-    if row["problem_id"] not in asked:
+    if row["problem_id"] not in problems:
         raise StoreError(
             f"{folder}: problems/ lacks problem {row['problem_id']}. Put back the file that holds it."
         )
-    place, operands, question = asked[row["problem_id"]]
+    place, operands, question = problems[row["problem_id"]]
     recorded = row.get("raw_usage")
     # What a condition adds to the bare question; the digest only tells one text from another.
     params = {k: value for k, value in json.loads(row["condition_params"]).items() if k != "turns_digest"}

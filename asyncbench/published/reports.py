@@ -80,8 +80,8 @@ def counted_of(folder: Folders, suites: Sequence[str], count: Callable[[FolderVi
 
     def look(views: FolderViews) -> T:
         if not views.rows(of_suites):
-            found = views.rows("SELECT DISTINCT suite FROM trials ORDER BY suite")
-            raise NothingToShowError.of_suites(views.chosen, suites, [row["suite"] for row in found])
+            counts = views.rows("SELECT DISTINCT suite FROM trials ORDER BY suite")
+            raise NothingToShowError.of_suites(views.chosen, suites, [row["suite"] for row in counts])
         return count(views)
 
     return counted(folder, look)

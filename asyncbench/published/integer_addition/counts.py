@@ -205,10 +205,10 @@ def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
     for query, rows in ((_REASONS, reasons), (_SIZES, sizes), (_BY_OPERANDS, operands)):
         for row in views.rows(query):
             rows[_key(row)].append(row)
-    found = {_key(dict(zip(GROUP, group, strict=True))): of for group, of in errors_in(views).items()}
+    errors = {_key(dict(zip(GROUP, group, strict=True))): of for group, of in errors_in(views).items()}
     plan = {
-        Key(*asked, suite): sum(tasks.values())
-        for asked, suites in planned(manifest).items()
+        Key(*entrant, suite): sum(tasks.values())
+        for entrant, suites in planned(manifest).items()
         for suite, tasks in suites.items()
         if suite in SUITES
     }
@@ -225,7 +225,7 @@ def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
                 reasons=reasons[key],
                 sizes=sizes[key],
                 operands=operands[key],
-                found=found.get(key) if key.suite == ADDITION else None,
+                findings=errors.get(key) if key.suite == ADDITION else None,
             )
             for key in ordered
         ),
@@ -242,11 +242,11 @@ def _key(row: Mapping[str, Any]) -> Key:
 
 def _carries(views: FolderViews) -> pa.Table:
     """Return carries and digits of the additions that were asked, by problem_id; NULL where unknown."""
-    asked = views.rows(_OPERANDS)
-    carried = [_carries_or_unknown(row["operands"]) for row in asked]
+    problems = views.rows(_OPERANDS)
+    carried = [_carries_or_unknown(row["operands"]) for row in problems]
     digits = [
-        (None, None) if found is None else sorted(map(len, row["operands"]))
-        for row, found in zip(asked, carried, strict=True)
+        (None, None) if carries is None else sorted(map(len, row["operands"]))
+        for row, carries in zip(problems, carried, strict=True)
     ]
     columns = {
         "carries": carried,
@@ -255,7 +255,7 @@ def _carries(views: FolderViews) -> pa.Table:
     }
     return pa.table(
         {
-            "problem_id": pa.array([row["problem_id"] for row in asked], pa.string()),
+            "problem_id": pa.array([row["problem_id"] for row in problems], pa.string()),
             **{name: pa.array(values, pa.int32()) for name, values in columns.items()},
         }
     )
@@ -283,7 +283,7 @@ def _line(
     reasons: Sequence[Mapping[str, Any]],
     sizes: Sequence[Mapping[str, Any]],
     operands: Sequence[Mapping[str, Any]],
-    found: ErrorFindings | None,
+    findings: ErrorFindings | None,
 ) -> RunLine:
     by_reason, errors = Counter[str](), Counter[str]()
     for one in reasons:
@@ -299,8 +299,8 @@ def _line(
         success_rate_of_tries=successes / tries if tries else None,
         reasons=dict.fromkeys(REASONS, 0) | dict(by_reason),
         errors=dict.fromkeys((*REASONS, CUT), 0) | dict(errors),
-        modes=_modes(found),
-        examined=found.examined if found else 0,
+        modes=_modes(findings),
+        examined=findings.examined if findings else 0,
         format_ok_share=row["format_ok"] / results if results else None,
         by_length=_bins([size for size in sizes if size["by_length"]], "length", LENGTHS[key.suite]),
         by_carries=(
@@ -308,12 +308,12 @@ def _line(
             if key.suite == ADDITION
             else ()
         ),
-        by_chain=_chains(found),
+        by_chain=_chains(findings),
         by_operands=_by_operands(operands),
     )
 
 
-def _chains(found: ErrorFindings | None) -> tuple[SizeBin, ...]:
+def _chains(findings: ErrorFindings | None) -> tuple[SizeBin, ...]:
     return tuple(
         SizeBin(
             first=chain.first,
@@ -322,15 +322,15 @@ def _chains(found: ErrorFindings | None) -> tuple[SizeBin, ...]:
             successes=chain.right.successes,
             success_rate=chain.right.share or 0.0,
         )
-        for chain in (found.by_chain if found else ())
+        for chain in (findings.by_chain if findings else ())
     )
 
 
-def _modes(found: ErrorFindings | None) -> dict[str, int]:
+def _modes(findings: ErrorFindings | None) -> dict[str, int]:
     """Return how many of the examined wrong answers failed in which way."""
     ways = {kind: way for way, kinds in MODES.items() for kind in kinds}
     counts = Counter[str]()
-    for kind, count in (found.kinds if found else {}).items():
+    for kind, count in (findings.kinds if findings else {}).items():
         counts[ways.get(kind, OTHER_MODE if kind in NO_DIGITS else "wrong digit")] += count
     return {way: counts[way] for way in (*MODES, OTHER_MODE)}
 

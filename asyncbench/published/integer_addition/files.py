@@ -71,15 +71,15 @@ SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {}
 # ── in ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def reader(given: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
+def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
     """Return what reads files.
 
     Raises:
         ConfigError: a plan was given; these files say themselves what was planned.
     """
-    if given:
+    if options:
         raise ConfigError(
-            f"import integer-addition: leave out {', '.join(given)}. The files hold their own plan."
+            f"import integer-addition: leave out {', '.join(options)}. The files hold their own plan."
         )
     return read
 
@@ -104,10 +104,10 @@ def read(path: Path) -> RecordedRun:
 def _checked(value: object) -> Fields:
     """Return what a file holds, all but its entries checked."""
     fields = mapping(value, "a result file")
-    found = [section.key for section in SECTIONS if section.key in fields]
-    if not found:
+    keys = [section.key for section in SECTIONS if section.key in fields]
+    if not keys:
         raise ValueError(f"holds none of {', '.join(section.key for section in SECTIONS)}")
-    for key in found:
+    for key in keys:
         section = inner(fields, key)
         with within(key):
             whole(section, "tries")
@@ -123,8 +123,8 @@ def _entries(path: Path, fields: Fields) -> Iterator[tuple[str, tuple[str, objec
             yield f"{path}, {key}[{i}]", (suite, entry)
 
 
-def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recorded:
-    suite, entry = given
+def _recorded(section_entry: tuple[str, object], *, at: float, simulated: bool) -> Recorded:
+    suite, entry = section_entry
     fields = mapping(entry, "a result")
     named = model_of(fields, simulated=simulated)
     return Recorded(
@@ -144,8 +144,8 @@ def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recor
 
 def _draft(fields: Fields, suite: str) -> Draft:
     if suite == "integer_addition":
-        left, right = (_operand(fields, key) for key in ("int1", "int2"))
-        return draft_addition(left, right, length=len(str(max(left, right))))
+        first, right = (_operand(fields, key) for key in ("int1", "int2"))
+        return draft_addition(first, right, length=len(str(max(first, right))))
     string = text(fields, "string")
     if not (string.isascii() and string.isalnum()):
         raise ValueError(f"'string' is {shown(string)}, not letters A-Z, a-z and digits alone")
@@ -175,9 +175,9 @@ def _planned(trials: Sequence[Recorded], fields: Fields) -> Planned:
     planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {name: {ASKED: {}} for name in models}
     for key, suite, _ in SECTIONS:
         if key in fields:
-            left = max(0, fields[key]["tries"] - sum(results[suite, name] for name in models))
+            missing = max(0, fields[key]["tries"] - sum(results[suite, name] for name in models))
             for name in models:
-                if count := results[suite, name] + (left if name == models[0] else 0):
+                if count := results[suite, name] + (missing if name == models[0] else 0):
                     planned[name][ASKED][suite] = {suite: count}
     return planned
 
@@ -209,20 +209,20 @@ def notes(rows: list[Row]) -> list[str]:
     """Return what this format cannot say as it is."""
     failed = sum(row["failed"] for row in rows)
     untimed = sum(row["latency_s"] is None and not row["failed"] for row in rows)
-    said = {
+    counts = {
         f"{failed:,} trials without a reply are left out, for want of a place; they count in `tries`": failed,
         f"{untimed:,} trials have null as their duration: a request of a batch has none": untimed,
     }
-    return [note for note, count in said.items() if count] + unsaid(rows, lambda _: set())
+    return [note for note, count in counts.items() if count] + unsaid(rows, lambda _: set())
 
 
 def _result(row: Row) -> Row:
     operands = row["operands"]
-    asked = {"string": operands[0]}
+    question = {"string": operands[0]}
     if row["suite"] == "integer_addition":
-        asked = {"int1": int(operands[0]), "int2": int(operands[1])}
+        question = {"int1": int(operands[0]), "int2": int(operands[1])}
     result = {
-        **asked,
+        **question,
         "duration_seconds": row["latency_s"],
         "response": row["reply_text"],
         "model": row["model"],

@@ -59,18 +59,18 @@ def integer_addition_report_on(folder: Folders) -> IntegerAdditionReport:
         ProblemSetError: one of its copies of the problems is damaged.
     """
     manifest = manifest_of(folder)
-    found = counts_of(folder, manifest)
+    counts = counts_of(folder, manifest)
     return IntegerAdditionReport(
         **about(
             folder,
             manifest,
-            found.simulated_note,
-            runs={line.run for line in found.lines if line.trials},
+            counts.simulated_note,
+            runs={line.run for line in counts.lines if line.trials},
         ),
-        graders=found.graders,
-        without_operands=found.without_operands,
-        batches=found.batches,
-        lines=found.lines,
+        graders=counts.graders,
+        without_operands=counts.without_operands,
+        batches=counts.batches,
+        lines=counts.lines,
     )
 
 
@@ -175,10 +175,10 @@ def _bins(
     title: str, lines: Sequence[RunLine], bins: Sequence[Sequence[SizeBin]], names: Mapping[Entrant, str]
 ) -> Iterator[Sheet]:
     """Yield a table with a column for each bin that any line has; none where there are no bins."""
-    found = {(size.first, size.last) for own in bins for size in own}
-    if not found:
+    spans = {(size.first, size.last) for own in bins for size in own}
+    if not spans:
         return
-    sizes = sorted(found, key=lambda size: (size[0] is None, size[0] or 0))
+    sizes = sorted(spans, key=lambda size: (size[0] is None, size[0] or 0))
     rows = []
     for line, own in zip(lines, bins, strict=True):
         cells = {(size.first, size.last): f"{_rate(size.success_rate)} of {size.results:,}" for size in own}

@@ -144,8 +144,8 @@ def total(cells: Cells, *, depths: Depths | None = None, task: str | None = None
 
 def tasks_of(cells: Iterable[Cell]) -> list[str]:
     """Return the tasks that there are: those of the suite in its order, then others by name."""
-    found = {task for task, _ in cells}
-    return [*(task for task in ARITHMETIC_TASKS if task in found), *sorted(found - ARITHMETIC_TASKS.keys())]
+    tasks = {task for task, _ in cells}
+    return [*(task for task in ARITHMETIC_TASKS if task in tasks), *sorted(tasks - ARITHMETIC_TASKS.keys())]
 
 
 def depths_of(cells: Iterable[Cell]) -> list[int | None]:
@@ -275,34 +275,34 @@ def read_graded(folder: Folders, grader: str) -> GradedTrials:
     """
     if grader not in ARITHMETIC_GRADERS:
         raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(ARITHMETIC_GRADERS)}")
-    given = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED, "usd_steps": float(USD_STEPS)}
-    found, names, note = counted_of(
+    parameters = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED, "usd_steps": float(USD_STEPS)}
+    counts, names, note = counted_of(
         folder,
         [SUITE.name],
-        lambda views: (views.rows(_COUNTS, given), views.names, note_of_simulated(views)),
+        lambda views: (views.rows(_COUNTS, parameters), views.names, note_of_simulated(views)),
     )
     folders = {model: label for (label, _), model in names.items()}
     cells = defaultdict[Entrant, dict[Cell, TrialSums]](dict)
     began, facets = dict[Entrant, float](), dict[Entrant, Facets]()
     origins = dict[Entrant, tuple[str, ...]]()
-    for row in found:
+    for row in counts:
         row["cost_usd"] = Fraction(row["cost_usd"], USD_STEPS)
         row["abs_errors"] = sum(map(Fraction, row["large_errors"] or ()), Fraction(row["abs_errors"]))
-        asked = row["run"], row["model"], row["condition"]
-        began[asked] = min(row["began"], began.get(asked, row["began"]))
-        facets[asked] = facets.get(asked) or facets_of(row["model_id"], row)
-        origins[asked] = (" ".join(sorted(row["providers"])), folders.get(row["model"], ""), *asked)
+        entrant = row["run"], row["model"], row["condition"]
+        began[entrant] = min(row["began"], began.get(entrant, row["began"]))
+        facets[entrant] = facets.get(entrant) or facets_of(row["model_id"], row)
+        origins[entrant] = (" ".join(sorted(row["providers"])), folders.get(row["model"], ""), *entrant)
         sums = TrialSums(**{name: row[name] for name in TrialSums.__slots__})
-        cells[asked][row["task"], row["length"]] = sums
-    outcomes = {name: sum(row[name] for row in found) for name in OutcomeTally.__slots__}
-    outcomes["correct"] = sum(row["right"] for row in found)
-    versions = {version for row in found for version in row["versions"] or ()}
+        cells[entrant][row["task"], row["length"]] = sums
+    outcomes = {name: sum(row[name] for row in counts) for name in OutcomeTally.__slots__}
+    outcomes["correct"] = sum(row["right"] for row in counts)
+    versions = {version for row in counts for version in row["versions"] or ()}
     return GradedTrials(
         cells=cells,
         tally=OutcomeTally(**outcomes),
         simulated_note=note,
         graded=Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),
-        began={asked: datetime.fromtimestamp(at, UTC) for asked, at in began.items()},
+        began={entrant: datetime.fromtimestamp(at, UTC) for entrant, at in began.items()},
         facets=told_by_origin(facets, origins),
     )
 
@@ -322,9 +322,9 @@ def error_sizes(folder: Folders, grader: str, depths: Depths, shares: Sequence[f
     Raises:
         ConfigError, StoreError: as `read_graded`.
     """
-    given = {"suite": SUITE.name, "grader": grader, "least": depths.first, "shares": list(shares)}
-    found = counted_of(folder, [SUITE.name], lambda views: views.rows(_ERRORS, given))
-    return {(row["run"], row["model"], row["condition"]): (row["wrong"], row["errors"]) for row in found}
+    parameters = {"suite": SUITE.name, "grader": grader, "least": depths.first, "shares": list(shares)}
+    rows = counted_of(folder, [SUITE.name], lambda views: views.rows(_ERRORS, parameters))
+    return {(row["run"], row["model"], row["condition"]): (row["wrong"], row["errors"]) for row in rows}
 
 
 _PAIRED = """
@@ -349,40 +349,42 @@ def paired(folder: Folders, grader: str, depths: Depths, pairs: Iterable[Entrant
     Raises:
         ConfigError, StoreError: as `read_graded`.
     """
-    given = {"suite": SUITE.name, "grader": grader, "least": depths.first}
+    parameters = {"suite": SUITE.name, "grader": grader, "least": depths.first}
 
     def look(views: FolderViews) -> PairedCounts:
-        found = dict[EntrantPair, dict[tuple[int, int], int]]()
+        pairs_counted = dict[EntrantPair, dict[tuple[int, int], int]]()
         for one, other in wanted:
-            rows = views.rows(_PAIRED, given | {"one": list(one), "other": list(other)})
+            rows = views.rows(_PAIRED, parameters | {"one": list(one), "other": list(other)})
             if rows:
-                found[one, other] = {(row["difference"], row["asked"]): row["problems"] for row in rows}
-        return found
+                pairs_counted[one, other] = {
+                    (row["difference"], row["asked"]): row["problems"] for row in rows
+                }
+        return pairs_counted
 
     return counted_of(folder, [SUITE.name], look) if (wanted := list(pairs)) else {}
 
 
-def rows_of(found: GradedTrials, manifest: Manifest) -> tuple[PublishedRow, ...]:
+def rows_of(graded: GradedTrials, manifest: Manifest) -> tuple[PublishedRow, ...]:
     """Return the rows in the order of the manifest's runs, models and conditions."""
-    cells = found.cells
-    plans, conditions = planned(manifest), Counter(asked[:2] for asked in cells)
+    cells = graded.cells
+    plans, conditions = planned(manifest), Counter(entrant[:2] for entrant in cells)
     fullest = max(total(of_row).trials for of_row in cells.values())
     rows = []
-    for asked in in_order(cells, manifest):
-        run, model, condition = asked
-        plan = plans.get(asked, {}).get(SUITE.name)
+    for entrant in in_order(cells, manifest):
+        run, model, condition = entrant
+        plan = plans.get(entrant, {}).get(SUITE.name)
         enough = fullest if plan is None else sum(plan.values())
         rows.append(
             PublishedRow(
                 run=run,
                 model=model,
                 condition=condition if conditions[run, model] > 1 else None,
-                cells=cells[asked],
-                began=found.began[asked],
-                asked=asked,
-                facets=found.facets[asked],
+                cells=cells[entrant],
+                began=graded.began[entrant],
+                asked=entrant,
+                facets=graded.facets[entrant],
                 planned=plan,
-                complete=total(cells[asked]).trials >= enough,
+                complete=total(cells[entrant]).trials >= enough,
             )
         )
     return tuple(rows)

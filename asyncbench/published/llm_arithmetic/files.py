@@ -127,14 +127,14 @@ Plan = Mapping[str, object]  # the suite's parameters: depths, trials, variants
 # ── in ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def reader(given: Plan) -> Callable[[Path], RecordedRun]:
+def reader(options: Plan) -> Callable[[Path], RecordedRun]:
     """Return what reads files of runs with this plan.
 
     Raises:
         ConfigError: there is no such plan.
     """
     place = "import llm-arithmetic"
-    plan = SUITE.parsed(given, place=place)
+    plan = SUITE.parsed(options, place=place)
     if _of_a_task(plan) * len(ARITHMETIC_TASKS) > MOST:
         raise ConfigError(
             f"{place}: trials: so many of each task and depth are more than {MOST:,} in all; give fewer"
@@ -161,16 +161,16 @@ def _planned(trials: Iterable[Recorded], plan: Plan) -> Planned:
     """Return each model's plan: other conditions' own trials, and all that is left for the commonest."""
     tasks = cast("tuple[str, ...]", plan["variants"])
     of_a_task = _of_a_task(plan)
-    held: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    trials_of: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for trial in trials:
-        held[trial.model.alias][trial.condition.name][trial.draft.task] += 1
+        trials_of[trial.model.alias][trial.condition.name][trial.draft.task] += 1
     planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for model, conditions in held.items():
+    for model, conditions in trials_of.items():
         commonest, *others = sorted(conditions, key=lambda name: -conditions[name].total())
         elsewhere = {task: sum(conditions[other][task] for other in others) for task in tasks}
-        left = {task: max(0, of_a_task - elsewhere[task]) for task in tasks}
+        remaining = {task: max(0, of_a_task - elsewhere[task]) for task in tasks}
         own = {other: {NAME: {task: conditions[other][task] for task in tasks}} for other in others}
-        planned[model] = {commonest: {NAME: left}} | own
+        planned[model] = {commonest: {NAME: remaining}} | own
     return planned
 
 
@@ -233,8 +233,8 @@ def _reply(fields: Fields, *, failed: bool) -> Reply | None:
         prompt, completion = (whole(tokens, key) for key in TOKENS)
     if failed:
         return None
-    said = "" if told(fields, "raw_response") is None else text(fields, "raw_response")
-    return Reply(text=said, usage=Usage(input_tokens=prompt, output_tokens=completion), http_status=None)
+    reply = "" if told(fields, "raw_response") is None else text(fields, "raw_response")
+    return Reply(text=reply, usage=Usage(input_tokens=prompt, output_tokens=completion), http_status=None)
 
 
 def _time(written: str) -> float:
@@ -282,12 +282,12 @@ def notes(rows: list[Row]) -> list[str]:
         if count
     ]
     # Of small talk that came first, a line tells how much.
-    return zeros + unsaid(rows, lambda asked: {"extra_context", "context" if _padding(asked) else ""})
+    return zeros + unsaid(rows, lambda condition: {"extra_context", "context" if _padding(condition) else ""})
 
 
 def _line(row: Row) -> Row:
     number = str if ARITHMETIC_TASKS[row["task"]].operand_places else int
-    said = {
+    fields = {
         "model": row["model"],
         "variant": row["task"],
         "depth": row["length"],
@@ -301,7 +301,7 @@ def _line(row: Row) -> Row:
         "simulated": True,
         **_accounting(row),
     }
-    return {key: said[key] for key in KEYS if key in said and (key != "simulated" or row["simulated"])}
+    return {key: fields[key] for key in KEYS if key in fields and (key != "simulated" or row["simulated"])}
 
 
 def _accounting(row: Row) -> Row:
@@ -319,7 +319,7 @@ def _accounting(row: Row) -> Row:
     }
 
 
-def _padding(asked: Row) -> int:
+def _padding(condition: Row) -> int:
     """Return how many thousand tokens of small talk came first; 0: none, or a file of one's own."""
-    context = re.fullmatch(r"(\d+)k", str(asked.get("context")))
+    context = re.fullmatch(r"(\d+)k", str(condition.get("context")))
     return int(context[1]) if context else 0

@@ -34,16 +34,16 @@ class Facets(NamedTuple):
 
     def without(self, facet: str) -> str:
         """Return what to call rows that differ in one facet alone."""
-        told = {
+        words = {
             "effort": self.effort,
             "thinking": "thinking" if self.thinking else None,
             "quantisation": self.quantisation,
             "padding": f"{self.padding}k" if self.padding else None,
         }
-        return " ".join([self.family, *(text for name, text in told.items() if text and name != facet)])
+        return " ".join([self.family, *(text for name, text in words.items() if text and name != facet)])
 
 
-def facets_of(name: str, asked: Mapping[str, Any] | None = None, *, rest: str = "") -> Facets:
+def facets_of(name: str, columns: Mapping[str, Any] | None = None, *, rest: str = "") -> Facets:
     """Return the facets of a model.
 
     Args:
@@ -51,28 +51,28 @@ def facets_of(name: str, asked: Mapping[str, Any] | None = None, *, rest: str = 
         asked: how a sweep asked it: `effort`, and as JSON `params` and `condition_params`.
         rest: what else tells rows apart.
     """
-    told = dict[str, str]()
+    facets = dict[str, str]()
     for facet, suffix in _SUFFIXES.items():
-        if found := suffix.search(name):
-            told[facet] = found[1]
-            name = name[: found.start()] + name[found.end() :]
-    asked = asked or {}
-    said, condition = (json.loads(asked.get(key) or "{}") for key in ("params", "condition_params"))
-    said |= condition.pop("params", {})
-    thoughts = [said.pop(key, None) for key in ("thinking", "thinking_tokens")]
+        if match := suffix.search(name):
+            facets[facet] = match[1]
+            name = name[: match.start()] + name[match.end() :]
+    columns = columns or {}
+    params, condition = (json.loads(columns.get(key) or "{}") for key in ("params", "condition_params"))
+    params |= condition.pop("params", {})
+    thoughts = [params.pop(key, None) for key in ("thinking", "thinking_tokens")]
     padding = re.fullmatch(r"(\d+)k?", str(condition.get("context", condition.get("extra_context"))))
     if padding:
         condition = {key: value for key, value in condition.items() if key not in _OF_PADDING}
-    for told_elsewhere in (said, condition):
+    for told_elsewhere in (params, condition):
         told_elsewhere.pop("effort", None)
-    others = [json.dumps(one, sort_keys=True) for one in (said, condition) if one]
+    others = [json.dumps(one, sort_keys=True) for one in (params, condition) if one]
     return Facets(
         family=name,
-        padding=int(padding[1] if padding else told.get("padding", 0)),
-        effort=asked.get("effort") or told.get("effort"),
+        padding=int(padding[1] if padding else facets.get("padding", 0)),
+        effort=columns.get("effort") or facets.get("effort"),
         thinking=any(thought and "disabled" not in str(thought) for thought in thoughts)
-        or told.get("thinking") == "thinking",
-        quantisation=told.get("quantisation"),
+        or facets.get("thinking") == "thinking",
+        quantisation=facets.get("quantisation"),
         rest=" ".join([*others, rest]).strip(),
     )
 
@@ -80,7 +80,7 @@ def facets_of(name: str, asked: Mapping[str, Any] | None = None, *, rest: str = 
 K = TypeVar("K", bound=Hashable)
 
 
-def told_by_origin(found: Mapping[K, Facets], origins: Mapping[K, Sequence[str]]) -> dict[K, Facets]:
+def told_by_origin(facets_by_row: Mapping[K, Facets], origins: Mapping[K, Sequence[str]]) -> dict[K, Facets]:
     """Return facets that no two rows share, so that a line has one point of each.
 
     Who answered always counts. Of rows that are still alike, and of those beside them, `rest` then says where
@@ -90,17 +90,17 @@ def told_by_origin(found: Mapping[K, Facets], origins: Mapping[K, Sequence[str]]
         found: the facets of each row.
         origins: of each row the provider, then what tells rows apart, the coarsest first.
     """
-    told = dict(found)
+    distinct = dict(facets_by_row)
     for at in range(max(map(len, origins.values()), default=0)):
-        often = Counter(told.values())
+        often = Counter(distinct.values())
         alike = {(facets.family, facets.rest) for facets, times in often.items() if times > 1 or not at}
         among = defaultdict[tuple[str, str], set[str]](set)
-        for row, facets in told.items():
+        for row, facets in distinct.items():
             among[facets.family, facets.rest].add(origins[row][at])
-        for row, facets in told.items():
+        for row, facets in distinct.items():
             if (group := (facets.family, facets.rest)) in alike and len(among[group]) > 1:
-                told[row] = facets._replace(rest=f"{facets.rest} {origins[row][at]}".strip())
-    return told
+                distinct[row] = facets._replace(rest=f"{facets.rest} {origins[row][at]}".strip())
+    return distinct
 
 
 class Faceted(Protocol):
@@ -119,8 +119,8 @@ def varied(entries: Iterable[T], facet: str) -> dict[str, list[T]]:
     groups = defaultdict[tuple[object, ...], list[T]](list)
     for entry in entries:
         if getattr(entry.facets, facet) is not None:
-            told = entry.facets._asdict()
-            groups[tuple(value for name, value in told.items() if name != facet)].append(entry)
+            facets = entry.facets._asdict()
+            groups[tuple(value for name, value in facets.items() if name != facet)].append(entry)
     return {
         f"{those[0].facets.without(facet)} {those[0].facets.rest}".strip(): those
         for those in groups.values()

@@ -88,7 +88,7 @@ def entries_of(
     rows: Iterable[PublishedRow], depths: Depths, published: Iterable[Mapping[str, Any]] = ()
 ) -> list[OverviewEntry]:
     """Return what the overview lists, best first; incomplete rows last, as it does."""
-    found = []
+    entries = []
     printed_rows = list(published)
     often = Counter(printed["model"] for printed in printed_rows)
     for row, name in told_apart(rows):
@@ -106,7 +106,7 @@ def entries_of(
                 asked=row.asked,
                 named=row.model,
             )
-            found.append((not row.complete, -entry.correct, entry))
+            entries.append((not row.complete, -entry.correct, entry))
     for printed in printed_rows:
         place = f", row {printed['row']}" if often[printed["model"]] > 1 else ""
         percents = {"Correct": "correct_percent", "Dev": "deviate_percent", "NaN": "nan_percent"}
@@ -119,8 +119,8 @@ def entries_of(
             cost_usd=float(printed["cost_usd"]) or None,
             named=printed["model"],
         )
-        found.append((False, -entry.correct, entry))
-    return [entry for *_, entry in sorted(found, key=lambda one: one[:2])]
+        entries.append((False, -entry.correct, entry))
+    return [entry for *_, entry in sorted(entries, key=lambda one: one[:2])]
 
 
 def pictures_of(
@@ -234,7 +234,7 @@ def _of_padding(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
             name=f"l-1-{name}",
             title=f"{value.capitalize()} by thousand tokens of small talk before the question",
             kind="lines",
-            rows=[{key: told for key, told in row.items() if ends or key not in ENDS} for row in rows],
+            rows=[{key: figure for key, figure in row.items() if ends or key not in ENDS} for row in rows],
             x="padding",
             value=value,
             series="model",
@@ -305,9 +305,9 @@ def _of_quantisation(
     rows = []
     for name, one, other in pairs:
         kinds = alike.get((one.asked, other.asked)) if one.asked and other.asked else None
-        found = _difference(one, other) if kinds is None else _paired_difference(kinds)
+        difference = _difference(one, other) if kinds is None else _paired_difference(kinds)
         pair = f"{one.facets.quantisation} − {other.facets.quantisation}, {name}"
-        rows.append({"pair": pair, "paired": "no" if kinds is None else "yes", **found})
+        rows.append({"pair": pair, "paired": "no" if kinds is None else "yes", **difference})
     return PublishedPicture(
         name="l-4-quantisation",
         title="Differences between quantisations, in accuracy",
@@ -325,7 +325,7 @@ def _paired_difference(kinds: Mapping[tuple[int, int], int]) -> Row:
     right = sum(difference * problems for (difference, _), problems in kinds.items())
     low, high = bootstrap_difference(kinds, seed=0)
     return {
-        "difference": right / sum(asked * problems for (_, asked), problems in kinds.items()),
+        "difference": right / sum(shared * problems for (_, shared), problems in kinds.items()),
         "low": low,
         "high": high,
     }
@@ -334,11 +334,11 @@ def _paired_difference(kinds: Mapping[tuple[int, int], int]) -> Row:
 def _difference(one: OverviewEntry, other: OverviewEntry) -> Row:
     """Return how far apart two accuracies are, with the interval of Newcombe 1998 (method 10)."""
     (low, high), (least, most) = (wilson(entry.correct, entry.trials) for entry in (one, other))
-    found = one.correct - other.correct
+    difference = one.correct - other.correct
     return {
-        "difference": found,
-        "low": found - sqrt((one.correct - low) ** 2 + (most - other.correct) ** 2),
-        "high": found + sqrt((high - one.correct) ** 2 + (other.correct - least) ** 2),
+        "difference": difference,
+        "low": difference - sqrt((one.correct - low) ** 2 + (most - other.correct) ** 2),
+        "high": difference + sqrt((high - one.correct) ** 2 + (other.correct - least) ** 2),
     }
 
 

@@ -67,7 +67,7 @@ class LlmArithmeticReport(PublishedReport):
     def _data(self) -> dict[str, object]:
         """Return all figures, exact: shares are fractions, infinity is the string "inf"."""
         (graded,), (cells, others) = self.graders, merged(self.rows)
-        found = {
+        data = {
             "folder": self.folder,
             "simulated": self.simulated,
             "grader": graded.grader,
@@ -83,7 +83,7 @@ class LlmArithmeticReport(PublishedReport):
                 "cells": _cell_records(cells),
             },
         }
-        return self._with_published(found)
+        return self._with_published(data)
 
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures that the published table asks for."""
@@ -175,16 +175,16 @@ def llm_arithmetic_report_on(
         StoreError: the folder cannot be read.
     """
     printed = _printed_table(min_depth) if published else ()
-    found = read_graded(folder, grader)
+    graded = read_graded(folder, grader)
     manifest = manifest_of(folder)
-    rows = rows_of(found, manifest)
+    rows = rows_of(graded, manifest)
     return LlmArithmeticReport(
-        **about(folder, manifest, found.simulated_note, runs={row.run for row in rows}),
-        graders=(found.graded,),
+        **about(folder, manifest, graded.simulated_note, runs={row.run for row in rows}),
+        graders=(graded.graded,),
         published=printed,
         source=chosen(folder),
         min_depth=min_depth,
-        tally=found.tally,
+        tally=graded.tally,
         rows=ranked(rows, Depths(first=min_depth)),
     )
 

@@ -111,13 +111,13 @@ def runs(rows: Iterable[PublishedRow], published: Iterable[Mapping[str, Any]] = 
     lines = list[tuple[str, ...]]()
     for row in rows:
         sums = total(row.cells)
-        told = (*_shares(sums, 2), usd(sums.cost_usd, 6), absolute(sums.abs_error_of_deviate))
-        lines.append((row.label, f"{row.began:{DATE}}", *told))
+        figures = (*_shares(sums, 2), usd(sums.cost_usd, 6), absolute(sums.abs_error_of_deviate))
+        lines.append((row.label, f"{row.began:{DATE}}", *figures))
     for printed in published:
         shares = (f"{printed[f'{of}_percent']}%" for of in ("correct", "nan", "deviate"))
-        told = (count(printed["trials"]), *shares, usd(printed["cost_usd"], 6))
+        figures = (count(printed["trials"]), *shares, usd(printed["cost_usd"], 6))
         error = str(printed["avg_abs_error_deviate"])
-        lines.append((f"{printed['model']} {MARK}", printed["run_started"], *told, error))
+        lines.append((f"{printed['model']} {MARK}", printed["run_started"], *figures, error))
     title = "All depths, in the order of the runs. Avg Error is absolute, over Dev"
     return Sheet(title=title, head=RUNS_HEAD, rows=sorted(lines, key=itemgetter(1)), labels=2)
 
@@ -150,11 +150,11 @@ def _errors(figures: TrialSums) -> tuple[str, ...]:
 
 def footnotes(rows: Iterable[PublishedRow], depths: Depths) -> list[str]:
     """Return what the overview does not show: rows that are incomplete, unpriced or without token counts."""
-    found: dict[str, list[str]] = {}
+    remarks: dict[str, list[str]] = {}
     for row in rows:
         for remark, note in _remarks(row, total(row.cells, depths=depths)):
-            found.setdefault(remark, []).append(note)
-    return [f"{remark}: {', '.join(notes)}." for remark, notes in found.items()]
+            remarks.setdefault(remark, []).append(note)
+    return [f"{remark}: {', '.join(notes)}." for remark, notes in remarks.items()]
 
 
 def _remarks(row: PublishedRow, figures: TrialSums) -> Iterable[tuple[str, str]]:

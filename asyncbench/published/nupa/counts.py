@@ -180,7 +180,7 @@ def _lines(
         trials[_key(row)] += row["trials"]
         failed[_key(row)] += 0 if row["replied"] else row["trials"]
         unread[_key(row)] += row["trials"] if row["replied"] and row["digits_total"] is None else 0
-    asked = in_order({(run, model, condition) for run, model, condition, *_ in trials}, manifest)
+    entrants = in_order({(run, model, condition) for run, model, condition, *_ in trials}, manifest)
     places = {name: place for place, name in enumerate(TASKS)}
     lines = []
     for key, count in trials.items():
@@ -195,7 +195,7 @@ def _lines(
                 by_grader={grader: findings(tallies[*key, grader], task) for grader in GRADERS},
             )
         )
-    return sorted(lines, key=lambda line: (asked.index(line.asked), places[line.task.name]))
+    return sorted(lines, key=lambda line: (entrants.index(line.asked), places[line.task.name]))
 
 
 def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -237,10 +237,10 @@ def _figure(by_length: Mapping[int, LengthTally], name: str, length_class: int) 
 
 def by_asked(lines: Iterable[TaskLine]) -> dict[Entrant, list[TaskLine]]:
     """Return the lines of each who was asked."""
-    found: dict[Entrant, list[TaskLine]] = {}
+    groups: dict[Entrant, list[TaskLine]] = {}
     for line in lines:
-        found.setdefault(line.asked, []).append(line)
-    return found
+        groups.setdefault(line.asked, []).append(line)
+    return groups
 
 
 def macro(figures: Sequence[Figure]) -> dict[str, Number | None]:

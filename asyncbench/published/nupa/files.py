@@ -119,8 +119,8 @@ def _drafts(file: Path, tasks: Fields, left_out: list[str]) -> Iterator[Draft]:
         try:
             if not isinstance(entry, str) or "=" not in entry:
                 raise ValueError(f"{shown(entry)} is not a question with an answer behind its =")
-            asked, _, answer = entry.partition("=")
-            yield _draft(_task(name), _length(length), f"{asked}=", answer.strip())
+            question, _, answer = entry.partition("=")
+            yield _draft(_task(name), _length(length), f"{question}=", answer.strip())
         except ValueError as error:
             left_out.append(f"{place}: {error}")
 
@@ -154,10 +154,10 @@ def _draft(task: NupaTask, length: int, question: str, answer: str) -> Draft:
         answer_type=task.answer_type,
         extra=json.dumps({"profile": PROFILE, "task_name": task.name, "length_class": task.length_class}),
     )
-    found = next(filter(None, (form.fullmatch(question) for form in _forms(task))), None)
+    match = next(filter(None, (form.fullmatch(question) for form in _forms(task))), None)
     # operands of which the task makes nothing are let go: it is the answer that counts
     with suppress(ValueError, ArithmeticError, IndexError):
-        made = draft_nupa(task, found.groups(), profile=PROFILE, expected=answer) if found else made
+        made = draft_nupa(task, match.groups(), profile=PROFILE, expected=answer) if match else made
     return replace(made, length=length, question=question, expected=answer)
 
 
@@ -165,25 +165,25 @@ def _draft(task: NupaTask, length: int, question: str, answer: str) -> Draft:
 def _forms(task: NupaTask) -> tuple[re.Pattern[str], ...]:
     """Return how a task asks in each profile, with its format prompt or without."""
     operands = ("\0",) * (1 if task.second is None else 2)
-    asked = (re.escape(template(task, profile) % operands) for profile in (PROFILE, "fixed"))
+    questions = (re.escape(template(task, profile) % operands) for profile in (PROFILE, "fixed"))
     before = re.escape(f"{FORMAT[task.answer_type]} ")
     return tuple(
         re.compile(f"(?:{before})?{form.removeprefix(before)}".replace("\0", r"(\S+)"))
-        for form in dict.fromkeys(asked)
+        for form in dict.fromkeys(questions)
     )
 
 
 # ── replies, in ──────────────────────────────────────────────────────────────────────────────
 
 
-def reader(given: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
+def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
     """Return what reads files of replies to questions asked in a style: `chat` unless told otherwise.
 
     Raises:
         ConfigError: there is no such style, or something else was given.
     """
-    style = given.get("style", STYLES[0])
-    if other := sorted(given.keys() - {"style"}):
+    style = options.get("style", STYLES[0])
+    if other := sorted(options.keys() - {"style"}):
         raise ConfigError(f"import nupa: leave out {', '.join(other)}. The files hold their own plan.")
     if style not in STYLES:
         raise ConfigError(f"import nupa: style {style!r} is unknown. Choose one of: {', '.join(STYLES)}")
@@ -222,19 +222,19 @@ def _recorded(entry: tuple[object, int, int], *, run: str, style: str, at: float
     fields = mapping(line, "a reply")
     task = _task(text(fields, "task"))
     question = text(fields, "question") if "question" in fields else NO_QUESTION
-    asked = text(fields, "style") if "style" in fields else style
-    if asked not in STYLES:
-        raise ValueError(f"'style' is {shown(asked)}, none of {', '.join(STYLES)}")
+    reply_style = text(fields, "style") if "style" in fields else style
+    if reply_style not in STYLES:
+        raise ValueError(f"'style' is {shown(reply_style)}, none of {', '.join(STYLES)}")
     truth = text(fields, "groundtruth").strip()
-    given = told(fields, "generated_text")
-    reply = given[sample] if isinstance(given, list) and given else given
+    generated = told(fields, "generated_text")
+    reply = generated[sample] if isinstance(generated, list) and generated else generated
     if not isinstance(reply, str):
-        raise ValueError(f"'generated_text' is {shown(given)}, not a list of texts")
+        raise ValueError(f"'generated_text' is {shown(generated)}, not a list of texts")
     ours = [key for key in OURS if key in fields]
     return Recorded(
         draft=_draft(task, _length(told(fields, "digit")), question, truth),
         model=model_of({"model": run}, simulated=flag(fields, "simulated")),
-        condition=Condition(name=asked, style=asked),
+        condition=Condition(name=reply_style, style=reply_style),
         reply=Reply(text=reply, http_status=None),
         accounting={"sample": sample, "samples": samples, "ours": ours},
         at=at,
@@ -272,13 +272,13 @@ def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
 def notes(rows: list[Row]) -> list[str]:
     """Return what this format cannot say as it is."""
     failed = sum(row["failed"] for row in rows)
-    said = f"{failed:,} trials without a reply are left out, for want of a place"
-    return ([said] if failed else []) + unsaid(rows, lambda _: {"style"})
+    note = f"{failed:,} trials without a reply are left out, for want of a place"
+    return ([note] if failed else []) + unsaid(rows, lambda _: {"style"})
 
 
 def _line(rows: list[Row]) -> Row:
     first = rows[0]
-    said = {
+    fields = {
         "task": _NAMES[first["task"], first["variant"], first["representation"]],
         "digit": first["length"],
         "generated_text": [row["reply_text"] for row in rows],
@@ -289,4 +289,4 @@ def _line(rows: list[Row]) -> Row:
     }
     recorded = first["accounting"]
     ours = set(recorded["ours"] if recorded else OURS if first["simulated"] else OURS[:-1])
-    return {key: value for key, value in said.items() if key not in OURS or key in ours}
+    return {key: value for key, value in fields.items() if key not in OURS or key in ours}

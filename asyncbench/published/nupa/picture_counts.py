@@ -151,14 +151,14 @@ def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[
     """Return a row for each range of each line: its means, its answers, and what guessing reaches."""
     rows = []
     for line in lines:
-        found, task = line.by_grader["strict"], line.task
+        findings, task = line.by_grader["strict"], line.task
         for of_range in RANGES:
             answers = sum(
                 tally.answers
-                for length, tally in found.by_length.items()
+                for length, tally in findings.by_length.items()
                 if range_of(length, task.length_class) == of_range
             )
-            means = {figure: float_or_none(found.figures[figure].ranges[of_range]) for figure in SCALES}
+            means = {figure: float_or_none(findings.figures[figure].ranges[of_range]) for figure in SCALES}
             rows.append(
                 {
                     "task": task_name(task),

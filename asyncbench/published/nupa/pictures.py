@@ -62,7 +62,7 @@ def pictures_of(
     """
     full = names_of(by_asked(lines))
     short = told_apart(full.values())
-    names = {asked: short[name] for asked, name in full.items()}
+    names = {entrant: short[name] for entrant, name in full.items()}
     shown = Shown(lines=lines, counts=counts, names=names, ranges=range_rows(lines, names), printed=printed)
     for pictures in (_of_ranges, of_tables, of_frames, _of_counts):
         yield from pictures(shown)

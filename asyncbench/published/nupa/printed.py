@@ -37,7 +37,7 @@ def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Ite
     """
     groups = by_asked(lines)
     names = names_of(groups)
-    own = {names[asked]: {_kind(line.task): line for line in its} for asked, its in groups.items()}
+    own = {names[entrant]: {_kind(line.task): line for line in its} for entrant, its in groups.items()}
     kinds = list(dict.fromkeys(_kind(line.task) for line in lines))
     *of_digits, by_range, sentences = tables
     for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
@@ -103,8 +103,8 @@ def _ranges_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]
         named = f"{row['model']}, {row['shots']} examples {MARK}"
         kind = (row["task"], "", row["representation"])
         printed.setdefault(named, {})[kind, row["range"]] = str(row["exact_match"])
-    asked = {kind for its in own.values() for kind in its}
-    columns = [column for column in next(iter(printed.values())) if column[0] in asked]
+    own_kinds = {kind for its in own.values() for kind in its}
+    columns = [column for column in next(iter(printed.values())) if column[0] in own_kinds]
     mine = [[name, *(_mean(its.get(kind), of) for kind, of in columns)] for name, its in own.items()]
     published = [[name, *(its[column] for column in columns)] for name, its in printed.items()]
     return Sheet(
@@ -124,38 +124,38 @@ def _mean(line: TaskLine | None, name: str) -> str:
 def _sentences_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]) -> Sheet:
     """Return the figures in the paper's sentences × models, where the tasks of a sentence were asked."""
     rows = []
-    for said in table.to_pylist():
-        lines = [[line for kind, line in its.items() if _is_of(kind, said)] for its in own.values()]
+    for sentence in table.to_pylist():
+        lines = [[line for kind, line in its.items() if _is_of(kind, sentence)] for its in own.values()]
         if any(lines):
-            cells = (_of_sentence(its, said) for its in lines)
-            rows.append([_subject(said), said["metric"].replace("_", " "), _value(said), *cells])
+            cells = (_of_sentence(its, sentence) for its in lines)
+            rows.append([_subject(sentence), sentence["metric"].replace("_", " "), _value(sentence), *cells])
     head = ("sentence about", "figure", f"paper {MARK}", *own)
     return Sheet(title="Figures in the paper's sentences, beside yours", head=head, rows=rows, labels=2)
 
 
-def _is_of(kind: Kind, said: Mapping[str, str]) -> bool:
+def _is_of(kind: Kind, sentence: Mapping[str, str]) -> bool:
     """Tell whether a sentence is about a task; one that names none is about all of a representation."""
     task, variant, representation = kind
     return (
-        said["task"] in ("", task)
-        and (not said["task"] or said["variant"] == variant)
-        and (said["representation"] in ("", representation))
+        sentence["task"] in ("", task)
+        and (not sentence["task"] or sentence["variant"] == variant)
+        and (sentence["representation"] in ("", representation))
     )
 
 
-def _of_sentence(lines: Sequence[TaskLine], said: Mapping[str, str]) -> str:
+def _of_sentence(lines: Sequence[TaskLine], sentence: Mapping[str, str]) -> str:
     """Return the mean over a sentence's tasks; what it says of no range has no figure of ours."""
-    if not lines or not said["range"]:
+    if not lines or not sentence["range"]:
         return MISSING
-    value = macro([line.by_grader["strict"].figures[said["metric"]] for line in lines])[said["range"]]
+    value = macro([line.by_grader["strict"].figures[sentence["metric"]] for line in lines])[sentence["range"]]
     return MISSING if value is None else f"{float(value):.2f}"
 
 
-def _subject(said: Mapping[str, str]) -> str:
-    names = (said["model"], said["task"], said["representation"], said["range"])
+def _subject(sentence: Mapping[str, str]) -> str:
+    names = (sentence["model"], sentence["task"], sentence["representation"], sentence["range"])
     return ", ".join(filter(None, names))
 
 
-def _value(said: Mapping[str, str]) -> str:
-    values = filter(None, (said["value_low"], said["value_high"]))
-    return f"{said['relation']} {'-'.join(values)}"
+def _value(sentence: Mapping[str, str]) -> str:
+    values = filter(None, (sentence["value_low"], sentence["value_high"]))
+    return f"{sentence['relation']} {'-'.join(values)}"

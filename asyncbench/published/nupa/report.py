@@ -47,16 +47,16 @@ class NupaReport(PublishedReport):
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
     def _data(self) -> dict[str, object]:
-        found = {
+        data = {
             "folder": self.folder,
             "simulated": self.simulated,
             "graders": [asdict(one) for one in self.graders],
             "left_out": self.left_out,
             "empty": self.empty,
-            "models": [self._model(asked, lines) for asked, lines in by_asked(self.lines).items()],
+            "models": [self._model(entrant, lines) for entrant, lines in by_asked(self.lines).items()],
             "lines": [_line(line) for line in self.lines],
         }
-        return self._with_published(found)
+        return self._with_published(data)
 
     def _sheets(self) -> Iterator[Sheet]:
         yield from _tables(self.lines)
@@ -67,15 +67,15 @@ class NupaReport(PublishedReport):
         """Yield the pictures of the paper, and those that its sentences and tables ask for."""
         return pictures_of(self.lines, picture_counts(self.source), printed=bool(self.published))
 
-    def _model(self, asked: Entrant, lines: list[TaskLine]) -> dict[str, object]:
-        run, model, condition = asked
+    def _model(self, entrant: Entrant, lines: list[TaskLine]) -> dict[str, object]:
+        run, model, condition = entrant
         return {
             "run": run,
             "model": model,
             "condition": condition,
             "style": lines[0].style,
             "tasks": len(lines),
-            "planned": self.planned.get(asked),
+            "planned": self.planned.get(entrant),
             "trials": sum(line.trials for line in lines),
             "failed": sum(line.failed for line in lines),
             "ungraded": sum(line.ungraded for line in lines),
@@ -93,14 +93,14 @@ class NupaReport(PublishedReport):
         yield f"{trials:,} trials: {failed:,} failed, {self.empty:,} empty replies."
         groups = by_asked(self.lines)
         named = names_of(groups)
-        done = {asked: sum(line.trials for line in lines) for asked, lines in groups.items()}
-        left = [
-            f"{named[asked]} {count:,} of {self.planned[asked]:,}"
-            for asked, count in done.items()
-            if count < self.planned.get(asked, 0)
+        done = {entrant: sum(line.trials for line in lines) for entrant, lines in groups.items()}
+        unfinished = [
+            f"{named[entrant]} {count:,} of {self.planned[entrant]:,}"
+            for entrant, count in done.items()
+            if count < self.planned.get(entrant, 0)
         ]
-        if left:
-            yield f"Not finished: {', '.join(left)} trials."
+        if unfinished:
+            yield f"Not finished: {', '.join(unfinished)} trials."
         if count := sum(line.ungraded for line in self.lines):
             yield f"{count:,} replies could not be graded and are left out. `asyncbench regrade` tries again."
 
@@ -121,19 +121,19 @@ def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
         StoreError: its results cannot be read.
     """
     manifest = manifest_of(folder)
-    found = counts_of(folder, manifest)
+    counts = counts_of(folder, manifest)
     return NupaReport(
-        **about(folder, manifest, found.simulated_note, runs={line.run for line in found.lines}),
-        graders=found.graders,
+        **about(folder, manifest, counts.simulated_note, runs={line.run for line in counts.lines}),
+        graders=counts.graders,
         published=printed_tables() if published else (),
         source=chosen(folder),
-        empty=found.empty,
+        empty=counts.empty,
         planned={
-            asked: sum(suites[SUITE].values())
-            for asked, suites in planned(manifest).items()
+            entrant: sum(suites[SUITE].values())
+            for entrant, suites in planned(manifest).items()
             if SUITE in suites
         },
-        lines=found.lines,
+        lines=counts.lines,
     )
 
 
@@ -166,18 +166,18 @@ def _tables(lines: Sequence[TaskLine]) -> Iterator[Sheet]:
     yield Sheet(
         title="Models: means over tasks (ours: the paper has none)",
         head=OVERVIEW_HEAD,
-        rows=[_overview_row(named[asked], its) for asked, its in groups.items()],
+        rows=[_overview_row(named[entrant], its) for entrant, its in groups.items()],
     )
     if len(groups) > 1:
         yield _side_by_side(groups, named)
-    for asked, its in groups.items():
+    for entrant, its in groups.items():
         yield Sheet(
-            title=f"{named[asked]}: exact match by task and range of lengths",
+            title=f"{named[entrant]}: exact match by task and range of lengths",
             head=TASKS_HEAD,
             rows=[_task_row(line) for line in its],
         )
         yield Sheet(
-            title=f"{named[asked]}: digits, in brackets those up to which no length fails",
+            title=f"{named[entrant]}: digits, in brackets those up to which no length fails",
             head=DIGITS_HEAD,
             rows=[[task_name(line.task), *_passed(line)] for line in its],
         )
@@ -203,14 +203,14 @@ def _overview_row(name: str, lines: Sequence[TaskLine]) -> list[Cell]:
 
 def _side_by_side(groups: Mapping[Entrant, Sequence[TaskLine]], named: Mapping[Entrant, str]) -> Sheet:
     """Return tasks × models."""
-    lines = {asked: {line.task.name: line for line in its} for asked, its in groups.items()}
+    lines = {entrant: {line.task.name: line for line in its} for entrant, its in groups.items()}
     tasks = {line.task.name: line.task for its in groups.values() for line in its}
     rows = []
     for name, task in tasks.items():
-        found = [lines[asked].get(name) for asked in groups]
-        shares = [None if line is None else line.by_grader["strict"].exact_match for line in found]
+        in_row = [lines[entrant].get(name) for entrant in groups]
+        shares = [None if line is None else line.by_grader["strict"].exact_match for line in in_row]
         rows.append([task_name(task), *map(_share, shares)])
-    head = ("task", *(named[asked] for asked in groups))
+    head = ("task", *(named[entrant] for entrant in groups))
     return Sheet(title="Exact match by task and model", head=head, rows=rows)
 
 
@@ -276,7 +276,7 @@ def _line(line: TaskLine) -> dict[str, object]:
     }
 
 
-def _findings(found: TaskFindings, length_class: int) -> dict[str, object]:
+def _findings(findings: TaskFindings, length_class: int) -> dict[str, object]:
     by_length = [
         {
             "length": length,
@@ -284,12 +284,12 @@ def _findings(found: TaskFindings, length_class: int) -> dict[str, object]:
             "answers": tally.answers,
             **{name: float(getattr(tally, name) / tally.answers) for name in FIGURES},
         }
-        for length, tally in found.by_length.items()
+        for length, tally in findings.by_length.items()
     ]
     figures = {
         name: _exactly({"mean": figure.mean, **figure.ranges})
         | ({} if figure.digits is None else asdict(figure.digits))
-        for name, figure in found.figures.items()
+        for name, figure in findings.figures.items()
     }
     return {**figures, "by_length": by_length}
 

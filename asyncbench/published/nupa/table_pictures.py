@@ -76,9 +76,9 @@ def of_tables(shown: Shown) -> Iterator[PublishedPicture]:
 def _digit_rows(shown: Shown, table: str, figure: str) -> Iterator[Row]:
     kinds = {kind_of(line.task): line.task for line in shown.lines}
     for line in shown.lines:
-        held = line.by_grader["strict"].figures[figure].digits
-        if held is not None and held.well_learned is not None and held.preserving is not None:
-            yield _digit_row(shown.names[line.asked], line.task, held.well_learned, held.preserving)
+        learned = line.by_grader["strict"].figures[figure].digits
+        if learned is not None and learned.well_learned is not None and learned.preserving is not None:
+            yield _digit_row(shown.names[line.asked], line.task, learned.well_learned, learned.preserving)
     for model, its in printed_digits(published_table(table)).items() if shown.printed else ():
         for kind, (well_learned, preserving) in its.items():
             if kind in kinds:
@@ -107,9 +107,9 @@ def _cells(
         if row["kind"] in kinds and row["exact_match"] is not None
     ]
     for line in shown.lines if with_digits else ():
-        held = line.by_grader["strict"].figures["exact_match"].digits
-        if held is not None and kind_of(line.task) in kinds:
-            for of, digits in (("well learned", held.well_learned), ("preserving", held.preserving)):
+        learned = line.by_grader["strict"].figures["exact_match"].digits
+        if learned is not None and kind_of(line.task) in kinds:
+            for of, digits in (("well learned", learned.well_learned), ("preserving", learned.preserving)):
                 if digits is not None:
                     rows.append(_cell(shown.names[line.asked], kind_of(line.task), of, digits))
     if shown.printed and rows:
