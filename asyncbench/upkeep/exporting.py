@@ -164,7 +164,7 @@ def _planned(rows: Sequence[Row], manifest: Manifest) -> Mapping[str, int]:
     """Return how many trials were planned for a file, by suite; never fewer than it holds."""
     file = tuple(rows[0][name] for name in ENTRANT)
     trials = Counter[str]()
-    for asked, suites in planned(manifest).items():
-        if asked == file or (manifest.get(IMPORTED) and asked[0] == file[0]):
+    for entrant, suites in planned(manifest).items():
+        if entrant == file or (manifest.get(IMPORTED) and entrant[0] == file[0]):
             trials.update({suite: sum(tasks.values()) for suite, tasks in suites.items()})
     return trials | Counter(row["suite"] for row in rows)

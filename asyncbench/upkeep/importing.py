@@ -91,13 +91,13 @@ class Keeper:
 
     def _refuse_another(self, recording: RecordedRun, trials: Sequence[Trial]) -> None:
         """Refuse a file that is not the one imported under its name before, nor has grown from it."""
-        found = {trial.trial_id: recorded for trial, recorded in zip(trials, recording.trials, strict=True)}
-        held = self._before.read("trials", ["trial_id", *TOLD], pc.field("run") == recording.run)
-        times = held["finished_at"].cast(pa.int64())  # microseconds since 1970
-        held = held.set_column(held.schema.get_field_index("finished_at"), "finished_at", times)
+        by_id = {trial.trial_id: recorded for trial, recorded in zip(trials, recording.trials, strict=True)}
+        stored = self._before.read("trials", ["trial_id", *TOLD], pc.field("run") == recording.run)
+        times = stored["finished_at"].cast(pa.int64())  # microseconds since 1970
+        stored = stored.set_column(stored.schema.get_field_index("finished_at"), "finished_at", times)
         lost = changed = 0
-        for row in held.to_pylist():
-            if (recorded := found.get(row.pop("trial_id"))) is None:
+        for row in stored.to_pylist():
+            if (recorded := by_id.get(row.pop("trial_id"))) is None:
                 lost += 1
             elif _told(recorded, like=row) != row:
                 changed += 1
@@ -131,14 +131,14 @@ class Keeper:
 def _told(recorded: Recorded, *, like: dict[str, object]) -> dict[str, object]:
     """Return what a record tells, as the folder would hold it; a time that is only its file's may change."""
     usage = recorded.reply.usage if recorded.reply else None
-    told: dict[str, object] = {
+    columns: dict[str, object] = {
         "reply_text": recorded.reply.text if recorded.reply else None,
         "input_tokens": usage.input_tokens if usage else None,
         "output_tokens": usage.output_tokens if usage else None,
         "cost_usd": recorded.cost_usd,
         "finished_at": round(recorded.at * 1_000_000) if recorded.timed else like["finished_at"],
     }
-    stored: dict[str, object] = orjson.loads(encode_json(told))
+    stored: dict[str, object] = orjson.loads(encode_json(columns))
     return stored
 
 
@@ -273,14 +273,14 @@ def folder_for(out: PathLike[str] | str) -> tuple[Path, str, bool]:
     return folder, sweep, there
 
 
-def _paths(given: Sequence[Path], ending: str, summaries: Container[str]) -> list[Path]:
+def _paths(paths: Sequence[Path], ending: str, summaries: Container[str]) -> list[Path]:
     """Return the files that are meant: of a folder those with the format's ending, by name; no summaries.
 
     Raises:
         ConfigError: one cannot be read, or two would be the same run.
     """
     runs: dict[str, Path] = {}
-    for path in given:
+    for path in paths:
         files = [path]
         if isdir(path):
             files = sorted(file for file in path.glob(f"*{ending}") if not file.name.startswith("."))
@@ -297,8 +297,8 @@ def _paths(given: Sequence[Path], ending: str, summaries: Container[str]) -> lis
                     "another folder."
                 )
             runs[run] = file
-    if given and not runs:
-        raise ConfigError(f"{given[0]} holds sums, not trials. Name the files of the runs.")
+    if paths and not runs:
+        raise ConfigError(f"{paths[0]} holds sums, not trials. Name the files of the runs.")
     return list(runs.values())
 
 

@@ -52,14 +52,14 @@ def sources(folders: Sequence[Path]) -> list[Source]:
                 f"{folders[0]} holds the results of sweep {manifests[0]['sweep']!r}, and {folder} those of "
                 f"{manifest['sweep']!r}. You can merge only folders of the same sweep."
             )
-    found = [
+    opened = [
         Source(folder=folder, manifest=manifest, sweep=load_sweep(folder / SWEEP_FILE))
         for folder, manifest in zip(folders, manifests, strict=True)
     ]
-    for source, other in combinations(found, 2):
+    for source, other in combinations(opened, 2):
         _check_names(source, other)
-    _check_answers(found)
-    return found
+    _check_answers(opened)
+    return opened
 
 
 def _check_names(source: Source, other: Source) -> None:
@@ -83,10 +83,10 @@ def _check_names(source: Source, other: Source) -> None:
             )
 
 
-def _check_answers(found: Sequence[Source]) -> None:
+def _check_answers(folders: Sequence[Source]) -> None:
     """Refuse problem sets that give the same problem another answer."""
     wanted = ["problem_set", "problem_id", "expected"]
-    rows = pa.concat_tables(read_problems(source.folder, wanted) for source in found)
+    rows = pa.concat_tables(read_problems(source.folder, wanted) for source in folders)
     answers = rows.group_by(wanted).aggregate([]).group_by(wanted[:2]).aggregate([([], "count_all")])
     other = answers.filter(pc.field("count_all") > 1)
     if len(other):
@@ -106,7 +106,7 @@ T = TypeVar("T")
 Plan = dict[str, dict[str, dict[str, dict[str, int]]]]  # alias → condition → suite → task → trials
 
 
-def merged_sweep(found: Sequence[Source], out: Path) -> Sweep:
+def merged_sweep(folders: Sequence[Source], out: Path) -> Sweep:
     """Return the sweep that asks whatever one of these asks, under the same names, with results in `out`.
 
     Limits, prices and deadlines of a model are those of the first folder that has it.
@@ -114,38 +114,41 @@ def merged_sweep(found: Sequence[Source], out: Path) -> Sweep:
     Raises:
         ConfigError: two aliases ask the same.
     """
-    models = _by_name((model.alias, model) for source in found for model in source.sweep.models)
+    models = _by_name((model.alias, model) for source in folders for model in source.sweep.models)
     conditions = _by_name(
-        (each.name, _for_all(each, found)) for source in found for each in source.sweep.conditions
+        (each.name, _for_all(each, folders)) for source in folders for each in source.sweep.conditions
     )
-    asked = {alias: _problems(alias, found) for alias in models}
-    everywhere = _unlike((source, problem) for source in found for problem in source.sweep.problems)
+    by_alias = {alias: _problems(alias, folders) for alias in models}
+    everywhere = _unlike((source, problem) for source in folders for problem in source.sweep.problems)
     merged = replace(
-        found[0].sweep,
+        folders[0].sweep,
         models=tuple(models.values()),
         conditions=tuple(conditions.values()),
         problems=everywhere,
-        own_problems={alias: problems for alias, problems in asked.items() if problems != everywhere},
-        repeats=max(source.sweep.repeats for source in found),
+        own_problems={alias: problems for alias, problems in by_alias.items() if problems != everywhere},
+        repeats=max(source.sweep.repeats for source in folders),
         out=out,
         copied_to=None,
     )
-    place = f"{' and '.join(str(source.folder) for source in found)} together"
+    place = f"{' and '.join(str(source.folder) for source in folders)} together"
     return sweep_from(as_mapping(merged), place=place)
 
 
 def _by_name(named: Iterable[tuple[str, T]]) -> dict[str, T]:
     """Return what bears each name first."""
-    found: dict[str, T] = {}
+    first: dict[str, T] = {}
     for name, bearer in named:
-        found.setdefault(name, bearer)
-    return found
+        first.setdefault(name, bearer)
+    return first
 
 
-def _for_all(condition: Condition, found: Sequence[Source]) -> Condition:
+def _for_all(condition: Condition, folders: Sequence[Source]) -> Condition:
     """Return a condition for every model that any of the folders asks like this."""
     namesakes = [
-        (source, each) for source in found for each in source.sweep.conditions if each.name == condition.name
+        (source, each)
+        for source in folders
+        for each in source.sweep.conditions
+        if each.name == condition.name
     ]
     if all(each.models is None for _, each in namesakes):
         return condition
@@ -155,11 +158,11 @@ def _for_all(condition: Condition, found: Sequence[Source]) -> Condition:
     return replace(condition, models=frozenset(aliases))
 
 
-def _problems(alias: str, found: Sequence[Source]) -> tuple[ProblemSource, ...]:
+def _problems(alias: str, folders: Sequence[Source]) -> tuple[ProblemSource, ...]:
     """Return what a model is asked in any of the folders."""
     return _unlike(
         (source, problem)
-        for source in found
+        for source in folders
         for model in source.sweep.models
         if model.alias == alias
         for problem in source.sweep.problems_of(model)
@@ -172,11 +175,11 @@ def _unlike(problems: Iterable[tuple[Source, ProblemSource]]) -> tuple[ProblemSo
 
 
 def _content(source: Source, problem: ProblemSource) -> str:
-    said = source.manifest.get("problem_sets", {}).values()
-    digests = sorted(str(each["digest"]) for each in said if each["name"] == _name(problem))
-    given = problem.path if problem.path is not None and not digests else _name(problem)
+    sets = source.manifest.get("problem_sets", {}).values()
+    digests = sorted(str(each["digest"]) for each in sets if each["name"] == _name(problem))
+    place = problem.path if problem.path is not None and not digests else _name(problem)
     rest = (problem.suite, problem.seed, dict(problem.parameters), dict(problem.columns))
-    return repr((given, digests, *rest, problem.grader, problem.pattern))
+    return repr((place, digests, *rest, problem.grader, problem.pattern))
 
 
 def _name(problem: ProblemSource) -> str:
@@ -187,19 +190,19 @@ def _name(problem: ProblemSource) -> str:
 # ── the plan ─────────────────────────────────────────────────────────────────────────────────
 
 
-def merged_plan(found: Sequence[Source], sweep: Sweep) -> Plan:
+def merged_plan(folders: Sequence[Source], sweep: Sweep) -> Plan:
     """Return how many trials of each model the folders have planned together.
 
     Where they ask the same problems the plans are equal; where they ask others, those are added. What the
     sweep has no more keeps the larger of its plans.
     """
     plan: Plan = {}
-    for source in found:
+    for source in folders:
         for (_, alias, condition), suites in planned(source.manifest).items():
             _keep_larger(plan.setdefault(alias, {}).setdefault(condition, {}), suites)
     opened: dict[str, ProblemSet] = {}
     for alias, conditions in plan.items():
-        fresh = planned_tasks(sweep, alias, without_repeats(_sets(alias, found, opened)))
+        fresh = planned_tasks(sweep, alias, without_repeats(_sets(alias, folders, opened)))
         for condition, suites in conditions.items():
             _keep_larger(suites, fresh.get(condition, {}))
     return plan
@@ -212,10 +215,10 @@ def _keep_larger(known: dict[str, dict[str, int]], other: Mapping[str, Mapping[s
             counts[task] = max(trials, counts.get(task, 0))
 
 
-def _sets(alias: str, found: Sequence[Source], opened: dict[str, ProblemSet]) -> list[ProblemSet]:
+def _sets(alias: str, folders: Sequence[Source], opened: dict[str, ProblemSet]) -> list[ProblemSet]:
     """Return the copies that a model is asked, each once."""
     sets: dict[str, ProblemSet] = {}
-    for source in found:
+    for source in folders:
         wanted = {_name(problem) for problem in _problems(alias, [source])}
         used = source.manifest.get("problem_sets", {})
         for copy in copies(source.folder):

@@ -48,14 +48,14 @@ class Merged(Report):
     joined: JoinedFolders
 
     def _notes(self) -> Iterator[str]:
-        found = self.joined
-        yield f"{len(self.folders)} folders: {found.trials:,} trials, {found.attempts:,} calls"
-        if found.trials_twice or found.attempts_twice:
-            twice = f"{found.trials_twice:,} trials were in several folders; the best answer of each is kept"
-            calls = f"; {found.attempts_twice:,} calls were, too, and count once"
-            yield twice + (calls if found.attempts_twice else "")
-        if found.damaged:
-            yield f"{found.damaged:,} damaged lines of their journals are in quarantine/"
+        joined = self.joined
+        yield f"{len(self.folders)} folders: {joined.trials:,} trials, {joined.attempts:,} calls"
+        if joined.trials_twice or joined.attempts_twice:
+            twice = f"{joined.trials_twice:,} trials were in several folders; the best answer of each is kept"
+            calls = f"; {joined.attempts_twice:,} calls were, too, and count once"
+            yield twice + (calls if joined.attempts_twice else "")
+        if joined.damaged:
+            yield f"{joined.damaged:,} damaged lines of their journals are in quarantine/"
         yield f"results in {self.out}; `asyncbench report {self.out}`"
 
     def _data(self) -> Mapping[str, object]:
@@ -88,21 +88,21 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
     _check_places(paths, place)
     for path in paths:
         read_manifest(path)  # before a lock is put into what is none of ours
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for path in paths:
             for each in folders_of(path):
-                held.enter_context(_held_still(each))
+                locks.enter_context(_held_still(each))
             _refuse_open_batches(path)
         _refuse_unlike_steps(paths)
-        found = sources(paths)
-        sweep = merged_sweep(found, place)
+        opened = sources(paths)
+        sweep = merged_sweep(opened, place)
         forecasts = joined_forecasts(map(read_forecasts, paths))
         with _built_beside(place.absolute()) as draft:
             claim_folder(draft, sweep=sweep.name)
             joined = join_folders(paths, draft)
             copy_given_up(paths, draft)
-            _copy_problems(found, draft)
-            _describe(found, sweep, read_manifest(draft), draft)
+            _copy_problems(opened, draft)
+            _describe(opened, sweep, read_manifest(draft), draft)
             if forecasts is not None:
                 write_durably(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
     return Merged(out=str(out), folders=tuple(map(display_name, folders)), joined=joined)
@@ -187,13 +187,13 @@ def _built_beside(out: Path) -> Iterator[Path]:
             raise
 
 
-def _copy_problems(found: Sequence[Source], draft: Path) -> None:
+def _copy_problems(folders: Sequence[Source], draft: Path) -> None:
     """Copy every problem set; of two states of one, the one written last still is."""
     folder = draft / "problems"
     with storing(folder):
         make_folder(folder)
         for path in (
-            path for source in found for path in sorted((source.folder / "problems").glob("*.parquet"))
+            path for source in folders for path in sorted((source.folder / "problems").glob("*.parquet"))
         ):
             copy = folder / path.name
             if not copy.exists():  # the name tells its content
@@ -202,38 +202,36 @@ def _copy_problems(found: Sequence[Source], draft: Path) -> None:
                 sync_to_disk(copy)
 
 
-def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: Path) -> None:
+def _describe(folders: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: Path) -> None:
     """Write the sweep and the manifest of the merged folder."""
-    manifests = [source.manifest for source in found]
-    asked: dict[str, list[str]] = {}
-    for source in found:
+    manifests = [source.manifest for source in folders]
+    names_by_alias: dict[str, list[str]] = {}
+    for source in folders:
         for alias, names in named_before(source.folder, source.manifest).items():
-            asked[alias] = list(dict.fromkeys([*asked.get(alias, []), *names]))
-    sets = {name: each for said in manifests for name, each in said.get("problem_sets", {}).items()}
+            names_by_alias[alias] = list(dict.fromkeys([*names_by_alias.get(alias, []), *names]))
+    sets = {name: each for one in manifests for name, each in one.get("problem_sets", {}).items()}
     write_sweep_file(
         draft,
         yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
         dict(ChainMap(*manifests))  # what the folder named first says, and the others beside
         | manifest
         | {
-            "created_at": min(str(said.get("created_at", manifest["created_at"])) for said in manifests),
+            "created_at": min(str(one.get("created_at", manifest["created_at"])) for one in manifests),
             "asyncbench": version("asyncbench"),
-            "simulated": any(said.get("simulated") for said in manifests),
-            "runs": {sweep.name: {"planned": merged_plan(found, sweep)}},
+            "simulated": any(one.get("simulated") for one in manifests),
+            "runs": {sweep.name: {"planned": merged_plan(folders, sweep)}},
             "problem_sets": dict(sorted(sets.items())),
-            ASKED: asked,
-            RECORDED: joined_recordings(
-                (planned_aliases(said), said.get(RECORDED, [])) for said in manifests
-            ),
-            "merged": [source.folder.resolve().name for source in found],
+            ASKED: names_by_alias,
+            RECORDED: joined_recordings((planned_aliases(one), one.get(RECORDED, [])) for one in manifests),
+            "merged": [source.folder.resolve().name for source in folders],
         }
-        | ({WORKERS: hosts} if (hosts := _hosts(found)) else {}),
+        | ({WORKERS: hosts} if (hosts := _hosts(folders)) else {}),
     )
 
 
-def _hosts(found: Sequence[Source]) -> dict[str, str]:
+def _hosts(folders: Sequence[Source]) -> dict[str, str]:
     """Return on which machines workers were, by name; one name may stand for a worker of each folder."""
     hosts: dict[str, set[str]] = {}
-    for name, host in (item for source in found for item in worker_hosts(source.folder).items()):
+    for name, host in (item for source in folders for item in worker_hosts(source.folder).items()):
         hosts.setdefault(name, set()).add(host)
     return {name: ", ".join(sorted(several)) for name, several in hosts.items()}

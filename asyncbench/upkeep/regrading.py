@@ -131,13 +131,13 @@ class RegradeTally:
 
     def _collect(self, changed: pa.Table, before: pa.Table, now: pa.Table) -> None:
         for *kind, model in _counted(changed, _CHANGE):
-            held = self._examples[tuple(kind)].setdefault(model, [])
-            if len(held) == EXAMPLES:
+            examples = self._examples[tuple(kind)].setdefault(model, [])
+            if len(examples) == EXAMPLES:
                 continue
             wanted = pc.scalar(True)
             for name, value in zip(_CHANGE, (*kind, model), strict=True):
                 wanted &= pc.field(name).is_null() if value is None else pc.field(name) == value
-            rows = changed.filter(wanted).slice(0, EXAMPLES - len(held))
+            rows = changed.filter(wanted).slice(0, EXAMPLES - len(examples))
             places = pc.index_in(rows["trial_id"], value_set=before["trial_id"])
             replies = before["reply_text"].take(places).to_pylist()
             answers: list[Any] = now["expected"].take(places).to_pylist()
@@ -145,7 +145,7 @@ class RegradeTally:
                 rows.select(list(_SHOWN)).to_pylist(), replies, answers, strict=True
             ):
                 end = None if reply is None else str(reply)[-TAIL:]
-                held.append(ChangedTrial(**row, expected=expected, reply_end=end))
+                examples.append(ChangedTrial(**row, expected=expected, reply_end=end))
 
 
 def _compared(grades: pa.Table, old: pa.Table, trials: pa.Table) -> pa.Table:
@@ -174,11 +174,11 @@ def _compared(grades: pa.Table, old: pa.Table, trials: pa.Table) -> pa.Table:
     )
 
 
-def _differ(left: Any, right: Any) -> Column:
+def _differ(before: Any, right: Any) -> Column:
     """Return where two columns differ; NULL equals NULL."""
-    both = pc.and_(pc.is_valid(left), pc.is_valid(right))
-    one_alone = pc.xor(pc.is_valid(left), pc.is_valid(right))
-    differ: Column = pc.if_else(both, pc.not_equal(left, right), one_alone)
+    both = pc.and_(pc.is_valid(before), pc.is_valid(right))
+    one_alone = pc.xor(pc.is_valid(before), pc.is_valid(right))
+    differ: Column = pc.if_else(both, pc.not_equal(before, right), one_alone)
     return differ
 
 

@@ -31,9 +31,9 @@ MOST_READY = 65_536  # problems as records, which take ten times the memory of t
 Column: TypeAlias = "pa.ChunkedArray[Any]"  # of any type: what its values are is known at run time alone
 
 
-def joined(table: pa.Table, left: str, right: str) -> Column:
+def joined(table: pa.Table, first: str, right: str) -> Column:
     """Return `left/right` of each row; at least one of the two is an id, so that no two pairs look alike."""
-    text: Column = pc.binary_join_element_wise(table[left], table[right], "/")  # type: ignore[call-overload]  # the stubs forget the separator
+    text: Column = pc.binary_join_element_wise(table[first], table[right], "/")  # type: ignore[call-overload]  # the stubs forget the separator
     return text
 
 
@@ -53,11 +53,11 @@ class FolderQuestions:
 
     def of(self, trials: pa.Table) -> list[Problem | None]:
         """Return the problem of each trial; None where no copy holds it."""
-        found = pc.index_in(joined(trials, "problem_set", "problem_id"), value_set=self._keys)
-        if found.null_count:  # of a set that was renamed since: the same questions, all the same
+        indices = pc.index_in(joined(trials, "problem_set", "problem_id"), value_set=self._keys)
+        if indices.null_count:  # of a set that was renamed since: the same questions, all the same
             ids = self._problems["problem_id"]
-            found = pc.coalesce(found, pc.index_in(trials["problem_id"], value_set=ids))
-        places = found.to_pylist()
+            indices = pc.coalesce(indices, pc.index_in(trials["problem_id"], value_set=ids))
+        places = indices.to_pylist()
         if len(self._ready) > MOST_READY:
             self._ready.clear()
         missing = sorted({place for place in places if place is not None} - self._ready.keys())
@@ -79,13 +79,13 @@ def _with_graders_of_today(problems: pa.Table, folder: Path) -> pa.Table:
             today[grader.name] = grader.digest
     now = dict[str, str]()
     for extra in own:
-        said = json.loads(extra)
-        if said["grader"] not in today:
+        fields = json.loads(extra)
+        if fields["grader"] not in today:
             raise ConfigError(
-                f"{folder}: its problems are graded by {said['grader']!r}, but its sweep file does not say "
+                f"{folder}: its problems are graded by {fields['grader']!r}, but its sweep file does not say "
                 "where that is. Run the sweep again, then regrade."
             )
-        now[extra] = json.dumps(said | {"source": today[said["grader"]]})
+        now[extra] = json.dumps(fields | {"source": today[fields["grader"]]})
     column = pa.array([now.get(extra, extra) for extra in extras], pa.string())
     return problems.set_column(problems.schema.get_field_index("extra"), "extra", column)
 
@@ -107,10 +107,10 @@ class EarlierGrades:
         """
         ids = trials["trial_id"].combine_chunks()
         if self._in_order:
-            found = self._next(ids)
-            self._in_order = len(pc.unique(found["trial_id"])) == len(ids)
+            batch = self._next(ids)
+            self._in_order = len(pc.unique(batch["trial_id"])) == len(ids)
             if self._in_order:
-                return found
+                return batch
         # another order, as after a compaction: looked up, which takes longer and finds them all the same
         wanted = pc.field("trial_id").isin(ids)
         for name in PARTITIONED_BY["grades"]:
@@ -223,8 +223,8 @@ def _trial_rows(
 ) -> pa.Table:
     """Return the trials with what their headline grade says, and the answer it was compared with."""
     nothing = (None,) * len(HEADLINE)
-    said = zip(*(_headline(of_trial[0]) if of_trial else nothing for of_trial in grades), strict=True)
-    values = dict(zip(HEADLINE, said, strict=True))
+    stored = zip(*(_headline(of_trial[0]) if of_trial else nothing for of_trial in grades), strict=True)
+    values = dict(zip(HEADLINE, stored, strict=True))
     values["expected"] = tuple(problem.expected if problem else None for problem in problems)
     for name, new in values.items():
         place = trials.schema.get_field_index(name)

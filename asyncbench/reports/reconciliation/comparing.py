@@ -126,12 +126,14 @@ class Reconciled(Report):
                 "billed on the day after."
             )
         shares = {name: self.gap_share(measure) for measure, name in MEASURES.items()}
-        told = ", ".join(f"{name} {share:.2%}" for name, share in shares.items() if share is not None)
-        left = sum(part.told.usd or 0.0 for part in self.left_out if part.why != NOT_THEIRS)  # of the bill
+        gaps = ", ".join(f"{name} {share:.2%}" for name, share in shares.items() if share is not None)
+        uncompared = sum(
+            part.told.usd or 0.0 for part in self.left_out if part.why != NOT_THEIRS
+        )  # of the bill
         yield (
-            f"Gap: {told}. This is {'within' if self.close else 'ABOVE'} the tolerance of "
+            f"Gap: {gaps}. This is {'within' if self.close else 'ABOVE'} the tolerance of "
             f"{self.tolerance:.2%}."
-            + (f" {_shown('usd', left)} of the file is not compared." if left else "")
+            + (f" {_shown('usd', uncompared)} of the file is not compared." if uncompared else "")
         )
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -185,8 +187,8 @@ def reconcile(
     use = use_of(folder, provider, shift_h=utc_offset_h)
     if not use.by_day:
         raise ConfigError(f"{folder} has no calls to compare {file} with. Name another folder.")
-    told = {line.model for line in export.lines if line.model}
-    names = matched(use.providers, told, models, place=str(file))
+    billed_models = {line.model for line in export.lines if line.model}
+    names = matched(use.providers, billed_models, models, place=str(file))
     days, left_out = _compared(export, use, names)
     if all(pair.gap(measure) is None for pair in days for measure in MEASURES):
         raise ConfigError(
@@ -232,23 +234,23 @@ def _compared(
         else:
             sides[model, line.day].append(line.told)
     ours, elsewhere = defaultdict[Key, Ours](Ours), defaultdict[str, Ours](Ours)
-    for (asked, day), used in use.by_day.items():
-        if asked in names.ours:
-            ours[names.ours[asked], day if "day" in export.columns else None].add(used)
+    for (bill_names, day), used in use.by_day.items():
+        if bill_names in names.ours:
+            ours[names.ours[bill_names], day if "day" in export.columns else None].add(used)
         else:
-            elsewhere[asked.alias].add(used)
-    whole = added(side for told in sides.values() for side in told)
+            elsewhere[bill_names.alias].add(used)
+    whole = added(side for lines in sides.values() for side in lines)
     nothing = BillSide(**{name: 0 for name in BillSide.__slots__ if getattr(whole, name) is not None})
     days = tuple(
         BillPair(model=key[0], day=key[1], theirs=added([nothing, *sides[key]]), ours=ours[key])
         for key in sorted({*ours, *sides}, key=lambda key: (key[1] or date.min, key[0]))
     )
     left_out = [
-        LeftOut(model=model, why=why, told=added(told)) for (model, why), told in sorted(others.items())
+        LeftOut(model=model, why=why, told=added(lines)) for (model, why), lines in sorted(others.items())
     ]
     for alias, used in sorted(elsewhere.items()):
-        told = BillSide(usd=used.usd, input_tokens=used.input_tokens, output=used.output)
-        left_out.append(LeftOut(model=alias, why=NOT_THEIRS, told=told))
+        lines = BillSide(usd=used.usd, input_tokens=used.input_tokens, output=used.output)
+        left_out.append(LeftOut(model=alias, why=NOT_THEIRS, told=lines))
     return days, tuple(left_out)
 
 
@@ -267,26 +269,26 @@ def _side_data(side: BillSide) -> dict[str, float | None]:
 def _pair_data(pair: BillPair) -> dict[str, object]:
     ours = pair.ours
     unknown = {"lost": ours.lost_calls, "cut": ours.cut_calls, "priceless": ours.priceless}
-    told = {name: getattr(ours, name) for name in (*MEASURES, "cached_input", "reasoning", "calls")}
+    recorded = {name: getattr(ours, name) for name in (*MEASURES, "cached_input", "reasoning", "calls")}
     return {
         "model": pair.model,
         "day": pair.day.isoformat() if pair.day else None,
         "theirs": _side_data(pair.theirs),
-        "ours": told | {"unknown_calls": unknown},
+        "ours": recorded | {"unknown_calls": unknown},
         "gap": {measure: pair.gap(measure) for measure in MEASURES},
     }
 
 
 def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
-    told = [measure for measure in MEASURES if any(pair.gap(measure) is not None for pair in pairs)]
+    measures = [measure for measure in MEASURES if any(pair.gap(measure) is not None for pair in pairs)]
     head = [*(["day"] if by_day else []), "model", "calls"]
-    for measure in told:
+    for measure in measures:
         name = MEASURES[measure]
         head += [f"{name} (bill)", f"{name} (here)", "gap", "share"]
     rows = []
     for pair in pairs:
         cells = [*([str(pair.day or "-")] if by_day else []), pair.model, f"{pair.ours.calls:,}"]
-        for measure in told:
+        for measure in measures:
             theirs, ours, gap = getattr(pair.theirs, measure), getattr(pair.ours, measure), pair.gap(measure)
             amounts = (_shown(measure, amount) for amount in (theirs, ours, gap))
             cells += [*amounts, f"{share_of(gap or 0.0, theirs or 0, ours):.2%}"]
@@ -294,8 +296,8 @@ def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
     return Sheet(title=title, head=head, rows=rows, labels=1 + by_day)
 
 
-def _amounts(found: Mapping[str, float | None]) -> list[str]:
-    return [_shown(measure, found.get(measure)) for measure in MEASURES]
+def _amounts(sums: Mapping[str, float | None]) -> list[str]:
+    return [_shown(measure, sums.get(measure)) for measure in MEASURES]
 
 
 def _shown(measure: str, amount: float | None) -> str:

@@ -121,7 +121,7 @@ _PLAIN_NAMES: Final[Columns] = {
 _COUNTED: Final = ("cost", "cost_cents", "input", "uncached_input", "output")
 
 
-def columns_of(head: Collection[str], given: str | None, *, place: str) -> tuple[str, str | None, Columns]:
+def columns_of(head: Collection[str], named: str | None, *, place: str) -> tuple[str, str | None, Columns]:
     """Return what a file is, where its columns are described, and which column holds what.
 
     Args:
@@ -132,41 +132,41 @@ def columns_of(head: Collection[str], given: str | None, *, place: str) -> tuple
     Raises:
         ConfigError: a column is named that is not there, or the columns cannot be told.
     """
-    if given is not None:
-        return "as --columns says", None, _given(head, given, place)
+    if named is not None:
+        return "as --columns says", None, _given(head, named, place)
     for known in FORMATS:
         if set(known.has_all) <= set(head):
             return known.name, known.verified, _present(known.columns, head)
     by_name = _present({kind: (*_PLAIN_NAMES.get(kind, ()), kind) for kind in FIELDS}, head)
-    found = {kind: names[:1] for kind, names in by_name.items()}
-    if not found.keys() & set(_COUNTED):
+    by_kind = {kind: names[:1] for kind, names in by_name.items()}
+    if not by_kind.keys() & set(_COUNTED):
         raise ConfigError(
             f"{place}: this format is not known. Name the columns: --columns "
             f"day=…,model=…,cost=…,input=…,output=…. Its columns: {', '.join(map(repr, head))}."
         )
-    return "columns by their names", None, found
+    return "columns by their names", None, by_kind
 
 
 def _present(columns: Columns, head: Collection[str]) -> Columns:
-    found = {kind: tuple(name for name in names if name in head) for kind, names in columns.items()}
-    return {kind: names for kind, names in found.items() if names}
+    there = {kind: tuple(name for name in names if name in head) for kind, names in columns.items()}
+    return {kind: names for kind, names in there.items() if names}
 
 
-def _given(head: Collection[str], given: str, place: str) -> Columns:
-    found: dict[str, tuple[str, ...]] = {}
-    for part in given.split(","):
+def _given(head: Collection[str], named: str, place: str) -> Columns:
+    columns: dict[str, tuple[str, ...]] = {}
+    for part in named.split(","):
         kind, _, names = part.partition("=")
         kind = kind.strip()
         if kind not in FIELDS or not names.strip():
             raise ConfigError(f"--columns: {part!r} is not WHAT=COLUMN. WHAT is one of: {', '.join(FIELDS)}.")
-        if kind in found:
+        if kind in columns:
             raise ConfigError(f"--columns: {kind} is there twice. Join columns to add with +: {kind}=a+b.")
-        found[kind] = tuple(name.strip() for name in names.split("+"))
-        if missing := [name for name in found[kind] if name not in head]:
+        columns[kind] = tuple(name.strip() for name in names.split("+"))
+        if missing := [name for name in columns[kind] if name not in head]:
             has = ", ".join(map(repr, head))
             raise ConfigError(f"{place}: there is no column {missing[0]!r}. Its columns: {has}.")
-    if not found.keys() & set(_COUNTED):
+    if not columns.keys() & set(_COUNTED):
         raise ConfigError(
             f"--columns: there is nothing to compare. Name at least one of: {', '.join(_COUNTED)}."
         )
-    return found
+    return columns

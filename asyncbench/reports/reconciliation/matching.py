@@ -23,7 +23,7 @@ class MatchedNames:
 
 
 def matched(
-    providers: Mapping[BillNames, str], told: Collection[str], given: Collection[str], *, place: str
+    providers: Mapping[BillNames, str], billed: Collection[str], options: Collection[str], *, place: str
 ) -> MatchedNames:
     """Return which model of the file is which of the folder.
 
@@ -39,65 +39,68 @@ def matched(
     Raises:
         ConfigError: a name that was given is in neither, or no model of the file was asked here.
     """
-    if not told:
-        if given:
+    if not billed:
+        if options:
             raise ConfigError(
                 f"--model: {place} names no models. Remove the option, and only days are compared."
             )
         return MatchedNames(theirs={None: ALL_MODELS}, ours=dict.fromkeys(providers, ALL_MODELS))
-    aliases = _aliases_of(given, told, providers, place)
-    best = {asked: min((_rank(asked, name, aliases), name) for name in told) for asked in providers}
-    found = {asked: name for asked, (rank, name) in best.items() if rank < _NO_MATCH}
-    if not found:
-        here = _listed({asked.model_id or asked.alias for asked in providers})
+    aliases = _aliases_of(options, billed, providers, place)
+    best = {
+        ours_names: min((_rank(ours_names, name, aliases), name) for name in billed)
+        for ours_names in providers
+    }
+    matches = {ours_names: name for ours_names, (rank, name) in best.items() if rank < _NO_MATCH}
+    if not matches:
+        here = _listed({ours_names.model_id or ours_names.alias for ours_names in providers})
         raise ConfigError(
             f"{place}: none of its models was asked here. Match them with --model NAME=ALIAS. The file has: "
-            f"{_listed(told)}; the folder has: {here}."
+            f"{_listed(billed)}; the folder has: {here}."
         )
     by_alias: dict[str, str] = {}
-    for asked, name in sorted(found.items(), key=lambda item: item[0].served is None):
-        by_alias.setdefault(asked.alias, name)
-    for asked in providers:
-        if asked.served is None and asked.alias in by_alias:
-            found[asked] = by_alias[asked.alias]
-    theirs: dict[str | None, str] = {name: aliases.get(name, name) for name in {*found.values(), *aliases}}
-    ours = {asked: theirs[name] for asked, name in found.items()}
-    billing = {providers[asked] for asked in found}
-    for asked, provider in providers.items():
-        if asked not in ours and provider in billing:
-            ours[asked] = asked.model_id or asked.alias
+    for ours_names, name in sorted(matches.items(), key=lambda item: item[0].served is None):
+        by_alias.setdefault(ours_names.alias, name)
+    for ours_names in providers:
+        if ours_names.served is None and ours_names.alias in by_alias:
+            matches[ours_names] = by_alias[ours_names.alias]
+    theirs: dict[str | None, str] = {name: aliases.get(name, name) for name in {*matches.values(), *aliases}}
+    ours = {ours_names: theirs[name] for ours_names, name in matches.items()}
+    billing = {providers[ours_names] for ours_names in matches}
+    for ours_names, provider in providers.items():
+        if ours_names not in ours and provider in billing:
+            ours[ours_names] = ours_names.model_id or ours_names.alias
     return MatchedNames(theirs=theirs, ours=ours)
 
 
 def _aliases_of(
-    given: Collection[str], told: Collection[str], asked: Collection[BillNames], place: str
+    options: Collection[str], billed: Collection[str], ours: Collection[BillNames], place: str
 ) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in given:
+    aliases: dict[str, str] = {}
+    for text in options:
         name, sign, alias = text.rpartition("=")
         if not sign or not name or not alias:
             raise ConfigError(f"--model {text!r}: write NAME=ALIAS (name in the file=model here).")
-        if name in found:
+        if name in aliases:
             raise ConfigError(f"--model: {name!r} is there twice. Give it once.")
-        if name not in told:
-            raise ConfigError(f"--model {text}: {place} has no {name!r}. It has: {_listed(told)}.")
-        if not any(alias in names for names in asked):
-            here = _listed({names.alias for names in asked})
+        if name not in billed:
+            raise ConfigError(f"--model {text}: {place} has no {name!r}. It has: {_listed(billed)}.")
+        if not any(alias in names for names in ours):
+            here = _listed({names.alias for names in ours})
             raise ConfigError(f"--model {text}: the folder has no model {alias!r}. It has: {here}.")
-        found[name] = alias
-    return found
+        aliases[name] = alias
+    return aliases
 
 
-def _rank(asked: BillNames, name: str, aliases: Mapping[str, str]) -> int:
+def _rank(names: BillNames, name: str, aliases: Mapping[str, str]) -> int:
     """Return how surely a name in the file means one that was asked; 0 is surest."""
     if name in aliases:
-        return 0 if aliases[name] in asked else _NO_MATCH
-    asked_for = [text for text in (asked.model_id, asked.alias) if text]
-    everything = [text for text in (asked.served, *asked_for) if text]
+        return 0 if aliases[name] in names else _NO_MATCH
+    asked_for = [text for text in (names.model_id, names.alias) if text]
+    everything = [text for text in (names.served, *asked_for) if text]
     ranks = (
-        name == asked.served,
+        name == names.served,
         name in asked_for,
-        asked.served is not None and same_model(asked.served, name),
+        names.served is not None and same_model(names.served, name),
         any(same_model(text, name) for text in asked_for),
         any(_words(name) in (_words(text), _words(text.rsplit("/", 1)[-1])) for text in everything),
     )

@@ -146,12 +146,12 @@ def by_model(days: Sequence[BillPair]) -> list[BillPair]:
 
 def added(sides: Iterable[BillSide]) -> BillSide:
     """Return the sum of what they tell; None where none of them does."""
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for side in sides:
         for name in BillSide.__slots__:
             if (value := getattr(side, name)) is not None:
-                found[name] = found.get(name, 0) + value
-    return BillSide(**found)  # type: ignore[arg-type]  # counts stay counts
+                sums[name] = sums.get(name, 0) + value
+    return BillSide(**sums)  # type: ignore[arg-type]  # counts stay counts
 
 
 def share_of(gap: float, theirs: float, ours: float) -> float:
@@ -225,12 +225,12 @@ def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0)
         raise ConfigError(f"{path}: the file has no lines of usage. Export a period with some.")
     name, verified, known = columns_of(head, columns, place=str(path))
     read_lines = (_told(_Cells(place, cells, known), shift_h) for place, cells in lines)
-    told = [line for line in read_lines if line is not None]
+    bill_lines = [line for line in read_lines if line is not None]
     read = {name for names in known.values() for name in names}
     return Export(
         format=name,
         verified=verified,
-        lines=tuple(told),
+        lines=tuple(bill_lines),
         columns=known,
         unread=tuple(name for name in head if name not in read),
     )
@@ -338,20 +338,20 @@ class _Cells:
 
     def values(self, kind: str, read: Callable[[object], T]) -> list[T]:
         """Return what stands in the columns of a kind; empty cells are left out."""
-        found = []
+        read_values = []
         for name in self.columns.get(kind, ()):
-            told = self.cells.get(name, "")
-            value = told.strip() if isinstance(told, str) else told
+            cell = self.cells.get(name, "")
+            value = cell.strip() if isinstance(cell, str) else cell
             try:
                 if value != "":
-                    found.append(read(value))
+                    read_values.append(read(value))
             except ValueError as error:
-                raise ConfigError(f"{self.place}, column {name!r}: {told!r:.80}: {error}") from None
-        return found
+                raise ConfigError(f"{self.place}, column {name!r}: {cell!r:.80}: {error}") from None
+        return read_values
 
     def whole(self, kind: str, read: Callable[[object], T]) -> T | None:
         """Return their sum; None where all are empty."""
-        return reduce(add, found) if (found := self.values(kind, read)) else None
+        return reduce(add, values) if (values := self.values(kind, read)) else None
 
 
 def _told(line: _Cells, shift_h: float) -> BillLine | None:

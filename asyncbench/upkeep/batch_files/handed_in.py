@@ -61,11 +61,11 @@ class HandedIn(Report):
         for part in self.parts:
             yield f"{part.batch_id}: {part.results:,} of {part.requests:,} results are in place"
             if lacking := part.requests - part.results:
-                said = f"{lacking:,} requests have no result"
+                note = f"{lacking:,} requests have no result"
                 yield (
-                    f"{said}. They count as not answered: the next run asks them again."
+                    f"{note}. They count as not answered: the next run asks them again."
                     if part.taken
-                    else f"{said}, so none is taken in yet. Import the file of errors, too; or, if there is "
+                    else f"{note}, so none is taken in yet. Import the file of errors, too; or, if there is "
                     "no other file, repeat the command with --partial: the next run then asks them again."
                 )
         if any(part.taken for part in self.parts):
@@ -220,8 +220,8 @@ def _put_in_place(fetched: _FetchedPart, ledger: BatchLedger, *, partial: bool) 
         return
     ledger.path(part, HANDED).unlink(missing_ok=True)
     if part.batch_id is None:
-        said = {"batch_id": fetched.batch_id or part.key, "created_at": part.intended_at or part.at}
-        ledger.write(part, Step.SUBMITTED, at=part.at, **said)
+        ids = {"batch_id": fetched.batch_id or part.key, "created_at": part.intended_at or part.at}
+        ledger.write(part, Step.SUBMITTED, at=part.at, **ids)
     if not part.files or part.step not in (Step.ENDED, Step.DOWNLOADING):
         known = {"ended_at": part.ended_at, "used": part.used, "faults": ()}
         ledger.write(part, Step.ENDED, at=part.at, status="completed", files=BY_HAND, **known)

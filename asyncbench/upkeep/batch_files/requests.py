@@ -101,23 +101,23 @@ def export_batches(
     """
     if form not in FORMS:
         raise ConfigError(f"no form {form!r} of batch files. Choose one of: {', '.join(FORMS)}")
-    asked, out = load_sweep(sweep), local(out)
-    chosen = chosen_models(asked, models)
+    loaded, out = load_sweep(sweep), local(out)
+    chosen = chosen_models(loaded, models)
     check_folder(out)
     for model in chosen:
         _check(form, model, _folder_of(model, out))
-    closed = _not_open(asked.out)
+    closed = _not_open(loaded.out)
     with TemporaryDirectory(prefix="asyncbench-export-") as made:
-        sets = sets_of(asked, chosen, Path(made))
-        check_sets(asked, chosen, sets)
+        sets = sets_of(loaded, chosen, Path(made))
+        check_sets(loaded, chosen, sets)
 
         def open_trials(model: Model, sets: Sequence[TrialSource]) -> Iterator[Trial]:
-            return trials_of(asked, model, sets, limit=limit, skip=closed.__contains__)
+            return trials_of(loaded, model, sets, limit=limit, skip=closed.__contains__)
 
         trials = {model.alias: open_trials(model, sets[model.alias]) for model in chosen}
-        written = [_written(form, asked, model, trials[model.alias], out) for model in chosen]
+        written = [_written(form, loaded, model, trials[model.alias], out) for model in chosen]
     if not any(files.requests for files in written):
-        raise ConfigError(f"{asked.out} has an answer for every trial, so there is nothing to export.")
+        raise ConfigError(f"{loaded.out} has an answer for every trial, so there is nothing to export.")
     return ExportedBatches(models=tuple(files for files in written if files.requests))
 
 
@@ -153,7 +153,7 @@ def _written(form: str, sweep: Sweep, model: Model, trials: Iterator[Trial], out
         with TemporaryDirectory(prefix=".export-", dir=out) as drafts, ExitStack() as open_files:
             draft = Path(drafts) / folder.name
             draft.mkdir()
-            told = open_files.enter_context((draft / MAP).open("xb"))
+            map_file = open_files.enter_context((draft / MAP).open("xb"))
             parts = _RequestWriter(
                 lambda name: open_files.enter_context((draft / name).open("xb")),
                 most=most,
@@ -162,7 +162,7 @@ def _written(form: str, sweep: Sweep, model: Model, trials: Iterator[Trial], out
             for number, trial in enumerate(trials):
                 custom_id = f"request-{number}" if form == "nupa" else trial.trial_id
                 parts.add(api.line(custom_id, request_for(trial)) + b"\n")
-                told.write(orjson.dumps(_mapped(custom_id, trial)) + b"\n")
+                map_file.write(orjson.dumps(_mapped(custom_id, trial)) + b"\n")
             open_files.close()
             if parts.requests:
                 draft.rename(folder)

@@ -77,22 +77,22 @@ def import_batches(
         return Imported(out=Path(out), runs=(Keeper(store, FORM).keep(recording),))
 
 
-def files_of(given: Iterable[PathLike[str] | str], *endings: str) -> list[Path]:
+def files_of(paths: Iterable[PathLike[str] | str], *endings: str) -> list[Path]:
     """Return the files that are meant, those of folders by their endings; raises ConfigError."""
-    found = list[Path]()
-    for path in map(Path, given):
+    files = list[Path]()
+    for path in map(Path, paths):
         if isdir(path):
             inside = sorted(file for file in path.iterdir() if file.suffix in endings and file.name != MAP)
             if not inside:
                 raise ConfigError(
                     f"{path} has no {' or '.join(endings)} files. Name the files, or another one."
                 )
-            found += inside
+            files += inside
         else:
-            found.append(path)
-    for path in found:
+            files.append(path)
+    for path in files:
         check_file(path)
-    return found
+    return files
 
 
 def _recording(files: list[Path], requests: Path) -> RecordedRun:
@@ -102,8 +102,8 @@ def _recording(files: list[Path], requests: Path) -> RecordedRun:
         ConfigError: none of them can be used.
     """
     left_out = list[str]()
-    asked = dict(_requested(requests, left_out))
-    results = _Results(asked=asked, left_out=left_out)
+    by_id = dict(_requested(requests, left_out))
+    results = _Results(requests=by_id, left_out=left_out)
     for path in files:
         results.read(path)
     results.tell_missing()
@@ -115,13 +115,13 @@ def _recording(files: list[Path], requests: Path) -> RecordedRun:
         path=requests,
         trials=tuple(results.trials),
         left_out=tuple(left_out),
-        planned=_planned(asked.values()),
+        planned=_planned(by_id.values()),
     )
 
 
-def _planned(asked: Iterable[Requested]) -> Planned:
+def _planned(requests: Iterable[Requested]) -> Planned:
     planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for request in asked:
+    for request in requests:
         conditions = planned.setdefault(request.model.alias, {})
         tasks = conditions.setdefault(request.condition.name, {}).setdefault(request.draft.suite, {})
         tasks[request.draft.task] = tasks.get(request.draft.task, 0) + 1
@@ -191,11 +191,11 @@ def _entry(fields: Fields) -> _MapEntry:
     )
 
 
-def _price(said: object) -> Price | None:
+def _price(entry: object) -> Price | None:
     """Return a price as the map has it; raises TypeError: it is none."""
-    if not isinstance(said, dict):
+    if not isinstance(entry, dict):
         return None
-    return Price(**said | {"batch": _price(said.get("batch")) or said.get("batch")})
+    return Price(**entry | {"batch": _price(entry.get("batch")) or entry.get("batch")})
 
 
 @cache
@@ -264,20 +264,20 @@ def _reader(provider: str, api: str) -> BatchApi:
 class _Results:
     """The results of requests, as their files tell."""
 
-    asked: Mapping[str, Requested]
+    requests: Mapping[str, Requested]
     left_out: list[str]
     trials: list[Recorded] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
 
     def read(self, path: Path) -> None:
         """Take in a file of results; note what cannot be used."""
-        found, at = BATCH_ID.search(path.name), path.stat().st_mtime
+        batch_name, at = BATCH_ID.search(path.name), path.stat().st_mtime
         not_run = Counter[str]()
         for place, line in lines(path):
             try:
-                said = result_in(line)
-                custom_id = said["custom_id"]
-                if (request := self.asked.get(custom_id)) is None:
+                fields = result_in(line)
+                custom_id = fields["custom_id"]
+                if (request := self.requests.get(custom_id)) is None:
                     raise ValueError(f"custom_id {custom_id!r} is of no request")
                 if custom_id in self._seen:
                     raise ValueError(f"custom_id {custom_id!r} has a result already")
@@ -286,31 +286,31 @@ class _Results:
                     not_run[ended.value] += 1
                     continue
                 self._seen.add(custom_id)
-                self.trials.append(_recorded(request, ended, said, found and found[0], at))
+                self.trials.append(_recorded(request, ended, fields, batch_name and batch_name[0], at))
             except ValueError as error:
                 self.left_out.append(f"{place}: {error}")
         self.left_out += (f"{path}: {count:,} requests did not run ({why})" for why, count in not_run.items())
 
     def tell_missing(self) -> None:
         """Note how many requests have no result."""
-        if missing := len(self.asked) - len(self._seen):
+        if missing := len(self.requests) - len(self._seen):
             self.left_out.append(f"{missing:,} requests have no answer and no error in these files")
 
 
 def result_in(line: bytes) -> Fields:
     """Return what a line of results says; raises ValueError, also where it is a request."""
-    said = mapping(parsed(line), "a result")
-    text(said, "custom_id")
-    if not _RESULTS & said.keys():
+    fields = mapping(parsed(line), "a result")
+    text(fields, "custom_id")
+    if not _RESULTS & fields.keys():
         raise ValueError("is a request, not a result: name the files that the provider made")
-    return said
+    return fields
 
 
 def _recorded(
-    request: Requested, ended: Reply | ProviderError, said: Fields, batch_id: str | None, file_at: float
+    request: Requested, ended: Reply | ProviderError, fields: Fields, batch_id: str | None, file_at: float
 ) -> Recorded:
     """Return what a line of results says of a trial, priced as a batch."""
-    body = _inside(_inside(said, "response"), "body")
+    body = _inside(_inside(fields, "response"), "body")
     created = body.get("created", body.get("created_at"))
     timed = isinstance(created, int | float) and not isinstance(created, bool)
     at = float(created) if timed else file_at
@@ -339,5 +339,5 @@ def _recorded(
 
 
 def _inside(fields: Fields, key: str) -> Fields:
-    found: Any = fields.get(key)  # Any: JSON
-    return found if isinstance(found, dict) else {}
+    value: Any = fields.get(key)  # Any: JSON
+    return value if isinstance(value, dict) else {}

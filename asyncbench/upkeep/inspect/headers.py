@@ -72,7 +72,7 @@ class LogCounts:
     @property
     def epochs(self) -> int:
         """How often a problem was asked, at most."""
-        return max(held.bit_length() for held in self._epochs.values())
+        return max(bits.bit_length() for bits in self._epochs.values())
 
     @property
     def cost_usd(self) -> float | None:
@@ -84,10 +84,10 @@ class LogCounts:
 
         It is its repeat, unless a folder holds the same one twice: then the alias once meant something else.
         """
-        held, epoch = self._epochs.get(row["problem_id"], 0), row["repeat"] + 1
-        while held >> (epoch - 1) & 1:
+        bits, epoch = self._epochs.get(row["problem_id"], 0), row["repeat"] + 1
+        while bits >> (epoch - 1) & 1:
             epoch += 1
-        self._epochs[row["problem_id"]] = held | 1 << (epoch - 1)
+        self._epochs[row["problem_id"]] = bits | 1 << (epoch - 1)
         return int(epoch)
 
     def add(self, row: Row, sample: Json) -> None:
@@ -207,12 +207,12 @@ class LogHeader:
             {
                 "name": grader,
                 "scorer": grader,
-                "scored_samples": len(found.graded),
+                "scored_samples": len(scored.graded),
                 "unscored_samples": 0,
                 "params": {},
-                "metrics": found.metrics(),
+                "metrics": scored.metrics(),
             }
-            for grader, found in counts.graders.items()
+            for grader, scored in counts.graders.items()
         ]
         headline = self.row["grader"]
         return {
@@ -235,7 +235,7 @@ class LogHeader:
 
     def _metadata(self) -> Json:
         row = self.row
-        recorded = [said for said in self.manifest.get(RECORDED, []) if said["alias"] == row["model"]]
+        recorded = [entry for entry in self.manifest.get(RECORDED, []) if entry["alias"] == row["model"]]
         return {
             **{name: row[name] for name in ("sweep", "run", "model", "provider", "condition", "suite")},
             "simulated": is_simulated(row["provider"]),
@@ -269,5 +269,5 @@ class LogHeader:
         return config, sent
 
     def _id(self, *names: str) -> str:
-        said = [self.row["sweep"], *(self.row[name] for name in names)]
-        return blake2b(encode_json(said), digest_size=11).hexdigest()
+        parts = [self.row["sweep"], *(self.row[name] for name in names)]
+        return blake2b(encode_json(parts), digest_size=11).hexdigest()

@@ -106,11 +106,11 @@ class EvalLog:
         # Trials of other conditions are read, too: so their grades are not waited for.
         wanted = _wanted({"run": run, "model": model, "suite": suite})
         for batch in snapshot.batches("trials", filters=wanted):
-            asked = self._problems(batch["problem_id"], problems)
+            questions = self._problems(batch["problem_id"], problems)
             for place, row in enumerate(batch.to_pylist()):
                 grades = graded.of(row["trial_id"])
                 if row["condition"] == condition and row["load"] is None:
-                    yield row, grades, asked.problem(place)
+                    yield row, grades, questions.problem(place)
 
     def _problems(self, ids: "pa.Array[pa.StringScalar]", problems: pa.Table) -> ProblemRows:
         places = pc.index_in(ids, value_set=problems["problem_id"].combine_chunks())
@@ -133,8 +133,8 @@ class _Grades:
 
     def of(self, trial_id: str) -> Sequence[Row]:
         """Return the grades of a trial, headline first."""
-        while trial_id not in self._waiting and (found := next(self._ahead, None)):
-            self._waiting.setdefault(found[0], []).extend(found[1])
+        while trial_id not in self._waiting and (next_trial := next(self._ahead, None)):
+            self._waiting.setdefault(next_trial[0], []).extend(next_trial[1])
         grades = self._waiting.pop(trial_id, [])
         return sorted(grades, key=lambda grade: not grade["headline"])
 
@@ -146,16 +146,16 @@ def logs(folder: Path, manifest: Manifest) -> list[FileToWrite]:
         ConfigError: there are none.
         StoreError: the folder cannot be read.
     """
-    found = read_trials(folder, OF_A_LOG, AT_REST).group_by(list(OF_A_LOG)).aggregate([]).to_pylist()
-    if not found:
+    entrants = read_trials(folder, OF_A_LOG, AT_REST).group_by(list(OF_A_LOG)).aggregate([]).to_pylist()
+    if not entrants:
         raise ConfigError(
             f"{folder} has no finished trial, so there is nothing to export. Answers to loads are left out."
         )
     order = {run: n for n, run in enumerate(manifest.get("runs", {}))}
-    found.sort(key=lambda row: (order.get(row["run"], len(order)), *row.values()))
-    varied = [name for name in OF_A_LOG if name == "model" or len({row[name] for row in found}) > 1]
-    names = _file_names(["+".join(row[name] for name in varied) for row in found])
-    made = [EvalLog(folder=folder, of=tuple(row.values()), manifest=manifest) for row in found]
+    entrants.sort(key=lambda row: (order.get(row["run"], len(order)), *row.values()))
+    varied = [name for name in OF_A_LOG if name == "model" or len({row[name] for row in entrants}) > 1]
+    names = _file_names(["+".join(row[name] for name in varied) for row in entrants])
+    made = [EvalLog(folder=folder, of=tuple(row.values()), manifest=manifest) for row in entrants]
     return [FileToWrite(name=name, write=log.write) for name, log in zip(names, made, strict=True)]
 
 

@@ -38,21 +38,21 @@ def condition_of(name: str, style: str, params: str) -> tuple[Condition, bool]:
 
 def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Condition, epoch: int) -> Json:
     """Return a trial as an `EvalSample`; the headline grade is the first score."""
-    asked = _messages(row, problem, condition)
-    said, usage = _reply(row), usage_of(row)
+    messages = _messages(row, problem, condition)
+    reply, usage = _reply(row), usage_of(row)
     failed = row["outcome"] == Outcome.FAILED
     output: Json = {"model": row["model_served"] or model_named(row), "choices": [], "completion": ""}
     if failed:
         output["error"] = _error(row)
     else:
-        output["choices"] = [{"message": said, "stop_reason": _stop_reason(row)}]
+        output["choices"] = [{"message": reply, "stop_reason": _stop_reason(row)}]
         output["completion"] = row["reply_text"]
     return {
         "id": row["problem_id"],
         "epoch": epoch,
-        "input": asked[0]["content"] if len(asked) == 1 else asked,
+        "input": messages[0]["content"] if len(messages) == 1 else messages,
         "target": row["expected"],
-        "messages": asked if failed else [*asked, said],
+        "messages": messages if failed else [*messages, reply],
         "output": output | _known({"usage": usage, "time": row["latency_s"]}),
         "scores": {grade["grader"]: _score(grade) for grade in grades},
         "metadata": _told(row, _ELSEWHERE),
@@ -67,11 +67,11 @@ def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Cond
 def summary_of(sample: Json) -> Json:
     """Return what the list of samples shows of one: an `EvalSampleSummary`, with no long text."""
     same = ("id", "epoch", "model_usage", "completed_at", "total_time", "working_time", "uuid")
-    asked = sample["input"]
+    prompt = sample["input"]
     error = {"error": sample["error"]["message"]} if "error" in sample else {}
     return {
         **{name: sample[name] for name in same if name in sample},
-        "input": _cut(asked if isinstance(asked, str) else asked[-1]["content"]),
+        "input": _cut(prompt if isinstance(prompt, str) else prompt[-1]["content"]),
         "target": _cut(sample["target"]),
         "metadata": _all_cut(sample["metadata"]),
         "scores": {
@@ -99,13 +99,13 @@ def usage_of(row: Row) -> Json | None:
     if read is None or out is None:
         return None
     cached = row["cached_input_tokens"]
-    said = {
+    details = {
         "input_tokens_cache_read": cached,
         "input_tokens_cache_write": written,
         "reasoning_tokens": row["reasoning_tokens"],
     }
     full = {"input_tokens": read - (cached or 0) - (written or 0), "output_tokens": out}
-    return {**full, "total_tokens": read + out, **_known(said)}
+    return {**full, "total_tokens": read + out, **_known(details)}
 
 
 def _messages(row: Row, problem: Problem, condition: Condition) -> list[Json]:
@@ -143,8 +143,8 @@ def _stop_reason(row: Row) -> str:
 
 def _score(grade: Row) -> Json:
     value = RIGHT if grade["exact_match"] else NO_ANSWER if grade["answer"] is None else WRONG
-    said = _known({"answer": grade["answer"], "reason": grade["reason"]})
-    return {"value": value, **said, "metadata": _told(grade, _OF_A_SCORE)}
+    explained = _known({"answer": grade["answer"], "reason": grade["reason"]})
+    return {"value": value, **explained, "metadata": _told(grade, _OF_A_SCORE)}
 
 
 def _error(row: Row) -> str:
@@ -162,12 +162,12 @@ def _told(row: Row, elsewhere: frozenset[str]) -> Json:
     }
 
 
-def _known(said: Json) -> Json:
-    return {name: value for name, value in said.items() if value is not None}
+def _known(fields: Json) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _all_cut(said: Json) -> Json:
-    return {name: _cut(value) if isinstance(value, str) else value for name, value in said.items()}
+def _all_cut(fields: Json) -> Json:
+    return {name: _cut(value) if isinstance(value, str) else value for name, value in fields.items()}
 
 
 def _cut(text: str) -> str:
