@@ -85,7 +85,7 @@ class BatchApi(Protocol):
 
     @property
     def poll_s(self) -> float:
-        """The seconds between two looks at batches, at least, as its pages or its latest reply want."""
+        """The least seconds between two polls of batches, as its pages or its latest reply want."""
         ...
 
     def line(self, custom_id: str, request: Request) -> bytes:

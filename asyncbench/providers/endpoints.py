@@ -46,7 +46,7 @@ class BatchWays:
     listed: Literal["after", "whole"] = "after"  # in pages from an id on, or at once
     words: Mapping[str, str] = field(default_factory=dict)  # for a state, in small letters → OpenAI's
     expires: bool = True  # a batch ends after its time, whatever is done by then
-    poll_s: float = 0.0  # at least so long between two looks at its batches
+    poll_s: float = 0.0  # at least so long between two polls of its batches
     most_requests: int | None = None  # of one batch; None: as many as OpenAI or Anthropic takes
     most_bytes: int | None = None
     part: float | None = None  # of the price in real time, by its page: told to people, never charged by

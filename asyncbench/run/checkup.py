@@ -71,7 +71,7 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
     check_servers(models)
     async with AsyncExitStack() as stack:
         logs = Path(mkdtemp(prefix="asyncbench-doctor-"))  # stays where a server fails: its message names it
-        await stack.enter_async_context(running_servers(models, logs, say=lambda _: None))
+        await stack.enter_async_context(running_servers(models, logs, notify=lambda _: None))
         discard(logs)
         needed = any(model.simulated and model.base_url is None and model.replay is None for model in models)
         simulator = await asyncio.to_thread(stack.enter_context, knowing()) if needed else None

@@ -22,7 +22,7 @@ from asyncbench.store.manifest import SWEEP_FILE, read_manifest
 from asyncbench.tables.report import Report
 
 REPLY_WITHIN_S: Final = 30.0  # of a run whose event loop is busy
-GLANCE_WITHIN_S: Final = 2.0  # of a look that may do without
+STATUS_WITHIN_S: Final = 2.0  # of a status that may do without
 KINDS: Final = ("rpm", "tpm", "input_tpm", "output_tpm", "concurrency")  # of limits, as a sweep says them
 NONE: Final = "none"
 
@@ -166,7 +166,7 @@ def progress_of_run(folder: Path) -> RunProgress:
         note = SocketNote.read(folder)
         if note is None or note.pid == os.getpid():
             return RunProgress()
-        reply = _talk(note, {"do": "look"}, within_s=GLANCE_WITHIN_S)
+        reply = _talk(note, {"do": "look"}, within_s=STATUS_WITHIN_S)
         return RunProgress(lanes=tuple(reply.get("lanes", ())), workers=tuple(reply.get("workers", ())))
     except (OSError, ValueError, AttributeError):
         return RunProgress()

@@ -155,7 +155,7 @@ def peer_of(connection: socket.socket) -> Peer:
 
 
 @asynccontextmanager
-async def controlled(folder: Path, answer: Answer, say: Callable[[str], None]) -> AsyncIterator[None]:
+async def controlled(folder: Path, answer: Answer, notify: Callable[[str], None]) -> AsyncIterator[None]:
     """Answer requests about the run in a folder for as long as the body lasts.
 
     Without a place for a socket the run goes on all the same, and a person is told.
@@ -167,7 +167,7 @@ async def controlled(folder: Path, answer: Answer, say: Callable[[str], None]) -
             server = await asyncio.start_unix_server(control.accept, path)
             stack.push_async_callback(control.close, server)
         except OSError as error:
-            say(f"`asyncbench pause`, `resume` and `set` cannot reach this run: {error}")
+            notify(f"`asyncbench pause`, `resume` and `set` cannot reach this run: {error}")
         yield
 
 

@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 
 
 @asynccontextmanager
-async def claimed_copy(sweep: Sweep, options: RunOptions, say: Say) -> AsyncIterator[FolderCopy | None]:
+async def claimed_copy(sweep: Sweep, options: RunOptions, notify: Say) -> AsyncIterator[FolderCopy | None]:
     """Claim the folder in a bucket that results go to; let it go where the run is refused after that.
 
     Raises:
@@ -39,17 +39,17 @@ async def claimed_copy(sweep: Sweep, options: RunOptions, say: Say) -> AsyncIter
             await (await claiming).give_back()
         except AsyncbenchError as error:
             if not claiming.exception():
-                say(str(error))
+                notify(str(error))
         raise
 
 
-async def give_up_copy(copy: FolderCopy | None, say: Say) -> None:
+async def give_up_copy(copy: FolderCopy | None, notify: Say) -> None:
     """Upload what a run leaves that fails; what is said of the upload comes beside why it failed."""
     if copy is not None:
         try:
-            await copy.finish(say, tries=1)
+            await copy.finish(notify, tries=1)
         except AsyncbenchError as error:
-            say(str(error))
+            notify(str(error))
 
 
 async def tend_copy(run: RunState) -> None:

@@ -30,7 +30,7 @@ MORE: Final = Fraction(21, 20)  # than a worker may cost: that much is written d
 FEWER: Final = Fraction(4, 5)  # of what is written down: it is put right
 LEASES: Final = "leases.jsonl"  # in a results folder: what each worker may have cost at most
 RELEASED_WITHIN_S: Final = 5.0  # the lock of a process that was killed
-LOOK_EVERY_S: Final = 0.1
+POLL_EVERY_S: Final = 0.1
 
 
 def read_journal(out: Path, worker: str) -> JournalSummary | None:
@@ -49,7 +49,7 @@ def read_journal(out: Path, worker: str) -> JournalSummary | None:
         except AsyncbenchError:
             if time.monotonic() > ends_s:
                 return None
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S)
 
 
 def _read(folder: Path) -> JournalSummary:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # most runs start no simulator
 # ── Messages about batches
 
 EVERY_S: Final = 5.0
-LONG_S: Final = 3700.0  # in doubt: the last look for a batch comes before
+LONG_S: Final = 3700.0  # in doubt: the last poll for a batch comes before
 ENDED_EARLY: Final = frozenset({"failed", "expired", "cancelled", "gone"})  # words of providers, and ours
 
 
@@ -135,7 +135,7 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
         if count := run.workers_wanted:
             named = secret_variables(run.sweep)
             environment = without_keys(os.environ, keys=run.keys.values(), named=named)
-            workers = Workers(count, run.models, environment, say=run.screen.say)
+            workers = Workers(count, run.models, environment, notify=run.screen.say)
             run.workers = await stack.enter_async_context(workers.running())
             lag.others = workers.lateness
 

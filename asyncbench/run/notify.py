@@ -199,7 +199,7 @@ class Notifier:
     options: RunOptions
     simulated: bool
     channels: Mapping[str, Send]  # by the name under which one that fails is said
-    say: Callable[[str], None]
+    on_failure: Callable[[str], None]
     ready: bool = False  # what the command asks for was accepted: it may be given again to go on
     summary: Summary | None = None  # of the run, once it has one
     _sending: set[asyncio.Task[None]] = field(default_factory=set)
@@ -356,12 +356,12 @@ class Notifier:
             why = f"took longer than {timeout_s:g} s"
         if why is not None and name not in self._failed:
             self._failed.add(name)
-            self.say(f"notify: {name}: {why}. The run goes on.")
+            self.on_failure(f"notify: {name}: {why}. The run goes on.")
 
     def _give_up(self) -> None:
         if not self._given_up:
             self._given_up = True
-            self.say("notify: interrupted; messages not sent yet are dropped")
+            self.on_failure("notify: interrupted; messages not sent yet are dropped")
         for sending in self._sending:
             sending.cancel()
 
@@ -370,17 +370,19 @@ def notifier_of(
     sweep: Sweep,
     models: Sequence[Model],
     env: Mapping[str, str],
-    say: Callable[[str], None],
+    on_failure: Callable[[str], None],
     options: RunOptions,
 ) -> Notifier:
-    """Return what tells the people that a sweep names; `say` is told which channel fails, once each.
+    """Return the notifier of a sweep; `on_failure` is called once for each channel that fails.
 
     Raises:
         ConfigError: the program or the address is not there. No address or command is repeated.
     """
     simulated = any(model.simulated for model in models)
     channels = {} if sweep.notify is None else channels_of(sweep.notify, sweep.models, env)
-    return Notifier(sweep=sweep, options=options, simulated=simulated, channels=channels, say=say)
+    return Notifier(
+        sweep=sweep, options=options, simulated=simulated, channels=channels, on_failure=on_failure
+    )
 
 
 def _counts_of(counters: Counters) -> dict[str, object]:

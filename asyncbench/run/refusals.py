@@ -83,8 +83,10 @@ class _Cause(NamedTuple):
 class Refusals:
     """Refusals of providers in one run; each is reported once."""
 
-    def __init__(self, models: Iterable[Model], say: Callable[[str], None], *, retries: bool = True) -> None:
-        self._models, self._say = list(models), say
+    def __init__(
+        self, models: Iterable[Model], notify: Callable[[str], None], *, retries: bool = True
+    ) -> None:
+        self._models, self._notify = list(models), notify
         self._goes_on = "asyncbench keeps trying" if retries else "The load goes on to the end of its step"
         self._reported: set[tuple[_Cause, bool]] = set()  # and whether its models have stopped
 
@@ -95,14 +97,14 @@ class Refusals:
         cause = _cause_of(model, error.kind)
         if self._is_new(cause, stopped=False):  # each failed call comes here
             why, remedy = _why(model, f"{error.kind.value}: {error.message}")
-            self._say(f"{cause.place}: {why}. {self._goes_on}{self._others(cause)}. {remedy}.")
+            self._notify(f"{cause.place}: {why}. {self._goes_on}{self._others(cause)}. {remedy}.")
 
     def stopped(self, model: Model, reason: str) -> None:
         """Say why a model stops, `reason` as in `Counters.suspended`; once for all that stop for it."""
         cause = _cause_of(model, reason.partition(":")[0])
         if self._is_new(cause, stopped=True):
             why, remedy = _why(model, reason)
-            self._say(f"{cause.place}: {why}. {self._stops(model, cause)}. {remedy}, then run again.")
+            self._notify(f"{cause.place}: {why}. {self._stops(model, cause)}. {remedy}, then run again.")
 
     def _stops(self, model: Model, cause: _Cause) -> str:
         if cause.kind not in OF_PROVIDER:

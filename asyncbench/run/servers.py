@@ -26,7 +26,7 @@ from asyncbench.tables.screen import safe_note
 KEEPER: Final = keeper.__file__
 READY: Final = "ready"
 FOR_GOOD: Final = frozenset({"status 401", "status 403"})  # waiting does not help
-LOOK_EVERY_S: Final = 0.25
+POLL_EVERY_S: Final = 0.25
 ANSWER_WITHIN_S: Final = 5.0  # of the address that tells whether a server is ready
 STOPS_WITHIN_S: Final = 20.0  # after SIGTERM; then it is killed
 TAIL: Final = 10  # lines of a log that a message shows
@@ -46,7 +46,7 @@ class StartedServer:
     async def ended(self) -> str:
         """Wait until it has ended, and return how."""
         while (code := self.process.poll()) is None:  # noqa: ASYNC110  nobody tells when a process ends
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)
         if code < 0:
             return f"was killed (signal {-code})"
         return f"was ended by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
@@ -61,13 +61,13 @@ class StartedServer:
 
 @asynccontextmanager
 async def running_servers(
-    models: Iterable[Model], folder: Path, *, say: Callable[[str], None], within_s: float | None = None
+    models: Iterable[Model], folder: Path, *, notify: Callable[[str], None], within_s: float | None = None
 ) -> AsyncIterator[list[StartedServer]]:
     """Run the servers that models name; the body begins when all of them are ready.
 
     Args:
         folder: gets a file for each server, with what it writes.
-        say: is told what is waited for.
+        notify: called with what is waited for.
         within_s: the most seconds to wait, whatever the servers say.
 
     Raises:
@@ -84,11 +84,11 @@ async def running_servers(
             for serve, aliases in wanted.items():
                 servers.append(_started(serve, aliases, folder))
                 stack.push_async_callback(_stop, servers[-1])
-                say(f"{', '.join(aliases)}: waiting for the server. It writes to {servers[-1].log}")
+                notify(f"{', '.join(aliases)}: waiting for the server. It writes to {servers[-1].log}")
             try:
                 async with asyncio.TaskGroup() as tasks:
                     for server in servers:
-                        tasks.create_task(_wait_until_ready(server, session, say, within_s))
+                        tasks.create_task(_wait_until_ready(server, session, notify, within_s))
             except ExceptionGroup as errors:
                 raise errors.exceptions[0] from None
         yield servers
@@ -123,7 +123,7 @@ def _started(serve: Serve, aliases: Sequence[str], folder: Path) -> StartedServe
 
 
 async def _wait_until_ready(
-    server: StartedServer, session: aiohttp.ClientSession, say: Callable[[str], None], most_s: float | None
+    server: StartedServer, session: aiohttp.ClientSession, notify: Callable[[str], None], most_s: float | None
 ) -> None:
     serve, began_s = server.serve, time.monotonic()
     within_s = serve.within if most_s is None else min(serve.within, most_s)
@@ -134,14 +134,14 @@ async def _wait_until_ready(
                 seen = await _seen_at(session, serve.ready) or "nothing listens there"
                 if seen == READY:
                     took_s = time.monotonic() - began_s
-                    say(f"{', '.join(server.aliases)}: the server is ready after {days(took_s)}")
+                    notify(f"{', '.join(server.aliases)}: the server is ready after {days(took_s)}")
                     return
                 if seen in FOR_GOOD:
                     message = (
                         f"needs a key at {serve.ready} ({seen}). Name an address in `ready` that needs none"
                     )
                     raise _failure(server, message)
-                await asyncio.wait({ended}, timeout=LOOK_EVERY_S)
+                await asyncio.wait({ended}, timeout=POLL_EVERY_S)
     except TimeoutError:
         late = (
             f"was not ready within {days(within_s)} ({serve.ready}: {seen}). Raise `within`, or see the log"

@@ -30,7 +30,7 @@ async def start_servers(run: RunState, stack: AsyncExitStack) -> list[StartedSer
     began_s = time.monotonic()
     models = [model for model in run.models if model.serve is not None and _is_asked(run, model)]
     servers = await stack.enter_async_context(
-        running_servers(models, run.store.folder / LOGS, say=run.screen.say, within_s=run.within_s)
+        running_servers(models, run.store.folder / LOGS, notify=run.screen.say, within_s=run.within_s)
     )
     if run.within_s is not None:
         run.within_s = max(0.0, run.within_s - (time.monotonic() - began_s))

@@ -40,7 +40,7 @@ class Steering:
         """
         if request["do"] != "look" and (self._scheduler.stopped or not self._scheduler.going):
             raise ConfigError("the run is stopping. It sends nothing new any more")
-        ways = {"look": self._look, "pause": self._pause, "resume": self._resume, "set": self._set}
+        ways = {"look": self._snapshot, "pause": self._pause, "resume": self._resume, "set": self._set}
         notes = ways[request["do"]](request, peer)
         return {
             "paused": bool(self._paused_by),
@@ -49,7 +49,7 @@ class Steering:
             "workers": [asdict(one) for one in self._run.worker_counts()],
         }
 
-    def _look(self, _request: Talk, _peer: Peer) -> Sequence[str]:
+    def _snapshot(self, _request: Talk, _peer: Peer) -> Sequence[str]:
         return ()
 
     # ── pausing

@@ -185,7 +185,7 @@ class SweepWorker:
         if count := workers_here(brief.sweep.workers):
             named = secret_variables(brief.sweep)
             environment = without_keys(os.environ, keys=self._keys.values(), named=named)
-            workers = Workers(count, brief.models, environment, say=self._obeys.notify)
+            workers = Workers(count, brief.models, environment, notify=self._obeys.notify)
             await stack.enter_async_context(workers.running())
             self._lag.others = workers.lateness
         for model in brief.models:
@@ -226,14 +226,14 @@ class SweepWorker:
         self._obeys.leave(DRAIN_S)
 
 
-async def _hand_in_of_dead(address: str, workers: Path, say: Callable[[str], None]) -> None:
+async def _hand_in_of_dead(address: str, workers: Path, notify: Callable[[str], None]) -> None:
     """Bring to the bucket what workers left that died on this machine."""
     for folder in await asyncio.to_thread(lambda: sorted(filter(is_results_folder, workers.glob("*")))):
         if not is_partial(folder):  # else it was brought here from its own machine
-            await _hand_in_one(f"{address}/{WORKERS}/{folder.name}", folder, say)
+            await _hand_in_one(f"{address}/{WORKERS}/{folder.name}", folder, notify)
 
 
-async def _hand_in_one(address: str, folder: Path, say: Callable[[str], None]) -> None:
+async def _hand_in_one(address: str, folder: Path, notify: Callable[[str], None]) -> None:
     """Bring a folder to the bucket; what is in the way is said, and the folder stays for the next worker."""
     try:
         copy = await asyncio.to_thread(FolderCopy.claim, address, folder)
@@ -241,16 +241,16 @@ async def _hand_in_one(address: str, folder: Path, say: Callable[[str], None]) -
         return
     try:
         await asyncio.to_thread(lambda: Store.reopen(folder).close())
-        await _hand_in(copy, say)
+        await _hand_in(copy, notify)
     except AsyncbenchError as error:
-        say(str(error))
+        notify(str(error))
     finally:
         copy.close()
 
 
-async def _hand_in(copy: FolderCopy, say: Callable[[str], None]) -> None:
+async def _hand_in(copy: FolderCopy, notify: Callable[[str], None]) -> None:
     """Upload the rest of a folder; then this machine need not keep it."""
-    await copy.finish(say, then=partial(shutil.rmtree, copy.folder, ignore_errors=True))
+    await copy.finish(notify, then=partial(shutil.rmtree, copy.folder, ignore_errors=True))
 
 
 def _folder(brief: WorkerBrief, name: str) -> Path:

@@ -48,14 +48,15 @@ class WorkerProcess:
     Args:
         name: of the worker, whichever process it is.
         environment: of its processes.
-        say, give_up: see `Workers`.
+        notify: see `Workers`.
+        give_up: see `Workers`.
     """
 
-    def __init__(self, name: str, environment: Mapping[str, str], *, say: Notify, give_up: Notify) -> None:
+    def __init__(self, name: str, environment: Mapping[str, str], *, notify: Notify, give_up: Notify) -> None:
         self.name = name
         self.calls: dict[int, asyncio.Future[Reply]] = {}
         self.late_s = 0.0  # its event loop, on average
-        self._environment, self._say, self._give_up = environment, say, give_up
+        self._environment, self._notify, self._give_up = environment, notify, give_up
         self._process: subprocess.Popen[bytes] | None = None
         self._frames: Frames | None = None
         self._opening = 0  # providers that it was told to open, and has not
@@ -91,7 +92,7 @@ class WorkerProcess:
             raise ConfigError(f"worker {self.name} ended as it began ({await self._how()}). Set `workers: 0`")
         self._begun = True
 
-    async def opened(self) -> None:
+    async def wait_until_opened(self) -> None:
         """Wait until it has opened what it was told to, or has died of it.
 
         Raises:
@@ -156,7 +157,7 @@ class WorkerProcess:
             if self._in_vain >= IN_VAIN:
                 self._leave(f"{message}. This happened {IN_VAIN} times in a row")
                 return
-            self._say(f"{message}. Another one takes its place")
+            self._notify(f"{message}. Another one takes its place")
             await self._start()
         except Exception as error:  # whatever it is, calls wait for this worker
             self._leave(f"worker {self.name} cannot be started again: {error}")
@@ -175,11 +176,11 @@ class WorkerProcess:
 
     # ── calls
 
-    def burden(self) -> tuple[bool, int, int]:
+    def load(self) -> tuple[bool, int, int]:
         """Return what is the less, the sooner it can make a call; of equals, the fewer it has made."""
         return not self._alive or self.silent_s > QUIET_S, len(self.calls), self._ended
 
-    async def up(self) -> None:
+    async def wait_until_up(self) -> None:
         """Wait until there is a process.
 
         Raises:
@@ -195,14 +196,14 @@ class WorkerProcess:
             self._changed.clear()
             await self._changed.wait()
 
-    def tell_once(self, number: int, message: tuple[Any, ...]) -> None:
+    def send_once(self, number: int, message: tuple[Any, ...]) -> None:
         """Tell its process something, under a number, if it does not know it."""
         if number not in self._known and self._frames is not None:
             self._known.add(number)
             self._opening += message[0] == "open"
-            self._tell(message)
+            self._send(message)
 
-    def _tell(self, message: tuple[Any, ...]) -> None:
+    def _send(self, message: tuple[Any, ...]) -> None:
         if self._frames is not None:
             self._frames.send(message)
 
@@ -216,10 +217,10 @@ class WorkerProcess:
         ended: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self.calls[number] = ended
         try:
-            self._tell(("ask", number, *request))
+            self._send(("ask", number, *request))
             return await ended
         except asyncio.CancelledError:
-            self._tell(("cancel", number))
+            self._send(("cancel", number))
             raise
         finally:
             self.calls.pop(number, None)

@@ -11,10 +11,10 @@ from asyncbench.providers.provider import Provider
 from asyncbench.providers.workers.process import Notify, WorkerCounts, WorkerProcess
 from asyncbench.records import REALTIME, Condition, Model, Reply, Request
 
-LOOK_EVERY_S: Final = 1.0
+POLL_EVERY_S: Final = 1.0
 SILENT_S: Final = 60.0  # without a word: the calls of such a worker would never end
 LATE_S: Final = 0.02  # on average: a worker so late has more calls than it can make
-LOOKS: Final = 3  # in a row at which it is: an SDK that is imported holds it up as long
+LATE_CHECKS: Final = 3  # in a row at which it is: an SDK that is imported holds it up as long
 
 
 class Workers:
@@ -27,7 +27,7 @@ class Workers:
         count: how many workers.
         models: that may be asked.
         environment: of the workers; see `without_keys`.
-        say: is told what a person should hear.
+        notify: called with what a person should hear.
     """
 
     def __init__(
@@ -36,17 +36,19 @@ class Workers:
         models: Sequence[Model],
         environment: Mapping[str, str],
         *,
-        say: Notify,
+        notify: Notify,
     ) -> None:
-        self.give_up: Notify = say  # is told why, when workers die again and again: their calls are lost
-        callbacks = {"say": say, "give_up": lambda why: self.give_up(why)}
+        self.give_up: Notify = (
+            notify  # is called with the reason, when workers die again and again: their calls are lost
+        )
+        callbacks = {"notify": notify, "give_up": lambda why: self.give_up(why)}
         self._all = [WorkerProcess(str(n), environment, **callbacks) for n in range(1, count + 1)]
-        self._say = say
+        self._notify = notify
         self._homes: dict[str, list[WorkerProcess]] = {}  # by alias
         for group in _by_mode(models):
             for n, model in enumerate(group):
                 self._homes[model.alias] = self._all[n % count :: len(group)]
-        self._late_looks = Counter[str]()  # in a row, by alias
+        self._late_checks = Counter[str]()  # in a row, by alias
         self._numbers = itertools.count()
         self._ways: dict[tuple[int, int], tuple[int, Model, Condition]] = {}  # by identity, which they keep
 
@@ -73,7 +75,7 @@ class Workers:
         """Return what has workers make the calls of a model; the arguments are those of `open_provider`."""
         opening = ("open", self.number(), model, key, simulator_url)
         for worker in self._homes[model.alias]:
-            worker.tell_once(opening[1], opening)
+            worker.send_once(opening[1], opening)
         return WorkerProvider(self, model.alias, opening)
 
     async def ready(self) -> None:
@@ -82,7 +84,7 @@ class Workers:
         Raises:
             ConfigError: something is wrong with a key or an address.
         """
-        await asyncio.gather(*(worker.opened() for worker in self._all))
+        await asyncio.gather(*(worker.wait_until_opened() for worker in self._all))
 
     def lateness(self) -> list[float]:
         """Return how late the event loop of each worker is on average, seconds."""
@@ -94,7 +96,7 @@ class Workers:
 
     def chosen(self, alias: str) -> WorkerProcess:
         """Return the worker that makes the next call to a model: of its own the one with the fewest."""
-        return min(self._homes[alias], key=WorkerProcess.burden)
+        return min(self._homes[alias], key=WorkerProcess.load)
 
     def number(self) -> int:
         """Return a number that no provider, and no way to ask, has."""
@@ -111,22 +113,22 @@ class Workers:
     async def _watch(self) -> None:
         """Kill workers that say nothing, and give models another worker while theirs are late."""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)
             for worker in self._all:
                 if worker.silent_s > SILENT_S:
-                    self._say(f"worker {worker.name} says nothing for {SILENT_S:.0f} s: it is killed")
+                    self._notify(f"worker {worker.name} says nothing for {SILENT_S:.0f} s: it is killed")
                     worker.kill()
             for alias, own in self._homes.items():
                 self._help(alias, own)
 
     def _help(self, alias: str, own: list[WorkerProcess]) -> None:
-        """Add a worker to those of a model, if all of them are late at several looks and another is not."""
+        """Add a worker to those of a model, if all of them are late in several checks and another is not."""
         late = any(worker.calls for worker in own) and min(worker.late_s for worker in own) > LATE_S
-        self._late_looks[alias] = self._late_looks[alias] + 1 if late else 0
+        self._late_checks[alias] = self._late_checks[alias] + 1 if late else 0
         idle = [worker for worker in self._all if worker not in own and worker.late_s < LATE_S]
-        if self._late_looks[alias] >= LOOKS and idle:
-            own.append(min(idle, key=WorkerProcess.burden))
-            self._late_looks[alias] = 0
+        if self._late_checks[alias] >= LATE_CHECKS and idle:
+            own.append(min(idle, key=WorkerProcess.load))
+            self._late_checks[alias] = 0
 
 
 class WorkerProvider:
@@ -145,10 +147,10 @@ class WorkerProvider:
         way = self._workers.way(request)
         turns = [(message.role, message.content) for message in request.messages]
         worker = self._workers.chosen(self._alias)
-        await worker.up()
+        await worker.wait_until_up()
         number = self._opening[1]
-        worker.tell_once(number, self._opening)
-        worker.tell_once(way[0], ("learn", *way))
+        worker.send_once(number, self._opening)
+        worker.send_once(way[0], ("learn", *way))
         return await worker.call(number, way[0], request.system, turns)
 
     async def aclose(self) -> None:

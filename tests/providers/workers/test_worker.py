@@ -9,7 +9,7 @@ from asyncbench.providers.workers import worker as worker_module
 from asyncbench.providers.workers.frames import Frames
 from asyncbench.providers.workers.process import WorkerProcess
 from asyncbench.providers.workers.worker import Worker
-from asyncbench.providers.workers.workers import LATE_S, LOOKS, Workers
+from asyncbench.providers.workers.workers import LATE_CHECKS, LATE_S, Workers
 from asyncbench.records import Condition, Model
 
 KEY = "sk-PL4NTEDworker00112233"
@@ -95,32 +95,32 @@ def models(count):
     ],
 )
 def test_models_are_shared_out_evenly(workers, asked, homes):
-    found = Workers(workers, models(asked), {}, say=print)
+    found = Workers(workers, models(asked), {}, notify=print)
     assert ["".join(own.name for own in found._homes[str(n)]) for n in range(asked)] == homes
 
 
 def test_a_worker_with_less_to_do_helps_if_those_of_a_model_stay_late():
-    found = Workers(2, models(2), {}, say=print)
+    found = Workers(2, models(2), {}, notify=print)
     first, second = found._all
     own = found._homes["0"]
 
-    def looks(count):
+    def after_checks(count):
         for _ in range(count):
             found._help("0", own)
         return own
 
-    assert looks(LOOKS) == [first], "nothing is late"
+    assert after_checks(LATE_CHECKS) == [first], "nothing is late"
     first.calls, first.late_s = {0: None}, 2 * LATE_S  # type: ignore[dict-item]  # some call
-    assert looks(LOOKS - 1) == [first], "it may be late for a moment"
+    assert after_checks(LATE_CHECKS - 1) == [first], "it may be late for a moment"
     second.late_s = 2 * LATE_S
-    assert looks(LOOKS) == [first], "the other has enough to do itself"
+    assert after_checks(LATE_CHECKS) == [first], "the other has enough to do itself"
     second.late_s = 0.0
-    assert looks(LOOKS) == [first, second]
-    assert looks(LOOKS) == [first, second]
+    assert after_checks(LATE_CHECKS) == [first, second]
+    assert after_checks(LATE_CHECKS) == [first, second]
 
 
 def test_the_worker_with_the_fewest_calls_makes_the_next():
-    found = Workers(2, models(1), {}, say=print)
+    found = Workers(2, models(1), {}, notify=print)
     first, second = found._all
     for worker in (first, second):
         worker._alive = True  # its process is there
@@ -131,17 +131,17 @@ def test_the_worker_with_the_fewest_calls_makes_the_next():
 
 
 async def test_what_a_worker_is_told_while_it_is_dead_is_told_again_to_the_next():
-    dead = WorkerProcess("1", {}, say=print, give_up=print)
-    dead.tell_once(1, ("open", 1, MODEL, KEY, None))
-    await dead.opened()  # it has nothing to open
+    dead = WorkerProcess("1", {}, notify=print, give_up=print)
+    dead.send_once(1, ("open", 1, MODEL, KEY, None))
+    await dead.wait_until_opened()  # it has nothing to open
     told: list[object] = []
     dead._frames = Frames(print, print)
     dead._frames.send = told.append  # type: ignore[method-assign,assignment]  # a process is there
     for _ in range(2):
-        dead.tell_once(1, ("open", 1, MODEL, KEY, None))
+        dead.send_once(1, ("open", 1, MODEL, KEY, None))
     assert told == [("open", 1, MODEL, KEY, None)]
 
 
 def test_a_worker_that_was_never_started_has_nothing_to_tell():
-    counts = WorkerProcess("1", {}, say=print, give_up=print).counts()
+    counts = WorkerProcess("1", {}, notify=print, give_up=print).counts()
     assert (counts.pid, counts.calls, counts.calls_per_s, counts.deaths) == (0, 0, 0.0, 0)
