@@ -140,7 +140,7 @@ def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], plac
         by_keys.setdefault(_keys_of(fault, raw), []).append(fault)
     for keys in [keys for keys, same in by_keys.items() if same[0]["type"] == "float_type"]:
         if any(other[: len(keys)] == keys != other for other in by_keys):
-            del by_keys[keys]  # a mapping may stand there, too, and what is wrong in it is told
+            del by_keys[keys]  # a mapping may stand there, too, and its own complaints tell more
     complaints = list[tuple[int, str]]()
     intended = set[tuple[str | int, ...]]()
     for keys, same in sorted(by_keys.items(), key=lambda item: item[1][0]["type"] == "missing"):
@@ -152,7 +152,7 @@ def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], plac
             intended.update((*outer, key) for key in difflib.get_close_matches(str(last), known, n=1))
             message = _unknown_key(str(last), known, level.elsewhere)
         elif same[0]["type"] == "missing":
-            if keys in intended:  # its misspelt form is told already
+            if keys in intended:  # the complaint about its misspelt form is enough
                 continue
             message = f"{last!r} is missing"
         elif not isinstance(last, str) and {same[0]["type"], same[0]["loc"][-1]} & _KEY_FAULTS:

@@ -129,7 +129,7 @@ def unpriced(sweep: Sweep) -> tuple[str, ...]:
 def _rates(model: Model, condition: Condition, at: float) -> list[Rates]:
     """Return all by which a call may be charged; none where one of them is unknown.
 
-    Whom a router chooses may cost what it is told.
+    A provider that a router chooses may cost up to the `max_price` that the router gets.
     """
     listed = _listed(model, condition, at)
     max_price = dearest(model, condition) if listed and is_router(model) else None

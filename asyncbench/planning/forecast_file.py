@@ -101,7 +101,7 @@ def _made_from(made: Kept) -> tuple[object, ...]:
     return made["sweep"], made["limit"], models
 
 
-def is_forecast_told(
+def is_already_forecast(
     before: Iterable[Kept], model: str, *, limit: int | None, trials: int, prices: object
 ) -> bool:
     """Return whether a model was forecast for so many trials at these prices, from however many of them."""

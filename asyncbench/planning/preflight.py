@@ -15,7 +15,7 @@ from asyncbench.files import found_input, input_path, text_of
 from asyncbench.planning.belonging import copy_of_lost, generated_set
 from asyncbench.planning.grading import graded
 from asyncbench.planning.trial_columns import TrialSource
-from asyncbench.planning.trials import asked_by_model, conditions_of
+from asyncbench.planning.trials import conditions_of, sources_by_model
 from asyncbench.problems.hub import remote_address
 from asyncbench.problems.making import copy_into
 from asyncbench.problems.opening import open_set
@@ -181,7 +181,7 @@ def sets_in_folder(
         else generated_set(source, out)
         for source in sources_of(sweep, models)
     }
-    return asked_by_model(sweep, models, placed)
+    return sources_by_model(sweep, models, placed)
 
 
 def _is_sound(copy: Path) -> bool:

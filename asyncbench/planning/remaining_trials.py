@@ -14,7 +14,7 @@ from asyncbench.planning.finished import ENOUGH, SeenUse, Way
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.preflight import check_conditions, open_sources, sources_of
 from asyncbench.planning.trial_columns import Slot, TrialSource, ids_of, membership_of, numbered, rows_within
-from asyncbench.planning.trials import CELL, Cell, asked_by_model, places_of
+from asyncbench.planning.trials import CELL, Cell, places_of, sources_by_model
 from asyncbench.problems.making import generate
 from asyncbench.problems.schema import problems_of
 from asyncbench.records import Condition, Model
@@ -177,7 +177,7 @@ def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tupl
             out = made / f"{source.suite}-{i}.parquet"
             problems = generate(str(source.suite), out, seed=source.seed, workers=1, **source.parameters)
             files[source.place] = replace(problems, name=str(source.suite))
-    return asked_by_model(sweep, models, files)
+    return sources_by_model(sweep, models, files)
 
 
 def remaining_by_model(

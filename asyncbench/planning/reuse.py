@@ -239,7 +239,9 @@ async def take_over(
     closed: set[str] = set()
     async with salvage.tended():
         for model in models:
-            taken = _taken(answers, sweep, model, sets[model.alias], limit=limit, store=store, out=out)
+            taken = _reused_results(
+                answers, sweep, model, sets[model.alias], limit=limit, store=store, out=out
+            )
             while results := await asyncio.to_thread(next, taken, ()):  # made off the event loop
                 for result in results:
                     salvage.keep(result)
@@ -250,7 +252,7 @@ async def take_over(
     return len(closed)
 
 
-def _taken(
+def _reused_results(
     answers: Answers,
     sweep: Sweep,
     model: Model,

@@ -123,7 +123,7 @@ def plan_of(
         ends_s=seconds_to_deadline(sweep),
     )
     if not quick:  # a run asks when it leaves batches, and needs to know of those that have no time
-        rest = replace(rest, models=[_as_there_is_time(rest, model) for model in models])
+        rest = replace(rest, models=[_in_the_mode_that_fits(rest, model) for model in models])
     models = rest.models
     replies = {model.alias: sum(use.replies for use in rest.uses_of(model)) for model in models}
     works = [of_model.cells + replies[alias] // AS_A_CELL for alias, of_model in remaining.items()]
@@ -252,7 +252,7 @@ def _condition_plans(
         )
 
 
-def _as_there_is_time(rest: Remainder, model: Model) -> Model:
+def _in_the_mode_that_fits(rest: Remainder, model: Model) -> Model:
     """Return a model as it is asked: in real time where its deadline leaves no time for batches."""
     within_s = rest.switches_s(model)
     if model.mode != BATCH or within_s is None or not rest.remaining[model.alias].shapes:

@@ -56,9 +56,11 @@ class TrialSource:
         at_once = max(1, min(AT_ONCE, CHARACTERS_AT_ONCE // max(1, self.problems.longest_question)))
         wanted = self.order[start:rows]
         for i in range(0, max(1, len(wanted)), at_once):
-            yield self._taken(wanted[i : i + at_once], columns or PROBLEM_SCHEMA.names, at_once)
+            yield self._rows_in_order(wanted[i : i + at_once], columns or PROBLEM_SCHEMA.names, at_once)
 
-    def _taken(self, rows: npt.NDArray[np.int32], columns: Sequence[str], at_once: int) -> pa.RecordBatch:
+    def _rows_in_order(
+        self, rows: npt.NDArray[np.int32], columns: Sequence[str], at_once: int
+    ) -> pa.RecordBatch:
         """Return rows of the file in this order; it is read once, from the first of them to the last."""
         in_file = np.sort(rows)
         at, end = (int(in_file[0]), int(in_file[-1])) if len(rows) else (0, -1)

@@ -152,7 +152,7 @@ def _problems_in(later: ProblemSet, earlier: Sequence[ProblemSet]) -> dict[str, 
     return {row["problem_id"]: (row["suite"], row["task"]) for row in twice}
 
 
-def asked_by_model(
+def sources_by_model(
     sweep: Sweep, models: Sequence[Model], placed: Mapping[str, ProblemSet]
 ) -> dict[str, tuple[TrialSource, ...]]:
     """Return what each model is asked, by alias, of problem sets by their place in the sweep.
@@ -221,8 +221,8 @@ def trials_of(
         limit: at most this many problems.
         per_cell: of each cell at most this many of them, each once whatever `repeats` says; None: all.
         closed: which trials need no call, as far as that is known: they are not even looked at.
-        skip: is told the id of each other trial, in order; where it says yes, that is not even made.
-        left_out: is told of each of those, but further repeats: its condition, cell and id. None: nobody is.
+        skip: gets the id of each other trial, in order, and returns whether to leave it out.
+        left_out: gets condition, cell and id of each trial that is left out, but of no further repeat.
         model_of: returns the model as a trial is asked it, of its condition's model and the trial's id.
         load: the step that asks them, which makes them trials of their own; None: no load does.
     """
@@ -282,7 +282,7 @@ class _BatchRows(ProblemRows):
         return self._cells[row]
 
 
-class _AskedPlace(NamedTuple):
+class _ProblemPlace(NamedTuple):
     """The place of a problem among all that are asked; of what `skip` leaves out nothing else is made."""
 
     at: float  # in [0, 1)
@@ -294,7 +294,7 @@ class _AskedPlace(NamedTuple):
 
 def _chosen(
     sets: Sequence[TrialSource], limit: int | None, per_cell: int | None, closed: Closed | None, repeat: int
-) -> Iterator[_AskedPlace]:
+) -> Iterator[_ProblemPlace]:
     """Yield the problems that are asked, in order: each set is spread evenly over the whole."""
     placed = (
         _placed(source, number, None if closed is None else closed.whole_rows(repeat, number))
@@ -304,7 +304,7 @@ def _chosen(
     return places if per_cell is None else _first_of_cells(places, per_cell)
 
 
-def _first_of_cells(places: Iterator[_AskedPlace], count: int) -> Iterator[_AskedPlace]:
+def _first_of_cells(places: Iterator[_ProblemPlace], count: int) -> Iterator[_ProblemPlace]:
     taken = Counter[Cell]()
     for place in places:
         cell = place.batch.cell(place.row)
@@ -313,7 +313,7 @@ def _first_of_cells(places: Iterator[_AskedPlace], count: int) -> Iterator[_Aske
             yield place
 
 
-def _placed(source: TrialSource, set_number: int, closed: bytes | None) -> Iterator[_AskedPlace]:
+def _placed(source: TrialSource, set_number: int, closed: bytes | None) -> Iterator[_ProblemPlace]:
     """Yield the places of an asked set's problems, in its order; `closed`: only of those where it is 0."""
     count = source.rows
     start = 0 if closed is None else closed.find(0)
@@ -326,5 +326,5 @@ def _placed(source: TrialSource, set_number: int, closed: bytes | None) -> Itera
             batch = _BatchRows(rows.slice(first, ROWS_AT_ONCE), source.problems.name)
             for row in range(len(batch.ids)):
                 if closed is None or not closed[i]:
-                    yield _AskedPlace((i + 0.5) / count, set_number, i, row, batch)
+                    yield _ProblemPlace((i + 0.5) / count, set_number, i, row, batch)
                 i += 1

@@ -161,7 +161,7 @@ def _parquet_rows(path: Path, columns: Mapping[str, str], rows: int) -> Iterator
             _check_column(column, name, file.schema_arrow, path=path)
         for batch in read_batches(file, sorted(set(columns.values())), path=path, rows=rows):
             ours = {
-                name: _ours(batch.column(column), name, place=f"{path}: column {column!r}")
+                name: _converted(batch.column(column), name, place=f"{path}: column {column!r}")
                 for name, column in columns.items()
             }
             for row in pa.RecordBatch.from_pydict(ours).to_pylist():
@@ -188,7 +188,7 @@ def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> N
         )
 
 
-def _ours(column: Column, name: str, *, place: str) -> Column:
+def _converted(column: Column, name: str, *, place: str) -> Column:
     if name == "length":
         return converted(column, pa.int32(), place=place)
     if column.null_count:

@@ -45,11 +45,11 @@ def refusal(path: Path, error: Exception) -> ProblemSetError:
     elif path.is_dir():
         problem = "cannot be read as a Parquet file: it is a folder. Name a file in it."
     else:
-        problem = _instead(path, str(error).partition("\n")[0])
+        problem = _other_format(path, str(error).partition("\n")[0])
     return ProblemSetError(f"{path}: {problem}")
 
 
-def _instead(path: Path, reason: str) -> str:
+def _other_format(path: Path, reason: str) -> str:
     """Return what a file is that is not Parquet, and the way out."""
     first, ending = _first_line(path), ""
     if first.startswith(("[", "{")):

@@ -243,7 +243,7 @@ class _Ids:
     """The ids of a problem set, 16 bytes each."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._held, self._next = path, bytearray(), FIRST_CHECK
+        self._path, self._ids, self._next = path, bytearray(), FIRST_CHECK
 
     def add(self, ids: Column) -> None:
         """Take in the ids of the next rows; refuse one that is not one of ours."""
@@ -254,18 +254,18 @@ class _Ids:
                 f"{self._path}: column 'problem_id' holds {odd!r}, not 32 hexadecimal characters. Make the "
                 f"file again with `asyncbench generate`, or read it as `suite: {SUITE}`, which makes ids."
             )
-        self._held += bytes.fromhex("".join(texts))
-        if len(self._held) > self._next:  # a few kilobytes of Parquet can name one id a billion times
+        self._ids += bytes.fromhex("".join(texts))
+        if len(self._ids) > self._next:  # a few kilobytes of Parquet can name one id a billion times
             self.check()
             self._next *= 8
 
     def check(self) -> None:
         """Refuse an id that is there twice."""
-        rows = len(self._held) // 16
-        halves = memoryview(self._held).cast("Q")[::2].tobytes()
+        rows = len(self._ids) // 16
+        halves = memoryview(self._ids).cast("Q")[::2].tobytes()
         if len(pc.unique(pa.Array.from_buffers(pa.uint64(), rows, [None, pa.py_buffer(halves)]))) == rows:
             return  # halves as numbers are compared in half the time
-        ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(self._held)])
+        ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(self._ids)])
         counts: Any = pc.value_counts(ids)  # a struct, of which the stubs know nothing
         if len(counts) == rows:
             return

@@ -178,12 +178,12 @@ class Ids:
     """
 
     def __init__(self) -> None:
-        self._asked = Occurrences()
+        self._questions = Occurrences()
 
     def of(self, suite: str, task: str, question: str) -> str:
         """Return the id of the next problem."""
         # Each text with its length before it: no other texts give these bytes.
         framed = "".join(f"{len(text)}:{text}" for text in (suite, task, question))
         digest = blake2b(framed.encode(), digest_size=16)
-        digest.update(b"%d" % self._asked.add(int.from_bytes(digest.digest()[:8])))
+        digest.update(b"%d" % self._questions.add(int.from_bytes(digest.digest()[:8])))
         return digest.hexdigest()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from asyncbench.errors import StoreError
 from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.switching import Switch
-from asyncbench.planning.forecast_file import is_forecast_told, keep_forecast, read_forecasts
+from asyncbench.planning.forecast_file import is_already_forecast, keep_forecast, read_forecasts
 from asyncbench.planning.guesses import prices_of, rates_asked
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.records import Outlook
@@ -31,7 +31,7 @@ def write_forecast(run: RunState) -> None:
         for model in run.models:
             rates = (rates_asked(model, condition, now) for condition in run.sweep.conditions_of(model.alias))
             trials, prices, limit = planned[model.alias], prices_of(rates), run.options.limit
-            if not is_forecast_told(before, model.alias, limit=limit, trials=trials, prices=prices):
+            if not is_already_forecast(before, model.alias, limit=limit, trials=trials, prices=prices):
                 keep_forecast(_quick_plan(run, finished), run.store.folder, by="run")
                 return
     except StoreError as error:

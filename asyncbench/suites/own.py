@@ -35,7 +35,7 @@ OUR_GRADERS: Final = ("exact", "number", "choice", "regex")
 ADDED_GRADERS: Final = WithPackages("graders", {}, _added, reserved=OUR_GRADERS)
 
 
-class _Judged(NamedTuple):
+class _OwnVerdict(NamedTuple):
     correct: bool
     answer: str | None
     format_ok: bool | None = None
@@ -88,9 +88,9 @@ def own_grade(grader: OwnFunction, problem: Problem, reply: Reply | None) -> Gra
     """
     reason = "error" if reply is None else None if reply.text.strip() else "empty"
     if reply is None or reason:
-        verdict = _Judged(correct=False, answer=None)
+        verdict = _OwnVerdict(correct=False, answer=None)
     else:
-        verdict = _judged(_verdict_of(grader, reply.text, problem), reply.text, grader.name)
+        verdict = _checked_verdict(_verdict_of(grader, reply.text, problem), reply.text, grader.name)
     none = verdict.answer is None and not verdict.correct
     return Grade(
         grader=grader.name,
@@ -139,12 +139,12 @@ def _interrupt(thread: Thread) -> None:
     )
 
 
-def _judged(verdict: Any, reply: str, name: str) -> _Judged:
+def _checked_verdict(verdict: Any, reply: str, name: str) -> _OwnVerdict:
     if isinstance(verdict, bool):
-        return _Judged(correct=verdict, answer=reply.strip())
+        return _OwnVerdict(correct=verdict, answer=reply.strip())
     if not isinstance(verdict, Mapping) or "correct" not in verdict:
         raise TypeError(f"{name} returned {verdict!r:.80}. {_RULE}.")
     for key, value in verdict.items():
         if key not in _KEYS or not isinstance(value, _KEYS[key]):
             raise TypeError(f"{name} returned {key!r}: {value!r:.80}. {_RULE}.")
-    return _Judged(**verdict) if "answer" in verdict else _Judged(**verdict, answer=reply.strip())
+    return _OwnVerdict(**verdict) if "answer" in verdict else _OwnVerdict(**verdict, answer=reply.strip())

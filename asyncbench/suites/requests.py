@@ -172,11 +172,11 @@ class TrialIds:
     def __init__(
         self, model: Model, condition: Condition, *, run: str | None = None, load: str | None = None
     ) -> None:
-        self._asked = blake2b(way_of_asking(model, condition), digest_size=16)
+        self._way = blake2b(way_of_asking(model, condition), digest_size=16)
         if run is not None:
-            self._asked.update(f"\n{run}".encode())
+            self._way.update(f"\n{run}".encode())
         if load is not None:
-            self._asked.update(f"\0{load}".encode())
+            self._way.update(f"\0{load}".encode())
 
     def of(self, problem_id: str, *, prompt_version: int, repeat: int) -> str:
         """Return the id of asking this problem this way for the (repeat + 1)-th time."""
@@ -184,7 +184,7 @@ class TrialIds:
 
     def of_all(self, problem_ids: Iterable[str], *, prompt_version: int, repeat: int) -> list[str]:
         """Return the ids of asking some problems."""
-        copy, ids = self._asked.copy, list[str]()
+        copy, ids = self._way.copy, list[str]()
         for problem_id in problem_ids:
             digest = copy()
             digest.update(f"\n{problem_id}\n{prompt_version}\n{repeat}".encode())

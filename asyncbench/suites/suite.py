@@ -110,9 +110,9 @@ class Suite:
                 self.check(values)
         except ValueError as error:
             raise ConfigError(f"{place}: {error}") from None
-        return {name: value for name, value in values.items() if not self._unsaid(name, value)}
+        return {name: value for name, value in values.items() if not self._is_left_out(name, value)}
 
-    def _unsaid(self, name: str, value: object) -> bool:
+    def _is_left_out(self, name: str, value: object) -> bool:
         return self.parameters[name].later and value == self.parameters[name].default
 
 

@@ -10,7 +10,7 @@ from asyncbench import generate, plan, run_sweep
 from asyncbench.planning.preflight import sets_in_folder
 from asyncbench.planning.remaining_trials import Shape, remaining_by_model
 from asyncbench.planning.trial_columns import closed_trials
-from asyncbench.planning.trials import Cell, asked_by_model, cell_of, trials_of
+from asyncbench.planning.trials import Cell, cell_of, sources_by_model, trials_of
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.schema import ProblemRows
 from asyncbench.records import Problem
@@ -34,7 +34,7 @@ def matrix(tmp_path):
     models = [{"model": "simulated-http/oracle", "alias": alias, "seed": n} for n, alias in enumerate("ab")]
     asked = sweep(tmp_path / "out", [sums, nupa.path], *models, conditions=conditions, repeats=2)
     places = {source.place: open_set(str(source.path)) for source in asked.problems}
-    return asked, asked_by_model(asked, asked.models, places)
+    return asked, sources_by_model(asked, asked.models, places)
 
 
 @pytest.mark.parametrize("limit", [None, 1, 37])

@@ -20,7 +20,7 @@ from asyncbench.planning.draws import seconds_of
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.guesses import EFFORT_TOKENS, pace, thinking, tokens_of
 from asyncbench.planning.sweep_plan import plan
-from asyncbench.planning.trials import asked_by_model, trials_of
+from asyncbench.planning.trials import sources_by_model, trials_of
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.problems.opening import open_set
 from asyncbench.providers.params import longest_reply_of
@@ -303,7 +303,7 @@ def test_at_most_is_what_a_budget_sets_aside_for_the_same_calls(tmp_path, keys, 
     for problems in (problem_set(tmp_path, trials=1), nupa.path):
         asked = sweep(tmp_path / "out", problems, entry, conditions=named, budget_usd=1)
         (one,) = budgeted_models(asked, asked.models)
-        sets = asked_by_model(asked, asked.models, {asked.problems[0].place: open_set(problems)})
+        sets = sources_by_model(asked, asked.models, {asked.problems[0].place: open_set(problems)})
         aside = [
             most_of(one)(request_for(trial), time.time())
             for trial in trials_of(asked, one, sets["m"], limit=None)

@@ -21,7 +21,7 @@ from asyncbench import read_attempts
 from asyncbench.lanes.batches import context, lane
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.planning.preflight import open_sources, sources_of
-from asyncbench.planning.trials import asked_by_model
+from asyncbench.planning.trials import sources_by_model
 from asyncbench.run import preparing
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
@@ -234,7 +234,7 @@ def _without_needless(patch):
     patch.setattr(asyncio, "to_thread", inline)
     patch.setattr(preparing, "open_sources", opened)
     patch.setattr(
-        preparing, "sets_in_folder", lambda sweep, models, sets, _: asked_by_model(sweep, models, sets)
+        preparing, "sets_in_folder", lambda sweep, models, sets, _: sources_by_model(sweep, models, sets)
     )
     patch.setattr(preparing, "write_forecast", lambda _run: None)
     patch.setattr(preparing, "_describe", lambda _run: None)
