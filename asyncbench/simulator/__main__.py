@@ -21,10 +21,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, epilog=f"example: {EXAMPLE}")
     parser.add_argument("--json-settings", default="{}", help="the fields of Settings as a JSON object")
     parser.add_argument("--until-stdin-closes", action="store_true", help="stop when standard input ends")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        settings = from_json(given.json_settings)
-        asyncio.run(serve(settings, until_stdin_closes=given.until_stdin_closes))
+        settings = from_json(options.json_settings)
+        asyncio.run(serve(settings, until_stdin_closes=options.until_stdin_closes))
     except AsyncbenchError as error:
         sys.stdout.write(f"{orjson.dumps({'simulated': True, 'error': str(error)}).decode()}\n")
         return 2

@@ -115,11 +115,11 @@ class AnswerSource(Protocol):
         """Tell whether there is an answer to a question, with its numbers in these forms."""
         ...
 
-    def found_in(self, asked: WireRequest, /) -> str | None:
+    def found_in(self, request: WireRequest, /) -> str | None:
         """Return the known question that a message holds; None: it holds none, or nobody looked."""
         ...
 
-    def take(self, asked: WireRequest, worse: float = 0.0, /) -> Taken:
+    def take(self, request: WireRequest, worse: float = 0.0, /) -> Taken:
         """Return what a call gets; `worse`: the share of questions whose answers are spoilt, if made up.
 
         Raises:
@@ -138,23 +138,23 @@ class MadeUp:
     def knows(self, question: str, digits: tuple[str, ...] = ()) -> bool:
         return self._questions.find(question, digits) is not None
 
-    def found_in(self, asked: WireRequest, /) -> str | None:
-        return self._questions.within(asked.question, asked.digits)
+    def found_in(self, request: WireRequest, /) -> str | None:
+        return self._questions.within(request.question, request.digits)
 
-    def take(self, asked: WireRequest, worse: float = 0.0, /) -> Taken:
-        if (known := self._questions.find(asked.question, asked.digits)) is None:
+    def take(self, request: WireRequest, worse: float = 0.0, /) -> Taken:
+        if (known := self._questions.find(request.question, request.digits)) is None:
             raise RefusedError(
                 Why.UNKNOWN_QUESTION,
-                f"The last user message, {asked.question[:80]!r}, is none of the {len(self._questions)} "
+                f"The last user message, {request.question[:80]!r}, is none of the {len(self._questions)} "
                 "questions that this simulator knows; start it with their problem set.",
             )
-        seed = f"{self._seed}/{asked.question}"
-        reasoning = reasoning_of(asked.think_tokens, seed) if asked.think_tokens else ""
+        seed = f"{self._seed}/{request.question}"
+        reasoning = reasoning_of(request.think_tokens, seed) if request.think_tokens else ""
         # what completes a text goes on after its end: behind an = with a space, as base models do
-        space = " " if asked.without_roles and asked.question.endswith("=") else ""
+        space = " " if request.without_roles and request.question.endswith("=") else ""
         spoilt = worse and (draw := Random(f"{seed}/worse")).random() < worse
         text = mistaken(known.expected, draw) if spoilt else self._answerer(known, seed)
-        return Taken(answer=answer_of(asked, space + text, reasoning))
+        return Taken(answer=answer_of(request, space + text, reasoning))
 
 
 class Replay:
@@ -171,42 +171,42 @@ class Replay:
     def knows(self, question: str, digits: tuple[str, ...] = ()) -> bool:
         return not digits and digest(question) in self._recording.records
 
-    def found_in(self, _asked: WireRequest, /) -> str | None:
+    def found_in(self, _request: WireRequest, /) -> str | None:
         return None
 
-    def take(self, asked: WireRequest, _worse: float = 0.0, /) -> Taken:
-        question = digest(asked.question)
+    def take(self, request: WireRequest, _worse: float = 0.0, /) -> Taken:
+        question = digest(request.question)
         if (records := self._recording.records.get(question)) is None:
-            raise RefusedError(Why.UNKNOWN_QUESTION, self._unknown(asked))
+            raise RefusedError(Why.UNKNOWN_QUESTION, self._unknown(request))
         gone = self._gone[question]
-        left = (place for place in range(len(records)) if place not in gone)
-        if (place := next(left, None)) is None:
-            return _taken(records[-1], asked)
+        unused = (place for place in range(len(records)) if place not in gone)
+        if (place := next(unused, None)) is None:
+            return _taken(records[-1], request)
         gone.add(place)
-        return replace(_taken(records[place], asked), give_back=partial(gone.discard, place))
+        return replace(_taken(records[place], request), give_back=partial(gone.discard, place))
 
-    def _unknown(self, asked: WireRequest) -> str:
+    def _unknown(self, request: WireRequest) -> str:
         return (
-            f"The last user message, {asked.question[:80]!r}, is none of the {len(self._recording.records)} "
-            f"questions that were recorded of model {asked.model!r} in {self._recording.place}; ask what was "
-            "asked there."
+            f"The last user message, {request.question[:80]!r}, is none of the "
+            f"{len(self._recording.records)} questions that were recorded of model {request.model!r} in "
+            f"{self._recording.place}; ask what was asked there."
         )
 
 
-def _taken(record: Record, asked: WireRequest) -> Taken:
-    return Taken(answer=recorded(record, asked), failed=record.failed, seconds=record.seconds)
+def _taken(record: Record, request: WireRequest) -> Taken:
+    return Taken(answer=recorded(record, request), failed=record.failed, seconds=record.seconds)
 
 
-def recorded(record: Record, asked: WireRequest) -> WireAnswer:
+def recorded(record: Record, request: WireRequest) -> WireAnswer:
     """Make the answer that was recorded, never cut anew; tokens that nobody told are estimated."""
     input_tokens, output_tokens = record.input_tokens, record.output_tokens
     estimated = tokens(len(record.text)) + (tokens(len(record.reasoning)) if record.reasoning else 0)
     return WireAnswer(
-        model=asked.model,
+        model=request.model,
         text=record.text,
         reasoning=record.reasoning,
         cut=record.cut,
-        input_tokens=tokens(asked.prompt_characters) if input_tokens is None else input_tokens,
+        input_tokens=tokens(request.prompt_characters) if input_tokens is None else input_tokens,
         output_tokens=estimated if output_tokens is None else output_tokens,
         reasoning_tokens=record.reasoning_tokens or 0,
     )

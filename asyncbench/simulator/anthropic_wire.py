@@ -144,10 +144,10 @@ def _usage(answer: WireAnswer, *, output_tokens: int | None = None) -> Json:
 def error(refused: RefusedError, request_id: str) -> tuple[int, Json]:
     """Write a refusal; `details` only where there is a code to give."""
     status, kind = _ERRORS[refused.why]
-    said: Json = {"type": kind, "message": refused.message}
+    content: Json = {"type": kind, "message": refused.message}
     if code := _DETAILS.get(refused.why):
-        said["details"] = {"error_code": code}
-    return status, {"type": "error", "error": said, "request_id": request_id}
+        content["details"] = {"error_code": code}
+    return status, {"type": "error", "error": content, "request_id": request_id}
 
 
 def retry_headers(wait_s: float) -> dict[str, str]:

@@ -158,9 +158,9 @@ def think_tokens(body: Json) -> int:
     if thinking.get("type") in _OFF:
         return 0
     geminis = _within(_within(_within(body, "extra_body") or body, "google"), "thinking_config")
-    said = thinking.get("budget_tokens", reasoning.get("max_tokens", geminis.get("thinking_budget")))
-    budget = None if said is None else _whole(said, 0)
-    if said is not None and budget is None:
+    asked_budget = thinking.get("budget_tokens", reasoning.get("max_tokens", geminis.get("thinking_budget")))
+    budget = None if asked_budget is None else _whole(asked_budget, 0)
+    if asked_budget is not None and budget is None:
         raise RefusedError(Why.BAD_REQUEST, "A thinking budget must be a whole number of tokens.")
     efforts = (body, "reasoning_effort"), (reasoning, "effort"), (_within(body, "output_config"), "effort")
     effort = next((place[key] for place, key in efforts if place.get(key) is not None), None)
@@ -208,5 +208,5 @@ def _whole(value: object, least: int) -> int | None:
 
 
 def _within(place: Mapping[str, object], key: str) -> Json:
-    found = place.get(key)
-    return found if isinstance(found, dict) else {}
+    value = place.get(key)
+    return value if isinstance(value, dict) else {}

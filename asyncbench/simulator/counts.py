@@ -165,8 +165,8 @@ class RequestCounts:
         statuses = {str(status): count for status, count in sorted(self.statuses.items())}
         faults = {str(kind): count for kind, count in sorted(self.faults.items())}
         numbers = {name: getattr(self, name) for name in Stats.__annotations__ if hasattr(self, name)}
-        told = {**numbers, "rate_limited": self.statuses[429], "statuses": statuses, "faults": faults}
-        return cast(Stats, told)
+        stats = {**numbers, "rate_limited": self.statuses[429], "statuses": statuses, "faults": faults}
+        return cast(Stats, stats)
 
 
 class Visit:

@@ -198,13 +198,13 @@ class SlidingWindow:
         """Return how many amounts count no more; at least one, since nothing is admitted at the start."""
         return bisect_right(self._leaves_s, at_s + _INSTANT_S)
 
-    def _forget(self, left: int) -> None:
+    def _forget(self, rest: int) -> None:
         # Rarely, and half of them at least: a list moves all that stays.
-        if left < max(_FORGET, len(self._sums) // 2):
+        if rest < max(_FORGET, len(self._sums) // 2):
             return
-        gone = self._sums[left]
-        self._leaves_s = self._leaves_s[left:]
-        self._sums = [amount - gone for amount in self._sums[left:]]
+        gone = self._sums[rest]
+        self._leaves_s = self._leaves_s[rest:]
+        self._sums = [amount - gone for amount in self._sums[rest:]]
 
 
 # ── by name ──────────────────────────────────────────────────────────────────────────────────

@@ -38,7 +38,7 @@ class ServedModels:
         self._settings, self._questions = settings, questions
         self.ways = VENDORS[settings.like or OWN]
         self._recordings = recordings  # what each name may mean
-        clear = sorted(name for name, meant in recordings.items() if len(meant) == 1)
+        clear = sorted(name for name, candidates in recordings.items() if len(candidates) == 1)
         self.names = tuple(dict.fromkeys([*MODELS, *clear]))
         self.models: dict[str, Served] = {}
 
@@ -70,27 +70,30 @@ class ServedModels:
         # A recording of `noisy-2` is meant by that name; `noisy` itself is always the simulator's own.
         if name not in MODELS and name in self._recordings:
             return Replay(_the_one(name, self._recordings[name]))
-        if (found := answerer(name)) is None:
+        if (play := answerer(name)) is None:
             return None
-        return MadeUp(name, found, self._questions, seed=self._settings.seed)
+        return MadeUp(name, play, self._questions, seed=self._settings.seed)
 
 
-def _the_one(name: str, meant: Sequence[Recording]) -> Recording:
-    if len(meant) > 1:
-        places = "; ".join(recording.place for recording in meant)
+def _the_one(name: str, recordings: Sequence[Recording]) -> Recording:
+    if len(recordings) > 1:
+        places = "; ".join(recording.place for recording in recordings)
         raise RefusedError(
             Why.NO_SUCH_MODEL,
-            f"The name {name!r} stands for {len(meant)} recordings: {places}. Ask for a run that holds one "
-            "model by the run's name, or start the simulator with fewer folders.",
+            f"The name {name!r} stands for {len(recordings)} recordings: {places}. Ask for a run that holds "
+            "one model by the run's name, or start the simulator with fewer folders.",
         )
-    return meant[0]
+    return recordings[0]
 
 
-def found(asked: WireRequest, source: AnswerSource) -> WireRequest:
+def with_known_question(request: WireRequest, source: AnswerSource) -> WireRequest:
     """Return the request with its question: in a suite's words, at the end of a prompt, in a template."""
-    knows = partial(source.knows, digits=asked.digits)
-    if knows(asked.question):
-        return asked
-    meant = [*questions_in(asked.question), *(tails(asked.question) if asked.without_roles else ())]
-    question = next(filter(knows, meant), None) or source.found_in(asked)
-    return asked if question is None else replace(asked, question=question)
+    knows = partial(source.knows, digits=request.digits)
+    if knows(request.question):
+        return request
+    candidates = [
+        *questions_in(request.question),
+        *(tails(request.question) if request.without_roles else ()),
+    ]
+    question = next(filter(knows, candidates), None) or source.found_in(request)
+    return request if question is None else replace(request, question=question)

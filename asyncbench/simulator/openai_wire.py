@@ -48,8 +48,8 @@ _MIDWAY = RefusedError(Why.OVERLOADED, "The server is overloaded, and was not wh
 
 def error(refused: RefusedError, _request_id: str) -> tuple[int, Json]:
     status, kind, code = _ERRORS[refused.why]
-    said = {"message": refused.message, "type": kind, "param": _PARAMS.get(refused.why)}
-    return status, {"error": {**said, "code": refused.code or code}}
+    content = {"message": refused.message, "type": kind, "param": _PARAMS.get(refused.why)}
+    return status, {"error": {**content, "code": refused.code or code}}
 
 
 def retry_headers(wait_s: float) -> dict[str, str]:
@@ -112,7 +112,7 @@ def _closing(exchange: Exchange, finish: Json, apart: Callable[[], Json]) -> Ite
     ways, usage = exchange.ways, {"usage": exchange.ways.usage(exchange.answer)}
     how = ways.stream_usage
     yield event(finish | usage if how is StreamUsage.IN_FINISH else finish)
-    if how is StreamUsage.ALWAYS or (how is StreamUsage.ASKED and exchange.asked.stream_usage):
+    if how is StreamUsage.ALWAYS or (how is StreamUsage.ASKED and exchange.request.stream_usage):
         yield event(apart() | usage)
     if ways.done:
         yield ways.done
@@ -143,8 +143,13 @@ def _read_chat(body: Json) -> WireRequest:
 
 
 def _chat_reply(exchange: Exchange) -> Json:
-    said = {"role": "assistant", **exchange.ways.message(exchange.answer), "refusal": None, "annotations": []}
-    choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": _finish_of(exchange)}
+    message = {
+        "role": "assistant",
+        **exchange.ways.message(exchange.answer),
+        "refusal": None,
+        "annotations": [],
+    }
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_of(exchange)}
     body = _chat_body(exchange, "chat.completion", [choice])
     body["usage"] = exchange.ways.usage(exchange.answer)
     return exchange.ways.adorn(body, exchange)
@@ -188,8 +193,8 @@ def _read_prompt(body: Json) -> WireRequest:
         prompt = prompt[0]
     if not isinstance(prompt, str):
         raise RefusedError(Why.BAD_REQUEST, "`prompt` must be text, or a list of one text.")
-    asked = plainly_asked(body, body.get("max_tokens"))
-    return WireRequest(question=prompt, without_roles=True, prompt_characters=len(prompt), **asked)
+    common = plainly_asked(body, body.get("max_tokens"))
+    return WireRequest(question=prompt, without_roles=True, prompt_characters=len(prompt), **common)
 
 
 def _completion_reply(exchange: Exchange) -> Json:

@@ -39,8 +39,8 @@ class Simulator:
 
     def arrivals(self) -> list[Arrival]:
         """Return when the last calls came and were answered; raises OSError likewise."""
-        told = cast("Mapping[str, Any]", self._looked_up("/stats/arrivals"))  # Any: JSON
-        return [Arrival(**row) for row in told["arrivals"]]
+        page = cast("Mapping[str, Any]", self._looked_up("/stats/arrivals"))  # Any: JSON
+        return [Arrival(**row) for row in page["arrivals"]]
 
     def batches(self) -> list[BatchTruth]:
         """Return what became of each batch, whatever its client was told; raises OSError likewise."""

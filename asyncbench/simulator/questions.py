@@ -62,15 +62,15 @@ class Questions:
 
     def within(self, message: str, digits: tuple[str, ...] = ()) -> str | None:
         """Return the longest question that a message holds, the last of several; None: it holds none."""
-        found, asked = "", self._in(digits)
-        openings = {len(opening) for opening in asked.lengths}
+        longest, index = "", self._in(digits)
+        openings = {len(opening) for opening in index.lengths}
         for place in range(len(message)):
             for opening in openings:
-                for length in asked.lengths.get(message[place : place + opening], ()):
+                for length in index.lengths.get(message[place : place + opening], ()):
                     question = message[place : place + length]
-                    if length >= len(found) and digest(question) in asked.known:
-                        found = question
-        return found or None
+                    if length >= len(longest) and digest(question) in index.known:
+                        longest = question
+        return longest or None
 
     def _in(self, digits: tuple[str, ...]) -> InForm:
         if digits not in self._by_form:

@@ -88,9 +88,9 @@ def by_name(recordings: Sequence[Recording]) -> dict[str, list[Recording]]:
 
 def _of_file(path: Path) -> Iterator[Recording]:
     """Yield the runs of a file of recorded answers."""
-    found = defaultdict[str, defaultdict[bytes, list[Record]]](lambda: defaultdict(list))  # of each run
+    records = defaultdict[str, defaultdict[bytes, list[Record]]](lambda: defaultdict(list))  # of each run
     for answered in recorded_answers(path):
-        found[answered.run][digest(answered.draft.question)].append(
+        records[answered.run][digest(answered.draft.question)].append(
             Record(
                 failed=answered.failed,
                 text=answered.text,
@@ -101,7 +101,7 @@ def _of_file(path: Path) -> Iterator[Recording]:
             )
         )
     for run in recorded_runs(path):
-        yield Recording(folder=path, run=run.run, model=run.model, records=found[run.run])
+        yield Recording(folder=path, run=run.run, model=run.model, records=records[run.run])
 
 
 def _recordings(folder: Path) -> Iterator[Recording]:
@@ -110,12 +110,12 @@ def _recordings(folder: Path) -> Iterator[Recording]:
         for path in sorted((folder / "problems").glob("*.parquet"))
         for row in rows(path, ["problem_id", "question"])
     }
-    found: defaultdict[tuple[str, str], defaultdict[bytes, list[tuple[Any, Record]]]]
-    found = defaultdict(lambda: defaultdict(list))  # of each question: its records and their places
+    by_run: defaultdict[tuple[str, str], defaultdict[bytes, list[tuple[Any, Record]]]]
+    by_run = defaultdict(lambda: defaultdict(list))  # of each question: its records and their places
     for row in _replayable(folder, questions):
         place = tuple(row[name] for name in ORDER)
-        found[row["run"], row["model"]][questions[row["problem_id"]]].append((place, _record(row)))
-    for (run, model), placed in sorted(found.items()):
+        by_run[row["run"], row["model"]][questions[row["problem_id"]]].append((place, _record(row)))
+    for (run, model), placed in sorted(by_run.items()):
         in_order = {question: sorted(some, key=itemgetter(0)) for question, some in placed.items()}
         records = {question: [record for _, record in some] for question, some in in_order.items()}
         yield Recording(folder=folder, run=run, model=model, records=records)

@@ -17,8 +17,8 @@ _LOGPROBS: Json = {"logprobs": []}
 
 def read(body: Json) -> WireRequest:
     """Read a request, whose `input` is the question or a list of items."""
-    given = body.get("input")
-    messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    content = body.get("input")
+    messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
     return asked_of(
         body, messages=messages, system=body.get("instructions"), max_tokens=body.get("max_output_tokens")
     )
@@ -121,7 +121,7 @@ def _message(exchange: Exchange) -> Json:
 def _reasoning(exchange: Exchange) -> Json:
     text = exchange.answer.reasoning
     item: Json = {"id": f"rs_{exchange.request_id}", "type": "reasoning", "summary": []}
-    if exchange.asked.summary:
+    if exchange.request.summary:
         item["summary"] = [{"type": "summary_text", "text": text}]
     if exchange.ways.reasoning is not None:
         item["content"] = [{"type": "reasoning_text", "text": text}]
@@ -137,7 +137,7 @@ def _response(exchange: Exchange, status: str, output: Sequence[Json]) -> Json:
         "error": None,
         "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
         "instructions": None,
-        "max_output_tokens": exchange.asked.max_tokens,
+        "max_output_tokens": exchange.request.max_tokens,
         "model": exchange.answer.model,
         "output": output,
         "parallel_tool_calls": True,

@@ -44,10 +44,10 @@ class AnswerPace:
     worse_in_flight: int | None = None  # likewise, calls in flight
     worse_share: float = 0.2  # of the answers, spoilt then
 
-    def but(self, asked: PaceAsked) -> "AnswerPace":
+    def but(self, pace: PaceAsked) -> "AnswerPace":
         """Return the pace with what a request says; its latency does away with the server's first token."""
-        given = {"ttft_s": None, **asked} if "latency_s" in asked else asked
-        return replace(self, **given)  # its keys are ours: `asked.plainly_asked` saw to that
+        changes = {"ttft_s": None, **pace} if "latency_s" in pace else pace
+        return replace(self, **changes)  # its keys are ours: `asked.plainly_asked` saw to that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +76,14 @@ class Latency:
         self._usual = _median(pace)
         self._random = Random(f"latency/{seed}/{model}")
 
-    def draw(self, asked: PaceAsked | None = None, *, recorded_s: float | None = None) -> Timing:
+    def draw(self, wanted: PaceAsked | None = None, *, recorded_s: float | None = None) -> Timing:
         """Return the timing of the next request; what it says itself wins. One factor scales both times.
 
         `recorded_s`: what the call took when it was recorded, which `speedup` and `longest_s` shorten.
         """
         pace, timing = self._pace, self._usual
-        if asked:
-            pace = pace.but(asked)
+        if wanted:
+            pace = pace.but(wanted)
             timing = _median(pace)
         if pace.speedup and recorded_s is not None:
             shortened_s = min(recorded_s / pace.speedup, pace.longest_s or math.inf)
@@ -112,9 +112,9 @@ class Storm:
         self._calls = 0
         self._ends_s: float | None = None  # None: it has not come yet
 
-    def check(self, asked: PaceAsked, at_s: float) -> None:
+    def check(self, wanted: PaceAsked, at_s: float) -> None:
         """Count a call; raise RefusedError while the storm lasts."""
-        seconds = float(asked.get("storm_s", self._seconds))
+        seconds = float(wanted.get("storm_s", self._seconds))
         self._calls += 1
         if self._ends_s is None and seconds and self._calls >= STORM_AFTER:
             self._ends_s = at_s + seconds
@@ -160,17 +160,17 @@ class Served:
         self.seconds = Seconds()
         self._demanded = settings.tokens_counted == "demanded"
 
-    def take(self, asked: WireRequest, at_s: float) -> Taken:
+    def take(self, request: WireRequest, at_s: float) -> Taken:
         """Return what a call gets, worse where the model has much to do; raises as its source does."""
-        worse = self._worsening.share(self._pace_of(asked.pace), self.tally.in_flight, at_s)
-        return self.source.take(asked, worse)
+        worse = self._worsening.share(self._pace_of(request.pace), self.tally.in_flight, at_s)
+        return self.source.take(request, worse)
 
-    def _pace_of(self, asked: PaceAsked) -> AnswerPace:
-        return self._pace.but(asked) if asked else self._pace
+    def _pace_of(self, wanted: PaceAsked) -> AnswerPace:
+        return self._pace.but(wanted) if wanted else self._pace
 
-    def line(self, asked: PaceAsked) -> ServiceLine | None:
+    def line(self, wanted: PaceAsked) -> ServiceLine | None:
         """Return the queue in which a call waits, the same for all that ask alike; None: it waits in none."""
-        pace = self._pace_of(asked)
+        pace = self._pace_of(wanted)
         if pace.slots is None and not pace.freeze_s:
             return None
         key = (pace.slots, pace.freeze_at_s, pace.freeze_s)
@@ -178,7 +178,7 @@ class Served:
             self._lines[key] = ServiceLine(pace.slots, freeze_at_s=pace.freeze_at_s, freeze_s=pace.freeze_s)
         return self._lines[key]
 
-    def admit(self, asked: WireRequest, answer: WireAnswer, at_s: float) -> None:
+    def admit(self, request: WireRequest, answer: WireAnswer, at_s: float) -> None:
         """Charge a call to the limits, by the tokens that it will have used or has demanded.
 
         Raises:
@@ -191,7 +191,7 @@ class Served:
             "output-tokens": answer.output_tokens,
         }
         if self._demanded:
-            cost["tokens"] = max(asked.max_tokens or 0, tokens(asked.prompt_characters))
+            cost["tokens"] = max(request.max_tokens or 0, tokens(request.prompt_characters))
         if wait_s := self.gate.admit(cost, at_s):
             self.seconds.rejected(at_s)
             raise RefusedError(Why.RATE_LIMITED, "Rate limit reached.", retry_after_s=wait_s)

@@ -37,7 +37,7 @@ from asyncbench.simulator.counts import (
 )
 from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
 from asyncbench.simulator.faults import COMPLETE, FaultKind
-from asyncbench.simulator.models import WIRES, ServedModels, found
+from asyncbench.simulator.models import WIRES, ServedModels, with_known_question
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.queueing import ServiceLine
@@ -97,14 +97,14 @@ class ServedCall:
         wait_s, headers = refused.retry_after_s, self._headers()
         status, body = self.ways.error(refused, *self.wire.error(refused, self.arrival.request_id))
         if wait_s is not None:
-            told = self.ways.retry_headers(wait_s)
-            headers |= self.wire.retry_headers(wait_s) if told is None else told
+            own_headers = self.ways.retry_headers(wait_s)
+            headers |= self.wire.retry_headers(wait_s) if own_headers is None else own_headers
         return Page(status=status, headers=headers, body=orjson.dumps(body))
 
     def _headers(self) -> dict[str, str]:
         allowances = self.model.gate.allowances(time.monotonic()) if self.model else {}
-        told = self.ways.limit_headers(allowances)
-        limits = self.wire.limit_headers(allowances) if told is None else told
+        own_limits = self.ways.limit_headers(allowances)
+        limits = self.wire.limit_headers(allowances) if own_limits is None else own_limits
         request_id = {self.wire.request_id_header: self.arrival.request_id} if self.ways.request_id else {}
         return {**HEADERS, **request_id, **limits}
 
@@ -161,19 +161,19 @@ class Server:
     async def _answer(self, request: web.BaseRequest, call: ServedCall, visit: Visit) -> Page | Broadcast:
         self._check_key(request)
         body = await _body(request)
-        asked = call.wire.read(body)
-        call.model = model = self._models.model(asked.model)
-        call.arrival.model = asked.model
+        wire_request = call.wire.read(body)
+        call.model = model = self._models.model(wire_request.model)
+        call.arrival.model = wire_request.model
         call.ways = ways = model.ways
         visit.under(model.tally)
         ways.check(body)
-        asked = found(asked, model.source)
+        wire_request = with_known_question(wire_request, model.source)
         unasked = ways.streams_unasked and call.wire.may_stream_unasked
-        streamed = unasked if asked.stream is None else asked.stream
-        model.storm.check(asked.pace, time.monotonic())
-        taken = model.take(asked, time.monotonic())
+        streamed = unasked if wire_request.stream is None else wire_request.stream
+        model.storm.check(wire_request.pace, time.monotonic())
+        taken = model.take(wire_request, time.monotonic())
         call.undo.callback(taken.give_back)
-        model.admit(asked, taken.answer, time.monotonic())
+        model.admit(wire_request, taken.answer, time.monotonic())
         # Drawn after the limits: whom they refuse depends on the clock, and faults must not.
         call.fault = model.faults.draw(streamed=streamed)
         if call.fault is not None:
@@ -181,13 +181,13 @@ class Server:
             if call.fault in REFUSALS:
                 why, message, retry_after_s = REFUSALS[call.fault]
                 raise RefusedError(why, message, retry_after_s=retry_after_s)
-        timing = model.latency.draw(asked.pace, recorded_s=taken.seconds)
-        line, start_s = model.line(asked.pace), asyncio.get_running_loop().time()
+        timing = model.latency.draw(wire_request.pace, recorded_s=taken.seconds)
+        line, start_s = model.line(wire_request.pace), asyncio.get_running_loop().time()
         if line is not None:
             timing, start_s = await call.in_turn(line, timing)
         call.arrival.started_s = start_s
         exchange = Exchange(
-            asked=asked,
+            request=wire_request,
             answer=taken.answer,
             ways=call.ways,
             request_id=call.arrival.request_id,
@@ -210,8 +210,8 @@ class Server:
 
     async def _looked_at(self, request: web.BaseRequest, call: ServedCall) -> web.StreamResponse:
         """Answer anything but a call of a model: a look at something, and what is about batches."""
-        if (asked := handler_of(self._routes, request)) is not None:
-            handler, ids = asked
+        if (match := handler_of(self._routes, request)) is not None:
+            handler, ids = match
             try:
                 self._check_key(request)
                 if (absent := dialect_of(request).absent) is not None:

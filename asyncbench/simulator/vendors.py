@@ -102,13 +102,20 @@ class OpenRouter(WithoutLimits):
     waiting = b": OPENROUTER PROCESSING\n\n"
 
     def usage(self, answer: WireAnswer) -> Json:
-        asked, said = (OPENROUTER_CREDITS * count for count in (answer.input_tokens, answer.output_tokens))
+        prompt_usd, completion_usd = (
+            OPENROUTER_CREDITS * count for count in (answer.input_tokens, answer.output_tokens)
+        )
         costs = {
             "upstream_inference_cost": None,
-            "upstream_inference_prompt_cost": asked,
-            "upstream_inference_completions_cost": said,
+            "upstream_inference_prompt_cost": prompt_usd,
+            "upstream_inference_completions_cost": completion_usd,
         }
-        return {**super().usage(answer), "cost": asked + said, "is_byok": False, "cost_details": costs}
+        return {
+            **super().usage(answer),
+            "cost": prompt_usd + completion_usd,
+            "is_byok": False,
+            "cost_details": costs,
+        }
 
     def adorn(self, body: Json, _exchange: Exchange) -> Json:
         return {**body, "provider": "Simulated"}
@@ -189,8 +196,8 @@ class Azure(VendorWays):
     def adorn(self, body: Json, _exchange: Exchange) -> Json:
         if not (choice := _choice(body)):
             return body
-        found = {**body, "choices": [{**choice, "content_filter_results": _HARMLESS}]}
-        return found if "delta" in choice else {**found, "prompt_filter_results": _PROMPT_FILTERED}
+        filtered = {**body, "choices": [{**choice, "content_filter_results": _HARMLESS}]}
+        return filtered if "delta" in choice else {**filtered, "prompt_filter_results": _PROMPT_FILTERED}
 
     def before(self) -> Sequence[Json]:
         first = {"id": "", "object": "", "created": 0, "model": "", "choices": []}
@@ -241,12 +248,12 @@ def _choice(body: Json) -> Json:
 
 def _by_the_day(allowances: Mapping[str, ToldAllowance]) -> dict[str, ToldAllowance]:
     """Return allowances with a day's worth of requests, less what is not yet refilled."""
-    told = dict(allowances)
-    if requests := told.get("requests"):
+    by_name = dict(allowances)
+    if requests := by_name.get("requests"):
         a_day = requests.per_minute * DAY_MIN
-        left = a_day - requests.reset_s * requests.per_minute / 60
-        told["requests"] = replace(requests, per_minute=a_day, remaining=left)
-    return told
+        remaining = a_day - requests.reset_s * requests.per_minute / 60
+        by_name["requests"] = replace(requests, per_minute=a_day, remaining=remaining)
+    return by_name
 
 
 VENDORS: Mapping[str, VendorWays] = {

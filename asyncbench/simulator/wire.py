@@ -168,7 +168,7 @@ class VendorWays:
 class Exchange:
     """A question with its answer: all that a page or a stream is written from."""
 
-    asked: WireRequest
+    request: WireRequest
     answer: WireAnswer
     ways: VendorWays
     request_id: str
@@ -211,23 +211,23 @@ def tokens(characters: int) -> int:
     return max(1, -(-characters // 4))
 
 
-def answer_of(asked: WireRequest, text: str, reasoning: str = "") -> WireAnswer:
+def answer_of(request: WireRequest, text: str, reasoning: str = "") -> WireAnswer:
     """Make an answer of a whole text and reasoning, cut where the request wants no more tokens.
 
     The reasoning comes first: a limit within it leaves no text.
     """
     reasoning_tokens = tokens(len(reasoning)) if reasoning else 0
-    output_tokens, most = reasoning_tokens + tokens(len(text)), asked.max_tokens
+    output_tokens, most = reasoning_tokens + tokens(len(text)), request.max_tokens
     cut = most is not None and output_tokens > most
     if most is not None and cut:
         reasoning, reasoning_tokens = reasoning[: 4 * most], min(reasoning_tokens, most)
         text, output_tokens = text[: 4 * (most - reasoning_tokens)], most
     return WireAnswer(
-        model=asked.model,
+        model=request.model,
         text=text,
         reasoning=reasoning,
         cut=cut,
-        input_tokens=tokens(asked.prompt_characters),
+        input_tokens=tokens(request.prompt_characters),
         output_tokens=output_tokens,
         reasoning_tokens=reasoning_tokens,
     )

@@ -67,9 +67,9 @@ class AnthropicBatchApi:
         listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", most=1_000)
         shown = [await look_in_list(self._service, batch) for batch in self._service.without_skipped(page)]
-        told = [_batch(batch, course, _base(request)) for batch, course in shown]
-        ids = [batch["id"] for batch in told] or [None]
-        body = {"data": told, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}
+        entries = [_batch(batch, course, _base(request)) for batch, course in shown]
+        ids = [batch["id"] for batch in entries] or [None]
+        body = {"data": entries, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}
         return await answer(request, body, self._headers(request))
 
     async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:

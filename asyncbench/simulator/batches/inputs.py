@@ -90,12 +90,12 @@ def _line_error(
     except RefusedError:
         return "model_not_found", f"The model {model!r} does not exist."
     try:
-        asked = WIRES[endpoint].read(body)
+        wire_request = WIRES[endpoint].read(body)
     except RefusedError:  # parameters are not validated here: a line of its own will tell
         handed.tokens += tokens(len(raw))
     else:
-        handed.tokens += tokens(asked.prompt_characters)
-        handed.reply_tokens += asked.max_tokens or 0
+        handed.tokens += tokens(wire_request.prompt_characters)
+        handed.reply_tokens += wire_request.max_tokens or 0
     return None
 
 

@@ -183,23 +183,23 @@ class OpenAIBatchApi:
         listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = _page(request, listed, lambda batch: batch.id, most=100)
         dialect = dialect_of(request)
-        told = [
+        entries = [
             dialect.told(_batch(*await look_in_list(self._service, batch)))
             for batch in self._service.without_skipped(page)
         ]
-        return await answer(request, _list(told, more), self._headers(request))
+        return await answer(request, _list(entries, more), self._headers(request))
 
     async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         return await self._told(request, self._service.find(self.vendor, workspace_of(request), batch_id))
 
     async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch = self._service.find(self.vendor, workspace_of(request), batch_id)
-        told = dialect_of(request).told(_batch(*await self._service.cancel(batch)))
-        return await answer(request, told, self._headers(request))
+        body = dialect_of(request).told(_batch(*await self._service.cancel(batch)))
+        return await answer(request, body, self._headers(request))
 
     async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
-        told = dialect_of(request).told(_batch(*await self._service.look(batch)))
-        return await answer(request, told, self._headers(request))
+        body = dialect_of(request).told(_batch(*await self._service.look(batch)))
+        return await answer(request, body, self._headers(request))
 
     def _find(self, request: web.BaseRequest, file_id: str) -> StoredFile:
         file = self._service.storage.files.get(file_id)
@@ -217,9 +217,9 @@ class OpenAIBatchApi:
         }
 
 
-def _kept_s(given: str | float, allowed: tuple[float, float]) -> float:
+def _kept_s(text: str | float, allowed: tuple[float, float]) -> float:
     try:
-        seconds = float(given)
+        seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not allowed[0] <= seconds <= allowed[1]:
@@ -227,13 +227,13 @@ def _kept_s(given: str | float, allowed: tuple[float, float]) -> float:
     return seconds
 
 
-def _metadata(given: object) -> Mapping[str, str] | None:
-    pairs = given if isinstance(given, dict) else {}
+def _metadata(metadata: object) -> Mapping[str, str] | None:
+    pairs = metadata if isinstance(metadata, dict) else {}
     fits = len(pairs) <= MOST_METADATA and all(
         isinstance(value, str) and len(key) <= LONGEST_KEY and len(value) <= LONGEST_VALUE
         for key, value in pairs.items()
     )
-    if given is not None and not (isinstance(given, dict) and fits):
+    if metadata is not None and not (isinstance(metadata, dict) and fits):
         raise RefusedError(Why.BAD_REQUEST, "metadata may hold 16 pairs of text, of 64 and 512 characters.")
     return pairs or None
 

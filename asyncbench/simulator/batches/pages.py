@@ -24,8 +24,8 @@ def handler_of(routes: Routes, request: web.BaseRequest) -> tuple[Handler, Seque
     """Return who answers a request, and the ids in its path; None: nobody."""
     path = request.path.removeprefix("/v1")
     for method, pattern, handler in routes:
-        if request.method == method and (found := re.fullmatch(pattern, path)):
-            return handler, found.groups()
+        if request.method == method and (match := re.fullmatch(pattern, path)):
+            return handler, match.groups()
     return None
 
 
@@ -101,9 +101,9 @@ async def send_file(
         return await whole(request, page)
     size = _size(path)
     upto = _upto(path, size, met)
-    told = upto if Kind.CONTENT_WRONG_LENGTH in met else size
+    content_length = upto if Kind.CONTENT_WRONG_LENGTH in met else size
     cut = Kind.CONTENT_CUT in met or Kind.CONTENT_CUT_IN_LINE in met
-    length = {"content-length": str(told)} if with_length and not cut else {}
+    length = {"content-length": str(content_length)} if with_length and not cut else {}
     response = web.StreamResponse(headers={**HEADERS, **headers, **length})
     if not length:
         response.enable_chunked_encoding()

@@ -24,7 +24,7 @@ from asyncbench.simulator.batches.records import (
     new_id,
 )
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Dealer, Met, dealt
-from asyncbench.simulator.models import WIRES, ServedModels, found
+from asyncbench.simulator.models import WIRES, ServedModels, with_known_question
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWire, Why, WireAnswer
 
@@ -76,11 +76,11 @@ def _openai_line(custom_id: str, request_id: str, status: int, body: Json) -> Js
 
 
 def _openai_not_run(custom_id: str, state: str) -> Json:
-    said = {
+    messages = {
         "expired": "This request could not be executed before the completion window expired.",
         "cancelled": "This request was cancelled before it was executed.",
     }
-    error = {"code": f"batch_{state}", "message": said[state]}
+    error = {"code": f"batch_{state}", "message": messages[state]}
     return {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": None, "error": error}
 
 
@@ -260,27 +260,27 @@ class BatchRun:
     def _answer(self, line: Json, request_id: str, met: Met) -> tuple[WireAnswer, Json]:
         """Return the answer that a call would get; raises RefusedError."""
         wire, body = self._wire.request(line)
-        asked = wire.read(body)
-        if asked.stream:
+        wire_request = wire.read(body)
+        if wire_request.stream:
             raise RefusedError(Why.BAD_REQUEST, "`stream` is not for batches.")
-        model = self._models.model(asked.model)
+        model = self._models.model(wire_request.model)
         model.ways.check(body)
-        taken = model.source.take(asked := found(asked, model.source))
+        taken = model.source.take(wire_request := with_known_question(wire_request, model.source))
         if taken.failed or not _NEVER_SEEN.isdisjoint(met):
             taken.give_back()
         if taken.failed:
             raise RefusedError(Why.RECORDED_FAILURE, "This question is recorded as failed.")
-        exchange = Exchange(asked=asked, answer=taken.answer, ways=model.ways, request_id=request_id)
+        exchange = Exchange(request=wire_request, answer=taken.answer, ways=model.ways, request_id=request_id)
         return taken.answer, wire.reply(exchange)
 
     def _note(self, custom_id: str, answer: WireAnswer | None, executed: BinaryIO) -> None:
         """Write down that a request was run and what is billed for it."""
         self._states["failed" if answer is None else "answered"] += 1
-        told: Json = {"custom_id": custom_id, "batch_id": self._batch.id, "billed": answer is not None}
+        record: Json = {"custom_id": custom_id, "batch_id": self._batch.id, "billed": answer is not None}
         for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
-            told[name] = 0 if answer is None else getattr(answer, name)
+            record[name] = 0 if answer is None else getattr(answer, name)
             self._tokens[name] += 0 if answer is None else getattr(answer, name)
-        executed.write(orjson.dumps(told) + b"\n")
+        executed.write(orjson.dumps(record) + b"\n")
 
     def outcome(self) -> BatchOutcome:
         """Return what was written."""

@@ -89,10 +89,10 @@ class BatchService:
 
     # ── taking in ────────────────────────────────────────────────────────────────────────────
 
-    def settings_of(self, asked: object) -> BatchSettings:
+    def settings_of(self, wanted: object) -> BatchSettings:
         """Return the settings of a batch whose first request asks for some; raises RefusedError."""
         try:
-            return self.settings.batch.but(asked)
+            return self.settings.batch.but(wanted)
         except ConfigError as error:
             raise RefusedError(Why.BAD_REQUEST, str(error)) from None
 
@@ -281,13 +281,13 @@ class BatchService:
 
     async def truth(self) -> list[BatchTruth]:
         """Return what became of every batch that was taken in, the oldest first."""
-        told = []
+        truths = []
         for batch in [*self.storage.batches.values()]:
             if not self._exists(batch, batch.vendor, batch.workspace, self.clock.now()) and not batch.deleted:
                 continue  # it has not come yet, or came too late
             ended, course = await self.look(batch, wait=True)
             outcome = ended.outcome
-            told.append(
+            truths.append(
                 BatchTruth(
                     batch_id=batch.id,
                     vendor=batch.vendor,
@@ -302,7 +302,7 @@ class BatchService:
                     metadata=batch.metadata,
                 )
             )
-        return told
+        return truths
 
     async def executed(self) -> AsyncIterator[bytes]:
         """Yield a line of JSON for each time a request of an ended batch was run, in pieces."""

@@ -122,20 +122,20 @@ def parse_batch_fault(text: str) -> BatchFault:
     Raises:
         ConfigError: no such kind, no such share, or a value that is no number where one is needed.
     """
-    if (found := _FAULT.fullmatch(text)) is None:
+    if (match := _FAULT.fullmatch(text)) is None:
         raise ConfigError(f"batch fault {text!r}: write `expires=0.1`, `expires=#1,3` or `expires=1:0.5`")
-    name = found["kind"]
+    name = match["kind"]
     if (kind := next((kind for kind in BatchFaultKind if kind == name), None)) is None:
         raise ConfigError(f"batch fault {text!r}: no kind {name!r}; kinds: {', '.join(BatchFaultKind)}")
-    value = found["value"] or kind.usual
+    value = match["value"] or kind.usual
     try:
-        rate = float(found["rate"] or 0)
+        rate = float(match["rate"] or 0)
         fits = 0 <= rate <= 1 and (not _is_number(kind.usual) or float(value) >= 0)
     except ValueError:
         fits = False
     if not fits:
         raise ConfigError(f"batch fault {text!r}: its share must be from 0 to 1, and its value a number")
-    places = frozenset(map(int, (found["places"] or "").split(","))) if found["places"] else frozenset[int]()
+    places = frozenset(map(int, (match["places"] or "").split(","))) if match["places"] else frozenset[int]()
     return BatchFault(kind=kind, rate=rate, places=places, value=value)
 
 
@@ -209,16 +209,16 @@ class BatchSettings:
             )
         dealt(self.faults)
 
-    def but(self, asked: object) -> "BatchSettings":
+    def but(self, request: object) -> "BatchSettings":
         """Return the settings with what a request says; None: it says nothing.
 
         Raises:
             ConfigError: an unknown key, or a value that its key refuses.
         """
-        if asked is None:
+        if request is None:
             return self
         try:
-            return _PYTHON.validate_python({**asdict(self), **dict(asked)})  # type: ignore[call-overload]  # else a TypeError
+            return _PYTHON.validate_python({**asdict(self), **dict(request)})  # type: ignore[call-overload]  # else a TypeError
         except ValidationError as error:
             fault = error.errors()[0]
             key = ".".join(map(str, fault["loc"]))
