@@ -82,9 +82,7 @@ class Settings:
     worse_in_flight: int | None = None  # likewise, calls in flight
     worse_share: float = 0.2  # of made-up answers, spoilt then: always of the same questions
     storm_s: float = 0.0  # how long all calls of a model get a 429, once, when it is well under way
-    like: str | None = (
-        None  # a key of vendors.VENDORS: the provider that is played; None: OpenAI and Anthropic
-    )
+    like: str | None = None  # a key of VENDORS: the provider that is played; None: OpenAI and Anthropic
     faults: tuple[Fault, ...] = ()
     batch: BatchSettings = USUAL  # how batches go, where a batch itself does not say
     folder: Path | None = None  # where files and batches are kept for the next start; None: nowhere

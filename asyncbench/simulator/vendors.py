@@ -1,6 +1,6 @@
 """How other providers depart from OpenAI's wire formats: a child of `VendorWays` for each.
 
-A server plays one of them (`Settings.ways`), or as many as the names of models choose: `mistral:noisy` is
+A server plays one of them (`Settings.like`), or as many as the names of models choose: `mistral:noisy` is
 answered as `noisy` is, in Mistral's way. Sources are the vendors' pages and SDKs, what users showed of their
 answers, and real servers, late 2026.
 """

@@ -103,7 +103,7 @@ def three_counts(answer: WireAnswer) -> Json:
 
 
 class VendorWays:
-    """How a provider writes what it shares with OpenAI: this is OpenAI's own way, others are in `likes`.
+    """How a provider writes what it shares with OpenAI: this is OpenAI's own way, others are in `vendors`.
 
     Messages, `adorn` and `before` are of chat completions alone, usage is of plain completions, too; the rest
     holds for every wire format.

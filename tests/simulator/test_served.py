@@ -14,8 +14,8 @@ from tests.sweep_files import problem_set
 
 
 def served(**settings):
-    voice = MadeUp("oracle", oracle, Questions(()), seed=0)
-    return Served("oracle", voice, VENDORS[OWN], Settings(**settings), at_s=0)
+    source = MadeUp("oracle", oracle, Questions(()), seed=0)
+    return Served("oracle", source, VENDORS[OWN], Settings(**settings), at_s=0)
 
 
 def refused_s(model, at_s=0.0, *, characters=40, max_tokens=None, output_tokens=5):
@@ -145,8 +145,8 @@ def test_a_share_of_questions_is_spoilt_and_always_the_same_ones(tmp_path):
         )
         for row in pq.read_table(tmp_path / "problems.parquet", columns=["question"]).to_pylist()
     ]
-    voice = MadeUp("oracle", oracle, questions, seed=0)
-    right = [voice.take(request).answer.text for request in asked]
-    worse, again = ([voice.take(request, 0.3).answer.text for request in asked] for _ in range(2))
+    source = MadeUp("oracle", oracle, questions, seed=0)
+    right = [source.take(request).answer.text for request in asked]
+    worse, again = ([source.take(request, 0.3).answer.text for request in asked] for _ in range(2))
     assert worse == again
     assert 0.2 < sum(a != b for a, b in zip(right, worse, strict=True)) / len(asked) < 0.4

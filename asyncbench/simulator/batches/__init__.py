@@ -3,10 +3,9 @@
 What a batch has come to is computed from its record and the time, so a server that is started again with the
 same folder goes on where the one before it was. Each module imports only from lines above its own:
 
-    faults
     settings
-    course
-    storage · inputs · result_wires · dialects
+    records
+    inputs · dialects
     results
     service
     pages
