@@ -106,12 +106,12 @@ class AnatomyReport(FolderReport):
         cheapest = best(self.by_asked, "cost_per_trial_usd", self.alike)
         tersest = best(self.by_asked, "reasoning_per_trial", self.alike)
         for one in self.by_asked:
-            asked = sheets.entrant_of(one.of)
+            entrant = sheets.entrant_of(one.of)
             yield {
-                **dict(zip(ENTRANT, asked, strict=True)),
+                **dict(zip(ENTRANT, entrant, strict=True)),
                 **_worth(one),
-                "best_for_its_cost": cheapest.get(asked),
-                "best_for_its_reasoning": tersest.get(asked),
+                "best_for_its_cost": cheapest.get(entrant),
+                "best_for_its_reasoning": tersest.get(entrant),
             }
 
     def _notes(self) -> Iterator[str]:
@@ -134,11 +134,11 @@ class AnatomyReport(FolderReport):
         if not self.wrong:
             return "No answer is wrong."
         without = sum(one.kinds[UNCLASSIFIED] for one in self.findings)
-        said = f"{self.examined:,} of {self.wrong:,} wrong answers (or replies without one) were examined"
+        sentence = f"{self.examined:,} of {self.wrong:,} wrong answers (or replies without one) were examined"
         if self.examined < self.wrong:
-            said += f" (a fixed random sample of {self.most_of_a_group:,} per model and task)"
+            sentence += f" (a fixed random sample of {self.most_of_a_group:,} per model and task)"
         kinds = f"{without / self.examined:.1%} of them match no kind (unclassified)"
-        return f"{said}. {kinds if without else 'All of them match a kind'}."
+        return f"{sentence}. {kinds if without else 'All of them match a kind'}."
 
     def _sheets(self) -> Iterator[Sheet]:
         names = names_of(self.order)
@@ -166,17 +166,17 @@ def anatomy_on(folder: Folders) -> AnatomyReport:
 
 
 def _anatomy(views: FolderViews) -> AnatomyReport:
-    found, cells = errors_in(views), views.table("FROM cells")
-    order = in_order({sheets.entrant_of(group) for group in found}, views.manifest)
-    groups = sorted(found, key=lambda group: (order.index(sheets.entrant_of(group)), group))
+    by_group, cells = errors_in(views), views.table("FROM cells")
+    order = in_order({sheets.entrant_of(group) for group in by_group}, views.manifest)
+    groups = sorted(by_group, key=lambda group: (order.index(sheets.entrant_of(group)), group))
     worths = {worth.of: worth for worth in worth_of(cells, GROUP)}
     return AnatomyReport(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
         graders=headline_graders(views),
         order=tuple(order),
-        findings=tuple(found[group] for group in groups),
-        most_of_a_group=most_of_a_group(found.values()),
+        findings=tuple(by_group[group] for group in groups),
+        most_of_a_group=most_of_a_group(by_group.values()),
         worths=tuple(worths[group] for group in groups),
         by_asked=worth_of(cells, ENTRANT),
         alike=asked_alike(cells),

@@ -36,10 +36,10 @@ def entrant_of(group: Sequence[str]) -> Entrant:
     return run, model, condition
 
 
-def kinds(found: Sequence[ErrorFindings]) -> Sheet:
+def kinds(findings: Sequence[ErrorFindings]) -> Sheet:
     """Return all kinds that occur, with how often, what they mean and an example."""
     counts, flags, examples = Counter[str](), Counter[str](), dict[str, WrongExample]()
-    for one in found:
+    for one in findings:
         counts.update(one.kinds)
         flags.update(one.flags)
         for kind, kept in one.examples.items():
@@ -56,9 +56,9 @@ def kinds(found: Sequence[ErrorFindings]) -> Sheet:
         )
         for kind in sorted(counts, key=lambda kind: ORDER.get(kind, len(ORDER)))
     ]
-    title, (meant, example), counted = KINDS_TITLE, KINDS_TEXTS, KINDS_COUNTED
+    title, (meaning, example), counted = KINDS_TITLE, KINDS_TEXTS, KINDS_COUNTED
     narrow = [
-        Sheet(title=title, head=("kind", meant, *counted), rows=[(*r[:2], *r[3:]) for r in rows], labels=2),
+        Sheet(title=title, head=("kind", meaning, *counted), rows=[(*r[:2], *r[3:]) for r in rows], labels=2),
         Sheet(
             title="An example of each kind (expected → answer)",
             head=("kind", example),
@@ -66,7 +66,7 @@ def kinds(found: Sequence[ErrorFindings]) -> Sheet:
             labels=2,
         ),
     ]
-    return Sheet(title=title, head=("kind", meant, example, *counted), rows=rows, labels=3, instead=narrow)
+    return Sheet(title=title, head=("kind", meaning, example, *counted), rows=rows, labels=3, instead=narrow)
 
 
 KINDS_TITLE = "Kinds of wrong answers, in the order in which they are tried"
@@ -82,7 +82,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]}…"
 
 
-def by_group(found: Sequence[ErrorFindings], names: Names) -> Sheet:
+def by_group(findings: Sequence[ErrorFindings], names: Names) -> Sheet:
     """Return the commonest kinds of each model and task."""
     rows = [
         (
@@ -96,7 +96,7 @@ def by_group(found: Sequence[ErrorFindings], names: Names) -> Sheet:
             f"{one.too_short:,}",
             f"{one.too_long:,}",
         )
-        for one in found
+        for one in findings
         if one.examined
     ]
     head = (
@@ -106,7 +106,7 @@ def by_group(found: Sequence[ErrorFindings], names: Names) -> Sheet:
     return Sheet(title="Wrong answers by model and task", head=head, rows=rows, labels=3)
 
 
-def by_place(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
+def by_place(findings: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
     """Yield how often each digit of the truth is wrong, counted from the first and from the last."""
     ends: dict[str, Callable[[ErrorFindings], Counter[int]]] = {
         "first": lambda one: one.from_left,
@@ -114,7 +114,7 @@ def by_place(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
     }
     for end, wrong in ends.items():
         rows = []
-        for one in found:
+        for one in findings:
             if one.compared:
                 shares = [f"{at.share:.0%}" for at in one.wrong_at(wrong(one))[:PLACES]]
                 rows.append(
@@ -132,22 +132,25 @@ def by_place(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
             yield Sheet(title=title, head=head, rows=rows, labels=2)
 
 
-def by_carries(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
+def by_carries(findings: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
     """Yield accuracy by number of carries and by the longest ripple of one."""
     yield from _binned(
-        "Accuracy of additions and subtractions by number of carries or borrows", found, names, "by_carries"
+        "Accuracy of additions and subtractions by number of carries or borrows",
+        findings,
+        names,
+        "by_carries",
     )
     yield from _binned(
         "Accuracy of additions and subtractions by length of the longest carry chain",
-        found,
+        findings,
         names,
         "by_chain",
     )
 
 
-def _binned(title: str, found: Sequence[ErrorFindings], names: Names, which: str) -> Iterator[Sheet]:
+def _binned(title: str, findings: Sequence[ErrorFindings], names: Names, which: str) -> Iterator[Sheet]:
     bins: list[tuple[ErrorFindings, Mapping[tuple[int, int | None], CarryBin]]] = [
-        (one, {(at.first, at.last): at for at in getattr(one, which)}) for one in found
+        (one, {(at.first, at.last): at for at in getattr(one, which)}) for one in findings
     ]
     sizes = sorted({size for _, own in bins for size in own})
     rows = [
@@ -210,17 +213,17 @@ def efficiency(
     of = {entrant_of(one.of): one for one in worths}
     rows = [
         (
-            names[asked],
-            percent(of[asked].accuracy.share, of[asked].accuracy.interval),
-            _per_thousand(of[asked].cost_per_trial_usd),
-            _each(of[asked]),
-            _MARK[cheapest.get(asked)],
-            _rounded(of[asked].reasoning_per_trial),
-            _MARK[tersest.get(asked)],
-            _rounded(of[asked].output_per_trial),
+            names[entrant],
+            percent(of[entrant].accuracy.share, of[entrant].accuracy.interval),
+            _per_thousand(of[entrant].cost_per_trial_usd),
+            _each(of[entrant]),
+            _MARK[cheapest.get(entrant)],
+            _rounded(of[entrant].reasoning_per_trial),
+            _MARK[tersest.get(entrant)],
+            _rounded(of[entrant].output_per_trial),
         )
-        for asked in order
-        if asked in of
+        for entrant in order
+        if entrant in of
     ]
     head = (
         *("model", ACCURACY, "cost per 1,000 trials", PER_CORRECT, "unbeaten on cost"),
@@ -240,9 +243,9 @@ def _rounded(tokens: float | None) -> str:
     return count(None if tokens is None else round(tokens))
 
 
-def unclassified(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
+def unclassified(findings: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
     """Yield examples of what has no kind, in turn of each group; nothing where all have one."""
-    kept = [(one, one.examples.get(UNCLASSIFIED, [])) for one in found]
+    kept = [(one, one.examples.get(UNCLASSIFIED, [])) for one in findings]
     in_turn = [
         (one, examples[i])
         for i in range(max((len(examples) for _, examples in kept), default=0))

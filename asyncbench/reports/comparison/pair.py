@@ -83,8 +83,8 @@ def simulated_notes(views: FolderViews, sides: Sequence[ComparedSide]) -> tuple[
     if (vendors := simulated_by(views)) is None:
         return ()
     manifests = [counted(side.source, side.manifest) for side in sides]
-    told = [said for said in manifests if said.get("simulated")] or manifests
-    return tuple(dict.fromkeys(simulated_note(said, vendors) for said in told))
+    simulated = [manifest for manifest in manifests if manifest.get("simulated")] or manifests
+    return tuple(dict.fromkeys(simulated_note(manifest, vendors) for manifest in simulated))
 
 
 def _names_in(of: Chosen) -> dict[Entrant, str]:
@@ -113,10 +113,10 @@ def _side(name: str, folder: Chosen, names: Mapping[Entrant, str]) -> ComparedSi
         return ComparedSide(
             name=name, folder=str(folder), run=run, model=model, conditions=conditions, source=folder
         )
-    said = f"{name!r} means several models" if matching else f"{folder} has no model {name!r}"
+    complaint = f"{name!r} means several models" if matching else f"{folder} has no model {name!r}"
     listed = [names[entrant] for entrant in matching or names]
     more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
-    raise ConfigError(f"{said}. Choose one of: {', '.join(map(safe, listed[:LISTED]))}{more}")
+    raise ConfigError(f"{complaint}. Choose one of: {', '.join(map(safe, listed[:LISTED]))}{more}")
 
 
 def ways_of(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:
@@ -231,8 +231,8 @@ class Compared:
     @property
     def needed(self) -> int | None:
         """How many problems would show the difference that was seen, in four of five cases; None: it is 0."""
-        found = self.whole.found
-        return problems_needed(found.difference, found.discordant_share) if found.trials else None
+        shared = self.whole.found
+        return problems_needed(shared.difference, shared.discordant_share) if shared.trials else None
 
 
 def compared(
@@ -259,15 +259,15 @@ def compared(
 
     def count(views: FolderViews) -> Compared:
         views.put("trials", trials)
-        found = marked(views, trials=trials)
-        return _compared(views, found, sides, ways, suite=suite, task=task, examples=examples)
+        marks = marked(views, trials=trials)
+        return _compared(views, marks, sides, ways, suite=suite, task=task, examples=examples)
 
     return counted(sides[0].source, count)
 
 
 def _compared(
     views: FolderViews,
-    found: Marked,
+    marked_trials: Marked,
     sides: Sequence[ComparedSide],
     ways: Mapping[str, int],
     *,
@@ -276,10 +276,10 @@ def _compared(
     examples: int | None,
 ) -> Compared:
     """Return what the trials of the two, as `A` and `B`, say of them."""
-    within = _within(found, suite, task)
-    a, b = (found.marks.get(who, Marks(asked=(), right=())).within(within) for who in (A, B))
+    within = _within(marked_trials, suite, task)
+    a, b = (marked_trials.marks.get(who, Marks(asked=(), right=())).within(within) for who in (A, B))
     only = [
-        [found.problem_ids[place] for place in places(_only(first, second))]
+        [marked_trials.problem_ids[place] for place in places(_only(first, second))]
         for first, second in ((a, b), (b, a))
     ]
     chosen = [_chosen(views, who[0], ids, examples) for who, ids in zip((A, B), only, strict=True)]
@@ -292,7 +292,7 @@ def _compared(
         a=sides[0],
         b=sides[1],
         simulated_notes=simulated_notes(views, sides),
-        rows=tuple(_with_holm([_row(*key, a, b, bits) for key, bits in _parts(found, within)])),
+        rows=tuple(_with_holm([_row(*key, a, b, bits) for key, bits in _parts(marked_trials, within)])),
         outcomes_a=outcomes[A[0]],
         outcomes_b=outcomes[B[0]],
         asked_a_alone=(a.problems & ~b.problems).bit_count(),
@@ -326,10 +326,10 @@ def _trials(
     wanted = (pc.field("run") == side.run) & pc.field("condition").isin(conditions)
     if problems is not None:
         wanted &= pc.field("problem_id").isin(list(problems))
-    found = read_model(side.source, side.model, columns, wanted)
-    way = pa.array([ways[str(name)] for name in found["condition"].to_pylist()], pa.int32())
-    turn = pc.add(pc.multiply(way, _WAYS), found["repeat"].combine_chunks())
-    return found.append_column("turn", turn)
+    rows = read_model(side.source, side.model, columns, wanted)
+    way = pa.array([ways[str(name)] for name in rows["condition"].to_pylist()], pa.int32())
+    turn = pc.add(pc.multiply(way, _WAYS), rows["repeat"].combine_chunks())
+    return rows.append_column("turn", turn)
 
 
 def _as_one(who: Entrant, trials: pa.Table) -> pa.Table:
@@ -340,44 +340,44 @@ def _as_one(who: Entrant, trials: pa.Table) -> pa.Table:
     return pa.table(columns | {"repeat": trials["turn"]})
 
 
-def _within(found: Marked, suite: str | None, task: str | None) -> Bits:
+def _within(marks: Marked, suite: str | None, task: str | None) -> Bits:
     """Return the problems of a suite and task.
 
     Raises:
         ConfigError: there is none.
     """
-    within = found.of(suite=suite, task=task)
+    within = marks.of(suite=suite, task=task)
     if not within:
-        there = ", ".join(sorted(f"{its}/{task}" for its, task in found.tasks))
+        there = ", ".join(sorted(f"{its}/{task}" for its, task in marks.tasks))
         asked_for = "/".join(filter(None, (suite, task)))
         raise ConfigError(f"neither model was asked {asked_for}. Choose one of: {there}")
     return within
 
 
-def _parts(found: Marked, within: Bits) -> Iterator[tuple[tuple[str | None, str | None], Bits]]:
+def _parts(marks: Marked, within: Bits) -> Iterator[tuple[tuple[str | None, str | None], Bits]]:
     """Yield ((suite, task), problems): all, then each suite and each task, where there are several."""
     yield (None, None), within
-    tasks = {key: bits & within for key, bits in sorted(found.tasks.items()) if bits & within}
+    tasks = {key: bits & within for key, bits in sorted(marks.tasks.items()) if bits & within}
     suites = list(dict.fromkeys(suite for suite, _ in tasks))
     for suite in suites:
         own = {key: bits for key, bits in tasks.items() if key[0] == suite}
         if len(suites) > 1:
-            yield (suite, None), found.of(suite=suite) & within
+            yield (suite, None), marks.of(suite=suite) & within
         if len(own) > 1:
             yield from own.items()
 
 
 def _row(suite: str | None, task: str | None, a: Marks, b: Marks, problems: Bits) -> ComparisonRow:
     a, b = a.within(problems), b.within(problems)
-    found = pair(a, b)
+    models = pair(a, b)
     return ComparisonRow(
         suite=suite,
         task=task,
-        found=found,
-        interval=difference_interval(found) if found.trials else None,
-        p=sign_flip(found.differences) if found.trials else None,
+        found=models,
+        interval=difference_interval(models) if models.trials else None,
+        p=sign_flip(models.differences) if models.trials else None,
         p_holm=None,
-        detectable=smallest_detectable(found.problems, found.discordant_share) if found.trials else None,
+        detectable=smallest_detectable(models.problems, models.discordant_share) if models.trials else None,
         unpaired=Unpaired(correct_a=a.correct, trials_a=a.trials, correct_b=b.correct, trials_b=b.trials),
     )
 
@@ -404,10 +404,10 @@ SELECT problem_id FROM (
 
 def _only(first: Marks, second: Marks) -> Bits:
     """Return the problems that the first got right, in some turn that both were asked, and the second not."""
-    found = 0
-    for right, asked, other in zip(first.right, second.asked, second.right, strict=False):
-        found |= right & asked & ~other
-    return found
+    bits = 0
+    for right, answered, other in zip(first.right, second.asked, second.right, strict=False):
+        bits |= right & answered & ~other
+    return bits
 
 
 def _chosen(views: FolderViews, run: str, problems: Sequence[str], most: int | None) -> list[str]:
@@ -425,7 +425,7 @@ def _questions(
     if not both:
         return (), ()
     wanted = pc.field("problem_id").isin(both)
-    asked = {
+    texts = {
         row["problem_id"]: row["question"]
         for path in {path for side in sides for path in side.source.paths}
         for row in read_problems(path, ["problem_id", "question"], wanted).to_pylist()
@@ -435,13 +435,13 @@ def _questions(
         for side in sides
     )
     only: list[list[Question]] = [[], []]
-    for first, problems, found in ((a, chosen[0], only[0]), (b, chosen[1], only[1])):
+    for first, problems, questions in ((a, chosen[0], only[0]), (b, chosen[1], only[1])):
         order = {problem: n for n, problem in enumerate(problems)}
         keys = [key for key in a.keys() & b.keys() if key[0] in order]
         for key in sorted(keys, key=lambda key: (order[key[0]], key[1])):
             others = b[key] if first is a else a[key]
             if first[key]["outcome"] == Outcome.CORRECT != others["outcome"]:
-                found.append(_question(first[key], a[key], b[key], asked.get(key[0])))
+                questions.append(_question(first[key], a[key], b[key], texts.get(key[0])))
     return tuple(only[0]), tuple(only[1])
 
 

@@ -53,41 +53,41 @@ class Comparison(Report):
         )
 
     def _data(self) -> dict[str, object]:
-        found = self.found
+        compared = self.found
         return ({"chosen": self.said} if self.said else {}) | {
-            "a": _side_mapping(found.a),
-            "b": _side_mapping(found.b),
-            "simulated": bool(found.simulated_notes),
-            "rows": list(map(_row_mapping, found.rows)),
-            "problems_needed": found.needed,
-            "outcomes_a": found.outcomes_a,
-            "outcomes_b": found.outcomes_b,
-            "asked_a_alone": found.asked_a_alone,
-            "asked_b_alone": found.asked_b_alone,
-            "only_a": list(map(asdict, found.only_a)),
-            "only_b": list(map(asdict, found.only_b)),
+            "a": _side_mapping(compared.a),
+            "b": _side_mapping(compared.b),
+            "simulated": bool(compared.simulated_notes),
+            "rows": list(map(_row_mapping, compared.rows)),
+            "problems_needed": compared.needed,
+            "outcomes_a": compared.outcomes_a,
+            "outcomes_b": compared.outcomes_b,
+            "asked_a_alone": compared.asked_a_alone,
+            "asked_b_alone": compared.asked_b_alone,
+            "only_a": list(map(asdict, compared.only_a)),
+            "only_b": list(map(asdict, compared.only_b)),
         }
 
     def _notes(self) -> Iterator[str]:
-        found = self.found
+        compared = self.found
         yield from self.said
-        yield from found.simulated_notes
+        yield from compared.simulated_notes
         yield f"A: {self.names[0]}. B: {self.names[1]}."
-        if found.whole.found.trials:
-            yield _verdict(found.whole, *self.names)
-            yield _power(found)
+        if compared.whole.found.trials:
+            yield _verdict(compared.whole, *self.names)
+            yield _power(compared)
         else:
             yield "They have no problem in common."
-        if found.asked_a_alone or found.asked_b_alone:
+        if compared.asked_a_alone or compared.asked_b_alone:
             yield (
-                f"Left out are the problems that only one of them was asked: A {found.asked_a_alone:,}, "
-                f"B {found.asked_b_alone:,}."
+                f"Left out are the problems that only one of them was asked: A {compared.asked_a_alone:,}, "
+                f"B {compared.asked_b_alone:,}."
             )
         if self.unpaired:
             yield UNPAIRED
-        if len(found.rows) > 1 and found.whole.found.trials:
-            yield HOLM.format(len(found.rows) - 1)
-        yield from lost_notes(dict(zip(self.names, (found.outcomes_a, found.outcomes_b), strict=True)))
+        if len(compared.rows) > 1 and compared.whole.found.trials:
+            yield HOLM.format(len(compared.rows) - 1)
+        yield from lost_notes(dict(zip(self.names, (compared.outcomes_a, compared.outcomes_b), strict=True)))
 
     def _sheets(self) -> Iterator[Sheet]:
         labelled = list(zip(_labels(self.found.rows), self.found.rows, strict=True))
@@ -103,10 +103,10 @@ class Comparison(Report):
 
     def _ways(self) -> Iterator[tuple[str, Sequence[Question]]]:
         """Yield both directions: a title, and what is shown of it: of each problem the first trial."""
-        found, (a, b) = self.found, self.names
+        compared, (a, b) = self.found, self.names
         for name, trials, problems, all_of_it in (
-            (a, found.whole.found.only_a, found.problems_only_a, found.only_a),
-            (b, found.whole.found.only_b, found.problems_only_b, found.only_b),
+            (a, compared.whole.found.only_a, compared.problems_only_a, compared.only_a),
+            (b, compared.whole.found.only_b, compared.problems_only_b, compared.only_b),
         ):
             of_each: dict[str, Question] = {}
             for one in all_of_it:
@@ -192,48 +192,50 @@ def compare_on(
         folder = list(dict.fromkeys([*chosen(folder).paths, Path(folder_of_b)]))
     of = chosen(folder, where=where)
     sides = sides_of(a, b, of)
-    found = compared(sides, suite=suite, task=task, examples=None if every else examples)
-    if not (found.whole.found.trials or unpaired):
+    result = compared(sides, suite=suite, task=task, examples=None if every else examples)
+    if not (result.whole.found.trials or unpaired):
         raise ConfigError(
             f"{a} and {b} have no problem in common. --unpaired compares all that each was asked, but "
             "detects only large differences."
         )
-    said = tuple(of.notes()) if of.filtered or len(of.paths) > 2 else ()
-    return Comparison(found=found, examples=examples, unpaired=unpaired, said=said)
+    notes = tuple(of.notes()) if of.filtered or len(of.paths) > 2 else ()
+    return Comparison(found=result, examples=examples, unpaired=unpaired, said=notes)
 
 
 # ── in words ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _verdict(row: ComparisonRow, a: str, b: str) -> str:
-    found, p = row.found, row.p if row.p is not None else 1.0
-    better, worse = (a, b) if found.difference >= 0 else (b, a)
+    shared, p = row.found, row.p if row.p is not None else 1.0
+    better, worse = (a, b) if shared.difference >= 0 else (b, a)
     low, high = row.interval or (-1.0, 1.0)
-    if found.difference < 0:
+    if shared.difference < 0:
         low, high = -high, -low
-    trials = "" if found.trials == found.problems else f" ({found.trials:,} trials)"
-    test = "exact McNemar" if found.trials == found.problems else "exact sign-flip test by problem"
-    problems = number_of(found.problems, "problem")
-    seen = f"A {found.share_a:.1%}, B {found.share_b:.1%} on {problems}{trials} in common"
+    trials = "" if shared.trials == shared.problems else f" ({shared.trials:,} trials)"
+    test = "exact McNemar" if shared.trials == shared.problems else "exact sign-flip test by problem"
+    problems = number_of(shared.problems, "problem")
+    seen = f"A {shared.share_a:.1%}, B {shared.share_b:.1%} on {problems}{trials} in common"
     if p > ALPHA:
-        difference = points(found.difference)
+        difference = points(shared.difference)
         return f"{seen}: statistically tied (difference {difference} points, {test}, {p_sentence(p)})."
     return (
-        f"{seen}: {better} is better than {worse} by {100 * abs(found.difference):.1f} points "
+        f"{seen}: {better} is better than {worse} by {100 * abs(shared.difference):.1f} points "
         f"(95 % CI {100 * low:.1f} to {100 * high:.1f}), {test}, {p_sentence(p)}."
     )
 
 
-def _power(found: Compared) -> str:
-    whole = found.whole
+def _power(compared: Compared) -> str:
+    whole = compared.whole
     if whole.detectable is None:
-        said = f"Too few problems ({whole.found.problems:,}) to detect any difference with 80 % power."
+        sentence = f"Too few problems ({whole.found.problems:,}) to detect any difference with 80 % power."
     else:
         gap = f"{100 * whole.detectable:.1f}-point gap"
-        said = f"{whole.found.problems:,} problems are enough to detect a {gap} with 80 % power."
+        sentence = f"{whole.found.problems:,} problems are enough to detect a {gap} with 80 % power."
     unsure = whole.p is not None and whole.p > ALPHA
-    more = f" To detect the gap seen here, you need {found.needed:,}." if unsure and found.needed else ""
-    return f"{said}{more}"
+    more = (
+        f" To detect the gap seen here, you need {compared.needed:,}." if unsure and compared.needed else ""
+    )
+    return f"{sentence}{more}"
 
 
 # ── as tables ────────────────────────────────────────────────────────────────────────────────
@@ -249,16 +251,16 @@ def _labels(rows: Sequence[ComparisonRow]) -> list[str]:
 
 
 def _cells(row: ComparisonRow, *, unpaired: bool) -> list[str]:
-    found = row.found
+    shared = row.found
     own = [p_text(row.unpaired.p)] if unpaired else []
-    if not found.trials:
+    if not shared.trials:
         return [*("0" if name == "problems" else "-" for name in HEAD[1:]), *own]
     return [
-        f"{found.problems:,}",
-        f"{found.share_a:.1%}",
-        f"{found.share_b:.1%}",
-        *(f"{count:,}" for count in (found.both, found.only_a, found.only_b, found.neither)),
-        points(found.difference, row.interval),
+        f"{shared.problems:,}",
+        f"{shared.share_a:.1%}",
+        f"{shared.share_b:.1%}",
+        *(f"{count:,}" for count in (shared.both, shared.only_a, shared.only_b, shared.neither)),
+        points(shared.difference, row.interval),
         p_text(row.p),
         p_text(row.p_holm),
         *own,
@@ -309,11 +311,11 @@ def _of_all(shown: int, problems: int, trials: int) -> str:
 
 def _as_block(place: str, one: Question, names: Sequence[str], width: int | None) -> str:
     """Return a question with the answers right below each other: digits can be compared by eye."""
-    asked = as_lines(Text(safe(f"{place}: {_asked(one)}", most=LONGEST_QUESTION)), width=width)
+    question = as_lines(Text(safe(f"{place}: {_asked(one)}", most=LONGEST_QUESTION)), width=width)
     most = min(LONGEST_NAME, (width or shown_width()) // 3)
     labels = ["expected", *(middle_cut(safe(name), most) for name in names)]
     answers = [safe(one.expected), *map(safe, _answers(one))]
-    return "\n".join([asked, *_under_each_other(labels, answers, width)])
+    return "\n".join([question, *_under_each_other(labels, answers, width)])
 
 
 def _under_each_other(labels: Sequence[str], texts: Sequence[str], width: int | None) -> Iterator[str]:

@@ -83,11 +83,11 @@ class CallPrices:
         """Put the table `rates`: USD of a token of each kind in each call; NULL where no price is known."""
         rows: list[dict[str, object]] = []
         for served in self.views.rows(_WAYS):
-            said = {"speed": served["speed"] or None, "inference_geo": served["place"] or None}
-            way = tier_of(served["service_tier"], said)
+            usage = {"speed": served["speed"] or None, "inference_geo": served["place"] or None}
+            way = tier_of(served["service_tier"], usage)
             rates = self.rates.get((served["model"], served["model_id"]))
-            found = rates(way, served["period"] * PERIOD_S) if rates else None
-            rows += ({**served, **bracket} for bracket in _brackets(found))
+            price = rates(way, served["period"] * PERIOD_S) if rates else None
+            rows += ({**served, **bracket} for bracket in _brackets(price))
         self.views.put("rates", pa.Table.from_pylist(rows, _RATES))
 
 
@@ -130,9 +130,9 @@ def keep_calls(views: FolderViews) -> CallPrices:
     providers = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls")]
     known = bool(views.manifest.get("simulated")) or any(map(is_simulated, providers))
     note = note_of_simulated(views, known=known)
-    found = CallPrices(views=views, rates=rates, model_ids=model_ids, simulated_note=note)
-    found.put_rates()
-    return found
+    prices = CallPrices(views=views, rates=rates, model_ids=model_ids, simulated_note=note)
+    prices.put_rates()
+    return prices
 
 
 _ALONE: Final = pa.schema([("model", pa.string()), ("model_id", pa.string())])
@@ -244,14 +244,14 @@ def call_costs(views: FolderViews) -> dict[tuple[str, ...], dict[CostKey, CallCo
 
     Calls of open trials have `OPEN` for suite, task and outcome.
     """
-    found: dict[tuple[str, ...], dict[CostKey, CallCosts]] = {keys: {} for keys in GROUPS}
+    costs: dict[tuple[str, ...], dict[CostKey, CallCosts]] = {keys: {} for keys in GROUPS}
     for row in views.rows(_COSTS):
         group = {key: value for key in _KEYS if (value := row.pop(key)) is not None}
         row = {name: value or 0 for name, value in row.items()}
         usd = {kind: row.pop(f"usd_{kind}") for kind in _USD}
         tokens = {kind: row.pop(f"tokens_{kind}") for kind in _TOKENS}
-        found[(*group,)][(*group.values(),)] = CallCosts(usd_by_kind=usd, tokens_by_kind=tokens, **row)
-    return found
+        costs[(*group,)][(*group.values(),)] = CallCosts(usd_by_kind=usd, tokens_by_kind=tokens, **row)
+    return costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,13 +265,13 @@ class UnknownCosts:
 
 def unknown_by_cause(by_status: Mapping[CostKey, CallCosts]) -> dict[str, UnknownCosts]:
     """Return the calls without a cost by what is missing, the commonest first."""
-    found = {
+    by_cause = {
         cause: unknown
         for (status,), spent in by_status.items()
         for cause, unknown in _causes(status, spent)
         if unknown.calls
     }
-    return dict(sorted(found.items(), key=lambda item: (-item[1].calls, item[0])))
+    return dict(sorted(by_cause.items(), key=lambda item: (-item[1].calls, item[0])))
 
 
 def _causes(status: str, spent: CallCosts) -> Iterator[tuple[str, UnknownCosts]]:

@@ -104,13 +104,13 @@ class CostReport(FolderReport):
         return spent.priced_tokens / spent.tokens if spent.tokens else None
 
     def _data(self) -> dict[str, object]:
-        told = {
+        facts = {
             name: getattr(self, name)
             for name in ("folder", "simulated", "imported", "reused", "loaded", "unended")
         }
         lists = {name: getattr(self, name) for name in ("models", "tasks", "outcomes", "statuses", "modes")}
         return (
-            told
+            facts
             | {"unended_reserved_usd": self.unended_reserved_usd, "price_sources": self.sources}
             | {"priced_share_of_tokens": self.priced_share, "whole": self.whole.as_mapping()}
             | {name: [group.as_mapping() for group in groups] for name, groups in lists.items()}
@@ -152,12 +152,16 @@ class CostReport(FolderReport):
 
     def _sums(self) -> Iterator[str]:
         spent = self.whole.spent
-        said = f"{dollars(spent.known_usd)} for {spent.calls:,} calls"
+        sentence = f"{dollars(spent.known_usd)} for {spent.calls:,} calls"
         if spent.unknown:
             bound = _bound_text(spent.unknown, spent.unknown_reserved_usd, spent.unknown_unbounded)
-            said += f". The cost of {spent.unknown:,} of them is unknown ({bound})"
+            sentence += f". The cost of {spent.unknown:,} of them is unknown ({bound})"
         priced = self.priced_share
-        yield f"{said}." if priced is None else f"{said}. {priced:.1%} of the known tokens have a price."
+        yield (
+            f"{sentence}."
+            if priced is None
+            else f"{sentence}. {priced:.1%} of the known tokens have a price."
+        )
         failed = [status.spent for status in self.statuses if status.name != (OK_STATUS,)]
         calls, costs = sum(part.calls for part in failed), [part.known_usd for part in failed]
         usd = fsum(cost for cost in costs if cost is not None)
@@ -169,8 +173,8 @@ class CostReport(FolderReport):
             f"Retries: {_of(spent.calls_again, spent.calls)} of the calls, "
             f"{_dollars_part(_of(spent.usd_again, spent.usd))}.": spent.calls_again,
         }
-        if said := " ".join(part for part, count in parts.items() if count):
-            yield said
+        if sentence := " ".join(part for part, count in parts.items() if count):
+            yield sentence
         if self.sources:
             yield f"Prices from: {', '.join(self.sources)}."
 
@@ -230,19 +234,19 @@ def cost_report_of(views: FolderViews) -> CostReport:
         for row in views.rows(_TRIALS)
     }
     correct = {name: row["correct"] for name, row in trials.items()}
-    asked, unended = trials[()], views.unended
+    all_trials, unended = trials[()], views.unended
     imported = bool(manifest.get(IMPORTED))
     return CostReport(
         folder=str(views.chosen),
         simulated_note=calls.simulated_note,
         imported=imported,
         several=any(times > 1 for times in Counter(model for _, model, _ in planned(manifest)).values()),
-        reused=asked["reused"],
+        reused=all_trials["reused"],
         loaded=views.rows("SELECT count(load) AS calls FROM attempts")[0]["calls"],
         unended=len(unended),
         unended_reserved_usd=sum(bound_of(sent) or 0.0 for sent in unended),
-        sources=tuple(sorted(asked["sources"] or ())),
-        whole=Group(name=("all",), spent=costs[()][()], correct=asked["correct"]),
+        sources=tuple(sorted(all_trials["sources"] or ())),
+        whole=Group(name=("all",), spent=costs[()][()], correct=all_trials["correct"]),
         models=_groups(costs["model",], correct),
         tasks=_groups(costs["suite", "task"], correct),
         outcomes=_groups(costs["outcome",], None),
@@ -250,7 +254,7 @@ def cost_report_of(views: FolderViews) -> CostReport:
         modes=_groups(costs["mode",], None),
         unknown=unknown_by_cause(costs["status",]),
         cells=costs[CELL_KEYS],
-        untold=untold_in(views) if asked["untold"] and not imported else (),
+        untold=untold_in(views) if all_trials["untold"] and not imported else (),
         forecasts=tuple(forecasts_of(views, costs["model",])),
         budgets=tuple(budgets_in(views)),
     )
