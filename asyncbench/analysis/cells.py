@@ -1,4 +1,4 @@
-"""What can be shown of the cells of a folder: each measure as a quotient of sums over them.
+"""Metrics of the cells of a folder: each is a quotient of two sums.
 
 So Python and the page's JavaScript compute it alike, from the same table: the view `cells`.
 """
@@ -155,8 +155,8 @@ def _cells(views: FolderViews, answers: str) -> list[dict[str, Any]]:
     if views.chosen.several or views.chosen.loaded or not answers:
         return views.rows("FROM cells")
     views.keep("headline_grades", HEADLINE_GRADES)  # of which `headline_graders` are told, too
-    asked = views.rows(f"SELECT DISTINCT run, model, condition FROM {answers}")  # noqa: S608  a name of ours
-    one_condition = len({(row["run"], row["model"]) for row in asked}) == len(asked)
+    entrants = views.rows(f"SELECT DISTINCT run, model, condition FROM {answers}")  # noqa: S608  a name of ours
+    one_condition = len({(row["run"], row["model"]) for row in entrants}) == len(entrants)
     return views.rows(cells_of(answers, "headline_grades", one_condition=one_condition))
 
 
@@ -173,9 +173,9 @@ def summed(cells: Iterable[Sums], keys: tuple[str, ...]) -> dict[tuple[Any, ...]
         cells: rows of a table of cells.
         keys: columns of `CELL`, or others that the rows have.
     """
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     for cell in cells:
-        sums = found.setdefault(tuple(cell[key] for key in keys), dict.fromkeys((*COUNTS, *SUMS), 0))
+        sums = by_key.setdefault(tuple(cell[key] for key in keys), dict.fromkeys((*COUNTS, *SUMS), 0))
         for name in sums:
             sums[name] += cell[name] or 0
-    return found
+    return by_key

@@ -1,4 +1,4 @@
-"""Which results folders are read together, and which of their trials count."""
+"""Choosing results folders to read together, and filters for their trials."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ from asyncbench.store.schema import SCHEMAS
 if TYPE_CHECKING:
     import duckdb
 
-# ── What SQL of a user may say: one SELECT, or one condition, that reads the views and nothing else
+# ── checks of a user's SQL ───────────────────────────────────────────────────────────────────────
 
 
 TABLE_FUNCTIONS: Final = {
@@ -29,7 +29,7 @@ _SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE
 
 
 def check_select(
-    connection: "duckdb.DuckDBPyConnection", query: str, views: Collection[str], *, said: str = "sql"
+    connection: "duckdb.DuckDBPyConnection", query: str, views: Collection[str], *, source: str = "sql"
 ) -> None:
     """Refuse all but one SELECT, by the tree of DuckDB's own parser: a COPY may stand in a CTE.
 
@@ -39,28 +39,28 @@ def check_select(
         connection: whose parser is asked.
         query: the user's words.
         views: what it may read, for the message.
-        said: what the message begins with.
+        source: what the message begins with.
 
     Raises:
         ConfigError: it is something else.
         duckdb.Error: its syntax is wrong.
     """
-    parts = _parsed(connection, query, said)
+    parts = _parsed(connection, query, source)
     kinds = {str(part.get("type")) for part in parts}
     written = {kind for kind in kinds if kind.endswith("_NODE")} - _SELECTS
     if parts[-1]["error"] or len(parts[-1]["statements"]) != 1 or written:
         raise ConfigError(
-            f"{said}: give one SELECT statement. Nothing else runs, because nothing may change."
+            f"{source}: give one SELECT statement. Nothing else runs, because nothing may change."
         )
     functions = [part["function"] for part in parts if part.get("type") == "TABLE_FUNCTION"]
     if refused := {one["function_name"].lower() for one in functions} - TABLE_FUNCTIONS:
         raise ConfigError(
-            f"{said}: a query reads only the views {', '.join(views)}, so it cannot use "
+            f"{source}: a query reads only the views {', '.join(views)}, so it cannot use "
             f"{', '.join(sorted(refused))}(). After FROM you can use {', '.join(sorted(TABLE_FUNCTIONS))}"
         )
 
 
-def _parsed(connection: "duckdb.DuckDBPyConnection", query: str, said: str) -> list[Mapping[str, Any]]:
+def _parsed(connection: "duckdb.DuckDBPyConnection", query: str, source: str) -> list[Mapping[str, Any]]:
     """Return every object of a query's tree, the outermost last."""
     parts: list[Mapping[str, Any]] = []
 
@@ -74,7 +74,7 @@ def _parsed(connection: "duckdb.DuckDBPyConnection", query: str, said: str) -> l
         json.loads(tree, object_hook=keep)
     except RecursionError:
         raise ConfigError(
-            f"{said}: the query is nested too deeply to be checked. Write it flatter."
+            f"{source}: the query is nested too deeply to be checked. Write it flatter."
         ) from None
     return parts
 
@@ -87,7 +87,7 @@ def line_of(error: Exception) -> str:
     return "; ".join(line for line in lines if line and not line.startswith("Did you mean"))
 
 
-# ── choosing
+# ── chosen folders and trials ────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +131,8 @@ class Chosen:
     def options(self) -> Sequence[tuple[str, str]]:
         """Each filter as it is typed."""
         models = ",".join(self.models) or None
-        given = {"suite": self.suite, "task": self.task, "models": models, "where": self.where}
-        return [(f"--{name}", value) for name, value in given.items() if value is not None]
+        filters = {"suite": self.suite, "task": self.task, "models": models, "where": self.where}
+        return [(f"--{name}", value) for name, value in filters.items() if value is not None]
 
     @property
     def said(self) -> str:
@@ -171,7 +171,7 @@ def chosen(
     )
 
 
-# ── the views of what is chosen ──────────────────────────────────────────────────────────────
+# ── views of chosen trials ───────────────────────────────────────────────────────────────────────
 
 Names = Mapping[tuple[str, str], str]  # (label of a folder, alias or lane) → what to call it among all
 _MODELS: Final = ("trials", "attempts", "skipped", "steps")  # tables with the column `model`
@@ -197,19 +197,19 @@ def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen, known: Names
     names = known or {}
     if naming:
         lanes = _named_in(connection, of, "lane", ("lanes",))
-        names = _told_apart({label: here[label] | lanes[label] for label in here})
+        names = _distinct_names({label: here[label] | lanes[label] for label in here})
     models = set[str]().union(*here.values())
     _check_names(connection, of, models)
     wanted = _wanted(of, models)
     _view(connection, of, names, "problems", wanted["problems"])
     condition = _condition(connection, of)
-    with where_told(of.where):  # an aggregate, or a parameter, is only found out here
+    with explaining_where(of.where):  # an aggregate, or a parameter, is only found out here
         for n in range(len(of.paths)):
             rows = connection.sql(_rows(of, "trials", n, wanted["trials"]))
             (rows if condition is None else rows.filter(condition)).create_view(f"chosen_{n}")
     for table in SCHEMAS:
         _view(connection, of, names, table, wanted[table])
-    with where_told(of.where):
+    with explaining_where(of.where):
         if of.filtered and not connection.sql("SELECT 1 FROM trials LIMIT 1").fetchall():
             raise ConfigError(f"{of}: no trial matches {of.said}. Leave one of them out, or change it.")
     return names
@@ -217,8 +217,8 @@ def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen, known: Names
 
 def _wanted(of: Chosen, models: Collection[str]) -> dict[str, str]:
     """Return which rows of each table are wanted, as SQL; that of `where` comes on top."""
-    given = {"suite": of.suite, "task": of.task}
-    alike = [f"{name} = {_quoted(value)}" for name, value in given.items() if value is not None]
+    filters = {"suite": of.suite, "task": of.task}
+    alike = [f"{name} = {_quoted(value)}" for name, value in filters.items() if value is not None]
     kinds, listed = " AND ".join(alike) or "true", ", ".join(map(_quoted, of.models))
     of_models = f"model IN ({listed})" if listed else "true"
     others = f"lane NOT IN ({', '.join(map(_quoted, models))})" if models else "true"  # groups of models
@@ -255,14 +255,14 @@ def _replaced(of: Chosen, names: Names, label: str, columns: Collection[str]) ->
     """Return what becomes of columns whose values several folders may have."""
     if not of.several:
         return ""
-    told = {"trial_id": "folder || '/' || trial_id"} if "trial_id" in columns else {}
+    replacements = {"trial_id": "folder || '/' || trial_id"} if "trial_id" in columns else {}
     for column in {"model", "lane"} & {*columns}:
         changed = {alias: name for (its, alias), name in names.items() if its == label and name != alias}
         cases = "".join(f" WHEN {_quoted(alias)} THEN {_quoted(name)}" for alias, name in changed.items())
         if cases:
-            told[column] = f"CASE {column}{cases} ELSE {column} END"
-    replaced = ", ".join(f"{value} AS {column}" for column, value in told.items())
-    return f"REPLACE ({replaced})" if told else ""
+            replacements[column] = f"CASE {column}{cases} ELSE {column} END"
+    replaced = ", ".join(f"{value} AS {column}" for column, value in replacements.items())
+    return f"REPLACE ({replaced})" if replacements else ""
 
 
 def folder_column(names: Names) -> str:
@@ -279,31 +279,31 @@ def _named_in(
     connection: "duckdb.DuckDBPyConnection", of: Chosen, column: str, tables: Sequence[str]
 ) -> dict[str, set[str]]:
     """Return the values of a column by folder."""
-    found: dict[str, set[str]] = {label: set() for label in of.labels}
+    by_folder: dict[str, set[str]] = {label: set() for label in of.labels}
     rows = " UNION ".join(
         f"SELECT {_quoted(label)}, {column} FROM {raw(table, n)}"  # noqa: S608  our words, a quoted one
         for n, label in enumerate(of.labels)
         for table in tables
     )
     for label, value in connection.sql(rows).fetchall():
-        found[label].add(value)
-    return found
+        by_folder[label].add(value)
+    return by_folder
 
 
-def _told_apart(found: Mapping[str, Collection[str]]) -> Names:
+def _distinct_names(by_folder: Mapping[str, Collection[str]]) -> Names:
     """Return what to call each: with its folder where several folders have it."""
-    times = Counter(name for names in found.values() for name in names)
-    told: dict[tuple[str, str], str] = {}
-    for label, names in found.items():
+    times = Counter(name for names in by_folder.values() for name in names)
+    distinct: dict[tuple[str, str], str] = {}
+    for label, names in by_folder.items():
         for name in names:
             called = name if times[name] == 1 else f"{name} in {label}"
             while called != name and called in times:  # somebody is called just so
                 called += "'"
-            told[label, name] = called
-    return told
+            distinct[label, name] = called
+    return distinct
 
 
-# ── filters that are wrong ───────────────────────────────────────────────────────────────────
+# ── errors in filters ────────────────────────────────────────────────────────────────────────────
 
 
 def _check_names(connection: "duckdb.DuckDBPyConnection", of: Chosen, models: Collection[str]) -> None:
@@ -330,9 +330,9 @@ def _condition(connection: "duckdb.DuckDBPyConnection", of: Chosen) -> "duckdb.E
         return None
     import duckdb
 
-    with where_told(of.where):
+    with explaining_where(of.where):
         condition = duckdb.SQLExpression(of.where)  # one expression: nothing can follow it
-        check_select(connection, f"SELECT ({of.where}\n)", ("trials", "problems"), said="--where")
+        check_select(connection, f"SELECT ({of.where}\n)", ("trials", "problems"), source="--where")
         kind = connection.sql(_rows(of, "trials", 0, "true")).select(condition).types[0]
     if kind != "BOOLEAN":
         raise ConfigError(f'--where {of.where}: this is no condition. Write one, such as "length > 5".')
@@ -340,7 +340,7 @@ def _condition(connection: "duckdb.DuckDBPyConnection", of: Chosen) -> "duckdb.E
 
 
 @contextmanager
-def where_told(where: str | None) -> Iterator[None]:
+def explaining_where(where: str | None) -> Iterator[None]:
     """Turn DuckDB's errors about a condition into ours."""
     import duckdb
 
@@ -359,36 +359,36 @@ def where_told(where: str | None) -> Iterator[None]:
         ) from error
 
 
-# ── what manifests say ───────────────────────────────────────────────────────────────────────
+# ── manifests ────────────────────────────────────────────────────────────────────────────────────
 
 
-def joined_manifests(found: Sequence[tuple[Manifest, Callable[[str], str]]], of: Chosen) -> Manifest:
+def joined_manifests(parts: Sequence[tuple[Manifest, Callable[[str], str]]], of: Chosen) -> Manifest:
     """Return what the manifests of folders say together of what is chosen.
 
     Args:
-        found: each with a function that returns what its models are called among all.
+        parts: each with a function that returns what its models are called among all.
         of: what is chosen; a condition leaves what was planned as it is.
     """
     runs: dict[str, dict[str, Any]] = {}
-    for manifest, called in found:
-        for run, said in manifest.get("runs", {}).items():
+    for manifest, called in parts:
+        for run, entry in manifest.get("runs", {}).items():
             together = runs.setdefault(run, {"planned": {}, "left_out": 0})
-            together["left_out"] += said.get("left_out", 0)
-            for model, conditions in said["planned"].items():
+            together["left_out"] += entry.get("left_out", 0)
+            for model, conditions in entry["planned"].items():
                 if not of.models or model in of.models:
                     together["planned"][called(model)] = {
                         name: _planned(suites, of) for name, suites in conditions.items()
                     }
-    manifests = [manifest for manifest, _ in found]
+    manifests = [manifest for manifest, _ in parts]
     return {
         "sweep": ", ".join(dict.fromkeys(manifest["sweep"] for manifest in manifests)),
         "simulated": any(manifest.get("simulated") for manifest in manifests),
         IMPORTED: all(manifest.get(IMPORTED) for manifest in manifests),
         RECORDED: [
-            said | {"alias": called(said["alias"])}
-            for manifest, called in found
-            for said in manifest.get(RECORDED, [])
-            if said["alias"] in (of.models or (said["alias"],))
+            entry | {"alias": called(entry["alias"])}
+            for manifest, called in parts
+            for entry in manifest.get(RECORDED, [])
+            if entry["alias"] in (of.models or (entry["alias"],))
         ],
         "runs": runs,
     }

@@ -1,4 +1,4 @@
-"""Counting over a results folder: DuckDB over the views of one moment, within a bounded memory.
+"""Counting over results folders with DuckDB: views of one moment, within a bounded memory.
 
 def trials_by_model(folder: Path) -> list[dict[str, Any]]:
     return counted(folder, lambda counting: counting.rows(
@@ -23,10 +23,10 @@ from asyncbench.analysis.choosing import (
     Names,
     add_chosen,
     chosen,
+    explaining_where,
     folder_column,
     joined_manifests,
     raw,
-    where_told,
 )
 from asyncbench.analysis.views import (
     CODED,
@@ -122,8 +122,11 @@ class FolderViews:
         """Yield columns of a table, of rows alone that have one of these ids in the column `by`."""
         if self.chosen.plain:
             wanted = pc.field(by).isin(pa.array(ids, pa.string()))
-            found, rows = self._counted(name, wanted), ROWS_OF_TEXTS if "reply_text" in columns else MANY_ROWS
-            yield from self.snapshots[0].batches(name, columns, found, rows=rows, coded=CODED)
+            filters, rows = (
+                self._counted(name, wanted),
+                ROWS_OF_TEXTS if "reply_text" in columns else MANY_ROWS,
+            )
+            yield from self.snapshots[0].batches(name, columns, filters, rows=rows, coded=CODED)
             return
         self.put("wanted_ids", pa.table({by: pa.array(ids, pa.string())}))
         query = f"SELECT {', '.join(columns)} FROM {name} SEMI JOIN wanted_ids USING ({by})"  # noqa: S608  our words
@@ -147,7 +150,7 @@ class FolderViews:
         """Make the views that count, of those that a query names."""
         add_sums(self.connection, query, folder_column(self.names) if self.chosen.several else "")
 
-    def _asked(self, query: str, values: Mapping[str, object] | None = None) -> "duckdb.DuckDBPyRelation":
+    def _query(self, query: str, values: Mapping[str, object] | None = None) -> "duckdb.DuckDBPyRelation":
         self.add_sums(query)
         return self.connection.sql(query, params=values)
 
@@ -158,19 +161,19 @@ class FolderViews:
             StoreError: a part of the folder cannot be read.
         """
         with self.sources.telling():
-            found: pa.Table = self._asked(query, values).to_arrow_table()
-            return found
+            rows: pa.Table = self._query(query, values).to_arrow_table()
+            return rows
 
     def rows(self, query: str, values: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Return the same as rows: column → value. Raises as `table` does."""
         with self.sources.telling():
-            found = self._asked(query, values)
-            return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+            relation = self._query(query, values)
+            return [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
 
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the same, so many rows at a time, where all would be too much; raises as `table` does."""
         with self.sources.telling():
-            yield from self._asked(query).to_arrow_reader(rows)
+            yield from self._query(query).to_arrow_reader(rows)
 
     def keep(self, name: str, query: str, values: Mapping[str, object] | None = None) -> None:
         """Read rows once that several queries count: later queries have them as the table `name`."""
@@ -184,8 +187,8 @@ class FolderViews:
         """Return what is made of these views only once, however many ask for it."""
         if name not in self.made:
             self.made[name] = make()
-        found: T = self.made[name]
-        return found
+        value: T = self.made[name]
+        return value
 
     def define(self, name: str, query: str) -> None:
         """Name a query: each later query that names it reads its rows anew."""
@@ -224,13 +227,13 @@ def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
         ConfigError: one is not a results folder; a filter is wrong, or leaves nothing.
         StoreError: one cannot be read.
     """
-    of = chosen(folder)
+    folders = chosen(folder)
 
-    def look() -> T:
-        with open_views(of, *map(take_snapshot, of.paths)) as views:
+    def count_once() -> T:
+        with open_views(folders, *map(take_snapshot, folders.paths)) as views:
             return count(views)
 
-    return patiently(look)
+    return patiently(count_once)
 
 
 @contextmanager
@@ -260,7 +263,7 @@ def open_views(folder: Folders, *snapshots: Snapshot, known: Names | None = None
         if not of.plain:
             with sources.telling():
                 names = {**add_chosen(connection, of, known)}
-        with where_told(of.where):  # it may fail on some rows
+        with explaining_where(of.where):  # it may fail on some rows
             yield FolderViews(
                 connection=connection, sources=sources, snapshots=snapshots, chosen=of, names=names
             )

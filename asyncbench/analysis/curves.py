@@ -1,4 +1,4 @@
-"""The logistic model of successes by length: its fit, and how well a curve through one point can do.
+"""Logistic curves of accuracy by length: their fit, and the length at which they cross a share.
 
 Points are (length, successes, trials). The share at length x is 1 / (1 + exp(-(intercept + slope · x))).
 """
@@ -50,9 +50,9 @@ def fitted(points: Sequence[Point]) -> Fit:
     for _ in range(_STEPS):
         along_level, along_slope, information = _derivatives(centred, level, slope)
         rise, turn = _solved(information, along_level, along_slope)
-        while (found := log_likelihood(centred, level + rise, slope + turn)) < best - 1e-9:
+        while (likelihood := log_likelihood(centred, level + rise, slope + turn)) < best - 1e-9:
             rise, turn = rise / 2, turn / 2  # too far: Newton's step overshoots on steep curves
-        level, slope, best = level + rise, slope + turn, found
+        level, slope, best = level + rise, slope + turn, likelihood
         if abs(rise) < _CLOSE * (1 + abs(level)) and abs(turn) < _CLOSE * (1 + abs(slope)):
             break
     of_level, across, of_slope = _inverse(_derivatives(centred, level, slope)[2])
@@ -114,9 +114,9 @@ def _derivatives(
     along_level = along_slope = of_level = across = of_slope = 0.0
     for x, successes, trials in points:
         share = share_of(level + slope * x)
-        left, weight = successes - trials * share, trials * share * (1 - share)
-        along_level += left
-        along_slope += left * x
+        residual, weight = successes - trials * share, trials * share * (1 - share)
+        along_level += residual
+        along_slope += residual * x
         of_level += weight
         across += weight * x
         of_slope += weight * x * x
@@ -145,7 +145,7 @@ def _solved(
     return of_level * along_level + across * along_slope, across * along_level + of_slope * along_slope
 
 
-# ── A curve of accuracy against length, and what can be said of the length where it crosses a share
+# ── curves and lengths ───────────────────────────────────────────────────────────────────────────
 # The band around the curve is Wald's on the scale of logits. The interval of a length is the set of
 # lengths that a likelihood-ratio test does not refuse (profile likelihood), given that accuracy never
 # rises with length: unlike the delta method and Fieller's it holds where the curve is steep, which is the
@@ -288,7 +288,7 @@ class Curve:
             successes=sum(right for _, right, _ in self.points), trials=sum(n for _, _, n in self.points)
         )
 
-    # ── where no steepest curve exists ───────────────────────────────────────────────────────
+    # ── curves without a steepest fit ────────────────────────────────────────────────────────────
 
     def _on_the_step(self, length: float) -> At:
         """Return what the step says, with the limits that a likelihood-ratio test does not refuse."""

@@ -1,4 +1,4 @@
-"""The headline of a curve, for every model and task: up to how many digits 90 % and 50 % are right."""
+"""Number of digits up to which 90 % and 50 % are right, for every model and task."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,17 +83,17 @@ class Hardest:
 
 def hardest(lengths: Mapping[str, Length]) -> Hardest | None:
     """Return the least of these lengths, by task; None where none is told. Of equals the first by name."""
-    told = {task: place for task, length in lengths.items() if (place := _place(length)) is not None}
-    if not told:
+    places = {task: place for task, length in lengths.items() if (place := _place(length)) is not None}
+    if not places:
         return None
-    task = min(told, key=lambda task: (told[task], task))
+    task = min(places, key=lambda task: (places[task], task))
     return Hardest(task=task, length=lengths[task], tasks=len(lengths))
 
 
 def hardest_at(share: float, curves: Mapping[str, DigitsCurve]) -> Hardest | None:
     """Return the same of curves by task; limits, which take time, are those of the hardest alone."""
-    found = hardest({task: each.curve.length_at(share, limits=False) for task, each in curves.items()})
-    return found and replace(found, length=curves[found.task].curve.length_at(share))
+    least = hardest({task: each.curve.length_at(share, limits=False) for task, each in curves.items()})
+    return least and replace(least, length=curves[least.task].curve.length_at(share))
 
 
 def _place(length: Length) -> tuple[int, float] | None:
@@ -107,10 +107,10 @@ def _place(length: Length) -> tuple[int, float] | None:
 
 def tasks_named(digits: Iterable[DigitsCurve]) -> dict[str, DigitsCurve]:
     """Return curves of one suite by what their tasks are called: with all that tells them apart."""
-    found = list(digits)
-    alike = Counter(curve.task for curve in found)
+    curves = list(digits)
+    alike = Counter(curve.task for curve in curves)
     named = {}
-    for curve in found:
+    for curve in curves:
         more = (curve.of.get("variant"), curve.of.get("representation")) if alike[curve.task] > 1 else ()
         named[" ".join(filter(None, (curve.task, *more)))] = curve
     return named
@@ -132,8 +132,8 @@ def digits_at(cells: pa.Table, by: Sequence[str] = TASK) -> tuple[DigitsCurve, .
         correct, trials, failed = (row[f"{name}_sum"] for name in _COUNTED)
         if row["length"] is not None:
             points[tuple(row[name] for name in by)].append((row["length"], correct, trials - failed))
-    found = []
+    curves = []
     for key in sorted(points):
         if curve := fit(points[key]):
-            found.append(DigitsCurve(of=dict(zip(by, key, strict=True)), curve=curve))
-    return tuple(found)
+            curves.append(DigitsCurve(of=dict(zip(by, key, strict=True)), curve=curve))
+    return tuple(curves)

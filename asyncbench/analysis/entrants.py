@@ -1,4 +1,4 @@
-"""What entrants and tasks are called, in which order: in tables in full, in charts short and harmless."""
+"""Names and order of entrants and tasks: whole in tables, short and safe in charts."""
 
 import re
 from collections import Counter, defaultdict
@@ -68,22 +68,22 @@ def _usual_names(entrants: Collection[Entrant]) -> dict[Entrant, str]:
     return named
 
 
-# ── in charts ────────────────────────────────────────────────────────────────────────────────
+# ── names in charts ──────────────────────────────────────────────────────────────────────────────
 
 
-def told_apart(names: Iterable[str], *, most: int = LONGEST_NAME) -> dict[str, str]:
+def distinct_names(names: Iterable[str], *, most: int = LONGEST_NAME) -> dict[str, str]:
     """Return names as charts show them, by the whole name; all of a chart have to be given together.
 
     Of a long name the beginning and the end are shown; those that look alike then are numbered.
     """
-    found = dict.fromkeys(names, "")  # in the order in which they are given
+    shown_as = dict.fromkeys(names, "")  # in the order in which they are given
     taken: set[str] = set()
-    for name in sorted(found, key=lambda name: (len(name) > most, name)):
+    for name in sorted(shown_as, key=lambda name: (len(name) > most, name)):
         short = shortened(name, most=most)
         numbered = (short if n == 1 else f"{short} ({n})" for n in count(1))
-        found[name] = next(shown for shown in numbered if shown not in taken)
-        taken.add(found[name])
-    return found
+        shown_as[name] = next(shown for shown in numbered if shown not in taken)
+        taken.add(shown_as[name])
+    return shown_as
 
 
 def shortened(name: str, *, most: int = LONGEST_NAME) -> str:
@@ -102,13 +102,13 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     `groq/llama-3`, `groq/qwen-3` → `llama-3`, `qwen-3`. The beginning ends at a separator, and each of the
     rests begins with a letter: nobody is called `3`.
     """
-    found = list(names)
-    cut = _shared_beginning(found)
-    shown = {name: name[cut:] for name in found}
+    whole_names = list(names)
+    cut = _shared_beginning(whole_names)
+    shown = {name: name[cut:] for name in whole_names}
     if all(_IN_BRACKETS.fullmatch(short) for short in shown.values()):
         shown = {name: short[1:-1] for name, short in shown.items()}
-    apart = told_apart(shown.values(), most=LONGEST_SHORT - ROOM_FOR_NUMBER)
-    whole = told_apart(shown.values(), most=LONGEST_SHORT)
+    apart = distinct_names(shown.values(), most=LONGEST_SHORT - ROOM_FOR_NUMBER)
+    whole = distinct_names(shown.values(), most=LONGEST_SHORT)
     alike = Counter(shortened(short, most=LONGEST_SHORT) for short in shown.values())
     return {
         name: (apart if alike[shortened(short, most=LONGEST_SHORT)] > 1 else whole)[short]
@@ -132,10 +132,10 @@ def _shared_beginning(names: Sequence[str]) -> int:
 
 def tasks_shown(tasks: Iterable[Task]) -> dict[Task, str]:
     """Return what to call tasks: with the suite where several suites have one of that name."""
-    found = set(tasks)
-    suites = Counter(task for _, task in found)
-    whole = {(suite, task): f"{suite}/{task}" if suites[task] > 1 else task for suite, task in found}
-    shown = told_apart(whole.values())
+    different = set(tasks)
+    suites = Counter(task for _, task in different)
+    whole = {(suite, task): f"{suite}/{task}" if suites[task] > 1 else task for suite, task in different}
+    shown = distinct_names(whole.values())
     return {task: shown[name] for task, name in whole.items()}
 
 
@@ -144,12 +144,12 @@ def finest(cells: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str
 
     So no curve is through unlike numbers. `Any`: the cells of a table.
     """
-    found = {(cell["task"], cell["variant"] or "", cell["representation"] or "") for cell in cells}
-    forms = Counter(task for task, _, _ in found)
-    return {kind: " ".join(filter(None, kind)) if forms[kind[0]] > 1 else kind[0] for kind in found}
+    kinds = {(cell["task"], cell["variant"] or "", cell["representation"] or "") for cell in cells}
+    forms = Counter(task for task, _, _ in kinds)
+    return {kind: " ".join(filter(None, kind)) if forms[kind[0]] > 1 else kind[0] for kind in kinds}
 
 
-# ── Who was asked what: entrants and kinds of questions in the order in which they are shown
+# ── entrants and kinds, in the order of tables and charts ────────────────────────────────────────
 # Every row of the page and of its charts names them by their places in these lists.
 
 
@@ -274,12 +274,12 @@ def _entrants(views: FolderViews, answers: str) -> tuple[NamedEntrant, ...]:
 
 
 def _kinds(views: FolderViews, answers: str) -> tuple[NamedKind, ...]:
-    found = {kind_of(row): row for row in views.rows(_KINDS.format(answers))}
-    shown = tasks_shown((suite, task) for suite, task, _, _ in found)
-    called = _called(found, shown)
+    keys = {kind_of(row): row for row in views.rows(_KINDS.format(answers))}
+    shown = tasks_shown((suite, task) for suite, task, _, _ in keys)
+    called = _called(keys, shown)
     return tuple(
         NamedKind(suite=suite, task=task, variant=variant, representation=form, called=called[key])
-        for key in sorted(found, key=_in_suites)
+        for key in sorted(keys, key=_in_suites)
         for suite, task, variant, form in (key,)
     )
 

@@ -1,4 +1,4 @@
-"""What every report says beside its figures: who graded, who really answered, what was lost or left out."""
+"""Notes beside the figures of a report: graders, models that answered, trials lost or left out."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -47,8 +47,8 @@ def graders_of(grades: pa.Table) -> tuple[Graded, ...]:
     for row in used.to_pylist():
         versions[row["suite"], row["grader"]].add(row["grader_version"])
     return tuple(
-        Graded(suite=suite, grader=grader, versions=tuple(sorted(found)))
-        for (suite, grader), found in sorted(versions.items())
+        Graded(suite=suite, grader=grader, versions=tuple(sorted(numbers)))
+        for (suite, grader), numbers in sorted(versions.items())
     )
 
 
@@ -60,15 +60,15 @@ def headline_graders(views: FolderViews) -> tuple[Graded, ...]:
 
 def graded_by(graders: Iterable[Graded]) -> str:
     """Return it as a sentence."""
-    said = (
+    phrases = (
         f"{graded.suite} by {graded.grader} "
         f"{' and '.join(f'v{n}' for n in graded.versions) or '(version unknown)'}"
         for graded in graders
     )
-    return f"Graders: {', '.join(said)}."
+    return f"Graders: {', '.join(phrases)}."
 
 
-# ── who answered ─────────────────────────────────────────────────────────────────────────────
+# ── simulated answers and other models ───────────────────────────────────────────────────────────
 
 
 _WHO: Final = "SELECT DISTINCT provider, upstream FROM {table} ORDER BY ALL"
@@ -105,9 +105,9 @@ class FolderReport(Report):
         return bool(self.simulated_note)
 
     def _data(self) -> dict[str, Any]:  # Any: JSON
-        told = {"folder": self.folder, "simulated": self.simulated} | asdict(self)
-        del told["simulated_note"]
-        return told
+        entries = {"folder": self.folder, "simulated": self.simulated} | asdict(self)
+        del entries["simulated_note"]
+        return entries
 
     def _simulated(self) -> list[str]:
         return [self.simulated_note] * self.simulated
@@ -151,27 +151,31 @@ def mixtures(views: FolderViews) -> tuple[str, ...]:
     """
     columns = ", ".join(("model", "provider", "model_id", *_SERVED))
     rows = views.rows(f"SELECT {columns}, count(*) AS trials FROM trials GROUP BY ALL")  # noqa: S608  our words
-    said = []
+    warnings = []
     for column, things in _SERVED.items():
         by_model = defaultdict[str, Counter[str]](Counter)
         for row in rows:
             if row[column] is not None:
                 by_model[row["model"]][row[column]] += row["trials"]
-        said += [
+        warnings += [
             f"Several {things} answered for {model}: {_most_first(counts)}."
             for model, counts in sorted(by_model.items())
             if len(counts) > 1
         ]
     others = defaultdict[tuple[str, str], Counter[str]](Counter)
     for row in rows:
-        asked, by = row["model_id"], row["model_served"]
-        if None not in (asked, by) and not is_simulated(row["provider"]) and not same_model(asked, by):
-            others[row["model"], asked][by] += row["trials"]
-    said += [
-        f"{model} asked for {asked}, but another model answered: {_most_first(counts)}."
-        for (model, asked), counts in sorted(others.items())
+        requested, by = row["model_id"], row["model_served"]
+        if (
+            None not in (requested, by)
+            and not is_simulated(row["provider"])
+            and not same_model(requested, by)
+        ):
+            others[row["model"], requested][by] += row["trials"]
+    warnings += [
+        f"{model} asked for {requested}, but another model answered: {_most_first(counts)}."
+        for (model, requested), counts in sorted(others.items())
     ]
-    return tuple(said)
+    return tuple(warnings)
 
 
 def _most_first(counts: Counter[str]) -> str:
@@ -179,7 +183,7 @@ def _most_first(counts: Counter[str]) -> str:
     return ", ".join(f"{value} ({count:,})" for value, count in ordered)
 
 
-# ── in which mode ────────────────────────────────────────────────────────────────────────────
+# ── batches ──────────────────────────────────────────────────────────────────────────────────────
 
 OTHER_LATENCY: Final = "Latency is that of the calls in real time: a request of a batch has none."
 
@@ -209,43 +213,43 @@ def batch_notes(uses: Iterable[BatchUse], then: str) -> list[str]:
         uses: of the models of a folder.
         then: what a report leaves out for it.
     """
-    said = [
+    phrases = [
         f"{use.model} ({'all ' * (use.requests == use.calls)}{use.requests:,}"
         f"{f' of {use.calls:,}' * (use.requests < use.calls)} requests)"
         for use in uses
     ]
-    return [f"Asked in batches: {', '.join(said)}. {then}"] if said else []
+    return [f"Asked in batches: {', '.join(phrases)}. {then}"] if phrases else []
 
 
-# ── what was lost, or left out ───────────────────────────────────────────────────────────────
+# ── lost trials ──────────────────────────────────────────────────────────────────────────────────
 
 
-def lost_notes(found: Mapping[str, Outcomes]) -> list[str]:
+def lost_notes(outcomes: Mapping[str, Outcomes]) -> list[str]:
     """Return whose accuracy says less than it seems to, because trials were truncated or failed.
 
     It is one sentence, or none where no more than 1 % of anybody's trials was lost.
 
     Args:
-        found: name → its trials by outcome.
+        outcomes: name → its trials by outcome.
     """
-    loud = lost_most(found)
+    loud = lost_most(outcomes)
     if not loud:
         return []
     named = []
     for name in loud[:MOST_LOST]:
-        accuracy = Accuracy.of(found[name])
+        accuracy = Accuracy.of(outcomes[name])
         bounds = f"{accuracy.lowest or 0:.1%}-{accuracy.highest or 0:.1%}"
-        named.append(f"{name} {bounds} ({lost_briefly(found[name])})")
+        named.append(f"{name} {bounds} ({lost_briefly(outcomes[name])})")
     more = f"; and {len(loud) - MOST_LOST} more" if len(loud) > MOST_LOST else ""
     return [
-        f"LOST TRIALS: for {len(loud)} of {len(found)} models, over 1 % of the trials failed or were "
+        f"LOST TRIALS: for {len(loud)} of {len(outcomes)} models, over 1 % of the trials failed or were "
         f"truncated. Accuracy if these were all wrong, or all right: {'; '.join(named)}{more}."
     ]
 
 
-def lost_most(found: Mapping[str, Outcomes]) -> list[str]:
+def lost_most(by_name: Mapping[str, Outcomes]) -> list[str]:
     """Return the names of those who lost over 1 % of their trials, the worst first."""
-    lost = {name: Accuracy.of(outcomes) for name, outcomes in found.items()}
+    lost = {name: Accuracy.of(outcomes) for name, outcomes in by_name.items()}
     loud = [name for name, accuracy in lost.items() if accuracy.loud]
     return sorted(loud, key=lambda name: -(lost[name].lost_share or 0.0))
 
@@ -253,8 +257,8 @@ def lost_most(found: Mapping[str, Outcomes]) -> list[str]:
 def lost_briefly(outcomes: Outcomes) -> str:
     """Return which trials were lost: `2,100 truncated, 12 failed, 4.2%`."""
     kinds = (Outcome.TRUNCATED, Outcome.FAILED)
-    said = ", ".join(f"{count:,} {kind}" for kind in kinds if (count := outcomes.get(kind, 0)))
-    return f"{said}, {Accuracy.of(outcomes).lost_share or 0:.1%}"
+    counts = ", ".join(f"{count:,} {kind}" for kind in kinds if (count := outcomes.get(kind, 0)))
+    return f"{counts}, {Accuracy.of(outcomes).lost_share or 0:.1%}"
 
 
 def left_out_of(manifest: Manifest, *, runs: Collection[str]) -> dict[str, int]:
@@ -264,8 +268,8 @@ def left_out_of(manifest: Manifest, *, runs: Collection[str]) -> dict[str, int]:
     """
     return {
         run: entries
-        for run, said in manifest.get("runs", {}).items()
-        if (entries := said.get("left_out", 0)) and (run in runs or not said["planned"])
+        for run, entry in manifest.get("runs", {}).items()
+        if (entries := entry.get("left_out", 0)) and (run in runs or not entry["planned"])
     }
 
 
@@ -275,7 +279,7 @@ def left_out_at_import(entries: Mapping[str, int]) -> list[str]:
     return [f"Entries that the import could not use, by run: {runs}."] if runs else []
 
 
-# ── which trials these are ───────────────────────────────────────────────────────────────────
+# ── reports of chosen trials ─────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,9 +290,9 @@ class ReportOfChosen(Report):
     of: Chosen
 
     def _text(self, width: int | None, height: int | None) -> str:
-        said = "\n".join(safe_notes(self.of.notes(), width=width))
-        left = None if height is None else height - said.count("\n") - 1
-        return f"{said}\n{self.whole.as_text(width=width, height=left)}"
+        notes = "\n".join(safe_notes(self.of.notes(), width=width))
+        remaining = None if height is None else height - notes.count("\n") - 1
+        return f"{notes}\n{self.whole.as_text(width=width, height=remaining)}"
 
     def _parts(self) -> Iterator[Any]:
         yield from self.of.notes()
@@ -312,12 +316,12 @@ def _with_folders(value: Any, folders: Mapping[str, str]) -> Any:
         return [_with_folders(part, folders) for part in value]
     if not isinstance(value, Mapping):
         return value
-    found = {name: _with_folders(part, folders) for name, part in value.items()}
-    who = found.get("model", found.get("lane"))
-    return {"folder": folders[who], **found} if isinstance(who, str) and who in folders else found
+    parts = {name: _with_folders(part, folders) for name, part in value.items()}
+    who = parts.get("model", parts.get("lane"))
+    return {"folder": folders[who], **parts} if isinstance(who, str) and who in folders else parts
 
 
-# ── where there is nothing ───────────────────────────────────────────────────────────────────
+# ── empty folders ────────────────────────────────────────────────────────────────────────────────
 
 
 def no_trials(folder: object) -> str:
@@ -341,18 +345,20 @@ class Nothing(Report):
 class NothingToShowError(ConfigError):
     """A folder has nothing that a style could show; `page` is the report that says so."""
 
-    def __init__(self, folder: object, said: str) -> None:
-        super().__init__(said)
-        self.page = Nothing(folder=str(folder), nothing=said)
+    def __init__(self, folder: object, message: str) -> None:
+        super().__init__(message)
+        self.page = Nothing(folder=str(folder), nothing=message)
 
     @classmethod
-    def of_suites(cls, folder: object, suites: Collection[str], found: Sequence[str]) -> "NothingToShowError":
-        """Return the error for a folder without trials of some suites; it has those that were `found`."""
-        if not found:
+    def of_suites(
+        cls, folder: object, suites: Collection[str], present: Sequence[str]
+    ) -> "NothingToShowError":
+        """Return the error for a folder without trials of some suites; it has those that are `present`."""
+        if not present:
             return cls(folder, no_trials(folder))
         wanted = " or ".join(suites)
-        said = (
-            f"{folder} has no trials of {wanted}, only of {', '.join(found)}. Leave out `--style`, or run a "
-            f"sweep with problems of {wanted}."
+        message = (
+            f"{folder} has no trials of {wanted}, only of {', '.join(present)}. Leave out `--style`, or run "
+            f"a sweep with problems of {wanted}."
         )
-        return cls(folder, said)
+        return cls(folder, message)

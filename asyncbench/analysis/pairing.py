@@ -1,4 +1,4 @@
-"""Who answered which problems right, as bits: what two models have in common is one AND of two integers.
+"""Right answers as bits, one a problem: comparing two models is an AND of two integers.
 
 A bit stands for a problem. So twenty models on fifty thousand problems are some milliseconds a pair.
 """
@@ -58,11 +58,11 @@ class Marks:
 
     def by_problem(self) -> dict[tuple[int, int], int]:
         """Return how many problems there are by (times right, times asked)."""
-        found = Counter[tuple[int, int]]()
+        counts = Counter[tuple[int, int]]()
         for times, problems in _split(_counted(self.asked), self.problems).items():
             for right, those in _split(_counted(self.right), problems).items():
-                found[right, times] += those.bit_count()
-        return dict(found)
+                counts[right, times] += those.bit_count()
+        return dict(counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +115,10 @@ class ModelPair:
     @property
     def differences(self) -> dict[int, int]:
         """Times right of a less those of b → problems."""
-        found = Counter[int]()
+        counts = Counter[int]()
         for (difference, _), problems in self.by_problem.items():
-            found[difference] += problems
-        return dict(found)
+            counts[difference] += problems
+        return dict(counts)
 
     @property
     def discordant_share(self) -> float:
@@ -149,9 +149,9 @@ def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> ModelPair:
     )
 
 
-def difference_interval(found: ModelPair) -> tuple[float, float]:
+def difference_interval(models: ModelPair) -> tuple[float, float]:
     """Return the 95 % interval of a pair's difference in accuracy: a bootstrap over problems, seeded."""
-    return bootstrap_difference(found.by_problem, seed=SEED)
+    return bootstrap_difference(models.by_problem, seed=SEED)
 
 
 def _size(turns: Iterable[Bits]) -> int:
@@ -159,10 +159,10 @@ def _size(turns: Iterable[Bits]) -> int:
 
 
 def _any(turns: Iterable[Bits]) -> Bits:
-    found = 0
+    union = 0
     for bits in turns:
-        found |= bits
-    return found
+        union |= bits
+    return union
 
 
 def _by_problem(
@@ -172,12 +172,12 @@ def _by_problem(
     problems = _any(common)
     # Times right of a, plus times not right of b: the difference, moved up by the number of turns.
     planes = _counted([*right_a, *(problems & ~bits for bits in right_b)])
-    found = {
+    counts = {
         (value - len(right_b), times): bits.bit_count()
         for times, those in _split(_counted(common), problems).items()
         for value, bits in _split(planes, those).items()
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(counts.items()))
 
 
 def _counted(turns: Iterable[Bits]) -> list[Bits]:
@@ -193,15 +193,15 @@ def _counted(turns: Iterable[Bits]) -> list[Bits]:
 
 def _split(planes: Sequence[Bits], problems: Bits) -> dict[int, Bits]:
     """Return which of the problems have which count."""
-    found = {0: problems}
+    by_count = {0: problems}
     for n, plane in enumerate(planes):
         halves = [
             (count | (1 << n if yes else 0), bits & (plane if yes else ~plane))
-            for count, bits in found.items()
+            for count, bits in by_count.items()
             for yes in (False, True)
         ]
-        found = {count: bits for count, bits in halves if bits}
-    return found if problems else {}
+        by_count = {count: bits for count, bits in halves if bits}
+    return by_count if problems else {}
 
 
 def places(bits: Bits) -> list[int]:
@@ -209,7 +209,7 @@ def places(bits: Bits) -> list[int]:
     return [place for place, bit in enumerate(reversed(f"{bits:b}")) if bit == "1"]
 
 
-# ── reading ──────────────────────────────────────────────────────────────────────────────────
+# ── marks of a folder ────────────────────────────────────────────────────────────────────────────
 
 
 def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | str | None = None) -> Marked:
@@ -244,9 +244,10 @@ def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | s
     return Marked(
         marks={
             entrant: Marks(
-                asked=tuple(map(_any, zip(*found.values(), strict=True))), right=tuple(found[Outcome.CORRECT])
+                asked=tuple(map(_any, zip(*by_ending.values(), strict=True))),
+                right=tuple(by_ending[Outcome.CORRECT]),
             )
-            for entrant, found in ended.items()
+            for entrant, by_ending in ended.items()
         },
         ended=ended,
         tasks={(suite, task): bits for suite, task, bits in by_task},
@@ -269,20 +270,20 @@ def marks_in(views: FolderViews) -> Marked:
 _PLACED: Final = "answers JOIN (SELECT DISTINCT problem_id, place FROM places) USING (problem_id)"
 
 
-def skipped_problems(views: FolderViews, found: Marked) -> dict[Entrant, Bits]:
-    """Return the problems that need not be asked of each, by the rows of `held_skips`, as `found` has them.
+def skipped_problems(views: FolderViews, marks: Marked) -> dict[Entrant, Bits]:
+    """Return the problems that need not be asked of each, by the rows of `held_skips`, as `marks` has them.
 
     A problem that nobody was asked has no place there, and none here.
     """
-    rows = _bits_by(views, ENTRANT, _PLACED.replace("answers", "held_skips"), len(found.problem_ids))
+    rows = _bits_by(views, ENTRANT, _PLACED.replace("answers", "held_skips"), len(marks.problem_ids))
     return {(run, model, condition): bits for run, model, condition, bits in rows}
 
 
-def bits_by_kind(views: FolderViews, found: Marked) -> dict[KindKey, dict[int | None, Bits]]:
-    """Return the problems of each kind by length, as `found` has them; its table needs these columns."""
+def bits_by_kind(views: FolderViews, marks: Marked) -> dict[KindKey, dict[int | None, Bits]]:
+    """Return the problems of each kind by length, as `marks` has them; its table needs these columns."""
     kinds = defaultdict[KindKey, dict[int | None, Bits]](dict)
     keys = ("suite", "task", "variant", "representation", "length")
-    for suite, task, variant, form, length, bits in _bits_by(views, keys, _PLACED, len(found.problem_ids)):
+    for suite, task, variant, form, length, bits in _bits_by(views, keys, _PLACED, len(marks.problem_ids)):
         kinds[suite, task, variant or "", form or ""][length] = bits
     return dict(kinds)
 
@@ -323,7 +324,7 @@ def read_model(folder: Folders, model: str, columns: Sequence[str], filters: pc.
     return steady(of.paths[0], read)
 
 
-# ── What the repeats of a problem answered: how many are right, and how many give the same wrong answer
+# ── votes of repeats ─────────────────────────────────────────────────────────────────────────────
 
 
 # Right answers are one, however they are written. Wrong ones are told apart as their grader read them.
@@ -354,15 +355,15 @@ def keep_votes(views: FolderViews) -> None:
     views.keep("votes", _KEPT)
 
 
-def votes_on(views: FolderViews, asked: Sequence[Bits]) -> Mapping[Entrant, Mapping[Votes, int]]:
+def votes_on(views: FolderViews, problems_by_turn: Sequence[Bits]) -> Mapping[Entrant, Mapping[Votes, int]]:
     """Return how many of the problems, by turn, have which votes, for everybody who answered them.
 
-    `asked`: bits of problems by turn, as `marked` has them.
+    `problems_by_turn`: bits, as `marked` has them.
     """
-    chosen = [(place, turn) for turn, bits in enumerate(asked) for place in places(bits)]
+    chosen = [(place, turn) for turn, bits in enumerate(problems_by_turn) for place in places(bits)]
     columns = zip(*chosen, strict=True) if chosen else ([], [])
     views.put("chosen", pa.table(dict(zip(("place", "turn"), map(pa.array, columns), strict=True))))
-    found = defaultdict[Entrant, Counter[Votes]](Counter)
+    by_entrant = defaultdict[Entrant, Counter[Votes]](Counter)
     for run, model, condition, times, right, wrong, problems in map(dict.values, views.rows(_VOTES)):
-        found[run, model, condition][Votes(times, right, tuple(wrong))] += problems
-    return found
+        by_entrant[run, model, condition][Votes(times, right, tuple(wrong))] += problems
+    return by_entrant

@@ -1,4 +1,4 @@
-"""What a folder's calls would cost today: stored tokens under today's prices, the folder untouched."""
+"""Cost of a folder's calls at today's prices; the folder stays as it is."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -125,12 +125,12 @@ class _Prices:
     ) -> float | None:
         rates = self._rates.get((model, model_id))
         at_s = datetime.combine(self._today, made_at.timetz()).timestamp()
-        found = rates(tier, at_s) if rates else None
-        cost = cost_usd(usage, found)
+        current = rates(tier, at_s) if rates else None
+        cost = cost_usd(usage, current)
         if cost is None:
-            self.unpriced[model, _why(rates, tier, at_s, priced=found is not None)] += 1
-        elif found is not None:
-            self.sources.add(found.source)
+            self.unpriced[model, _why(rates, tier, at_s, priced=current is not None)] += 1
+        elif current is not None:
+            self.sources.add(current.source)
         return cost
 
 
@@ -150,7 +150,7 @@ def _why(rates: RatesAt | None, tier: str | None, at_s: float, *, priced: bool) 
 
 
 def known_rates(
-    views: FolderViews, asked: Callable[[], Iterable[Row]]
+    views: FolderViews, list_models: Callable[[], Iterable[Row]]
 ) -> dict[tuple[str, str | None], RatesAt]:
     """Return the prices of every model, by alias and model id; by alias alone for trials that are open.
 
@@ -158,12 +158,13 @@ def known_rates(
 
     Args:
         views: of the results folders.
-        asked: who was asked in them: model, provider and model_id; looked up only where there is no sweep.
+        list_models: returns model, provider and model_id of all who were asked; called only where there is
+            no sweep.
     """
     sweeps = {label: sweep_file for label, path in views.folders if (sweep_file := kept_sweep_file(path))}
     models = list[tuple[str, str, RatesAt]]()
     if len(sweeps) < len(views.chosen.paths):
-        rows = asked()
+        rows = list_models()
         models = [(row["model"], row["model_id"], _listed(row["provider"], row["model_id"])) for row in rows]
     for label, sweep_file in sweeps.items():
         from asyncbench.config.sweep import priced_models

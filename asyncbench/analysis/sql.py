@@ -37,14 +37,14 @@ _OF_STORAGE = ("IO Error", "Out of Memory Error", "[Errno ")  # how errors about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """A query on a folder as it was when it was looked at: batches of rows, which can be taken once."""
+class QueryRun:
+    """A query on a folder as it was when it was read: batches of rows, which can be taken once."""
 
     sources: Sources
     batches: pa.RecordBatchReader
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        with _told_in_one_line(self.sources):
+        with _one_line_errors(self.sources):
             yield from self.batches
 
 
@@ -55,25 +55,25 @@ class Answer:
     takes all rows before it shows one begins again.
     """
 
-    def __init__(self, ask: Callable[[], Look]) -> None:
-        """Use `asking`; `ask` looks at the folder, and ends the look before."""
+    def __init__(self, ask: Callable[[], QueryRun]) -> None:
+        """Use `asking`; `ask` reads the folder and runs the query, and ends the run before."""
         self._ask = ask
-        self._seen: Look | None = patiently(ask)  # None: its rows were taken, or are gone
+        self._seen: QueryRun | None = patiently(ask)  # None: its rows were taken, or are gone
         self.schema = self._seen.batches.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for looks_left in reversed(range(READ_TRIES)):
+        for tries_left in reversed(range(READ_TRIES)):
             taken = False
             try:
-                for batch in self._look():
+                for batch in self._next_run():
                     taken = True
                     yield batch
                 return
             except MovedError:
-                if taken or not looks_left:
+                if taken or not tries_left:
                     raise
 
-    def _look(self) -> Look:
+    def _next_run(self) -> QueryRun:
         seen, self._seen = self._seen, None
         return patiently(self._ask) if seen is None else seen
 
@@ -159,15 +159,17 @@ def asking(folder: Folders, query: str) -> Iterator[Answer]:
         StoreError: the folder cannot be read.
     """
     folders = replace(chosen(folder), loaded=True)
-    with ExitStack() as held:
+    with ExitStack() as exits:
 
-        def ask() -> Look:
-            held.close()
-            views = held.enter_context(open_views(folders, *map(take_snapshot, folders.paths)))
-            with _told_in_one_line(views.sources):
+        def ask() -> QueryRun:
+            exits.close()
+            views = exits.enter_context(open_views(folders, *map(take_snapshot, folders.paths)))
+            with _one_line_errors(views.sources):
                 views.add_sums()
                 check_select(views.connection, query, VIEWS)
-                return Look(sources=views.sources, batches=views.connection.sql(query).to_arrow_reader(ROWS))
+                return QueryRun(
+                    sources=views.sources, batches=views.connection.sql(query).to_arrow_reader(ROWS)
+                )
 
         yield Answer(ask)
 
@@ -207,7 +209,7 @@ def sql(folder: Folders, query: str, *, as_: Frame = "arrow") -> Any:
 
 
 @contextmanager
-def _told_in_one_line(sources: Sources) -> Iterator[None]:
+def _one_line_errors(sources: Sources) -> Iterator[None]:
     """Turn DuckDB's errors into ours; what our readers refused is told in their own words."""
     import duckdb
 
@@ -221,7 +223,7 @@ def _told_in_one_line(sources: Sources) -> Iterator[None]:
         raise ConfigError(f"sql: {line_of(error)}. The views are {', '.join(VIEWS)}.") from error
 
 
-# ── how values are written ───────────────────────────────────────────────────────────────────
+# ── values as text ───────────────────────────────────────────────────────────────────────────────
 
 
 def _is_number(kind: pa.DataType) -> bool:

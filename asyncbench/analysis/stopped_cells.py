@@ -1,4 +1,4 @@
-"""Cells that a stopping rule ended: what was asked, what was not, and their always-valid intervals."""
+"""Cells that a stopping rule ended: trials asked and skipped, and always-valid intervals."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def keep_skips(views: FolderViews) -> Skips:
     holds = list[dict[str, Any]]()
     for label, path in views.folders:
         own = [row for row in known if row.get("folder", label) == label]
-        those = held(path, ((row["correct"], row["asked"]) for row in own))
+        those = cells_still_stopped(path, ((row["correct"], row["asked"]) for row in own))
         holds += (row for row in own if (row["correct"], row["asked"]) in those)
     kinds = {name: pa.string() if name == "folder" else pa.int64() for name in keys}
     views.put("holds", pa.Table.from_pylist(holds, pa.schema(kinds)))
@@ -65,7 +65,7 @@ def keep_skips(views: FolderViews) -> Skips:
     return Skips(trials=trials, lapsed=sum(row["trials"] for row in known) - trials)
 
 
-def held(folder: Path | str, known: Iterable[CellCounts]) -> frozenset[CellCounts]:
+def cells_still_stopped(folder: Path | str, known: Iterable[CellCounts]) -> frozenset[CellCounts]:
     """Return those (correct, asked) of cells by which the rule in force stops them.
 
     In a folder without a sweep.yaml nothing speaks against any.

@@ -1,4 +1,4 @@
-"""What the calls of a results folder cost, or may have cost: what a budget is counted by."""
+"""Cost of the calls in a results folder, known or possible, as a budget counts it."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a results folder already holds: its tables, what is finished, what it cost so far."""
+"""Readers of a results folder: its tables, and the trials that it already holds."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Checksums inside a part: whether the bytes about to be read are those that were written.
+"""Checksums inside a part, to find bytes that changed since they were written.
 
 Parquet checks nothing by itself. Between the last column chunk and the footer, where no reader looks, a part
 of ours holds a block of 32-bit numbers, little-endian:

@@ -1,4 +1,4 @@
-"""A results folder that is copied to a bucket while it grows: what of it counts, and when it goes up."""
+"""A copy in a bucket of a results folder that is still growing."""
 
 import asyncio
 import os

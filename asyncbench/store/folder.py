@@ -1,4 +1,4 @@
-"""A results folder that a run writes to: events go in, each is safe when `keep` returns, tables come out."""
+"""A results folder open for writing: events go in, each is safe when `keep` returns, tables come out."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Tables as the data frame that the caller works with: Arrow, pandas or Polars."""
+"""Tables as Arrow, pandas or Polars data frames."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a results folder holds is known: the list in its manifest, compared with what is on the disk.
+"""The manifest's list of all that a results folder holds, compared with the files on the disk.
 
     "holds": {
       "parts":      by path: table, partition and name → rows, bytes, digest; what the calls in it cost
@@ -69,7 +69,7 @@ def parts_on_disk(folder: Path) -> dict[str, Path]:
     }
 
 
-# ── writing the list ─────────────────────────────────────────────────────────────────────────
+# ── changes to the list ──────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def _exchanged(on_disk: Mapping[str, Path], changes: Changes) -> bool:
     return any(entry is not None and key in on_disk for key, entry in changes.items())
 
 
-# ── what is taken over from workers ──────────────────────────────────────────────────────────
+# ── tables taken over from workers ───────────────────────────────────────────────────────────────
 
 
 class TakenOver(NamedTuple):
@@ -213,7 +213,7 @@ def manifests_of(folder: Path) -> list[Manifest]:
     return manifests
 
 
-# ── comparing it with the disk ───────────────────────────────────────────────────────────────
+# ── comparison with the disk ─────────────────────────────────────────────────────────────────────
 
 
 def mismatches(
@@ -310,7 +310,7 @@ def check_holdings(folder: Path, *, calls: bool = True) -> None:
         raise refusal(folder, wrong)
 
 
-# ── what was lost ────────────────────────────────────────────────────────────────────────────
+# ── accepted losses ──────────────────────────────────────────────────────────────────────────────
 
 
 def accept_loss(folder: Path) -> list[str]:

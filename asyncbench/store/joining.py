@@ -1,4 +1,4 @@
-"""The folders of workers become part of that of their run, table by table, where they stand.
+"""Joining the folders of workers to the folder of their run, table by table, in place.
 
 Parts whose rows all count as they stand are linked and not copied. At every moment the manifest tells which
 tables the folder holds of which workers: a reader takes those of the workers' own folders for the others.
@@ -128,7 +128,7 @@ def _has(path: Path, name: str, trial_ids: Any) -> bool:
     return any(pc.any(pc.is_in(ids, value_set=trial_ids)).as_py() for ids in columns)
 
 
-# ── what is not in tables ────────────────────────────────────────────────────────────────────
+# ── files beside the tables ──────────────────────────────────────────────────────────────────────
 
 
 def _set_aside(folder: Path, workers: Collection[Path], numbers: Iterator[int]) -> None:

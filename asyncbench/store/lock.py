@@ -1,4 +1,4 @@
-"""One writer for each results folder, and a mark while a run goes on: what a killed run leaves behind."""
+"""The lock that gives each results folder one writer, and the mark that a run is going on."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""manifest.json: whose results a folder holds, and what wrote them."""
+"""The manifest, `manifest.json`: the owner of a results folder, its version and its contents."""
 
 import os
 import platform

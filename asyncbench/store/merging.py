@@ -1,4 +1,4 @@
-"""The tables of several results folders, written as those of a new one: see `united` for which row counts."""
+"""Writing the tables of several results folders as those of a new one; `united` says which row counts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

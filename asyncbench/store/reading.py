@@ -1,4 +1,4 @@
-"""Looking at a results folder: what it holds at this moment, with what its workers hold beside it.
+"""Reading a results folder as it is at this moment, together with the folders of its workers.
 
 Reads only: works while a run is writing, and after one was killed. A row stands in the journal or in a
 part or, while a segment is being sealed, in both; here it is read once.
@@ -176,7 +176,7 @@ def _lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[
             raise StoreError(f"{segment} cannot be read: {error}. Restore it from a backup.") from error
 
 
-# ── A few trials of a results folder, read from where they stand: a click does not read the rest
+# ── a few trials ─────────────────────────────────────────────────────────────────────────────────
 
 
 AT_ONCE = 2  # parts: each holds a row group with its replies

@@ -285,7 +285,7 @@ def _storable(value: object) -> object:
     return value
 
 
-# ── The journal's lines as rows of the six tables: read by Arrow, so that other threads run meanwhile
+# ── lines of the journal as tables ───────────────────────────────────────────────────────────────
 
 
 Tables = Mapping[str, pa.Table]  # by name: trials, grades, attempts, lanes, skipped, steps

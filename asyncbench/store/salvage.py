@@ -1,4 +1,4 @@
-"""What becomes of a run whose disk fails: nothing new is begun, and what is in flight may still be saved."""
+"""Saving the answers of a run whose disk fails: no call begins, and those in flight may still be kept."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The six tables of a results folder: their columns and what each one means.
+"""The six tables of a results folder: their columns, and the meaning of each.
 
 `docs/reference/results.md` shows them. No meaning is in the files: they keep the bytes that they have.
 """

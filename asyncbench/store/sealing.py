@@ -191,7 +191,7 @@ def superseded(
     return changed
 
 
-# ── The journal of a folder that is written to
+# ── the journal of a folder ──────────────────────────────────────────────────────────────────────
 
 
 class FolderJournal(Journal):

@@ -1,4 +1,4 @@
-"""A segment of the journal: lines that only ever grow, each of which proves itself and its place.
+"""A segment of the journal: lines that are only added, each with a checksum of itself and of its place.
 
 A line is eight hexadecimal digits, the CRC-32 of what follows them, a space, JSON, and a line feed. What
 a killed process had written stays; a line that was cut short or changed on the disk is recognised, left

@@ -1,4 +1,4 @@
-"""A results folder as it was at one moment: its parts, and what its journal held beyond them."""
+"""A results folder at one moment: its parts, and the rows that only the journal holds."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager

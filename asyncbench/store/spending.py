@@ -1,4 +1,4 @@
-"""What calls of one alias cost, or may have cost: sums that hold when the rows are gone."""
+"""Sums of what the calls of one alias cost, or may have cost; they outlast the rows."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How far a results folder is, and the state of its files."""
+"""Counts of the trials in a results folder, and the state of its files."""
 
 import os
 from collections import Counter, defaultdict

@@ -211,7 +211,7 @@ def _not_taken(seen: Snapshot, tables: Collection[str]) -> Snapshot:
     return replace(seen, files=files, unfinished=unfinished)
 
 
-# ── whose row is kept ────────────────────────────────────────────────────────────────────────
+# ── choice of a trial's row ──────────────────────────────────────────────────────────────────────
 
 
 def _best_first(sources: Sequence[Snapshot], several: Ids, asked_again: bool) -> tuple[pa.Table, Ids]:
@@ -305,7 +305,7 @@ class SharedCalls:
         return replace(ended, attempt=replace(attempt, attempt=number))
 
 
-# ── what is unfinished ───────────────────────────────────────────────────────────────────────
+# ── unfinished calls and answers ─────────────────────────────────────────────────────────────────
 
 
 def _unfinished(

@@ -1,4 +1,4 @@
-"""Whether a results folder is what was written: every byte is read, every row counted, every id looked up."""
+"""Verifying a results folder: every byte is read, every row counted, every id looked up."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

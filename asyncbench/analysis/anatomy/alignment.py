@@ -1,4 +1,4 @@
-"""An answer laid beside the truth by the edit that explains it, for people to see what went wrong.
+"""A wrong answer aligned with the truth, by the edit that explains it.
 
 An answer of the kind one_dropped lacks one digit, and all others stand beside those that they are; where a
 carry was forgotten, the digits that it changed are marked, and so on. Where no kind says what was done, it
@@ -20,7 +20,7 @@ from asyncbench.analysis.anatomy.edits import (
 )
 from asyncbench.analysis.anatomy.error import ORDER, Error, anatomy
 
-# ── Which edit made an answer out of the truth, by what the anatomy calls it
+# ── edits by kind of error ───────────────────────────────────────────────────────────────────────
 
 
 class Digits(NamedTuple):
@@ -40,8 +40,8 @@ def edits_of(digits: Digits, flags: frozenset[str], *, texts: bool = False) -> E
     """Return what every digit is, by the first of an error's flags that tells; else the fewest edits."""
     explanations = _OF_TEXTS if texts else _OF_NUMBERS
     for kind in sorted(flags & explanations.keys(), key=ORDER.__getitem__):
-        if found := explanations[kind](digits):
-            return found
+        if edits := explanations[kind](digits):
+            return edits
     return fewest_edits(digits.true, digits.read) if texts else _fewest(digits)
 
 
@@ -96,11 +96,11 @@ def _same(i: int, j: int, length: int) -> Edits:
 
 def _slipped(digits: Digits) -> Edits | None:
     """Return a slip of all digits, or else of those before the zeros at the end: 12.4 for 12.34."""
-    if found := _slip(digits.true, digits.read):
-        return found
+    if edits := _slip(digits.true, digits.read):
+        return edits
     true, read = _bare(digits.true, digits.true_point), _bare(digits.read, digits.read_point)
-    found = _slip(true, read)
-    return found and found + _zeros(len(true), len(digits.true), len(read), len(digits.read), "same", "same")
+    edits = _slip(true, read)
+    return edits and edits + _zeros(len(true), len(digits.true), len(read), len(digits.read), "same", "same")
 
 
 def _bare(digits: str, point: int) -> str:
@@ -110,8 +110,8 @@ def _bare(digits: str, point: int) -> str:
 def _zeros(i: int, last: int, j: int, end: int, missing: str, extra: str) -> Edits:
     """Return zeros at the end side by side; what only one text has is called so."""
     both = min(last - i, end - j)
-    left = [(missing, place, None) for place in range(i + both, last)]
-    return [*_same(i, j, both), *left, *((extra, None, place) for place in range(j + both, end))]
+    lacking = [(missing, place, None) for place in range(i + both, last)]
+    return [*_same(i, j, both), *lacking, *((extra, None, place) for place in range(j + both, end))]
 
 
 def _slip(true: str, read: str) -> Edits | None:
@@ -191,12 +191,12 @@ def _zeros_around(digits: Digits, missing: str, extra: str, inside: str) -> Edit
     """Return what is within zeros, and those: at the end of decimals they mean nothing."""
     i, j = (len(text) - len(text.lstrip("0")) for text in (digits.true, digits.read))
     last, end = (len(text.rstrip("0")) for text in (digits.true, digits.read))
-    whole, given = max(last, digits.true_point), max(end, digits.read_point)
+    whole, shown = max(last, digits.true_point), max(end, digits.read_point)
     return [
         *_zeros(0, i, 0, j, missing, extra),
         *((inside, i + step, j + step) for step in range(last - i)),
-        *_zeros(last, whole, end, given, missing, extra),
-        *_zeros(whole, len(digits.true), given, len(digits.read), "same", "same"),
+        *_zeros(last, whole, end, shown, missing, extra),
+        *_zeros(whole, len(digits.true), shown, len(digits.read), "same", "same"),
     ]
 
 
@@ -242,7 +242,7 @@ _OF_TEXTS: Final[Mapping[str, Explanation]] = {
     **dict.fromkeys(("decorated", "prose"), _within),
 }
 
-# ── alignment
+# ── alignment ────────────────────────────────────────────────────────────────────────────────────
 
 
 MOST_ALIGNED: Final = 10_000  # characters of both together; of longer ones the common ends are told
@@ -279,25 +279,25 @@ def aligned(
         return list(_merged(_common_ends(expected, answer)))
     if right:
         return list(_merged(_of_right(expected, answer)))
-    found = error or anatomy(expected, answer, answer_type=answer_type, task=task, operands=operands)
-    return list(_merged(_parts(expected, answer, answer_type, found)))
+    diagnosis = error or anatomy(expected, answer, answer_type=answer_type, task=task, operands=operands)
+    return list(_merged(_parts(expected, answer, answer_type, diagnosis)))
 
 
 def _parts(true: str, read: str, answer_type: str, error: Error) -> Iterator[Part]:
     if answer_type == "fraction" and true.count("/") == read.count("/") == 1:
         return _of_fractions(true, read, error)
-    right, given = _written(true), _written(read)
-    if answer_type == "text" or error.kind == "same_value" or not (right and given):
+    right, answer = _written(true), _written(read)
+    if answer_type == "text" or error.kind == "same_value" or not (right and answer):
         return _of_texts(true, read, error)
-    return _of_numbers(right, given, error)
+    return _of_numbers(right, answer, error)
 
 
 def _of_right(true: str, read: str) -> list[Part]:
     """Return what is written alike, and zeros that one of both has; else all of it as one."""
     if "." in true and read.startswith(true) and not read[len(true) :].strip("0"):
         return [("same", true, true), ("same", "", read[len(true) :])]  # as graders write decimals
-    right, given = _written(true), _written(read)
-    parts = list(_of_numbers(right, given, _NO_ERROR)) if right and given else []
+    right, answer = _written(true), _written(read)
+    parts = list(_of_numbers(right, answer, _NO_ERROR)) if right and answer else []
     return parts if parts and all(op == "same" for op, _, _ in parts) else [("same", true, read)]
 
 
@@ -344,8 +344,8 @@ class WrittenNumber(NamedTuple):
 
 
 def _written(text: str) -> WrittenNumber | None:
-    found = _NUMBER.fullmatch(text)
-    parts = found and WrittenNumber(*(part or "" for part in found.groups()))
+    match = _NUMBER.fullmatch(text)
+    parts = match and WrittenNumber(*(part or "" for part in match.groups()))
     return parts if parts and (parts.whole or parts.decimals) else None
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a number, by its value and by its digits: each rule by itself, exact, in linear time."""
+"""Errors of a number, by its value and by its digits: each rule by itself, exact, in linear time."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,10 @@ def flags_of(pair: NumberPair) -> frozenset[str]:
     """Return every kind (`kinds.OF_ANSWERS`) that a wrong number is of."""
     if pair.true == pair.read:
         return frozenset({"same_value"})
-    found = {*_by_value(pair), *_by_operands(pair), *_by_digits(pair)}
+    flags = {*_by_value(pair), *_by_operands(pair), *_by_digits(pair)}
     if (columns := pair.columns) is not None:
-        found.update(_by_columns(pair, columns))
-    return frozenset(found)
+        flags.update(_by_columns(pair, columns))
+    return frozenset(flags)
 
 
 # ── by value ─────────────────────────────────────────────────────────────────────────────────

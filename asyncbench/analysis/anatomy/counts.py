@@ -1,4 +1,4 @@
-"""The anatomy of a folder's wrong answers, counted by who was asked and what.
+"""Counts of a folder's wrong answers, by entrant, task and kind of error.
 
 A million trials may hold half a million of them. Of each group (run, model, condition, task as it is asked)
 the first by trial_id are examined: that is a hash, so it is as good as a draw, and the same on every machine.
@@ -154,10 +154,10 @@ def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
 
 
 def _with_carries(views: FolderViews) -> dict[Group, ErrorFindings]:
-    found = dict(examined_in(views))
+    findings = dict(examined_in(views))
     for group, (by_carries, by_chain) in bins_by_group(views, carried_in(views)).items():
-        found[group] = replace(found[group], by_carries=by_carries, by_chain=by_chain)
-    return found
+        findings[group] = replace(findings[group], by_carries=by_carries, by_chain=by_chain)
+    return findings
 
 
 def examined_in(views: FolderViews) -> Mapping[Group, ErrorFindings]:
@@ -170,18 +170,18 @@ def examined_in(views: FolderViews) -> Mapping[Group, ErrorFindings]:
 
 def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:
     views.keep("errors", OUTCOMES)
-    found = {
+    by_group = {
         group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["unread"])
         for row in views.rows(f"SELECT {_GROUP}, wrong, unread FROM errors ORDER BY ALL")  # noqa: S608  our words
     }
-    examined = {row["trial_id"]: row for row in examined_of(views, most_of_a_group(found.values()))}
+    examined = {row["trial_id"]: row for row in examined_of(views, most_of_a_group(by_group.values()))}
     problems = problems_of(views, {row["problem_id"] for row in examined.values()})
     for batch in views.of_trials("trials", _TEXTS, list(examined)):
         replies = batch["reply_text"]
         for place, row in enumerate(batch.drop_columns("reply_text").to_pylist()):
             whole = {**row, "reply_text": replies[place].as_py(), **examined[row["trial_id"]]}
-            _examine(whole, problems.get(whole["problem_id"]), found[group_of(whole)])
-    return {group: findings.in_order() for group, findings in found.items()}
+            _examine(whole, problems.get(whole["problem_id"]), by_group[group_of(whole)])
+    return {group: findings.in_order() for group, findings in by_group.items()}
 
 
 def examined_of(views: FolderViews, most: int) -> list[dict[str, Any]]:  # Any: texts
@@ -196,7 +196,7 @@ def group_of(row: Mapping[str, Any]) -> Group:
 
 def most_of_a_group(findings: Iterable[ErrorFindings]) -> int:
     """Return how many answers of each group are examined; there may be more in all where groups are many."""
-    groups = sum(1 for found in findings if found.wrong or found.unread)
+    groups = sum(1 for group in findings if group.wrong or group.unread)
     return min(MOST_OF_A_GROUP, max(LEAST_OF_A_GROUP, MOST_IN_ALL // max(1, groups)))
 
 
@@ -242,7 +242,7 @@ def type_of(representation: str) -> str:
     return _ANSWER_TYPES.get(representation, representation)
 
 
-# ── for tables and the page ──────────────────────────────────────────────────────────────────
+# ── counts by kind ───────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +256,7 @@ class KindCount:
     examples: tuple[WrongExample, ...]  # at most MOST_EXAMPLES
 
 
-def kinds_of(found: Iterable[ErrorFindings]) -> tuple[KindCount, ...]:
+def kinds_of(findings: Iterable[ErrorFindings]) -> tuple[KindCount, ...]:
     """Return the kinds of each group, in the order of `kinds.KINDS`."""
     return tuple(
         KindCount(
@@ -266,6 +266,6 @@ def kinds_of(found: Iterable[ErrorFindings]) -> tuple[KindCount, ...]:
             examined=one.examined,
             examples=tuple(one.examples[kind][:MOST_EXAMPLES]),
         )
-        for one in found
+        for one in findings
         for kind in sorted(one.kinds, key=_place)
     )

@@ -1,4 +1,4 @@
-"""How one text became another: by one slip of the pen, or by which of its ends are right."""
+"""Edits between two texts: one slip, a missing end, or the fewest edits."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ def wrong_run(true: str, read: str) -> str | None:
     return "middle_digits_wrong"
 
 
-# ── The fewest edits that turn one text into another
+# ── fewest edits ─────────────────────────────────────────────────────────────────────────────────
 # That is the optimal string alignment (Damerau–Levenshtein in which no character is edited twice). Its
 # cost is found in one pass, a bit for each character; then only what can be part of it is looked at.
 

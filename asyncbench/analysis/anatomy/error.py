@@ -1,4 +1,4 @@
-"""The anatomy of one wrong answer: its kind, all that is wrong with it, and where."""
+"""The anatomy of one wrong answer: its kind, all its errors, and their places."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from asyncbench.analysis.anatomy.edits import missing_end, slip, wrong_run
 from asyncbench.analysis.anatomy.numbers import MOST_DIGITS, NumberPair, number, pair_of, sign_of
 from asyncbench.suites.extraction import layered_number, without_thinking
 
-# ── What can be wrong with an answer: every kind by name, in the order in which one is chosen
+# ── kinds of errors, in the order in which one is chosen ─────────────────────────────────────────
 # An answer may be wrong in several ways at once: 800000 for 799900 is rounded, and one column is off. All
 # that hold are its flags; its kind is the first of them in this order. Kinds stand by how many wrong
 # answers could be of them, the fewest first: an answer that is of such a kind is hardly so by chance.
@@ -88,7 +88,7 @@ def first_of(flags: frozenset[str]) -> str:
     return min(flags & ORDER.keys(), key=ORDER.__getitem__, default=UNCLASSIFIED)
 
 
-# ── Replies in which no answer could be read
+# ── replies without a readable answer ────────────────────────────────────────────────────────────
 
 
 MOST_READ: Final = (
@@ -138,7 +138,7 @@ def reply_kind(reply: str) -> str | None:
     if not any(map(str.isdigit, text)):
         # "No one can do this" has a number word as well.
         return "number_words" if _IN_A_ROW.search(text) or _NOTHING_ELSE.fullmatch(text) else "no_number"
-    return next((kind for kind, found in _LOOKED_FOR if found(text)), None)
+    return next((kind for kind, matches in _REPLY_TESTS if matches(text)), None)
 
 
 def answered(reply: str) -> str | None:
@@ -167,7 +167,7 @@ def _decorated(text: str) -> bool:
     return bare != text and bool(re.fullmatch(rf"[^\W\d]{{0,8}}(?:{_NUMBER.pattern})[^\W\d]{{0,8}}", bare))
 
 
-_LOOKED_FOR: Final = (
+_REPLY_TESTS: Final = (
     ("shown_work", lambda text: _WORK.search(text)),
     ("scientific_notation", lambda text: _POWER.search(text)),
     ("approximate", lambda text: _ABOUT.search(text)),
@@ -177,7 +177,7 @@ _LOOKED_FOR: Final = (
     ("other_form", lambda text: _NUMBER.fullmatch(text)),
 )
 
-# ── error
+# ── errors of answers ────────────────────────────────────────────────────────────────────────────
 
 
 MOST_PLACES: Final = 40  # digits of which it is told whether they are wrong, from either end
@@ -228,14 +228,14 @@ def _unread(expected: str, reply: str, answer_type: str, task: str, operands: Se
     kind = reply_kind(reply)
     flags = {kind} if kind else set[str]()
     if answer_type in ("integer", "decimal", "scientific"):
-        flags |= _meant(expected, reply, task, operands)
+        flags |= _flags_of_number_in(expected, reply, task, operands)
     return Error(kind=kind or UNCLASSIFIED, flags=frozenset(flags), digits=_count(expected))
 
 
-def _meant(expected: str, reply: str, task: str, operands: Sequence[str]) -> frozenset[str]:
+def _flags_of_number_in(expected: str, reply: str, task: str, operands: Sequence[str]) -> frozenset[str]:
     """Return what is wrong with the number that a lenient reader finds; right_value: nothing."""
-    found = number_in(reply)
-    pair = pair_of(expected, found, sign=sign_of(task), operands=operands) if found else None
+    answer = number_in(reply)
+    pair = pair_of(expected, answer, sign=sign_of(task), operands=operands) if answer else None
     if pair is None:
         return frozenset()
     return frozenset({"right_value"}) if pair.true == pair.read else flags_of(pair)

@@ -1,4 +1,4 @@
-"""A wrong number beside the right one, in the same units, so that all that follows is exact; and by columns.
+"""A wrong number and the right one in the same units, as whole numbers and column by column.
 
 Sums are done as by hand: digits stand with the units first, as one writes them down. A subtraction takes the
 smaller number from the larger; its borrows are counted as carries are.
@@ -235,8 +235,8 @@ def whole_operands(operands: Sequence[str]) -> tuple[int, int] | None:
 
 def _places_of(terms: Sequence[Term | None], *, most: int) -> int:
     """Return how many decimals the terms of a sum have, which may be more than its own: 1.25 + 1.75 = 3.0."""
-    found = [term.places for term in terms if term is not None and term.places <= most]
-    return max(found, default=most - _MORE_PLACES)
+    places = [term.places for term in terms if term is not None and term.places <= most]
+    return max(places, default=most - _MORE_PLACES)
 
 
 def _in_units(terms: Sequence[Term | None], places: int) -> tuple[int, int] | None:
@@ -254,7 +254,7 @@ def _digits(units: int, places: int) -> str:
     return str(abs(units)).rjust(max(places, 0) + 1, "0")
 
 
-# ── Additions and subtractions of a folder by how many carries they have, and how far one of them ripples
+# ── carries of a folder's additions and subtractions ─────────────────────────────────────────────
 
 
 GROUP: Final = tuple(name for name in CELL if name != "length")
@@ -303,8 +303,8 @@ def carried_in(views: FolderViews) -> pa.Table:
     carried: dict[str, tuple[int, int]] = {}
     for batch in views.problems(["problem_id", "task", "operands"]):
         for problem_id, task, operands in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
-            if len(carried) < MOST_PROBLEMS and (found := carries_of(task, operands)):
-                carried[problem_id] = found
+            if len(carried) < MOST_PROBLEMS and (counts := carries_of(task, operands)):
+                carried[problem_id] = counts
     numbers = list(zip(*carried.values(), strict=True)) or [(), ()]
     return pa.table(
         {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from asyncbench.analysis.entrants import told_apart
+from asyncbench.analysis.entrants import distinct_names
 
 Spec = dict[str, Any]  # Any: a part of a specification of Vega-Lite
 Rows = Sequence[Mapping[str, Any]]  # Any: of the chart
@@ -170,9 +170,9 @@ def _in_order(spec: Spec, rows: Rows) -> Spec:
 
 def short_named(rows: Rows, most: int) -> Rows:
     """Return rows whose models have names of so many characters at most, which still tell them apart."""
-    names = told_apart((row["model"] for row in rows if "model" in row), most=most)
+    names = distinct_names((row["model"] for row in rows if "model" in row), most=most)
     ours = [column for column in ("model", "other") if any(column in row for row in rows)]
-    names |= told_apart((row["other"] for row in rows if "other" in row), most=most)
+    names |= distinct_names((row["other"] for row in rows if "other" in row), most=most)
     return [{**row, **{column: names[row[column]] for column in ours if column in row}} for row in rows]
 
 

@@ -11,7 +11,7 @@ from operator import eq
 from statistics import fmean, stdev
 from typing import Any, Final
 
-from asyncbench.analysis.entrants import names_of, told_apart
+from asyncbench.analysis.entrants import distinct_names, names_of
 from asyncbench.published.nupa.counts import TaskLine, by_asked, task_name
 from asyncbench.published.nupa.picture_counts import (
     POOLED,
@@ -61,7 +61,7 @@ def pictures_of(
         printed: whether the paper's own figures stand beside the folder's.
     """
     full = names_of(by_asked(lines))
-    short = told_apart(full.values())
+    short = distinct_names(full.values())
     names = {entrant: short[name] for entrant, name in full.items()}
     shown = Shown(lines=lines, counts=counts, names=names, ranges=range_rows(lines, names), printed=printed)
     for pictures in (_of_ranges, of_tables, of_frames, _of_counts):

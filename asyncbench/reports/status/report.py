@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, note_of_simulated
-from asyncbench.analysis.stopped_cells import held, lapsed_note
+from asyncbench.analysis.stopped_cells import cells_still_stopped, lapsed_note
 from asyncbench.engine.stopping import CellCounts
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
 from asyncbench.pricing import dollars_of, picodollars
@@ -251,7 +251,7 @@ def status_of(folder: Path | str) -> Status:
         found = trial_counts(path)  # a line that was just being written is whole by now
         damaged &= set(found.damaged)
     batches = batches_in(path, running=files.writer is not None)
-    holds = held(path, (figures for one in found.models.values() for figures in one.skips))
+    holds = cells_still_stopped(path, (figures for one in found.models.values() for figures in one.skips))
     planned_trials = Counter[str]()
     for (_, model, _), suites in planned(manifest).items():
         planned_trials[model] += sum(sum(tasks.values()) for tasks in suites.values())

@@ -1,4 +1,4 @@
-"""One writer for each folder in a bucket: who may go on with it, on which machine, and what it uploads.
+"""Claims on a folder in a bucket: one writer at a time, on one machine, and its uploads.
 
 Beside the local folder lies its mark, `overnight.bucket`: to which address the folder belongs, and under
 which id it wrote there. A claim is a manifest that says "not ended". Whoever finds such a claim of another

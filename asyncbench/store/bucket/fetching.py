@@ -1,4 +1,4 @@
-"""Folders of a bucket on this machine: each state is fetched once, whole, beside others that are read still.
+"""Local copies of folders in a bucket: each state is fetched once, whole, beside states still being read.
 
 DIGEST/                             of the address, in the user's cache
   objects/                          what was fetched, by key
@@ -25,10 +25,11 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, make_folder, storing
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, GoneError, TakenError, s3_address
 
-# ── The manifests of a folder in a bucket
-# manifests/000042.json { "format": 1, "number": 42, "ended": false, whether nothing of the folder is left
-# on the machine of its writer "written_at": …, "writer": {"id", "host", "folder", "began_at"}, "files":
-# {"sweep.yaml": {"key": "sweep-3f0a51c2-1.yaml", "bytes": 812, "sha256": …}, …} }
+# ── manifests ────────────────────────────────────────────────────────────────────────────────────
+# manifests/000042.json:
+#   {"format": 1, "number": 42, "written_at": …, "writer": {"id", "host", "folder", "began_at"},
+#    "ended": false,       whether nothing of the folder is left on the machine of its writer
+#    "files": {"sweep.yaml": {"key": "sweep-3f0a51c2-1.yaml", "bytes": 812, "sha256": …}, …}}
 # `files` has the paths that the files have in a local folder. An object's key was never used before. So a
 # manifest that was read once stays true, until what it names is deleted after a newer one.
 
@@ -133,7 +134,7 @@ def _is_inside(path: str) -> bool:
     return all(part not in ("", ".", "..") for part in parts) and "\0" not in path
 
 
-# ── fetching
+# ── fetching ─────────────────────────────────────────────────────────────────────────────────────
 
 
 WORKERS: Final = "workers"  # folders below a folder, each with its own manifests

@@ -1,4 +1,4 @@
-"""Objects of a bucket: each is written once and compared, read, listed or deleted; faults say what to do."""
+"""Objects of a bucket: written once and compared, read, listed and deleted, with errors that name a fix."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from asyncbench.files import storing
 if TYPE_CHECKING:  # it is an extra
     from obstore.store import S3Store
 
-# ── Addresses of a bucket: `s3://BUCKET/FOLDER`, and where this machine keeps what belongs to one
+# ── addresses ────────────────────────────────────────────────────────────────────────────────────
 
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
@@ -95,7 +95,7 @@ def endpoint() -> str:
     return next((url for name in _ENDPOINTS if (url := os.environ.get(name))), "")
 
 
-# ── objects
+# ── objects ──────────────────────────────────────────────────────────────────────────────────────
 
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})

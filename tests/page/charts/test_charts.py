@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from asyncbench.analysis.cells import METRICS, summed
-from asyncbench.analysis.entrants import told_apart
+from asyncbench.analysis.entrants import distinct_names
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import CHARTS
 from asyncbench.page.charts.drawing import drawn, spec_of
@@ -76,9 +76,9 @@ def test_shares_of_trials_have_wilson_intervals_and_digits_have_none():
 
 
 def test_a_number_never_makes_a_name_that_is_another():
-    shown = told_apart(["x\x1b", "x\\x1b", "x\\x1b (2)"])
+    shown = distinct_names(["x\x1b", "x\\x1b", "x\\x1b (2)"])
     assert len(set(shown.values())) == 3
-    assert shown == told_apart(["x\\x1b (2)", "x\\x1b", "x\x1b"])
+    assert shown == distinct_names(["x\\x1b (2)", "x\\x1b", "x\x1b"])
 
 
 def test_where_repeats_differ_each_trial_counts_by_its_own():
