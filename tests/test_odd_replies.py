@@ -7,6 +7,7 @@ import pytest
 from asyncbench import read_attempts, run_sweep
 from asyncbench.config.sweep import Sweep
 from asyncbench.providers.openai.chat import ChatWire
+from asyncbench.run.refusals import FAULTS, LONGEST_TRACE, Faults
 from asyncbench.run.summary import Exit, Summary
 from tests.providers.asking import ADAPTERS, KEY
 from tests.providers.hostile import beside, nested, used, written
@@ -82,6 +83,14 @@ async def test_what_a_grader_stumbles_over_is_in_the_folder_too(tmp_path, monkey
     assert summary.models["simulated/m"].grader_errors == 2
     assert "faults.txt" in summary.as_text()
     assert (tmp_path / "out" / "faults.txt").read_text().count("ZeroDivisionError: odd reply") == 1
+
+
+def test_of_a_long_traceback_the_beginning_and_the_end_are_kept(tmp_path):
+    Faults(tmp_path, ()).note("mini", ValueError("begins" + 50_000 * "x" + "ends"))
+    text = (tmp_path / FAULTS).read_text()
+    assert "begins" in text
+    assert text.endswith("ends\n\n")
+    assert LONGEST_TRACE < len(text) < LONGEST_TRACE + 100
 
 
 async def test_a_cost_that_cannot_be_is_unknown_and_never_summed(tmp_path):

@@ -42,7 +42,7 @@ class Faults:
         for key in self._keys:
             text = without_secret(text, key=key)
         if len(text) > LONGEST_TRACE:
-            text = f"{text[: LONGEST // 2]}\n[…]\n{text[-LONGEST // 2 :]}"
+            text = f"{text[: LONGEST_TRACE // 2]}\n[…]\n{text[-LONGEST_TRACE // 2 :]}"
         head = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, model {alias}\n"
         with suppress(OSError), self._file.open("a", encoding="utf-8", errors="replace") as file:
             file.write(f"{head}{text}\n")
