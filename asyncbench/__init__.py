@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.problems.copies import iter_problems, read_problems
     from asyncbench.problems.making import generate
     from asyncbench.published.nupa.files import import_problems
-    from asyncbench.published.printed import published_table
+    from asyncbench.published.reports import published_table
     from asyncbench.reports.comparison.report import compare_on as compare
     from asyncbench.reports.problem_file import inspect_problems
     from asyncbench.reports.reconciliation.comparing import reconcile
@@ -81,7 +81,7 @@ _HOMES = {
     "merge_folders": ("asyncbench.upkeep.merging", "merge_folders"),
     "pause_run": ("asyncbench.run.control_client", "pause_run"),
     "plan": ("asyncbench.planning.sweep_plan", "plan"),
-    "published_table": ("asyncbench.published.printed", "published_table"),
+    "published_table": ("asyncbench.published.reports", "published_table"),
     "read_attempts": ("asyncbench.store.catalog", "read_attempts"),
     "read_grades": ("asyncbench.store.catalog", "read_grades"),
     "read_lanes": ("asyncbench.store.catalog", "read_lanes"),

@@ -18,10 +18,9 @@ from asyncbench.commands.loading import load
 from asyncbench.commands.making import generate, problems, schema, suites
 from asyncbench.commands.providers import doctor, models, simulate
 from asyncbench.commands.reading import compare_two, reconcile, report, sql, view
-from asyncbench.commands.run_flags import RunCommand
 from asyncbench.commands.running import cancel, plan, run, status
 from asyncbench.commands.starting import init
-from asyncbench.commands.sweep_flags import SweepCommand
+from asyncbench.commands.sweep_flags import RunCommand, SweepCommand
 from asyncbench.commands.terminal import Command, harmless, withheld
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
 from asyncbench.files import NO_ROOM, unwritten

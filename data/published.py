@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from asyncbench.published.printed import PRINTED
+from asyncbench.published.reports import PRINTED
 
 
 class Document(NamedTuple):

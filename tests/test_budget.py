@@ -38,7 +38,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.status import trial_counts
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.suites.requests import most_input_tokens
-from asyncbench.suites.shots import padding
+from asyncbench.suites.wording import padding
 from tests.commands import ROOT, asyncbench_here
 from tests.processes import Forked
 from tests.recorded import rows

@@ -9,7 +9,6 @@ PUBLIC = (
     "choosing",
     "counting",
     "curves",
-    "digits",
     "entrants",
     "notes",
     "pairing",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.store.bucket.fetching import display_name
-from asyncbench.store.frames import Paths, labels_of, paths_of
 from asyncbench.store.manifest import IMPORTED, RECORDED, Manifest
 from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.snapshot import Paths, labels_of, paths_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -21,10 +21,9 @@ from asyncbench.analysis.views import VIEWS, Sources
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import replacing, writing
 from asyncbench.store.catalog import patiently
-from asyncbench.store.frames import Frame, framed
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.rows import encode_json
-from asyncbench.store.snapshot import READ_TRIES, MovedError
+from asyncbench.store.snapshot import READ_TRIES, Frame, MovedError, framed
 from asyncbench.tables.screen import fitted, safe
 
 if TYPE_CHECKING:

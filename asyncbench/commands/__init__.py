@@ -11,7 +11,6 @@ PUBLIC = (
     "making",
     "providers",
     "reading",
-    "run_flags",
     "running",
     "starting",
     "sweep_flags",

@@ -90,8 +90,7 @@ def doctor(
     The exit code is 3 if a sweep would fail. Only the kind of call that the sweep makes counts, plain or
     streamed.
     """
-    from asyncbench.run.checkup import examine, models_from
-    from asyncbench.run.client_speed import noise_floor
+    from asyncbench.run.checkup import examine, models_from, noise_floor
     from asyncbench.run.findings import DoctorReport
 
     chosen = models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)

@@ -24,8 +24,19 @@ from asyncbench.commands.loading import (
     Warmup,
     loaded_sweep,
 )
-from asyncbench.commands.run_flags import AcceptLoss, Detach, Extend, Ignore, Ray, Resubmit, Retry, Reuse
-from asyncbench.commands.sweep_flags import flag_typed, sweep_of, way_to_budget
+from asyncbench.commands.sweep_flags import (
+    AcceptLoss,
+    Detach,
+    Extend,
+    Ignore,
+    Ray,
+    Resubmit,
+    Retry,
+    Reuse,
+    flag_typed,
+    sweep_of,
+    way_to_budget,
+)
 from asyncbench.commands.terminal import (
     Budget,
     EnvFile,
@@ -360,12 +371,12 @@ def status(
         _refresh(folder, env_file)
     if follow:
         with interruptible("the run goes on"):
-            from asyncbench.reports.status.following import follow_status
+            from asyncbench.reports.status.watching import follow_status
 
             follow_status(folder, sys.stdout, as_json=as_json)
         return
     if verify:
-        from asyncbench.reports.status.verifying import health_of
+        from asyncbench.reports.status.watching import health_of
 
         health = health_of(folder)
         typer.echo(health.as_json() if as_json else health.as_text())

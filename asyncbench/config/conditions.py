@@ -17,9 +17,8 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.records import OF_CONDITIONS, Condition, Message
 from asyncbench.suites.digits import DIGIT_FORMS, EXCLUSIVE, rewritten
-from asyncbench.suites.shots import PADDINGS, examples, padding
 from asyncbench.suites.table import SUITES
-from asyncbench.suites.wording import FIELDS, QUESTION, fields_in
+from asyncbench.suites.wording import FIELDS, PADDINGS, QUESTION, examples, fields_in, padding
 
 DigitForm = Literal["reversed", "zero_padded", "spaced", "grouped", "indexed"]
 

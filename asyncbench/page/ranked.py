@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from asyncbench.analysis.cells import cells_in
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.digits import Hardest
+from asyncbench.analysis.curves import Hardest
 from asyncbench.analysis.entrants import Entrant, asked_in
 from asyncbench.analysis.pairing import ANSWERS, marks_in
 from asyncbench.page.charts.breaks import KindCurve, kind_curves
-from asyncbench.page.charts.ranking_rows import dot_rows, pair_rows
+from asyncbench.page.charts.pictures import dot_rows, pair_rows
 from asyncbench.reports.standings.by_kind import KindRankingRow, rankings_by_kind
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import ALONE, Standings, over, standings_of, unranked

@@ -14,9 +14,8 @@ from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import PROBLEM_FIELDS, ROWS_AT_ONCE
 from asyncbench.store.bucket.fetching import at_hand
-from asyncbench.store.frames import in_frames
 from asyncbench.store.manifest import IMPORTED, read_manifest
-from asyncbench.store.snapshot import Columns, Filters, chosen_columns, expression
+from asyncbench.store.snapshot import Columns, Filters, chosen_columns, expression, in_frames
 
 COPY_SCHEMA = pa.schema([pa.field("problem_set", pa.string(), nullable=False), *PROBLEM_FIELDS])
 _DIGEST = re.compile(r"-[0-9a-f]{12}\Z")  # at the end of a copy's name

@@ -7,8 +7,6 @@ PUBLIC = (
     "llm_arithmetic.report",
     "nupa.files",
     "nupa.report",
-    "pictures",
-    "printed",
     "recorded",
     "reports",
 )

@@ -1,10 +1,14 @@
 """What the reports of published benchmarks share: of which folder they are, and their notes."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
@@ -16,9 +20,168 @@ from asyncbench.analysis.notes import (
     left_out_at_import,
     left_out_of,
 )
-from asyncbench.published.pictures import PublishedPicture
-from asyncbench.published.printed import printed_mapping, sources_note
+from asyncbench.errors import ConfigError
 from asyncbench.store.manifest import Manifest
+from asyncbench.tables.numbers import MISSING
+from asyncbench.tables.report import Report, Sheet, filled
+
+# ── The tables that the benchmarks' own documents print, as small files beside this one
+# `data/published.py` made them. They are facts to look at: nothing is pooled with them or tested against
+# them.
+
+
+PRINTED: Final = Path(__file__).with_name("printed_tables")
+_KEYS: Final = ("document", "source", "table", "notes")  # of a table's metadata
+MARK: Final = "(published)"  # beside the name of a model that is not of the folder
+
+
+def published_table(name: str) -> pa.Table:
+    """Read a table that a benchmark's own document prints; numbers keep the digits of the print.
+
+        ab.published_table("nupa_table_7").to_pandas()
+
+    Args:
+        name: such as `nupa_table_7` or `llm_arithmetic_2025-06-30_overview`; another name's error lists all.
+
+    Returns:
+        Its rows. The schema's metadata has `asyncbench.document`, `asyncbench.source`, `asyncbench.table`
+        and, as a JSON list, `asyncbench.notes`: what is doubtful about it.
+
+    Raises:
+        ConfigError: No such table.
+    """
+    names = sorted(path.stem for path in PRINTED.glob("*.parquet"))
+    if name not in names:
+        raise ConfigError(f"published_table: no table is called {name!r}. Choose one of: {', '.join(names)}")
+    return pq.read_table(PRINTED / f"{name}.parquet")
+
+
+def sources_note(tables: Iterable[pa.Table]) -> str:
+    """Return of which documents published figures are, and what is to be known of their tables."""
+    sentences = []
+    for table in tables:
+        about = _about(table)
+        named = f"{about['table']} of {about['document']} ({about['source']})"
+        sentences.append(f"{named}: {' '.join(about['notes'])}")
+    return (
+        f"Figures marked {MARK} are as their document prints them. They are never pooled with yours, and no "
+        f"test compares them. {' '.join(sentences)}"
+    )
+
+
+def printed_mapping(table: pa.Table) -> dict[str, object]:
+    """Return a printed table and where it comes from as JSON has them; decimals are the nearest floats."""
+    rows = [
+        {name: float(value) if isinstance(value, Decimal) else value for name, value in row.items()}
+        for row in table.to_pylist()
+    ]
+    return {**_about(table), "rows": rows}
+
+
+def _about(table: pa.Table) -> dict[str, Any]:
+    about = {name: table.schema.metadata[f"asyncbench.{name}".encode()].decode() for name in _KEYS}
+    return {**about, "notes": json.loads(about["notes"])}
+
+
+# ── Pictures that a benchmark's document publishes: what each shows, before it is drawn
+# A report of a published style yields them (`PublishedReport.pictures`); `charts` draws any of them.
+
+
+MOST_SERIES: Final = 8  # colours that people tell apart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedPicture(Report):
+    """One picture: its rows, and which of their columns stand where.
+
+    Kinds: `bars` and `lines` show `value` over `x`, a colour a `series`; `stack` has a bar for each `y`, cut
+    into series; `map` shades the cells `x` × `y`; `points` sets `value` against the number `x`; `dots` has a
+    line for each `y`, with a point at each `value`. Columns `low` and `high`, where rows have them, are drawn
+    as an interval.
+
+    Scales: category, share, digits (of the wrong length: log2(digits + 1)), number, log, usd (a log, too),
+    difference (of shares).
+    """
+
+    name: str  # of its files, such as `figure-5`
+    title: str
+    kind: str
+    rows: Sequence[Mapping[str, Any]]  # Any: text, number or None, by column; None is unknown
+    x: str = ""
+    y: str = ""
+    value: str
+    series: str = ""
+    panel: str = ""  # a small picture for each of its values
+    text: str = ""  # what is written in a cell of a map, or at a point; else a map's value
+    guide: str = ""  # a value to compare with, dashed: that of guessing
+    x_scale: str = "category"
+    x_order: Sequence[str] = ()  # of a map's columns; else as the rows have them
+    scale: str = "share"
+    notes: Sequence[str] = ()
+
+    @property
+    def drawable(self) -> bool:
+        """Whether any of its values is known."""
+        return any(row[self.value] is not None for row in self.rows)
+
+    def drawn_rows(self) -> list[dict[str, Any]]:  # Any: as in `rows`
+        """Return its rows by the place in which each value is drawn."""
+        places = {"x": self.x, "y": self.y, "series": self.series, "panel": self.panel}
+        places |= {"value": self.value, "text": self.text, "guide": self.guide, "low": "low", "high": "high"}
+        return [
+            {place: row[column] for place, column in places.items() if column in row} for row in self.rows
+        ]
+
+    def parted(self) -> Iterator["PublishedPicture"]:
+        """Yield it, or several with a name each, where it has more series than there are colours."""
+        series = list(dict.fromkeys(row[self.series] for row in self.rows)) if self.series else []
+        if len(series) <= MOST_SERIES:
+            yield self
+            return
+        for start in range(0, len(series), MOST_SERIES):
+            shown = series[start : start + MOST_SERIES]
+            rows = [row for row in self.rows if row[self.series] in shown]
+            yield replace(self, name=f"{self.name}-{start // MOST_SERIES + 1}", rows=rows)
+
+    def _notes(self) -> Iterator[str]:
+        yield from self.notes
+
+    def _sheets(self) -> Iterator[Sheet]:
+        head = list(dict.fromkeys(column for row in self.rows for column in row))
+        labels = sum(any(isinstance(row.get(column), str) for row in self.rows) for column in head)
+        sheet = Sheet(
+            title=self.title,
+            head=[column.replace("_", " ") for column in head],
+            rows=[[_written(row.get(column)) for column in head] for row in self.rows],
+            labels=max(labels, 1),
+        )
+        yield filled(sheet)
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return MISSING
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def picture(
+    name: str,
+    title: str,
+    kind: str,
+    rows: Iterable[Mapping[str, Any]],
+    value: str,
+    *also: str,
+    **changes: Any,
+) -> PublishedPicture:  # Any: of a picture
+    """Return a picture whose rows have just the columns that it shows, and those named `also`."""
+    places = [changes.get(place, "") for place in ("panel", "y", "x", "series", "text", "guide")]
+    columns = [*filter(None, dict.fromkeys((*places, *also))), value]
+    kept = [{column: row[column] for column in columns if column in row} for row in rows]
+    return PublishedPicture(name=name, title=title, kind=kind, rows=kept, value=value, **changes)
+
+
+# ── Reports of published benchmarks
+
 
 T = TypeVar("T")
 

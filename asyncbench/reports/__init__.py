@@ -19,9 +19,8 @@ PUBLIC = (
     "standings.by_kind",
     "standings.rankings",
     "standings.report",
-    "status.following",
     "status.report",
     "status.run_overview",
-    "status.verifying",
+    "status.watching",
     "styles",
 )

@@ -8,7 +8,7 @@ from asyncbench.analysis.anatomy.error import KINDS, UNCLASSIFIED
 from asyncbench.analysis.anatomy.numbers import GROUP, MOST_PROBLEMS, CarryBin, Group
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.digits import DigitsCurve, digits_at
+from asyncbench.analysis.curves import DigitsCurve, digits_at
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.notes import (
     FolderReport,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from asyncbench.analysis.anatomy.counts import ErrorFindings, WrongExample
 from asyncbench.analysis.anatomy.error import KINDS, ORDER, UNCLASSIFIED
 from asyncbench.analysis.anatomy.numbers import GROUP, CarryBin, Group
-from asyncbench.analysis.digits import DigitsCurve
+from asyncbench.analysis.curves import DigitsCurve
 from asyncbench.analysis.entrants import Entrant
 from asyncbench.reports.cost.right_answers import Worth, best
 from asyncbench.stats.proportions import Proportion

@@ -2,7 +2,6 @@
 
 PUBLIC = (
     "checkup",
-    "client_speed",
     "control_client",
     "costs",
     "findings",

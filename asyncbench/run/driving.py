@@ -30,8 +30,7 @@ from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of
 from asyncbench.run.progress import WatchedScreen
-from asyncbench.run.servers import StartedServer
-from asyncbench.run.serving import start_servers, watch
+from asyncbench.run.servers import StartedServer, start_servers, watch
 from asyncbench.run.state import RunState
 from asyncbench.run.steering import Steering
 

@@ -58,8 +58,8 @@ from asyncbench.planning.trials import planned_tasks, trials_of
 from asyncbench.providers.endpoints import added_providers, known_endpoints
 from asyncbench.providers.prices import is_moving_alias, rates_of
 from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
+from asyncbench.run.clustering import charge_lost, spent_by_lost
 from asyncbench.run.copying import claimed_copy
-from asyncbench.run.dead_workers import charge_lost, spent_by_lost
 from asyncbench.run.forecasts import switches_of, write_forecast
 from asyncbench.run.interrupts import death_in
 from asyncbench.run.lanes import as_loaded, cautions_of_load, load_of

@@ -21,9 +21,8 @@ from aiohttp import web
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.batches.anthropic_api import AnthropicBatchApi
-from asyncbench.simulator.batches.dialects import dialect_of, in_dialect
 from asyncbench.simulator.batches.openai_api import OpenAIBatchApi
-from asyncbench.simulator.batches.pages import handler_of, send_pieces
+from asyncbench.simulator.batches.pages import dialect_of, handler_of, in_dialect, send_pieces
 from asyncbench.simulator.batches.service import BatchService, DroppedError
 from asyncbench.simulator.counts import (
     LAST_CALLS,

@@ -12,7 +12,6 @@ PUBLIC = (
     "checksums",
     "copying",
     "folder",
-    "frames",
     "generation",
     "holdings",
     "id_set",

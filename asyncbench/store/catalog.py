@@ -13,7 +13,6 @@ import pyarrow.compute
 
 from asyncbench.records import History, Outcome
 from asyncbench.store.bucket.fetching import at_hand
-from asyncbench.store.frames import in_frames
 from asyncbench.store.id_set import LEAST, IdSet
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.snapshot import (
@@ -24,6 +23,7 @@ from asyncbench.store.snapshot import (
     Filters,
     MovedError,
     Snapshot,
+    in_frames,
 )
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"

@@ -25,7 +25,6 @@ PUBLIC = (
     "own",
     "plugins",
     "requests",
-    "shots",
     "strings",
     "suite",
     "table",

@@ -20,7 +20,7 @@ from asyncbench.planning.sweep_plan import plan
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
 from asyncbench.suites.requests import sent_parameters, way_of_asking
-from asyncbench.suites.shots import padding
+from asyncbench.suites.wording import padding
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"name": "s", "problems": ["p.parquet"], "models": ["simulated/oracle"]}

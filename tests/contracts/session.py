@@ -16,7 +16,7 @@ import yaml
 
 from asyncbench import generate, read_trials, report
 from asyncbench.reports.styles import OWN, PUBLISHED
-from asyncbench.run import client_speed
+from asyncbench.run import checkup
 from asyncbench.run.control_server import NOTE
 from asyncbench.simulator.process import Simulator
 from tests.commands import asyncbench_here
@@ -258,8 +258,8 @@ def _keep_lines(writer: _Writer, command: str, out: Path) -> None:
 
 def _observe_checkups(writer: _Writer, server: Simulator) -> None:
     sweep = writer.sweep("checked", _entry(server, "simulated/noisy", alias="m"))
-    soon = partial(client_speed.noise_floor, latency_s=0.02)
-    with patch.object(client_speed, "noise_floor", soon):
+    soon = partial(checkup.noise_floor, latency_s=0.02)
+    with patch.object(checkup, "noise_floor", soon):
         writer.run("doctor", "doctor", sweep, "--latency")
     nowhere = {"model": "simulated/noisy", "alias": "m", "base_url": "http://127.0.0.1:9"}
     gone = writer.sweep("gone", nowhere)

@@ -16,7 +16,7 @@ from asyncbench.analysis.views import VIEWS
 from asyncbench.problems.copies import COPY_SCHEMA
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.recorded import FACTS
-from asyncbench.published.printed import PRINTED
+from asyncbench.published.reports import PRINTED
 from asyncbench.records import Condition, Message
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.suites.requests import TrialIds

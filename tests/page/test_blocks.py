@@ -16,13 +16,12 @@ from typer.testing import CliRunner
 from asyncbench import sql
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
-from asyncbench.analysis.digits import GROUP, digits_at
+from asyncbench.analysis.curves import GROUP, digits_at
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page import writing
-from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.charts.breaks import LEAST_TRIALS
-from asyncbench.page.contents import ready_made
+from asyncbench.page.contents import BLOCKS, ready_made
 from asyncbench.page.head import head_block
 from asyncbench.page.writing import LARGE, data_block, element, write_page
 from asyncbench.reports.standings.report import HARDEST, standings_on

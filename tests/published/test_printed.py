@@ -10,7 +10,7 @@ import pytest
 from asyncbench import published_table, report
 from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.tables import OVERVIEW_HEAD
-from asyncbench.published.printed import PRINTED
+from asyncbench.published.reports import PRINTED
 from asyncbench.suites.nupa.tasks import TASKS
 from asyncbench.tables.report import Sheet
 from data.published import ABOUT, table_of

@@ -15,8 +15,8 @@ from asyncbench import run_sweep
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.providers.workers.process import WorkerCounts
-from asyncbench.reports.status.following import follow_status, followed
 from asyncbench.reports.status.report import status_of
+from asyncbench.reports.status.watching import follow_status, followed
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked, writer_of
 from tests.commands import asyncbench

@@ -9,7 +9,7 @@ from asyncbench.analysis.cells import METRICS
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import CHARTS
 from asyncbench.page.charts.themes import THEMES
-from asyncbench.published.pictures import PublishedPicture
+from asyncbench.published.reports import PublishedPicture
 
 Spec = dict[str, Any]  # Any: a specification of Vega-Lite
 

@@ -11,7 +11,7 @@ from asyncbench.analysis.anatomy.counts import examined_in
 from asyncbench.analysis.cells import METRICS
 from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.entrants import Asked, asked_in
+from asyncbench.analysis.entrants import Asked, Entrant, asked_in
 from asyncbench.analysis.notes import lost_notes, note_of_simulated
 from asyncbench.page.charts.breaks import (
     break_rows,
@@ -25,12 +25,52 @@ from asyncbench.page.charts.catalogue import CHARTS
 from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows
 from asyncbench.page.charts.frontier import frontier_cost, frontier_note, frontier_reasoning
 from asyncbench.page.charts.loads import rows_of_loads, uncounted_note
-from asyncbench.page.charts.ranking_rows import dot_rows, pair_rows
 from asyncbench.page.charts.styling import MOST_LIT, Row, with_style
 from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
 from asyncbench.reports.load.accuracy import answers_by_step
 from asyncbench.reports.load.steps import steps_in
+from asyncbench.reports.standings.rankings import Ranking
 from asyncbench.reports.standings.report import Standings, outcomes_of, over, standings_of
+
+# ── The rows of a ranking: rank and accuracy of each entrant, and the lead of the best over each other
+
+
+def dot_rows(ranking: Ranking, places: Mapping[Entrant, int]) -> list[Row]:
+    """Return a row for each line of a ranking, the best first; `places` are those of `Asked`."""
+    return [
+        {
+            "asked": places[line.run, line.model, line.condition],
+            "place": line.place,
+            "value": line.share,
+            "low": line.interval[0],
+            "high": line.interval[1],
+            "trials": line.accuracy.trials,
+        }
+        for line in ranking.lines
+    ]
+
+
+def pair_rows(ranking: Ranking, places: Mapping[Entrant, int]) -> list[Row]:
+    """Return how far ahead the leader of a ranking is of each other, on the problems in common."""
+    place_of = {line.name: places[line.run, line.model, line.condition] for line in ranking.lines}
+    return [
+        {
+            "a": place_of[pair.a],
+            "b": place_of[pair.b],
+            "difference": pair.found.difference,
+            "low": pair.interval[0],
+            "high": pair.interval[1],
+            "p": pair.p_holm,
+            "tied": pair.b in ranking.ties[0],
+            "problems": pair.found.problems,
+        }
+        for pair in ranking.pairs
+        if pair.a == ranking.lines[0].name
+    ]
+
+
+# ── Pictures
+
 
 LONGEST_NAME: Final = 60  # characters of a file's name
 FRONT: Final = "The line joins the models that no other model beats"

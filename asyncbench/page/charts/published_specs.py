@@ -20,7 +20,7 @@ from asyncbench.page.charts.specs import (
     reference_line,
 )
 from asyncbench.page.charts.themes import STRONG
-from asyncbench.published.pictures import PublishedPicture
+from asyncbench.published.reports import PublishedPicture
 
 DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps of log2(digits + 1)
 

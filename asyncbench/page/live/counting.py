@@ -18,7 +18,7 @@ from asyncbench.analysis.choosing import Chosen, Names
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.errors import AsyncbenchError
-from asyncbench.page.blocks import BLOCKS
+from asyncbench.page.contents import BLOCKS
 from asyncbench.page.live.snapshots import LiveMemory, LiveSnapshot, State, state_of, take_live_snapshot
 from asyncbench.reports.status.report import Status, status_of
 from asyncbench.store.lock import writer_of

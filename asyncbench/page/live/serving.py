@@ -19,8 +19,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.errors import AsyncbenchError, ConfigError
-from asyncbench.page.blocks import BLOCKS
-from asyncbench.page.contents import specs_block
+from asyncbench.page.contents import BLOCKS, specs_block
 from asyncbench.page.live.counting import EVERY_S, LESS_OFTEN, CountedBlock, LiveCounts
 from asyncbench.page.live.queries import parsed
 from asyncbench.page.live.snapshots import NotCountedError

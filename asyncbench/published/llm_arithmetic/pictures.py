@@ -23,8 +23,7 @@ from asyncbench.published.llm_arithmetic.counts import (
 )
 from asyncbench.published.llm_arithmetic.names import Facets, facets_of, varied
 from asyncbench.published.llm_arithmetic.tables import ACCURACY, FORMAT, HEATMAP_DEPTHS, RATES
-from asyncbench.published.pictures import PublishedPicture
-from asyncbench.published.printed import MARK
+from asyncbench.published.reports import MARK, PublishedPicture
 from asyncbench.stats.paired import bootstrap_difference, undominated
 from asyncbench.stats.proportions import wilson
 

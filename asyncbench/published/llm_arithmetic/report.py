@@ -41,9 +41,7 @@ from asyncbench.published.llm_arithmetic.tables import (
     runs,
     verification,
 )
-from asyncbench.published.pictures import PublishedPicture
-from asyncbench.published.printed import published_table
-from asyncbench.published.reports import PublishedReport, about
+from asyncbench.published.reports import PublishedPicture, PublishedReport, about, published_table
 from asyncbench.tables.report import Sheet
 
 MIN_DEPTH = 5  # of the published tables

@@ -17,7 +17,7 @@ from asyncbench.published.llm_arithmetic.counts import (
     tasks_of,
     total,
 )
-from asyncbench.published.printed import MARK
+from asyncbench.published.reports import MARK
 from asyncbench.tables.numbers import (
     MISSING,
     Goodness,

@@ -5,30 +5,401 @@ is its id in `docs/published.md`.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import sqrt
 from operator import eq
 from statistics import fmean, stdev
 from typing import Any, Final
 
-from asyncbench.analysis.entrants import distinct_names, names_of
-from asyncbench.published.nupa.counts import TaskLine, by_asked, task_name
-from asyncbench.published.nupa.picture_counts import (
-    POOLED,
-    SCALES,
-    SINGLE,
-    Kind,
-    PictureCounts,
-    Row,
-    Shown,
-    asked_of,
-    range_rows,
-)
-from asyncbench.published.nupa.table_pictures import of_frames, of_tables
-from asyncbench.published.pictures import PublishedPicture, picture
-from asyncbench.published.printed import MARK, published_table
+from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.entrants import Entrant, distinct_names, names_of
+from asyncbench.published.nupa.counts import RANGES, SUITE, TaskLine, by_asked, task_name
+from asyncbench.published.nupa.printed import DIGITS, printed_digits
+from asyncbench.published.reports import MARK, PublishedPicture, counted_of, picture, published_table
+from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.numbers import FORMS, parts
-from asyncbench.suites.nupa.tasks import REPRESENTATIONS, task_of
+from asyncbench.suites.nupa.tasks import REPRESENTATIONS, TASKS, NupaTask, range_of, task_of
+
+# ── The data of NUPA's pictures
+
+
+Row = dict[str, Any]  # Any: text, number or None, by column
+
+SCALES: Final[Mapping[str, str]] = {"exact_match": "share", "digit_match": "share", "dlength": "digits"}
+GUESSED: Final[Mapping[str, float]] = {"get_digit": 0.1, "max": 0.5, "min": 0.5}  # exact match of guessing
+POOLED: Final = "Means over the answers of a range, graded by `strict`."
+PRINTED_NOTE: Final = f"Models marked {MARK} are as the paper prints them."
+
+Kind = tuple[str, str, str]  # task, variant, representation
+
+TRACE_TOKENS: Final = 2000  # of prompt and reply together: the context of the paper's rule-following model
+SINGLE: Final[Mapping[tuple[str, str], range]] = {  # Table 3: task, representation → lengths
+    ("add", "float"): range(5, 8),
+    ("multiply", "fraction"): range(2, 5),
+    ("max", "scientific"): range(38, 41),
+    ("mod", "integer"): range(6, 9),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureCounts:
+    """Counts of a folder that only pictures show; rows have run, model and condition."""
+
+    shots: Mapping[Entrant, int]  # worked examples of each condition
+    speeds: Sequence[Row]  # of those whose calls have times
+    single: Sequence[Row]  # a row a repeat: exact match at the lengths of Table 3
+    traces: Sequence[Row]  # the longest problem whose rule and reply fit the context
+    wrong: Sequence[Row]  # a wrong answer of each, to look at
+
+
+_KIND: Final = "task, variant, representation"
+_WHO: Final = ", ".join(ENTRANT)
+_STRICT: Final = f"suite = '{SUITE}' AND grader = 'strict'"
+
+_ANSWERS: Final = f"""
+SELECT trial_id, {_WHO}, style, coalesce(try_cast(condition_params->>'shots' AS INT), 0) AS shots,
+    {_KIND}, length, repeat, outcome, input_tokens + output_tokens AS tokens, output_tokens,
+    graded.exact_match, digits_total
+FROM (SELECT trial_id, exact_match, digits_total FROM grades WHERE {_STRICT}) AS graded
+JOIN (SELECT * EXCLUDE (exact_match) FROM trials WHERE suite = '{SUITE}' AND outcome <> 'failed')
+    USING (trial_id)
+WHERE digits_total IS NOT NULL
+"""  # noqa: S608  made of our own words alone
+
+_SHOTS = f"SELECT DISTINCT {_WHO}, shots FROM answers"  # noqa: S608  our own words
+
+# A lane is busy while any call is in flight, in microseconds: gaps and overlaps are left out, and conditions
+# that it answered in turn share its time by how long their calls took.
+_SPEEDS = f"""
+WITH calls AS (
+    SELECT trial_id, model, in_flight, latency_s, (1e6 * latency_s)::BIGINT AS took,
+        epoch_us(started_at) AS began, began + took AS ended
+    FROM attempts WHERE status = 'ok' AND latency_s IS NOT NULL
+), following AS (
+    SELECT model, took, ended, greatest(began, max(ended) OVER before) AS counted_from
+    FROM calls WINDOW before AS (
+        PARTITION BY model ORDER BY began ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+), lanes AS (
+    SELECT model, sum(greatest(0, ended - counted_from)) AS busy, sum(took) AS took
+    FROM following GROUP BY model
+)
+SELECT {_WHO}, count(DISTINCT trial_id) AS answers, avg(calls.latency_s) AS latency_s,
+    max(in_flight) AS in_flight, sum(output_tokens)::BIGINT AS tokens, sum(digits_total)::BIGINT AS digits,
+    any_value(busy) * (sum(calls.took) / any_value(lanes.took)) / 1e6 AS wall_s
+FROM calls JOIN answers USING (trial_id, model) JOIN lanes USING (model)
+GROUP BY ALL HAVING wall_s > 0 ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+_SINGLE = f"""
+SELECT {
+    _WHO
+}, task, representation, length, repeat, count(*) AS answers, avg(exact_match::INT) AS exact_match,
+    count(*) FILTER (outcome = 'truncated') AS truncated
+FROM answers WHERE variant <> 'easy' AND (task <> 'max' OR variant = '') AND ({
+    " OR ".join(
+        f"(task = '{task}' AND representation = '{kind}' AND length BETWEEN {lengths[0]} AND {lengths[-1]})"
+        for (task, kind), lengths in SINGLE.items()
+    )
+}) GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+_TRACES = f"""
+SELECT {_WHO}, task, representation,
+    coalesce(max(length) FILTER (tokens <= {TRACE_TOKENS} AND outcome <> 'truncated'), 0) AS longest
+FROM answers WHERE style = 'rules' GROUP BY ALL HAVING count(tokens) > 0 ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+_WRONG = f"""
+SELECT {_WHO}, {_KIND}, length, expected, answer
+FROM (SELECT trial_id, answer FROM grades WHERE {_STRICT} AND NOT exact_match AND answer IS NOT NULL)
+    JOIN (SELECT trial_id, {_WHO}, {_KIND}, length, expected FROM trials) USING (trial_id)
+QUALIFY row_number() OVER (PARTITION BY {_WHO} ORDER BY abs(length - 8), task, representation, trial_id) = 1
+ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+def picture_counts(folder: Folders) -> PictureCounts:
+    """Return what pictures show beside the figures of a report. Raises as `counts_of` does."""
+    return counted_of(folder, [SUITE], _counted)
+
+
+def _counted(views: FolderViews) -> PictureCounts:
+    views.keep("answers", _ANSWERS)
+    return PictureCounts(
+        shots={(row["run"], row["model"], row["condition"]): row["shots"] for row in views.rows(_SHOTS)},
+        speeds=views.rows(_SPEEDS),
+        single=views.rows(_SINGLE),
+        traces=views.rows(_TRACES),
+        wrong=views.rows(_WRONG),
+    )
+
+
+# ── rows and names ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What all pictures are drawn from."""
+
+    lines: Sequence[TaskLine]
+    counts: PictureCounts
+    names: Mapping[Entrant, str]  # as charts show them
+    ranges: Sequence[Row]  # a row for each of S, M, L, XL of each line
+    printed: bool  # whether the paper's own figures stand beside
+
+    def named(self, row: Row) -> str:
+        """Return what to call whoever a row is of."""
+        return self.names[row["run"], row["model"], row["condition"]]
+
+    def notes(self, *notes: str) -> tuple[str, ...]:
+        """Return the notes of a picture in which the paper's figures may stand beside."""
+        return (*notes, PRINTED_NOTE) if self.printed else notes
+
+
+def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[Row]:
+    """Return a row for each range of each line: its means, its answers, and what guessing reaches."""
+    rows = []
+    for line in lines:
+        findings, task = line.by_grader["strict"], line.task
+        for of_range in RANGES:
+            answers = sum(
+                tally.answers
+                for length, tally in findings.by_length.items()
+                if range_of(length, task.length_class) == of_range
+            )
+            means = {figure: float_or_none(findings.figures[figure].ranges[of_range]) for figure in SCALES}
+            rows.append(
+                {
+                    "task": task_name(task),
+                    "representation": task.representation,
+                    "range": of_range,
+                    "model": names[line.asked],
+                    "asked": line.asked,
+                    "kind": kind_of(task),
+                    "answers": answers,
+                    **means,
+                    "guess": GUESSED.get(task.task),
+                }
+            )
+    return rows
+
+
+def kind_of(task: NupaTask) -> Kind:
+    return task.task, task.variant, task.representation
+
+
+def asked_of(row: Row) -> Entrant:
+    return row["run"], row["model"], row["condition"]
+
+
+def float_or_none(value: Any) -> float | None:  # Any: a number, or None
+    return None if value is None else float(value)
+
+
+# ── Pictures of the paper's tables: models × tasks, and its frame of representations × tasks
+
+
+FRAME: Final = (
+    *("add", "sub", "multiply", "truediv", "floordiv", "mod"),
+    *("max", "min", "digit_max", "digit_min", "digit_add"),
+    *("get_digit", "length", "count", "to_float", "to_scient", "sig"),
+)
+OF_TABLE_10: Final = (("add", "", "integer"), ("max", "", "float"), ("floordiv", "", "integer"))
+OF_TABLE_18: Final = (
+    *(("add", "", "integer"), ("add", "", "float")),
+    *(("multiply", "easy", "fraction"), ("add", "", "scientific")),
+)
+LETTERS: Final = {"integer": "I", "int": "i", "float": "Fl", "fraction": "Fr", "scientific": "S", None: "N"}
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────
+
+
+def of_tables(shown: Shown) -> Iterator[PublishedPicture]:
+    """Yield Tables 7 to 10 and 18: models × tasks."""
+    for table, (figure, title) in DIGITS.items():
+        yield picture(
+            table.removeprefix("nupa_").replace("_", "-"),
+            f"Well-learned / preserved digits by {title}",
+            "map",
+            _digit_rows(shown, table, figure),
+            "share_of_longest",
+            *("well_learned", "preserving"),
+            x="model",
+            y="task",
+            text="digits",
+            notes=shown.notes(
+                "Shaded: the well-learned digits as a share of the longest problems of the task."
+            ),
+        )
+    printed = [
+        (
+            f"{row['model']}, {row['shots']} examples",
+            (row["task"], "", row["representation"]),
+            row["range"],
+            row["exact_match"],
+        )
+        for row in published_table("nupa_table_10").to_pylist()
+    ]
+    yield _cells(shown, "table-10", "Exact match by range, with and without examples", OF_TABLE_10, printed)
+    columns = {f"exact_match_{of.lower()}": of for of in RANGES}
+    columns |= {"well_learned_digits": "well learned", "performance_preserving_digits": "preserving"}
+    printed = [
+        (row["configuration"], (row["task"], row["variant"], row["representation"]), of, row[column])
+        for row in published_table("nupa_table_18").to_pylist()
+        for column, of in columns.items()
+    ]
+    yield _cells(
+        shown, "table-18", "Configurations of a model: exact match by range, and digits", OF_TABLE_18, printed
+    )
+
+
+def _digit_rows(shown: Shown, table: str, figure: str) -> Iterator[Row]:
+    kinds = {kind_of(line.task): line.task for line in shown.lines}
+    for line in shown.lines:
+        learned = line.by_grader["strict"].figures[figure].digits
+        if learned is not None and learned.well_learned is not None and learned.preserving is not None:
+            yield _digit_row(shown.names[line.asked], line.task, learned.well_learned, learned.preserving)
+    for model, its in printed_digits(published_table(table)).items() if shown.printed else ():
+        for kind, (well_learned, preserving) in its.items():
+            if kind in kinds:
+                yield _digit_row(f"{model} {MARK}", kinds[kind], well_learned, preserving)
+
+
+def _digit_row(model: str, task: NupaTask, well_learned: int, preserving: int) -> Row:
+    return {
+        "task": task_name(task),
+        "model": model,
+        "digits": f"{well_learned} / {preserving}",
+        "well_learned": well_learned,
+        "preserving": preserving,
+        "share_of_longest": well_learned / task.length_class,
+    }
+
+
+def _cells(
+    shown: Shown, name: str, title: str, kinds: Sequence[Kind], printed: Iterable[tuple[str, Kind, str, Any]]
+) -> PublishedPicture:  # Any: a printed number
+    """Return models × (task, range), and the digits of each task where the printed table has them."""
+    with_digits = any(of not in RANGES for _, _, of, _ in printed)
+    rows = [
+        _cell(row["model"], row["kind"], row["range"], row["exact_match"])
+        for row in shown.ranges
+        if row["kind"] in kinds and row["exact_match"] is not None
+    ]
+    for line in shown.lines if with_digits else ():
+        learned = line.by_grader["strict"].figures["exact_match"].digits
+        if learned is not None and kind_of(line.task) in kinds:
+            for of, digits in (("well learned", learned.well_learned), ("preserving", learned.preserving)):
+                if digits is not None:
+                    rows.append(_cell(shown.names[line.asked], kind_of(line.task), of, digits))
+    if shown.printed and rows:
+        rows += [_cell(f"{model} {MARK}", kind, of, value) for model, kind, of, value in printed]
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    order = [*RANGES, "well learned", "preserving"]
+    rows.sort(
+        key=lambda row: (models.index(row["model"]), kinds.index(row["kind"]), order.index(row["range"]))
+    )
+    columns = [_column(kind, of) for kind in kinds for of in order]
+    places = {"x": "column", "y": "model", "text": "figure"}
+    return picture(name, title, "map", rows, "share", x_order=columns, notes=shown.notes(POOLED), **places)
+
+
+def _column(kind: Kind, of: str) -> str:
+    return f"{task_name(task_of(*kind))} {of}"
+
+
+def _cell(model: str, kind: Kind, of: str, value: Any) -> Row:  # Any: a number
+    task = task_of(*kind)
+    digits = of not in RANGES
+    share = float(value) / task.length_class if digits else float(value)
+    text = f"{value}" if digits else f"{float(value):.2f}"
+    return {
+        "model": model,
+        "kind": kind,
+        "range": of,
+        "column": _column(kind, of),
+        "share": share,
+        "figure": text,
+    }
+
+
+# ── the paper's frame: representations × tasks ───────────────────────────────────────────────
+
+
+def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
+    """Yield Tables 1, 4, 5 and 6, and Table 19."""
+    places = {"x": "task", "y": "representation"}
+    rows = [
+        _framed(
+            line.task,
+            model=shown.names[line.asked],
+            exact_match=float_or_none(line.by_grader["strict"].exact_match),
+        )
+        for line in shown.lines
+        if "paper41" in line.task.sets
+    ]
+    title = "What numbers models understand: exact match by representation and task"
+    yield picture(
+        "table-1", title, "map", _in_frame(rows), "exact_match", panel="model", notes=(POOLED,), **places
+    )
+    told: Mapping[str, tuple[str, Callable[[NupaTask], str]]] = {
+        "table-4": ("Representation of the second operand", lambda task: LETTERS[task.second]),
+        "table-5": ("Representation of the answer", lambda task: LETTERS[task.answer]),
+        "table-6": ("Up to 20 digits (H) or 100 (E)", lambda task: "H" if task.length_class == 20 else "E"),
+    }
+    paper = [task for task in TASKS.values() if "paper41" in task.sets]
+    for name, (title, said) in told.items():
+        rows = [_framed(task, longest=task.length_class, letter=said(task)) for task in paper]
+        yield picture(name, title, "map", _in_frame(rows), "longest", scale="number", text="letter", **places)
+    traces = [
+        {**row, "model": shown.named(row), "digits": str(row["longest"])} for row in shown.counts.traces
+    ]
+    if shown.printed and traces:
+        for row in published_table("nupa_table_19").to_pylist():
+            told_digits = row["max_digits"]
+            traces.append(
+                {**row, "model": f"RF CoT {MARK}", "longest": told_digits, "digits": str(told_digits or "")}
+            )
+    title = f"Longest problem whose rule and reply fit in {TRACE_TOKENS:,} tokens"
+    note = "The digits of the longest problem, answered under a condition with `style: rules`."
+    yield picture(
+        "table-19",
+        title,
+        "map",
+        _in_frame(traces),
+        "longest",
+        scale="number",
+        panel="model",
+        text="digits",
+        notes=shown.notes(note),
+        **places,
+    )
+
+
+def _framed(task: NupaTask, **figures: object) -> Row:
+    return {"task": task.task, "representation": task.representation, **figures}
+
+
+def _in_frame(rows: Iterable[Row]) -> list[Row]:
+    """Return rows in the order of the paper's frame, panel by panel."""
+    rows = list(rows)
+    models = list(dict.fromkeys(row.get("model") for row in rows))
+    return sorted(
+        rows,
+        key=lambda row: (
+            models.index(row.get("model")),
+            REPRESENTATIONS.index(row["representation"]),
+            FRAME.index(row["task"]),
+        ),
+    )
+
+
+# ── All pictures
+
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {  # the paper has five pictures of all tasks
     "sums": ("add", "sub"),

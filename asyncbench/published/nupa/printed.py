@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from asyncbench.analysis.entrants import names_of
 from asyncbench.published.nupa.counts import TaskLine, by_asked, macro
-from asyncbench.published.printed import MARK, published_table
+from asyncbench.published.reports import MARK, published_table
 from asyncbench.suites.nupa.tasks import Number, NupaTask
 from asyncbench.tables.numbers import MISSING
 from asyncbench.tables.report import Sheet

@@ -17,11 +17,9 @@ from asyncbench.published.nupa.counts import (
     macro,
     task_name,
 )
-from asyncbench.published.nupa.picture_counts import picture_counts
-from asyncbench.published.nupa.pictures import pictures_of
+from asyncbench.published.nupa.pictures import picture_counts, pictures_of
 from asyncbench.published.nupa.printed import beside_printed, printed_tables
-from asyncbench.published.pictures import PublishedPicture
-from asyncbench.published.reports import PublishedReport, about
+from asyncbench.published.reports import PublishedPicture, PublishedReport, about
 from asyncbench.store.manifest import planned
 from asyncbench.suites.nupa.grading import GRADERS
 from asyncbench.suites.nupa.tasks import Number, PassedLengths, range_of

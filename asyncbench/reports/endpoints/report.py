@@ -14,8 +14,7 @@ from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
 from asyncbench.reports.endpoints.counts import EndpointFigures, HourFigures, endpoints_in
 from asyncbench.reports.endpoints.fairness import Fairness, fairness_of
-from asyncbench.reports.load.highest_rate import HighestRate, highest_rates
-from asyncbench.reports.load.report import spent_models
+from asyncbench.reports.load.report import HighestRate, highest_rates, spent_models
 from asyncbench.reports.load.sheets import ENDLESS
 from asyncbench.reports.load.steps import CallTimes, steps_in
 from asyncbench.reports.standings.rankings import share_of

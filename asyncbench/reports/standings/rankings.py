@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from asyncbench.analysis.cells import cells_in, summed
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.digits import GROUP, DigitsCurve, Hardest, digits_at, hardest_at, tasks_named
+from asyncbench.analysis.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest_at, tasks_named
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.pairing import (
     Bits,

@@ -8,15 +8,16 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from asyncbench.simulator.batches.dialects import Dialect, dialect_of
 from asyncbench.simulator.batches.inputs import BatchInput, check_file, settings_asked
 from asyncbench.simulator.batches.pages import (
     PIECE,
     Anything,
+    Dialect,
     Routes,
     answer,
     body_of,
     carried_out,
+    dialect_of,
     page_of,
     send_file,
     workspace_of,

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from asyncbench.analysis.curves import CurveState, Length, fit
-from asyncbench.analysis.digits import TASK, digits_at, hardest, tasks_named
+from asyncbench.analysis.curves import TASK, CurveState, Length, digits_at, fit, hardest, tasks_named
 from asyncbench.stats.proportions import Proportion
 
 COUNTS = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))

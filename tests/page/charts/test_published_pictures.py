@@ -11,7 +11,7 @@ from altair.vegalite.v6.schema.core import Root
 from asyncbench import write_figures
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.drawing import published_drawn
-from asyncbench.published.pictures import PublishedPicture
+from asyncbench.published.reports import PublishedPicture
 from asyncbench.tables.report import SIMULATED
 from tests.commands import asyncbench_here
 from tests.published.test_nupa_report import SUM, keep, problems, result, right

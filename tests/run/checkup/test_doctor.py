@@ -11,8 +11,7 @@ from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.endpoints import Quirks, known_endpoints
 from asyncbench.providers.provider import open_provider
 from asyncbench.records import Limits, Model, Reply, Usage
-from asyncbench.run.checkup import examine, models_from
-from asyncbench.run.client_speed import noise_floor
+from asyncbench.run.checkup import examine, models_from, noise_floor
 from asyncbench.run.findings import (
     BatchCheck,
     Checkup,

@@ -26,7 +26,7 @@ from asyncbench.problems.making import generate
 from asyncbench.records import Outcome
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.status.report import status_of
-from asyncbench.reports.status.verifying import health_of
+from asyncbench.reports.status.watching import health_of
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked
