@@ -22,7 +22,7 @@ from typing import Final
 
 from asyncbench import generate, read_attempts, read_steps, run_load
 from asyncbench.config.sweep import sweep_from
-from asyncbench.lanes.load.arrivals import due_times
+from asyncbench.lanes.load.steps import due_times
 from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.settings import Settings
 

@@ -30,6 +30,7 @@ from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.records import Condition
 from asyncbench.store.bucket.fetching import at_hand, display_name
 from asyncbench.store.catalog import read_steps
+from asyncbench.store.joining import JoinedFolders, join_folders
 from asyncbench.store.lock import LOCK, locked
 from asyncbench.store.manifest import (
     IMPORTED,
@@ -46,7 +47,6 @@ from asyncbench.store.manifest import (
     worker_hosts,
     write_sweep_file,
 )
-from asyncbench.store.merging import JoinedFolders, join_folders
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.suites.requests import way_of_asking
 from asyncbench.tables.report import Report

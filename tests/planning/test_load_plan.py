@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.lanes.load.arrivals import due_times
 from asyncbench.lanes.load.searching import all_good_needed
+from asyncbench.lanes.load.steps import due_times
 from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.planned_load import load_plan
 from asyncbench.planning.trials import without_repeats

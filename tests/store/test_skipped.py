@@ -6,7 +6,7 @@ import pytest
 from asyncbench.analysis.sql import sql
 from asyncbench.store.catalog import read_skipped, read_trials, right_ids
 from asyncbench.store.folder import Store
-from asyncbench.store.merging import join_folders
+from asyncbench.store.joining import join_folders
 from asyncbench.store.status import trial_counts
 from asyncbench.store.verify import verify_folder
 from tests.store.made import answered, keep, refused, skipped, trial_id

@@ -16,8 +16,18 @@ from asyncbench.engine.attempts import LOST
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.lanes.load.arrivals import POISSON, dispersion_p, ks_p
-from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep, slo_of
+from asyncbench.lanes.load.steps import (
+    CLIENT_BOUND,
+    INCOMPLETE,
+    MET,
+    MISSED,
+    POISSON,
+    UNRESOLVED,
+    LoadStep,
+    dispersion_p,
+    ks_p,
+    slo_of,
+)
 from asyncbench.records import Attempt, Reply, StepResult
 from asyncbench.stats.always_valid import always_valid_interval
 from asyncbench.stats.percentiles import histogram_text, rank_of

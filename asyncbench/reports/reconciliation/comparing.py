@@ -12,17 +12,20 @@ from typing import Any, Final
 from asyncbench.errors import ConfigError
 from asyncbench.providers.prices import same_model
 from asyncbench.reports.cost.report import fine
-from asyncbench.reports.reconciliation.our_costs import BillNames, FolderUse, Ours, use_of
 from asyncbench.reports.reconciliation.reading import (
     MEASURES,
+    BillNames,
     BillPair,
     BillSide,
     Export,
+    FolderUse,
+    Ours,
     added,
     by_model,
     read_export,
     share_of,
     together,
+    use_of,
 )
 from asyncbench.store.bucket.fetching import at_hand, display_name
 from asyncbench.tables.report import Report, Sheet

@@ -7,7 +7,7 @@ from statistics import correlation, fmean, pvariance
 
 import pytest
 
-from asyncbench.lanes.load.arrivals import dispersion_p, due_times, ks_p
+from asyncbench.lanes.load.steps import dispersion_p, due_times, ks_p
 from tests.world.clock import virtually
 from tests.world.load import Loaded, load_of
 from tests.world.night import RIGHT

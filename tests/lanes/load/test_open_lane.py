@@ -12,9 +12,8 @@ from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.lanes.load import open_lane
-from asyncbench.lanes.load.arrivals import due_times
 from asyncbench.lanes.load.measuring import Measuring, keeps
-from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED, StepsBefore, to_measure
+from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED, StepsBefore, due_times, to_measure
 from asyncbench.pricing import picodollars
 from asyncbench.records import Attempt, Limits, Outcome, Usage
 from asyncbench.run.picture import step_lines
