@@ -1,4 +1,4 @@
-"""What a results folder says of trials, as rows that every format is written from."""
+"""Trials of a results folder as rows, from which every format is written."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

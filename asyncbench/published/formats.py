@@ -1,4 +1,4 @@
-"""The formats of other projects: what each of their modules offers."""
+"""The formats of other projects, by name, and the functions of each."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What files of others say of trials: JSON, read exactly, each field checked.
+"""Trials in files of others: JSON, read exactly, each field checked.
 
 A ValueError says what was found, and the rule.
 """

@@ -1,4 +1,4 @@
-"""What the reports of published benchmarks share: of which folder they are, and their notes."""
+"""Printed tables, pictures and notes that the reports of published benchmarks share."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`report --style anatomy`: what is wrong with wrong answers, where digits fail, and what right ones take."""
+"""`report --style anatomy`: kinds of errors, the places of wrong digits, and the cost of right answers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""How the anatomy of wrong answers is shown: as sheets of cells."""
+"""The anatomy of wrong answers as sheets of cells."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`report --by`: what a parameter does, each of its values beside the first on the same problems."""
+"""`report --by`: the effect of a parameter, each of its values beside the first on the same problems."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

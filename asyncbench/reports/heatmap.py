@@ -1,4 +1,4 @@
-"""`report --style heatmap`: where models break, as shaded tables: model × task, and task × length."""
+"""`report --style heatmap`: accuracy as shaded tables, model × task and task × length."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What asyncbench makes of a problem file: its columns, its grader, and problems as they would be asked."""
+"""A problem file as asyncbench reads it: its columns, its grader, and a few problems."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace

@@ -1,4 +1,4 @@
-"""`report --style quota`: what each lane used of its limits, what the rest was lost to, what workers did."""
+"""`report --style quota`: the used share of each limit, the causes of the rest, and the work of workers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass

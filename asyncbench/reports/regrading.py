@@ -1,4 +1,4 @@
-"""What a regrade changed, as tables: by model, from which outcome to which, with examples."""
+"""Changes by a regrade, as tables: by model, from outcome to outcome, with examples."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

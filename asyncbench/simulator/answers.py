@@ -1,4 +1,4 @@
-"""What a simulated model says: made up from what is right, or recorded in earlier runs."""
+"""Answers of a simulated model: made up from the right one, or recorded in earlier runs."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Reading a request: what the wire formats have in common, and how much a model may think."""
+"""Reading a request: the fields that all wire formats have, and the budget for thinking."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""What a server has seen, counted: the other side of every figure that a client reports."""
+"""Counts of a server: the other side of every figure that a client reports."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""How an answer reaches the client: whole, or spoiled on the way in one of the ways that connections fail.
+"""Delivery of an answer: intact, or spoiled in one of the ways in which connections fail.
 
 An answer is a page, written at once, or a broadcast, written piece by piece as its time comes.
 """

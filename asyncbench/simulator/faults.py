@@ -1,4 +1,4 @@
-"""What can go wrong on purpose: kinds of faults, and the seeded stream that hands them out."""
+"""Faults on purpose: their kinds, and the seeded stream that hands them out."""
 
 import bisect
 import itertools

@@ -1,4 +1,4 @@
-"""Rate limits: how much of what a model may be asked for, and what is left of it.
+"""Rate limits of a model, and the allowance that remains.
 
 Pure: whoever asks says what time it is. `LIMIT_MODELS` names the ways to count.
 """

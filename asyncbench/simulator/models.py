@@ -1,4 +1,4 @@
-"""Who plays which model: wire formats by path, models by name."""
+"""The models of a server: wire formats by path, models by name."""
 
 import time
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What models answered in earlier runs, read from results folders or files of recorded answers; its names."""
+"""Recorded answers of earlier runs, read from results folders or files; their names."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

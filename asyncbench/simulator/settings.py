@@ -1,4 +1,4 @@
-"""What a simulator is started with."""
+"""Settings of a simulator."""
 
 import ipaddress
 import math

@@ -1,4 +1,4 @@
-"""How other providers depart from OpenAI's wire formats: a child of `VendorWays` for each.
+"""Departures of other providers from OpenAI's wire formats: a child of `VendorWays` for each.
 
 A server plays one of them (`Settings.like`), or as many as the names of models choose: `mistral:noisy` is
 answered as `noisy` is, in Mistral's way. Sources are the vendors' pages and SDKs, what users showed of their

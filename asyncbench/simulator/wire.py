@@ -1,4 +1,4 @@
-"""What every vendor's wire format says in its own way: questions, answers, streams, refusals, limits."""
+"""Parts that differ between wire formats: questions, answers, streams, refusals, limits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

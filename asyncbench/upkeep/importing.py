@@ -1,4 +1,4 @@
-"""import_files(): what others recorded becomes a results folder like any other."""
+"""import_files(): files of others become a results folder like any other."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a regrade changed: counted batch by batch, with a few examples of each kind."""
+"""regrade_folder(): changes counted batch by batch, with a few examples of each kind, then written."""
 
 import gc
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""What a results folder holds beside its trials: their problems, and the grades that stand for them."""
+"""Problems and standing grades of a results folder, beside its trials."""
 
 import json
 from collections.abc import Iterator, Sequence

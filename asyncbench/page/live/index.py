@@ -1,4 +1,4 @@
-"""All trials of results folders in memory, as numbers: which of them a query asks for takes milliseconds.
+"""All trials of results folders in memory, as numbers, so that a query takes milliseconds.
 
 What is read of a part stays, for a part never changes; rows of the journal are read anew for each
 snapshot. Ten columns of each trial are in memory, some 90 bytes. Its other texts stay on disk until you open

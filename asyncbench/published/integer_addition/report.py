@@ -1,4 +1,4 @@
-"""`report --style integer-addition`: what that benchmark publishes and more, from any results folder."""
+"""`report --style integer-addition`: the figures of that benchmark and more, of any results folder."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What was varied between two rows: padding, effort, thinking, quantisation.
+"""Facets of a row's name: padding, effort, thinking, quantisation.
 
 A sweep says it in its columns. Of recorded and of published runs only their names tell, by the suffixes that
 the benchmark gives them: `o4-mini-2025-04-16-medium-4k`, `qwen3-14b@q4_k_m-ctx4k-thinking`.

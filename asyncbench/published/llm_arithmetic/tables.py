@@ -1,4 +1,4 @@
-"""How llm_arithmetic's figures are shown: its published tables and number formats, as sheets of cells."""
+"""The published tables of llm_arithmetic and its number formats, as sheets of cells."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What the paper "Number Cookbook" prints of its models, beside the figures of a folder."""
+"""The printed figures of the paper "Number Cookbook", beside those of a folder."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final

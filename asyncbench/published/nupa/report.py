@@ -1,4 +1,4 @@
-"""`report --style nupa`: what the paper "Number Cookbook" publishes of a model, from any results folder."""
+"""`report --style nupa`: the figures of the paper "Number Cookbook", of any results folder."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

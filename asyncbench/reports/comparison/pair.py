@@ -1,4 +1,4 @@
-"""Who is meant by the two names of a comparison, and what they have in common."""
+"""Two models on the same questions: the better one, the interval, and the questions on which they differ."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

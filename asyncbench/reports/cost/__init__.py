@@ -1,1 +1,1 @@
-"""Cost: what calls cost, by model and cell, what the rest may cost, and what a right answer costs."""
+"""Cost of calls, by model and cell, of the rest of a sweep, and of a right answer."""

@@ -1,4 +1,4 @@
-"""What was forecast of a folder's models, beside what came: like beside like."""
+"""Forecasts of a folder's models beside their outcomes, like beside like."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

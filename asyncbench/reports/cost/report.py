@@ -1,4 +1,4 @@
-"""`report --style cost`: what a folder's calls cost, for what, and what was expected."""
+"""`report --style cost`: the cost of a folder's calls, by purpose, beside forecast and budget."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What right answers take, by who was asked and what: form, dollars, tokens; and whom nobody dominates."""
+"""The cost of right answers: share in the right form, dollars, tokens, and models that none dominates."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What each model of a folder delivers, as if each were a provider of the same one: a row for each.
+"""Delivery of each model of a folder, as if each were a provider of the same one: a row for each.
 
 Calls of sweeps and of loads count alike; those that warm up a step, were lost here, or went out in a batch
 do not. Times of a load count from when a call was due, and are those of one rate that all were asked at.

@@ -1,4 +1,4 @@
-"""Whether models were asked alike: the same problems, in the same minutes, with the same parameters."""
+"""Fairness of a comparison: the same problems, in the same minutes, with the same parameters."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Whether answers stay right under load: each step of a model beside its lightest, on the same problems.
+"""Accuracy under load: each step of a model beside its lightest, on the same problems.
 
 Only answers count. What was refused, failed or never ended says how much a server takes, not how right it
 is; and problems are compared with problems of their kind, so hard ones that are lost blame nobody.

@@ -1,4 +1,4 @@
-"""`report --style load`: what each rate of a load came to, and the highest that kept the SLO."""
+"""`report --style load`: the outcome of each rate of a load, and the highest rate that kept the SLO."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence

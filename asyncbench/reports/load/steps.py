@@ -1,4 +1,4 @@
-"""What the steps of a load came to, by model and rate: the figures that reports and charts show of them.
+"""Figures of the steps of a load, by model and rate, for reports and charts.
 
 Steps of one rate are pooled, call by call: percentiles are never averaged. A call belongs to the step in
 which it was due; one without an answer took infinitely long. Times count from when a call was due.

@@ -1,4 +1,4 @@
-"""Which columns of a usage export hold what: those of known exports, and those that a person names."""
+"""Columns of usage exports by their content: those of known exports, and those that a person names."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The rankings of a suite, kind by kind: who is better at additions, on the additions that all were asked."""
+"""The rankings of a suite, kind by kind: additions on the additions that all were asked."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

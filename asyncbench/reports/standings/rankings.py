@@ -1,4 +1,4 @@
-"""Who is better, by how much, and is that real: rankings over problems in common, with ties.
+"""Rankings over problems in common: places with ties, intervals, and paired tests.
 
 Models that share hardly a problem (1 % at most) are ranked where each was asked as many problems of every
 kind, as often.

@@ -1,4 +1,4 @@
-"""`report --style standings`: who is better, as tables."""
+"""`report --style standings`: the rankings as tables."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""What a results folder holds, at a glance: planned, done, failed, open, dollars, and how its files are."""
+"""Status of a results folder: trials planned, done, failed and open, dollars, and the state of its files."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

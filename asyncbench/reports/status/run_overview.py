@@ -1,4 +1,4 @@
-"""The last screen of a run: who is better, what it cost, what needs attention and what to do next."""
+"""The last screen of a run: the ranking, the cost, the problems and the next commands."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Whether a results folder is what was written, its problem sets included, for a person and for a script."""
+"""`status --verify` and `status --follow`: a folder's files checked, and its progress watched."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the pages of both vendors are made with: who asks, what is asked, and files as they are sent."""
+"""Routes and pages of both vendors' batch APIs, and files as they are sent."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What both vendors' batch APIs share: taking batches in, looking at them, ending them; and the truth."""
+"""The batches of both vendors: taking them in, showing and ending them; and the truth."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""How batches are played, and what goes wrong with them on purpose: by a server, or by a batch itself.
+"""Settings and faults of batches, by a server or by a batch itself.
 
 The first request of a batch says it for the whole batch.
 """

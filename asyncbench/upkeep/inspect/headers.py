@@ -1,4 +1,4 @@
-"""The header of a log: what was run, with which results."""
+"""The header of a log: the run, the model, the suite and the results."""
 
 import json
 from array import array

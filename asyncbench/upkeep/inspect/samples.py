@@ -1,4 +1,4 @@
-"""A trial as a sample of Inspect: what was asked, what came, how it was graded.
+"""A trial as a sample of Inspect: messages, reply, usage and scores.
 
 Inspect's own reader is the judge of all names here: `EvalSample` and what is in it.
 """
