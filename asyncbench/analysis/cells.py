@@ -49,7 +49,7 @@ class Metric:
 
     @property
     def format(self) -> str:
-        """How figures of it are written, in the notation of d3-format."""
+        """The format of its figures, in the notation of d3-format."""
         if self.share:
             return ".1%"
         return "$,.3~r" if self.unit.startswith("USD") else ",.3~r"

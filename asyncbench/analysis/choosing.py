@@ -114,17 +114,17 @@ class Chosen:
 
     @property
     def partly(self) -> bool:
-        """Whether only some trials of a model count: nobody knows how many of them were planned."""
+        """True if only some trials of a model count: nobody knows how many of them were planned."""
         return {self.suite, self.task, self.where} != {None}
 
     @property
     def plain(self) -> bool:
-        """Whether this is one folder and all of it."""
+        """True if this is one folder and all of it."""
         return not (self.several or self.filtered)
 
     @cached_property
     def labels(self) -> Mapping[str, Path]:
-        """What to call each folder."""
+        """The label of each folder."""
         return labels_of(self.paths)
 
     @property
@@ -140,7 +140,7 @@ class Chosen:
         return ", ".join(map(" ".join, self.options))
 
     def notes(self) -> Iterator[str]:
-        """Yield what a reader has to know: which folders these are, and what was left out."""
+        """Yield notes for a reader: the folders, and the trials that were left out."""
         if self.several:
             yield f"{len(self.paths)} folders: {', '.join(self.labels)}."
         if self.filtered:

@@ -90,7 +90,7 @@ class FolderViews:
 
     @property
     def manifest(self) -> Manifest:
-        """What the manifests of the folders say together, with models as the views call them."""
+        """The manifests of the folders joined, with models as the views call them."""
         return self.manifest_of(*self.chosen.labels)
 
     def manifest_of(self, *labels: str) -> Manifest:

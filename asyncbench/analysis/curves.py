@@ -433,7 +433,7 @@ class DigitsCurve:
 
     @property
     def at_90(self) -> Length:
-        """Up to which length 90 % are right."""
+        """The length up to which 90 % are right."""
         return self.curve.length_at(0.9)
 
     @property
@@ -443,7 +443,7 @@ class DigitsCurve:
 
     @property
     def run(self) -> str:
-        """The run, as the other four: where the groups are told by it."""
+        """The run; like the other four, only if the groups are told by it."""
         return self.of["run"]
 
     @property

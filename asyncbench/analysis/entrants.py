@@ -188,7 +188,7 @@ class NamedEntrant:
 
     @property
     def key(self) -> Entrant:
-        """What rows of `trials` have of it."""
+        """The values that rows of `trials` have of it."""
         return self.run, self.model, self.condition
 
 
@@ -204,7 +204,7 @@ class NamedKind:
 
     @property
     def key(self) -> KindKey:
-        """What rows of `trials` have of it, with '' for NULL."""
+        """The values that rows of `trials` have of it, with '' for NULL."""
         return self.suite, self.task, self.variant, self.representation
 
 

@@ -101,7 +101,7 @@ class FolderReport(Report):
 
     @property
     def simulated(self) -> bool:
-        """Whether any of the results are simulated."""
+        """True if any of the results are simulated."""
         return bool(self.simulated_note)
 
     def _data(self) -> dict[str, Any]:  # Any: JSON

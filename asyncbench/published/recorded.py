@@ -20,7 +20,7 @@ from asyncbench.files import local
 from asyncbench.records import REALTIME, Condition, Draft, Model, Reply
 from asyncbench.suites.numbers import MAX_DIGITS
 
-# ── Where files and folders are, and how a run and its files are named after each other
+# ── Places of files and folders, and names of a run and of its files after each other
 # What cannot be read or made is refused before anything is spent on it.
 
 

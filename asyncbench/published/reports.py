@@ -121,7 +121,7 @@ class PublishedPicture(Report):
 
     @property
     def drawable(self) -> bool:
-        """Whether any of its values is known."""
+        """True if any of its values is known."""
         return any(row[self.value] is not None for row in self.rows)
 
     def drawn_rows(self) -> list[dict[str, Any]]:  # Any: as in `rows`

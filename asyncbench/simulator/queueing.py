@@ -88,7 +88,7 @@ class ServiceQueue:
 
     @property
     def next_s(self) -> float | None:
-        """When the first that waits is served, as far as is known; None: nobody waits."""
+        """The time at which the first that waits is served, as far as is known; None: nobody waits."""
         while self._waiting and self._waiting[0].left:
             self._waiting.popleft()
         if not self._waiting:

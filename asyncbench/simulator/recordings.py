@@ -49,7 +49,7 @@ class Recording:
 
     @property
     def place(self) -> str:
-        """Where it was recorded, for a person."""
+        """The place where it was recorded, for a person."""
         return f"run {self.run!r} of {self.folder}"
 
 

@@ -60,7 +60,7 @@ def rewritten(text: str, digits: Sequence[str], numbers: Collection[str] = ()) -
 
 
 def plain(text: str, digits: Sequence[str]) -> str:
-    """Return a reply with its numbers in plain digits: what `rewritten` made of them is taken back."""
+    """Return a reply with its numbers in plain digits: the work of `rewritten` is taken back."""
     for form in reversed(digits):
         text = _TAKEN_BACK[form](text)
     return text

@@ -43,7 +43,7 @@ def request_for(trial: Trial) -> Request:
 
 
 def characters(request: Request) -> int:
-    """Return the characters sent: what token estimates are made from."""
+    """Return the characters sent, from which token estimates are made."""
     return len(request.system or "") + sum(len(message.content) for message in request.messages)
 
 
@@ -114,7 +114,7 @@ def sent_parameters(model: Model) -> dict[str, object]:
 
 
 def recorded_parameters(model: Model) -> dict[str, object]:
-    """Return all that goes along with the question: what the sweep sets, and what a budget adds to it.
+    """Return all that goes along with the question: the sweep's parameters, and those that a budget adds.
 
     Limits that are compared are told, too, though not sent. What a budget adds says who may serve a call, as
     a limit does, and makes no trial another.

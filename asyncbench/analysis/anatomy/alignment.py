@@ -46,7 +46,7 @@ def edits_of(digits: Digits, flags: frozenset[str], *, texts: bool = False) -> E
 
 
 def by_place(digits: Digits, *, off: str | None = None) -> Edits:
-    """Return digits of the same place side by side; `off`: what those are called that differ."""
+    """Return digits of the same place side by side; `off`: the name of those that differ."""
     more = len(digits.true) - len(digits.read)
     first: Edits = [(off or "missing", place, None) for place in range(more)]
     first += [(off or "extra", None, place) for place in range(-more)]

@@ -117,7 +117,7 @@ class RunLine:
 
     @property
     def asked(self) -> Entrant:
-        """Who was asked, and how."""
+        """The run, the model and the condition."""
         return self.run, self.model, self.condition
 
 

@@ -185,7 +185,7 @@ class PublishedRow:
 
     @property
     def valid(self) -> bool:
-        """Whether every task has its planned trials; without a plan, whether all have equally many."""
+        """True if every task has its planned trials; without a plan, if all have equally many."""
         if self.planned is None:
             return len(set(self.counts.values())) == 1
         return self.counts == dict(self.planned)

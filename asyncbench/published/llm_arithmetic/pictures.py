@@ -57,7 +57,7 @@ class OverviewEntry:
 
     @property
     def lacking(self) -> bool:
-        """Whether its tokens and dollars lack those of its reasoning."""
+        """True if its tokens and dollars lack those of its reasoning."""
         return self.named in WITHOUT_REASONING and self.output_tokens < MOST_OF_TEXT * self.trials
 
     @property
@@ -211,7 +211,7 @@ def _by_variant(
     )
 
 
-# ── what was varied ──────────────────────────────────────────────────────────────────────────
+# ── varied settings ──────────────────────────────────────────────────────────────────────────
 
 
 def _of_padding(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
@@ -341,7 +341,7 @@ def _difference(one: OverviewEntry, other: OverviewEntry) -> Row:
     }
 
 
-# ── what it costs, and how far off ───────────────────────────────────────────────────────────
+# ── costs and errors ─────────────────────────────────────────────────────────────────────────
 
 
 def _of_cost(entries: Sequence[OverviewEntry]) -> PublishedPicture:

@@ -96,17 +96,17 @@ class TaskLine:
 
     @property
     def asked(self) -> Entrant:
-        """Who was asked, and how."""
+        """The run, the model and the condition."""
         return self.run, self.model, self.condition
 
     @property
     def answers(self) -> int:
-        """How many answers its figures are means of."""
+        """The number of answers that its figures are means of."""
         return self.trials - self.failed - self.ungraded
 
     @property
     def other_form(self) -> bool:
-        """Whether replies were not in the form asked for: both graders are more than a point apart."""
+        """True if replies were not in the form asked for: both graders are more than a point apart."""
         strict, search = (self.by_grader[grader].exact_match for grader in GRADERS)
         return (
             strict is not None

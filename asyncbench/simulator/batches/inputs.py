@@ -31,7 +31,7 @@ class BatchInput:
 
 
 def settings_asked(path: Path, key: str) -> object:
-    """Return what the first request of a file says of its batch; `key`: where a line has the body."""
+    """Return the settings that the first request of a file has for its batch; `key`: of the body."""
     with path.open("rb") as file:
         body = _object(_object(_parsed(file.readline())).get(key))
     return _object(body.get("simulate")).get("batch")
@@ -62,7 +62,7 @@ def check_file(path: Path, endpoint: str, *, most: int, knows: Callable[[str], o
 
 
 def told_error(code: str, message: str, line: int | None = None) -> Json:
-    """Write an error of validation; `line`: which is wrong, from 1."""
+    """Write an error of validation; `line`: the wrong one, from 1."""
     return {"code": code, "line": line, "message": f"{message} (simulated)", "param": None}
 
 

@@ -69,7 +69,7 @@ class BatchService:
 
     @cached_property
     def storage(self) -> BatchStorage:
-        """Where files and batches are, made when the first is needed."""
+        """The storage of files and batches, made when the first is needed."""
         if self.settings.folder is not None:
             return BatchStorage(self.settings.folder)
         self._temporary = tempfile.TemporaryDirectory(prefix="asyncbench-simulator-")

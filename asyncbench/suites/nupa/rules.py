@@ -82,7 +82,7 @@ _EQUALS = " ="
 
 @cache
 def rule(task: str, representation: str) -> str:
-    """Return the procedure of a task: what it calls comes first, itself last.
+    """Return the procedure of a task: those that it calls come first, itself last.
 
     Raises:
         KeyError: the task has none.

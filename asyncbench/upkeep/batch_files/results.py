@@ -128,7 +128,7 @@ def _planned(requests: Iterable[Requested]) -> Planned:
     return planned
 
 
-# ── what was asked ───────────────────────────────────────────────────────────────────────────
+# ── requests ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _requested(path: Path, left_out: list[str]) -> Iterator[tuple[str, Requested]]:
@@ -257,7 +257,7 @@ def _reader(provider: str, api: str) -> BatchApi:
     return open_batches(whoever, key=NO_KEY, simulator_url=None)
 
 
-# ── what came back ───────────────────────────────────────────────────────────────────────────
+# ── results ──────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from asyncbench.suites.requests import merged_params
 from asyncbench.suites.table import SUITES
 from asyncbench.upkeep.inspect.samples import RIGHT, Json, Row, condition_of, model_named, usage_of
 
-# ── What the samples of a log amount to, counted as Inspect counts
+# ── Totals of the samples of a log, counted as Inspect counts
 
 
 METRICS: Final = ("accuracy", "stderr")  # those that their scorers have, unless they say otherwise
@@ -33,7 +33,7 @@ class GraderCounts:
         self.right = Counter[str]()
 
     def means(self) -> Iterator[tuple[str, float]]:
-        """Yield each problem with the mean of its answers: what their epochs are reduced to."""
+        """Yield each problem with the mean of its answers, to which their epochs are reduced."""
         for problem_id, answers in self.graded.items():
             yield problem_id, self.right[problem_id] / answers
 
@@ -71,12 +71,12 @@ class LogCounts:
 
     @property
     def epochs(self) -> int:
-        """How often a problem was asked, at most."""
+        """The largest number of times that a problem was asked."""
         return max(bits.bit_length() for bits in self._epochs.values())
 
     @property
     def cost_usd(self) -> float | None:
-        """What all calls cost; None: that of some trial is not known."""
+        """The cost of all calls; None: that of some trial is not known."""
         return None if self._cost_untold else fsum(self._costs)
 
     def epoch_of(self, row: Row) -> int:
@@ -136,7 +136,7 @@ class LogHeader:
 
     @property
     def unasked(self) -> int:
-        """How many planned trials are not finished."""
+        """The number of planned trials that are not finished."""
         return max(0, self.planned - self.counts.trials)
 
     def start(self) -> Json:
