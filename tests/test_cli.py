@@ -170,6 +170,16 @@ def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
             ("simulate", "--problems", "data/llm_arithmetic.parquet", "--fault", "boom=1"), "boom", id="fault"
         ),
         pytest.param(("run", "README.md"), "README.md", id="not-a-sweep"),
+        pytest.param(
+            ("import", "llm-arithmetic", ".", "--out", "x", "--trials", "9" * 20), "so many of", id="trials"
+        ),
+        pytest.param(
+            ("import", "llm-arithmetic", ".", "--out", "README.md"), "README.md is not a folder", id="out"
+        ),
+        pytest.param(("import", "csv", "a.jsonl", "--out", "x"), "no format 'csv'", id="format"),
+        pytest.param(("import", "llm-arithmetic", "a.jsonl", "--out", "x"), "a.jsonl: No such", id="missing"),
+        pytest.param(("export", "csv", ".", "--out", "x"), "no format 'csv'", id="export-format"),
+        pytest.param(("export", "llm-arithmetic", ".", "--out", "x"), "not a results folder", id="elsewhere"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(words, said):

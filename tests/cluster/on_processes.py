@@ -9,7 +9,14 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import default_screen
 from asyncbench.run.summary import Summary
 from asyncbench.run.sweep_run import run_with_options
+from asyncbench.store.catalog import read_trials
 from tests.cluster.processes import ProcessCluster
+
+ANSWER = ["trial_id", "model", "outcome", "exact_match", "reply_text"]
+
+
+def rows_of(folder):
+    return sorted(read_trials(folder, ANSWER).to_pylist(), key=lambda row: row["trial_id"])
 
 
 def run_on(cluster, meant, screen=None, beside=None, **options):

@@ -12,17 +12,12 @@ import asyncbench as ab
 from asyncbench.cluster.messages import WorkerDiedError
 from asyncbench.errors import ConfigError
 from asyncbench.run.summary import Exit
-from tests.cluster.on_processes import run_on
+from tests.cluster.on_processes import rows_of, run_on
 from tests.cluster.processes import ProcessCluster
 from tests.processes import until
 from tests.sweep_files import Said, entry, outcomes, problem_set, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 5.0}
-ANSWER = ["trial_id", "model", "outcome", "exact_match", "reply_text"]
-
-
-def rows_of(folder):
-    return sorted(ab.read_trials(folder, ANSWER).to_pylist(), key=lambda row: row["trial_id"])
 
 
 @pytest.fixture(scope="module")
@@ -57,25 +52,18 @@ def on_two(meant):
     return run_on(two(), meant)
 
 
-@pytest.mark.long
-def test_workers_give_the_answers_of_one_process(asked, alone, tmp_path):
+@pytest.mark.parametrize("rpm", [pytest.param(None, marks=pytest.mark.long), 120_000])
+def test_workers_give_the_answers_of_one_process_each_model_whole_on_one(asked, alone, tmp_path, rpm):
     problems, server = asked
-    assert run_on(two(), sweep(tmp_path / "out", problems, *models_of(server))).exit is Exit.COMPLETE
-    assert rows_of(tmp_path / "out") == rows_of(alone)
-    calls = Counter(row["worker"] for row in ab.read_attempts(tmp_path / "out", ["worker"]).to_pylist())
-    assert calls == {"w001-e1": 144, "w002-e1": 144}  # each has a lane
-    assert not (tmp_path / "out" / "workers").exists()
-
-
-def test_a_model_with_whatever_limits_lives_whole_on_one_worker(asked, alone, tmp_path):
-    problems, server = asked
-    fast = models_of(server, rpm=120_000)
-    assert run_on(two(), sweep(tmp_path / "out", problems, *fast)).exit is Exit.COMPLETE
+    meant = sweep(tmp_path / "out", problems, *models_of(server, rpm=rpm))
+    assert run_on(two(), meant).exit is Exit.COMPLETE
     assert rows_of(tmp_path / "out") == rows_of(alone)
     calls = ab.read_attempts(tmp_path / "out", ["worker", "model"]).to_pylist()
-    by_model = {(call["model"], call["worker"]) for call in calls}
+    by_model = Counter((call["model"], call["worker"]) for call in calls)
     assert sorted(model for model, _ in by_model) == ["simulated-http/noisy", "simulated-http/oracle"]
     assert {worker for _, worker in by_model} == {"w001-e1", "w002-e1"}
+    assert [*by_model.values()] == [144, 144]
+    assert not (tmp_path / "out" / "workers").exists()
 
 
 @pytest.mark.long

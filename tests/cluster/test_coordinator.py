@@ -4,6 +4,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -124,15 +125,16 @@ def test_a_pause_holds_at_every_worker_until_it_is_over():
     assert len(desk.calls) == 200
 
 
+async def stop(fleet: SmallFleet, drain_s: float) -> None:
+    await asyncio.sleep(10.0)
+    fleet.scheduler.stop(drain_s=drain_s)
+    fleet.coordinator.stop(drain_s)
+
+
 def test_a_run_that_is_stopped_begins_nothing_more_and_ends_what_is_in_flight():
     desk = Desk(latency_s=2.0)
-
-    async def stop(fleet: SmallFleet) -> None:
-        await asyncio.sleep(10.0)
-        fleet.scheduler.stop(drain_s=30.0)
-        fleet.coordinator.stop(30.0)
-
-    fleet = played(SmallFleet(ask=desk.ask), asked("a", 500, Limits(rpm=600)), beside=stop)
+    patient = partial(stop, drain_s=30.0)
+    fleet = played(SmallFleet(ask=desk.ask), asked("a", 500, Limits(rpm=600)), beside=patient)
     assert not times_of(desk, 10.6, 3_600)
     assert len(fleet.of(Result)) == len(desk.calls) < 500
     assert not [ended for ended in fleet.of(Ended) if ended.attempt.status != "ok"]
@@ -140,13 +142,8 @@ def test_a_run_that_is_stopped_begins_nothing_more_and_ends_what_is_in_flight():
 
 def test_what_is_given_up_after_a_drain_is_written_down_as_lost():
     desk = Desk(latency_s=100.0)
-
-    async def stop(fleet: SmallFleet) -> None:
-        await asyncio.sleep(10.0)
-        fleet.scheduler.stop(drain_s=5.0)
-        fleet.coordinator.stop(5.0)
-
-    fleet = played(SmallFleet(ask=desk.ask), asked("a", 500, Limits(rpm=600)), beside=stop)
+    short = partial(stop, drain_s=5.0)
+    fleet = played(SmallFleet(ask=desk.ask), asked("a", 500, Limits(rpm=600)), beside=short)
     lost = [ended.attempt.status for ended in fleet.of(Ended)]
     assert set(lost) == {"lost"}
     assert len(lost) == len(fleet.of(Sent)) == len(desk.calls)

@@ -16,13 +16,13 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_with_options
 from tests.cluster.machines import LOOPBACK, machines
+from tests.cluster.on_processes import rows_of
 from tests.commands import asyncbench
 from tests.processes import until
 from tests.sweep_files import Said, entry, problem_set, simulator, sweep
 
 MODELS, AT_ONCE = 20, 4
 PRICE = {"input": 1.0, "output": 5.0}
-ANSWER = ["trial_id", "model", "outcome", "exact_match", "reply_text"]
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +56,6 @@ def models_of(server):
         )
         for number in range(MODELS)
     ]
-
-
-def rows_of(folder):
-    return sorted(ab.read_trials(folder, ANSWER).to_pylist(), key=lambda row: row["trial_id"])
 
 
 def worker_of(raylet):

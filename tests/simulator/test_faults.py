@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.faults import OF_STREAMS, Fault, FaultKind, FaultStream, check_rates, parse_fault
+from asyncbench.simulator.faults import Fault, FaultKind, FaultStream, check_rates, parse_fault
 
 FAULTS = (parse_fault("429=0.2"), parse_fault("cut=0.1@noisy"))
 
@@ -76,11 +76,6 @@ def test_another_seed_and_another_model_meet_other_faults():
 @pytest.mark.parametrize(("rate", "met"), [(0, {None}), (1, {FaultKind.STALL})])
 def test_rate_0_never_and_rate_1_always_happens(rate, met):
     assert set(draws(Fault(kind=FaultKind.STALL, rate=rate))) == met
-
-
-@pytest.mark.parametrize("kind", sorted(OF_STREAMS))
-def test_a_call_that_is_not_streamed_meets_no_fault_of_streams(kind):
-    assert set(draws(Fault(kind=kind, rate=1))) == {None}
 
 
 def test_streaming_some_calls_changes_no_fault_of_the_others():

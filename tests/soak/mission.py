@@ -125,7 +125,7 @@ def started(file: Path, server, *, kill_at: int | None = None) -> Start:
 def _readings(process: subprocess.Popen[bytes], server) -> Iterator[Reading]:
     began_s, watched = time.monotonic(), psutil.Process(process.pid)
     while process.poll() is None:
-        yield _reading(server, began_s=began_s, rss=_rss(watched))
+        yield _reading(server, began_s=began_s, rss=rss(watched))
         time.sleep(LOOK_EVERY_S)
 
 
@@ -134,7 +134,7 @@ def _reading(server, *, began_s: float, rss: int = 0) -> Reading:
     return Reading(time.monotonic() - began_s, seen["requests"], seen["delivered"], rss)
 
 
-def _rss(process: psutil.Process) -> int:
+def rss(process: psutil.Process) -> int:
     try:
         return process.memory_info().rss
     except psutil.NoSuchProcess:

@@ -16,6 +16,7 @@ from asyncbench.problems.making import generate
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Draft
 from asyncbench.suites.table import SUITES
+from tests.soak.mission import rss
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEMS = 10_000_000
@@ -54,13 +55,6 @@ def measured(step: str, path: Path) -> tuple[float, float, str]:
             peak = max(peak, rss(watched))
             time.sleep(0.05)
         return (peak - start) / MB, time.monotonic() - started_s, process.stdout.read().strip()
-
-
-def rss(process: psutil.Process) -> int:
-    try:
-        return process.memory_info().rss
-    except psutil.NoSuchProcess:
-        return 0
 
 
 # ── in the process that is measured ──────────────────────────────────────────────────────────

@@ -45,17 +45,13 @@ def test_the_later_answer_stands_where_the_earlier_stood(folder):
     assert {outcome for _, outcome in outcomes(folder)} == {"correct"}
 
 
-def test_its_grades_are_those_of_the_later_answer(folder):
+def test_its_grades_are_those_of_the_later_answer_and_every_call_ever_made_stays(folder):
     keep_again(folder, 1)
     grades = read_grades(folder, ["grader", "outcome"], [("trial_id", "=", trial_id(1))])
     assert grades.to_pylist() == [
         {"grader": "number", "outcome": "correct"},
         {"grader": "lenient", "outcome": "correct"},
     ]
-
-
-def test_every_call_ever_made_stays_in_attempts(folder):
-    keep_again(folder, 1)
     attempts = read_attempts(folder, ["attempt", "status"], [("trial_id", "=", trial_id(1))])
     assert attempts.to_pylist() == [
         {"attempt": 1, "status": "overloaded"},

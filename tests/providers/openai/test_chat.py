@@ -23,47 +23,41 @@ def chunk(finish_reason=None, *, beside=(), **delta):
     return {"id": "chatcmpl-1", "choices": [choice], **dict(beside)}
 
 
-MESSAGES = [
-    pytest.param({"content": " 42\n"}, " 42\n", None, id="text untouched"),
-    pytest.param({"content": None}, "", None, id="null"),
-    pytest.param({}, "", None, id="none"),
-    pytest.param({"content": "42", "reasoning_content": "hm"}, "42", "hm", id="DeepSeek"),
-    pytest.param({"content": "42", "reasoning": "hm"}, "42", "hm", id="vLLM, Groq, OpenRouter"),
-    pytest.param({"content": "42", "reasoning_content": "hm", "reasoning": "hm"}, "42", "hm", id="both"),
-    pytest.param({"content": "42", "reasoning_content": ""}, "42", None, id="no reasoning"),
-    pytest.param(
-        {
-            "content": [
-                {
-                    "type": "thinking",
-                    "thinking": [{"type": "text", "text": "h"}, {"type": "text", "text": "m"}],
-                },
-                {"type": "text", "text": "4"},
-                {"type": "reference", "reference_ids": [1]},
-                {"type": "text", "text": "2"},
-            ]
-        },
-        "42",
-        "hm",
-        id="a list of parts (Mistral)",
-    ),
-    pytest.param({"content": None, "refusal": "I will not."}, "I will not.", None, id="a refusal is text"),
-    pytest.param({"content": 42}, "", None, id="a number is no text"),
-]
-
-
-@pytest.mark.parametrize(("message", "text", "reasoning"), MESSAGES)
-def test_text_and_reasoning_are_found(message, text, reasoning):
-    found = read(message)
-
-    assert (found.text, found.reasoning) == (text, reasoning)
-
-
-@pytest.mark.parametrize(("message", "text", "reasoning"), MESSAGES)
-def test_text_and_reasoning_are_found_in_a_chunk(message, text, reasoning):
-    found = streamed(WIRE, [chunk(**message), chunk("stop")])
-
-    assert (found.text, found.reasoning) == (text, reasoning)
+@pytest.mark.parametrize(
+    ("message", "text", "reasoning"),
+    [
+        pytest.param({"content": " 42\n"}, " 42\n", None, id="text untouched"),
+        pytest.param({"content": None}, "", None, id="null"),
+        pytest.param({}, "", None, id="none"),
+        pytest.param({"content": "42", "reasoning_content": "hm"}, "42", "hm", id="DeepSeek"),
+        pytest.param({"content": "42", "reasoning": "hm"}, "42", "hm", id="vLLM, Groq, OpenRouter"),
+        pytest.param({"content": "42", "reasoning_content": "hm", "reasoning": "hm"}, "42", "hm", id="both"),
+        pytest.param({"content": "42", "reasoning_content": ""}, "42", None, id="no reasoning"),
+        pytest.param(
+            {
+                "content": [
+                    {
+                        "type": "thinking",
+                        "thinking": [{"type": "text", "text": "h"}, {"type": "text", "text": "m"}],
+                    },
+                    {"type": "text", "text": "4"},
+                    {"type": "reference", "reference_ids": [1]},
+                    {"type": "text", "text": "2"},
+                ]
+            },
+            "42",
+            "hm",
+            id="a list of parts (Mistral)",
+        ),
+        pytest.param(
+            {"content": None, "refusal": "I will not."}, "I will not.", None, id="a refusal is text"
+        ),
+        pytest.param({"content": 42}, "", None, id="a number is no text"),
+    ],
+)
+def test_text_and_reasoning_are_found_in_a_whole_answer_and_in_a_chunk(message, text, reasoning):
+    for found in (read(message), streamed(WIRE, [chunk(**message), chunk("stop")])):
+        assert (found.text, found.reasoning) == (text, reasoning)
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], "20"])

@@ -12,19 +12,15 @@ from contextlib import contextmanager, suppress
 import pytest
 import yaml
 
-from asyncbench import read_attempts, read_grades, read_trials, run_load, run_sweep
+from asyncbench import read_attempts, read_grades, read_trials, run_load
 from asyncbench.errors import ConfigError
 from asyncbench.run.summary import Exit
 from tests.processes import Forked, until
 from tests.providers.workers.worker_processes import models_of_one_adapter, workers_of
-from tests.sweep_files import ADAPTERS, Said, entry, outcomes, problem_set, simulator, sweep
+from tests.sweep_files import ADAPTERS, Said, entry, outcomes, problem_set, run, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 2.0}
 OF_TIME = {"queued_s", "ttft_s", "latency_s", "finished_at", "request_id"}
-
-
-def run(*arguments, **keywords):
-    return asyncio.run(run_sweep(*arguments, **keywords))
 
 
 def kill_if_there(pid):

@@ -10,7 +10,7 @@ import pytest
 
 from asyncbench import generate, read_trials
 from asyncbench.tables.report import SIMULATED
-from tests.commands import CLEAN, asyncbench, asyncbench_here
+from tests.commands import CLEAN, asyncbench
 from tests.upkeep.exchange.made import jsonl, trial
 
 SOME_TRIALS = 20_000  # bytes of a journal: some trials are closed in it, and thousands are still to come
@@ -137,25 +137,3 @@ def test_ctrl_c_in_an_export_leaves_nothing(tmp_path):
     assert (code, complaint) == (130, "asyncbench: interrupted; nothing was exported\n")
     assert list((tmp_path / "out").iterdir()) == []
     assert asyncbench(*words).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        pytest.param(
-            ("import", "llm-arithmetic", ".", "--out", "x", "--trials", "9" * 20), "so many of", id="trials"
-        ),
-        pytest.param(
-            ("import", "llm-arithmetic", ".", "--out", "README.md"), "README.md is not a folder", id="out"
-        ),
-        pytest.param(("import", "csv", "a.jsonl", "--out", "x"), "no format 'csv'", id="format"),
-        pytest.param(("import", "llm-arithmetic", "a.jsonl", "--out", "x"), "a.jsonl: No such", id="missing"),
-        pytest.param(("export", "csv", ".", "--out", "x"), "no format 'csv'", id="export-format"),
-        pytest.param(("export", "llm-arithmetic", ".", "--out", "x"), "not a results folder", id="elsewhere"),
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_2(words, said):
-    done = asyncbench_here(*words)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1

@@ -1,14 +1,15 @@
 """Folders of one sweep become one: through real sweeps, and over events made by hand where time matters."""
 
-import asyncio
 import fcntl
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 
 import orjson
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from asyncbench import read_attempts, read_grades, read_trials, regrade_folder, run_sweep
+from asyncbench import read_attempts, read_grades, read_trials, regrade_folder
 from asyncbench.cli import app
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import ConfigError, StoreError
@@ -35,11 +36,7 @@ from asyncbench.store.status import trial_counts
 from asyncbench.store.verify import verify_folder
 from asyncbench.upkeep.merging import merge_folders
 from tests.store import made
-from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
-
-
-def run(*arguments, **keywords):
-    return asyncio.run(run_sweep(*arguments, **keywords))
+from tests.sweep_files import entry, outcomes, problem_set, run, simulator, sweep
 
 
 def spend(folder):
@@ -233,8 +230,6 @@ def folder_of(path, *events, **keys):
         script = "import os, pickle, sys\nfrom asyncbench.store.folder import Store\n"
         script += "store = Store.open(sys.argv[1], sweep='night')\n"
         script += "for event in pickle.load(sys.stdin.buffer): store.keep(event)\nos._exit(9)\n"
-        import pickle
-
         subprocess.run(
             [sys.executable, "-c", script, str(path)], input=pickle.dumps(list(events)), check=False
         )
@@ -246,8 +241,6 @@ def folder_of(path, *events, **keys):
 
 def closed(n, outcome, *, finished_at, started_at=made.AT, attempts=1, alias="small"):
     """The events of a trial that ended so, at that time."""
-    from dataclasses import replace
-
     asked, answer = made.trial(n, alias=alias), None if outcome is Outcome.FAILED else made.reply(n)
     sent = replace(made.sent(asked), started_at=started_at)
     ended = made.ended(asked, answer)
@@ -499,20 +492,17 @@ def test_another_answer_to_the_same_problem_is_refused(tmp_path):
         merge_folders(folders, tmp_path / "out")
 
 
-def test_another_sweep_is_refused(tmp_path):
-    folders = [folder_of(tmp_path / name) for name in "ab"]
-    (folders[1] / "manifest.json").write_text('{"schema_version":1,"sweep":"day"}')
-    with pytest.raises(ConfigError, match=r"sweep 'night', and .* those of 'day'"):
-        merge_folders(folders, tmp_path / "out")
-
-
 @pytest.mark.parametrize("name", ["night", "day"], ids=["merged", "refused"])
-def test_a_folder_that_had_no_lock_has_none_afterwards(tmp_path, name):
+def test_another_sweep_is_refused_and_a_folder_that_had_no_lock_has_none_afterwards(tmp_path, name):
     folders = [folder_of(tmp_path / folder) for folder in "ab"]
     for folder in folders:
         (folder / ".lock").unlink()
     (folders[1] / "manifest.json").write_text(f'{{"schema_version":1,"sweep":"{name}"}}')
-    with nullcontext() if name == "night" else pytest.raises(ConfigError, match="those of 'day'"):
+    with (
+        nullcontext()
+        if name == "night"
+        else pytest.raises(ConfigError, match=r"sweep 'night', and .* those of 'day'")
+    ):
         merge_folders(folders, tmp_path / "out")
     assert [(folder / ".lock").exists() for folder in folders] == [False, False]
     assert (tmp_path / "out").exists() == (name == "night")
