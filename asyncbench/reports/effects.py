@@ -98,22 +98,22 @@ def effects_on(folder: Folders, by: str) -> Effects:
 
 
 def _effects(views: FolderViews, by: str) -> Effects:
-    folder, skips, found = views.chosen, keep_skips(views), marked(views, _COLUMNS)
-    if not found.marks:
+    folder, skips, trials = views.chosen, keep_skips(views), marked(views, _COLUMNS)
+    if not trials.marks:
         raise NothingToShowError(folder, no_trials(folder))
     homes = {name: label for (label, _), name in views.names.items()}
     ways = {tuple(row[name] for name in ENTRANT): _Way.of(row) for row in views.rows(_WAYS)}
-    asked = {who: ways[who] for who in in_order(found.marks, views.manifest)}
-    groups = _groups(asked, homes, by)
+    ordered = {who: ways[who] for who in in_order(trials.marks, views.manifest)}
+    groups = _groups(ordered, homes, by)
     if not groups:
-        keys = dict.fromkeys(key for way in asked.values() for key in (CONDITION, FOLDER, *way.params))
-        varied = ", ".join(key for key in keys if _groups(asked, homes, key)) or "nothing"
+        keys = dict.fromkeys(key for way in ordered.values() for key in (CONDITION, FOLDER, *way.params))
+        varied = ", ".join(key for key in keys if _groups(ordered, homes, key)) or "nothing"
         raise ConfigError(
             f"--by {by}: no model of {folder} was asked with several values of {by!r}, and all else alike. "
             f"What varies there: {varied}."
         )
     use = {tuple(row.pop(name) for name in ENTRANT): row for row in views.rows(_USE)}
-    lines = list(_lines(groups, found, use))
+    lines = list(_lines(groups, trials, use))
     chances = iter(holm([line[1] for line in lines if line[1] is not None]))
     return Effects(
         folder=str(folder),
@@ -123,7 +123,7 @@ def _effects(views: FolderViews, by: str) -> Effects:
             EffectLine(**line, p=p, p_holm=None if p is None else next(chances)) for line, p in lines
         ),
         outcomes={
-            f"{name}, {by} {value}": _ended(found, who)
+            f"{name}, {by} {value}": _ended(trials, who)
             for name, values in groups.items()
             for value, who in values.items()
         },
@@ -159,16 +159,18 @@ class _Way:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "_Way":
-        model, said = (orjson.loads(row[name] or "{}") for name in ("params", "condition_params"))
-        params = {**model, **said.pop("params", {})}
-        params |= {name: said.pop(name) for name in ("effort", "temperature", "system") if name in said}
-        rest = {**said, "style": row["style"]}
+        model, condition = (orjson.loads(row[name] or "{}") for name in ("params", "condition_params"))
+        params = {**model, **condition.pop("params", {})}
+        params |= {
+            name: condition.pop(name) for name in ("effort", "temperature", "system") if name in condition
+        }
+        rest = {**condition, "style": row["style"]}
         return cls(whom=(row["provider"], row["model_id"]), of_model=model, params=params, rest=rest)
 
     def value(self, by: str, condition: str) -> object:
         return condition if by == CONDITION else self.params.get(by)
 
-    def beside(self, by: str) -> bytes:
+    def without(self, by: str) -> bytes:
         """Return all but one parameter: equal for two that differ only there."""
         if by == CONDITION:
             return orjson.dumps([self.whom, self.of_model], option=orjson.OPT_SORT_KEYS)
@@ -176,19 +178,17 @@ class _Way:
         return orjson.dumps([self.whom, params, self.rest], option=orjson.OPT_SORT_KEYS)
 
 
-def _groups(
-    asked: Mapping[Entrant, _Way], homes: Mapping[str, str], by: str
-) -> dict[str, dict[str, Entrant]]:
+def _groups(ways: Mapping[Entrant, _Way], homes: Mapping[str, str], by: str) -> dict[str, dict[str, Entrant]]:
     """Return who was asked alike but for one value, in the planned order: by name, then by value.
 
     `homes`: the folder of each model, where there are several.
     """
     alike = defaultdict[object, dict[str, Entrant]](dict)
-    for who, way in asked.items():
+    for who, way in ways.items():
         run, model, condition = who
         home = homes.get(model, "")
         night = None if by == FOLDER else (run, home)
-        group = (night, way.beside(by), model if by == CONDITION else None)
+        group = (night, way.without(by), model if by == CONDITION else None)
         value = home if by == FOLDER else _text(way.value(by, condition))
         # asked of another server: nothing in the results tells the two apart but their aliases
         alike[group if value not in alike[group] else (*group, model)][value] = who
@@ -200,8 +200,8 @@ def _groups(
 
 def _base(values: Mapping[str, Entrant], by: str) -> Entrant:
     """Return what those are called together that differ in one value: run, model, condition."""
-    said = "in " if by == FOLDER else f"{by}="
-    bases = {f"{model} ".replace(f" {said}{value} ", " ")[:-1] for value, (_, model, _) in values.items()}
+    mark = "in " if by == FOLDER else f"{by}="
+    bases = {f"{model} ".replace(f" {mark}{value} ", " ")[:-1] for value, (_, model, _) in values.items()}
     run, _, condition = next(iter(values.values()))
     conditions = dict.fromkeys(name for _, _, name in values.values())
     name = bases.pop() if len(bases) == 1 else ", ".join(model for _, model, _ in values.values())
@@ -218,12 +218,12 @@ def _text(value: object) -> str:
 
 
 def _lines(
-    groups: Mapping[str, Mapping[str, Entrant]], found: Marked, use: Mapping[Entrant, Mapping[str, Any]]
+    groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Mapping[str, Any]]
 ) -> Iterator[tuple[dict[str, Any], float | None]]:
     """Yield the fields of each line, and p, all models together first; the first value has no p."""
     order = list(dict.fromkeys(value for values in groups.values() for value in values))
     marks = {
-        name: _in_common({value: found.marks[values[value]] for value in order if value in values})
+        name: _in_common({value: trials.marks[values[value]] for value in order if value in values})
         for name, values in groups.items()
     }
     whole = [name for name, values in groups.items() if len(values) == len(order)]
@@ -281,8 +281,8 @@ def _joined(each: Sequence[Marks]) -> Marks:
     )
 
 
-def _ended(found: Marked, who: Entrant) -> dict[str, int]:
-    return {outcome: sum(map(int.bit_count, turns)) for outcome, turns in found.ended[who].items()}
+def _ended(trials: Marked, who: Entrant) -> dict[str, int]:
+    return {outcome: sum(map(int.bit_count, turns)) for outcome, turns in trials.ended[who].items()}
 
 
 def _row(line: EffectLine) -> tuple[str, ...]:

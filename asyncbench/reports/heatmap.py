@@ -120,10 +120,10 @@ class AccuracyMaps(FolderReport):
         """Return models × tasks, the more numerous of them down the page."""
         models = self._best_first(self.tasks)
         tasks = [self._task(*task) for task in sorted({(cell.suite, cell.task) for cell in self.tasks})]
-        found = {(self.names[cell.entrant], self._task(cell.suite, cell.task)): cell for cell in self.tasks}
+        cells = {(self.names[cell.entrant], self._task(cell.suite, cell.task)): cell for cell in self.tasks}
         if len(tasks) <= len(models):
-            return _sheet("Accuracy by model and task", "model", models, tasks, found)
-        turned = {(task, model): cell for (model, task), cell in found.items()}
+            return _sheet("Accuracy by model and task", "model", models, tasks, cells)
+        turned = {(task, model): cell for (model, task), cell in cells.items()}
         return _sheet("Accuracy by task and model", "task", tasks, models, turned)
 
     def _by_length(self, suite: str, squares: Sequence[Square]) -> Iterator[Sheet]:
@@ -132,18 +132,18 @@ class AccuracyMaps(FolderReport):
         lengths = [
             range_text(own) for own in sorted({square.lengths for square in squares if square.lengths})
         ]
-        found = {
+        cells = {
             (self.names[square.entrant], square.task, range_text(square.lengths)): square
             for square in squares
         }
         if len(tasks) >= len(models):
             for model in models:
-                own = {(task, length): one for (name, task, length), one in found.items() if name == model}
+                own = {(task, length): one for (name, task, length), one in cells.items() if name == model}
                 yield _sheet(f"{model}, {suite}: accuracy by task and length", "task", tasks, lengths, own)
             return
         for task in tasks:
             best_first = self._best_first(square for square in squares if square.task == task)
-            own = {(name, length): one for (name, its, length), one in found.items() if its == task}
+            own = {(name, length): one for (name, its, length), one in cells.items() if its == task}
             title = f"{self._task(suite, task)}: accuracy by model and length"
             yield _sheet(title, "model", best_first, lengths, own)
 
@@ -153,8 +153,8 @@ class AccuracyMaps(FolderReport):
         for square in squares:
             trials[square.entrant] += square.trials
             correct[square.entrant] += square.correct
-        asked = [entrant for entrant in self.names if trials[entrant]]
-        return [self.names[who] for who in sorted(asked, key=lambda who: -correct[who] / trials[who])]
+        entrants = [entrant for entrant in self.names if trials[entrant]]
+        return [self.names[who] for who in sorted(entrants, key=lambda who: -correct[who] / trials[who])]
 
     def _task(self, suite: str, task: str) -> str:
         """Return what to call a task among those of all suites."""
@@ -216,13 +216,13 @@ def _squares(
     cells: Sequence[Row], names: Mapping[tuple[str, str, str], str], ranges: Mapping[int, Lengths] | None
 ) -> Iterator[Square]:
     """Yield one for each task of a suite and, where ranges are given, range of lengths, of everybody."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for cell in cells:
         task = names[cell["task"], cell["variant"] or "", cell["representation"] or ""]
         entrant = cell["run"], cell["model"], cell["condition"]
         lengths = None if ranges is None else ranges[cell["length"]]
-        found.setdefault((entrant, task, lengths), []).append(cell)
-    for (entrant, task, lengths), own in found.items():
+        groups.setdefault((entrant, task, lengths), []).append(cell)
+    for (entrant, task, lengths), own in groups.items():
         yield Square(
             entrant=entrant,
             suite=own[0]["suite"],
@@ -242,12 +242,14 @@ def _sheet(
     corner: str,
     rows: Sequence[str],
     columns: Sequence[str],
-    found: Mapping[tuple[str, str], Square],
+    squares: Mapping[tuple[str, str], Square],
 ) -> Sheet:
     """Return a heatmap; rows of which nothing was asked are left out."""
-    marked = any(one.few for one in found.values())
-    asked = {row for row, _ in found}
-    lines = [[row, *(_cell(found.get((row, at)), marked) for at in columns)] for row in rows if row in asked]
+    marked = any(one.few for one in squares.values())
+    filled = {row for row, _ in squares}
+    lines = [
+        [row, *(_cell(squares.get((row, at)), marked) for at in columns)] for row in rows if row in filled
+    ]
     return Sheet(title=title, head=[corner, *columns], rows=lines, gap=1)
 
 

@@ -76,8 +76,8 @@ def call_load(views: FolderViews) -> CallLoad:
             count(*) FILTER (status = '{ErrorKind.RATE_LIMITED}' AND load IS NULL) AS rate_limited
         FROM attempts"""  # noqa: S608  made of our own words alone
     )
-    (found,) = views.rows(_AT_ONCE)
-    return CallLoad(**counts, most_at_once=int(found["most"]))
+    (peak,) = views.rows(_AT_ONCE)
+    return CallLoad(**counts, most_at_once=int(peak["most"]))
 
 
 def minutes_of(views: FolderViews) -> tuple[Minute, ...]:

@@ -212,7 +212,7 @@ def report_on(folder: Folders, *, prices_at: datetime | None = None) -> Overview
         StoreError: what it holds cannot be read.
     """
 
-    def look(views: FolderViews) -> Overview:
+    def overview_in(views: FolderViews) -> Overview:
         if prices_at is None:
             return _overview(views)
         trials = views.table(f"SELECT {', '.join(sorted({*COLUMNS, *TRIAL_COLUMNS}))} FROM trials")  # noqa: S608  our words
@@ -220,13 +220,13 @@ def report_on(folder: Folders, *, prices_at: datetime | None = None) -> Overview
         again = repriced(views, trials, attempts, now=prices_at)
         views.put("trials", again.trials)
         views.put("attempts", again.attempts)
-        told_by = ", ".join(again.sources) or "no known source"
+        sources = ", ".join(again.sources) or "no known source"
         prices = (
-            f"they are what the same tokens would cost on {prices_at:%Y-%m-%d}, at the prices of {told_by}"
+            f"they are what the same tokens would cost on {prices_at:%Y-%m-%d}, at the prices of {sources}"
         )
         return replace(_overview(views), prices=prices, unpriced=again.unpriced)
 
-    return counted(folder, look)
+    return counted(folder, overview_in)
 
 
 def _overview(views: FolderViews) -> Overview:

@@ -56,13 +56,13 @@ class ProblemFile(Report):
     def _notes(self) -> Iterator[str]:
         yield f"{self.file}: {number_of(self.problems, 'problem')}."
         for ours, theirs in self.columns.items():
-            said = " (guessed from its name)" if ours in self.guessed else ""
-            yield f"{ours} is read from column {theirs!r}{said}."
+            guess = " (guessed from its name)" if ours in self.guessed else ""
+            yield f"{ours} is read from column {theirs!r}{guess}."
         if self.unused:
             yield f"Other columns are not used: {', '.join(self.unused)}."
         if self.grader:
-            said = " (guessed from the expected answers)" if self.grader_guessed else ""
-            yield f"Replies are graded by {self.grader!r}{said}."
+            guess = " (guessed from the expected answers)" if self.grader_guessed else ""
+            yield f"Replies are graded by {self.grader!r}{guess}."
         # A pattern may look for words beside the answer, which a file does not hold.
         if self.grader != "regex" and (wrong := sum(shown.outcome != "correct" for shown in self.examples)):
             yield f"! {wrong:,} expected answers would be wrong as replies. Check column and grader."
@@ -138,18 +138,18 @@ def inspect_problems(
         ProblemSetError: The file cannot be read as problems.
     """
     with problem_file(path) as (file, hub):
-        given = {"path": remote_address(path) or str(path)}
+        source = {"path": remote_address(path) or str(path)}
         names = columns_in(file)
         if not (columns or grader or pattern) and set(PROBLEM_SCHEMA.names) <= set(names):
-            found = _inspected(open_set(file), names, given, grader_guessed=False)
+            inspected = _inspected(open_set(file), names, source, grader_guessed=False)
         else:
             chosen = grader or _likely(file, columns)
             problems = open_set(file, suite="custom", columns=columns, grader=chosen, pattern=pattern)
             own = {"columns": dict(problems.own_columns), "pattern": pattern}
-            said = {name: value for name, value in own.items() if value}
-            entry = {**given, "suite": "custom", "grader": chosen, **said}
-            found = _inspected(problems, names, entry, grader_guessed=grader is None)
-        return replace(found, file=given["path"] if hub is None else hub.pinned)
+            options = {name: value for name, value in own.items() if value}
+            entry = {**source, "suite": "custom", "grader": chosen, **options}
+            inspected = _inspected(problems, names, entry, grader_guessed=grader is None)
+        return replace(inspected, file=source["path"] if hub is None else hub.pinned)
 
 
 def _likely(file: Path, columns: Mapping[str, str] | None) -> str:

@@ -204,7 +204,7 @@ class QuotaReport(FolderReport):
         uses = {"lanes": map(_as_mapping, self.lanes), "minutes": map(_as_mapping, self.minutes)}
         uses |= {"batches": map(asdict, self.batches), "workers": map(_worker_mapping, self.workers)}
         uses |= {"worker_latencies": map(asdict, self.latencies)}
-        return whole | {name: list(found) for name, found in uses.items()}
+        return whole | {name: list(rows) for name, rows in uses.items()}
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()

@@ -34,36 +34,36 @@ EXAMPLE_HEAD = (
 class RegradeReport(Report):
     """A regrade as it is shown: what one grader changed, or the headline graders."""
 
-    found: Regraded
+    regraded: Regraded
     simulated_note: str  # empty: no results are simulated
     grader: str | None  # None: the headline graders
 
     def _data(self) -> dict[str, object]:
         moves, examples = list(map(asdict, self._moves())), list(map(asdict, self._examples()))
-        told = asdict(self.found) | {"simulated": bool(self.simulated_note)}
-        return told | {"moves": moves, "examples": examples}
+        counts = asdict(self.regraded) | {"simulated": bool(self.simulated_note)}
+        return counts | {"moves": moves, "examples": examples}
 
     def _moves(self) -> list[Move]:
         return [
             move
-            for move in self.found.moves
+            for move in self.regraded.moves
             if (move.headline if self.grader is None else move.grader == self.grader)
         ]
 
     def _examples(self) -> list[ChangedTrial]:
         graders = {(move.suite, move.grader) for move in self._moves()}
-        return [trial for trial in self.found.examples if (trial.suite, trial.grader) in graders]
+        return [trial for trial in self.regraded.examples if (trial.suite, trial.grader) in graders]
 
     def _notes(self) -> Iterator[str]:
-        found = self.found
+        regraded = self.regraded
         if self.simulated_note:
             yield self.simulated_note
         changed = sum(one.trials for one in self._moves() if one.before != one.now)
         changes = f"{changed:,} outcomes change" if changed else "No outcome changes"
-        yield f"{found.trials:,} stored trials were graded again, without a call. {changes}."
-        if found.corrected:
-            yield f"For {found.corrected:,} trials, the expected answer has changed since they were asked."
-        for one in found.kept:
+        yield f"{regraded.trials:,} stored trials were graded again, without a call. {changes}."
+        if regraded.corrected:
+            yield f"For {regraded.corrected:,} trials, the expected answer has changed since they were asked."
+        for one in regraded.kept:
             yield (
                 f"{one.trials:,} trials of {one.suite} (problem set {one.problem_set!r}) keep their grades: "
                 "problems/ lacks their problems, or the suite is unknown."
@@ -71,13 +71,13 @@ class RegradeReport(Report):
         yield self._what_now()
 
     def _what_now(self) -> str:
-        if self.found.written:
+        if self.regraded.written:
             return "The new grades were written."
-        if self.found.corrected or any(
-            one.changed or one.version_before != one.version for one in self.found.graders
+        if self.regraded.corrected or any(
+            one.changed or one.version_before != one.version for one in self.regraded.graders
         ):
             return (
-                f"Nothing was written. To keep the new grades: `asyncbench regrade {self.found.folder} "
+                f"Nothing was written. To keep the new grades: `asyncbench regrade {self.regraded.folder} "
                 "--write`"
             )
         return "The stored grades are up to date. There is nothing to write."
@@ -94,7 +94,7 @@ class RegradeReport(Report):
         yield Sheet(title="Examples", head=EXAMPLE_HEAD, rows=examples, labels=len(EXAMPLE_HEAD))
         graders = [
             (one.suite, one.grader, _versions(one), f"{one.grades:,}", f"{one.changed:,}")
-            for one in self.found.graders
+            for one in self.regraded.graders
         ]
         yield Sheet(title="All graders", head=GRADER_HEAD, rows=graders, labels=3)
 
@@ -127,9 +127,9 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
     known = sorted({*ADDED_GRADERS, *(name for suite in SUITES.values() for name in suite.graders)})
     if grader is not None and grader not in known and not is_in_file(grader):  # before anything is written
         raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(known)}")
-    found = regrade_folder(folder, write=write)
-    note = simulated_note_of(folder, known=found.simulated)
-    return RegradeReport(found=found, simulated_note=note, grader=grader)
+    regraded = regrade_folder(folder, write=write)
+    note = simulated_note_of(folder, known=regraded.simulated)
+    return RegradeReport(regraded=regraded, simulated_note=note, grader=grader)
 
 
 def _versions(one: Grader) -> str:

@@ -89,8 +89,8 @@ def report(
         StoreError: A file of the folder is missing or damaged.
         ProblemSetError: A copy of a problem set is damaged.
     """
-    given: dict[str, Any] = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader}
-    options = {name: value for name, value in given.items() if value is not None}
+    choices: dict[str, Any] = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader}
+    options = {name: value for name, value in choices.items() if value is not None}
     if published:
         options["published"] = True
     _check(style, options)
@@ -107,10 +107,10 @@ def report(
 
 
 def _left_out(of: Chosen, style: str | None) -> Report:
-    said = f"`--style {style}` leaves out" if style else "this report leaves out"
+    what = f"`--style {style}` leaves out" if style else "this report leaves out"
     return Nothing(
         folder=str(of),
-        nothing=f"{of} holds only answers to a load, which {said}. `--style load` shows them.",
+        nothing=f"{of} holds only answers to a load, which {what}. `--style load` shows them.",
     )
 
 
@@ -119,13 +119,13 @@ def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of th
     if style is not None and style not in styles:
         raise ConfigError(f"--style {style}: no such style. Choose one of: {', '.join(styles)}")
     if odd := sorted(options.keys() - _FITTING.get(style, set())):
-        said = f"--style {style}" if style else "a report without --style"
-        raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {said}. Leave one of them out.")
+        where = f"--style {style}" if style else "a report without --style"
+        raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {where}. Leave one of them out.")
     if {"by", "prices"} <= options.keys():
         raise ConfigError("--by compares answers, which have no other prices. Leave --prices out.")
-    if (asked := options.get("prices", "now")) != "now":
+    if (prices := options.get("prices", "now")) != "now":
         raise ConfigError(
-            f"--prices {asked}: the only choice is `now`. Leave it out for the prices of the run."
+            f"--prices {prices}: the only choice is `now`. Leave it out for the prices of the run."
         )
 
 

@@ -150,7 +150,7 @@ def test_the_standings_are_those_of_the_report(folder, blocks):
             )
             assert (row["lost"], row["cost_usd"]) == (line.accuracy.lost, line.cost_usd)
         leads = [pair for pair in ranking.pairs if pair.a == ranking.lines[0].name]
-        assert [pair["difference"] for pair in block["pairs"]] == [pair.found.difference for pair in leads]
+        assert [pair["difference"] for pair in block["pairs"]] == [pair.counts.difference for pair in leads]
 
 
 def test_the_ranking_of_a_kind_is_that_of_the_report_on_its_task_alone(night, tmp_path):

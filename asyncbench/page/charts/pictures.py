@@ -57,12 +57,12 @@ def pair_rows(ranking: Ranking, places: Mapping[Entrant, int]) -> list[Row]:
         {
             "a": place_of[pair.a],
             "b": place_of[pair.b],
-            "difference": pair.found.difference,
+            "difference": pair.counts.difference,
             "low": pair.interval[0],
             "high": pair.interval[1],
             "p": pair.p_holm,
             "tied": pair.b in ranking.ties[0],
-            "problems": pair.found.problems,
+            "problems": pair.counts.problems,
         }
         for pair in ranking.pairs
         if pair.a == ranking.lines[0].name

@@ -66,9 +66,9 @@ def sides_of(a: str, b: str, of: Chosen) -> tuple[ComparedSide, ComparedSide]:
     own = [replace(of, paths=(path,)) for path in of.paths] if len(of.paths) == 2 else [of]
     names = {place: _names_in(place) for place in own}
     both = [(a, own[0]), (b, own[-1])]
-    if of not in own and not all(_meant(name, names[place]) for name, place in both):
+    if of not in own and not all(_entrants_named(name, names[place]) for name, place in both):
         names[of] = _names_in(of)
-        if _meant(a, names[of]) and _meant(b, names[of]):
+        if _entrants_named(a, names[of]) and _entrants_named(b, names[of]):
             both = [(a, of), (b, of)]
     first, second = (_side(name, place, names[place]) for name, place in both)
     sides = first, second
@@ -88,25 +88,25 @@ def simulated_notes(views: FolderViews, sides: Sequence[ComparedSide]) -> tuple[
 
 
 def _names_in(of: Chosen) -> dict[Entrant, str]:
-    def look(views: FolderViews) -> dict[Entrant, str]:
+    def names_in(views: FolderViews) -> dict[Entrant, str]:
         rows = views.rows("SELECT DISTINCT run, model, condition FROM trials")
         return names_of(
             in_order(((row["run"], row["model"], row["condition"]) for row in rows), views.manifest)
         )
 
-    if names := counted(of, look):
+    if names := counted(of, names_in):
         return names
     raise ConfigError(f"{of} has no trials yet. Run its sweep first.")
 
 
-def _meant(name: str, names: Mapping[Entrant, str]) -> list[Entrant]:
+def _entrants_named(name: str, names: Mapping[Entrant, str]) -> list[Entrant]:
     """Return who may be meant by a name."""
     matching = [entrant for entrant, called in names.items() if called == name]
     return matching or [entrant for entrant in names if name in entrant[:2]]
 
 
 def _side(name: str, folder: Chosen, names: Mapping[Entrant, str]) -> ComparedSide:
-    matching = _meant(name, names)
+    matching = _entrants_named(name, names)
     if len({entrant[:2] for entrant in matching}) == 1:
         run, model, _ = matching[0]
         conditions = tuple(condition for _, _, condition in matching)

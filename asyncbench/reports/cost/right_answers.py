@@ -103,12 +103,12 @@ def asked_alike(cells: pa.Table) -> tuple[frozenset[Entrant], ...]:
     Args:
         cells: rows of the view `cells`.
     """
-    what = defaultdict[Entrant, set[tuple[object, ...]]](set)
+    tasks_of = defaultdict[Entrant, set[tuple[object, ...]]](set)
     for row in cells.select(list(CELL)).to_pylist():
-        what[row["run"], row["model"], row["condition"]].add(tuple(row[name] for name in _WHAT))
+        tasks_of[row["run"], row["model"], row["condition"]].add(tuple(row[name] for name in _WHAT))
     alike = defaultdict[frozenset[tuple[object, ...]], set[Entrant]](set)
-    for asked, those in what.items():
-        alike[frozenset(those)].add(asked)
+    for entrant, tasks in tasks_of.items():
+        alike[frozenset(tasks)].add(entrant)
     return tuple(map(frozenset, alike.values()))
 
 
@@ -119,13 +119,13 @@ def best(worths: Iterable[Worth], spent: str, alike: Iterable[Collection[Entrant
         worths, spent: as `frontier` takes them.
         alike: who was asked the same, as `asked_alike` returns it.
     """
-    known, found = list(worths), dict[Entrant, bool]()
-    for those in alike:
-        compared = [worth for worth in known if worth.asked in those and worth.has_place(spent)]
+    known, unbeaten = list(worths), dict[Entrant, bool]()
+    for comparable in alike:
+        compared = [worth for worth in known if worth.asked in comparable and worth.has_place(spent)]
         if len(compared) > 1:
             undominated = frontier(compared, spent)
-            found |= {worth.asked: worth.asked in undominated for worth in compared}
-    return found
+            unbeaten |= {worth.asked: worth.asked in undominated for worth in compared}
+    return unbeaten
 
 
 def frontier(worths: Iterable[Worth], spent: str) -> set[Entrant]:

@@ -212,24 +212,24 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
     timed = timed_steps(by_model)
     _put_timed(views, timed, by_model)
     counts = _by_model(_rows(views, _COUNTS))
-    found = {name: _by_model(_rows(views, query)) for name, query in _QUERIES.items()}
+    per_model = {name: _by_model(_rows(views, query)) for name, query in _QUERIES.items()}
     limits = _limits_of(views, counts, by_model)
     served = {name: _grouped(_rows(views, _SERVED.format(name))) for name in SERVED_BY}
     hours = _grouped(_rows(views, _HOURS))
     return tuple(
         EndpointFigures(
             **row,
-            model_ids=found["trials"].get(model, {}).get("model_ids") or [],
+            model_ids=per_model["trials"].get(model, {}).get("model_ids") or [],
             asked_by="load" if model in by_model else "sweep",
             **{
-                name: found["trials"].get(model, {}).get(name, 0)
+                name: per_model["trials"].get(model, {}).get(name, 0)
                 for name in ("replies", "truncated", "declined")
             },
-            **_cost_of(found["costs"].get(model)),
+            **_cost_of(per_model["costs"].get(model)),
             step=timed.get(model),
-            **_times_of(timed.get(model), found["times"].get(model, {})),
+            **_times_of(timed.get(model), per_model["times"].get(model, {})),
             limits=limits[model],
-            retry_after=_retry_after(found["obeyed"].get(model)),
+            retry_after=_retry_after(per_model["obeyed"].get(model)),
             served={
                 name: [ServedValue(**value) for value in served[name].get(model, [])] for name in SERVED_BY
             },
@@ -284,12 +284,12 @@ def _rows(views: FolderViews, query: str) -> list[dict[str, Any]]:  # Any: of th
 
     A list of seconds, of which there may be a million, is an array of numbers instead of a list of objects.
     """
-    found = views.table(query)
-    seconds = [field.name for field in found.schema if field.type == _SECONDS]
-    rows: list[dict[str, Any]] = found.drop_columns(seconds).to_pylist()
+    table = views.table(query)
+    seconds = [field.name for field in table.schema if field.type == _SECONDS]
+    rows: list[dict[str, Any]] = table.drop_columns(seconds).to_pylist()
     for name in seconds:
-        for row, held in zip(rows, found[name], strict=True):
-            row[name] = array("d", held.values.to_numpy().tobytes() if held.is_valid else b"")
+        for row, times in zip(rows, table[name], strict=True):
+            row[name] = array("d", times.values.to_numpy().tobytes() if times.is_valid else b"")
     return rows
 
 
@@ -304,10 +304,10 @@ def _by_model(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:  # A
 
 
 def _grouped(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:  # Any: of a query
-    found = defaultdict[str, list[dict[str, Any]]](list)
+    groups = defaultdict[str, list[dict[str, Any]]](list)
     for row in rows:
-        found[row.pop("model")].append(row)
-    return found
+        groups[row.pop("model")].append(row)
+    return groups
 
 
 def _cost_of(row: Mapping[str, Any] | None) -> Mapping[str, Any]:  # Any: sums
@@ -349,12 +349,12 @@ def _hour(row: Mapping[str, Any], *, endless: bool) -> HourFigures:
 def _limits_of(
     views: FolderViews, models: Iterable[str], by_model: Mapping[str, Sequence[StepFigures]]
 ) -> dict[str, RateLimits]:
-    minutes, told = _by_model(_rows(views, _MINUTES)), {row.pop("lane"): row for row in _rows(views, _TOLD)}
+    minutes, limits = _by_model(_rows(views, _MINUTES)), {row.pop("lane"): row for row in _rows(views, _TOLD)}
     promised = dict(_promised(views))
     return {
         model: RateLimits(
             promised=promised.get(model, {}),
-            told=_known(told.get(model, {})),
+            told=_known(limits.get(model, {})),
             **_seen(minutes.get(model, {}), by_model.get(model, ())),
         )
         for model in models
@@ -378,8 +378,8 @@ def _known(limits: Mapping[str, float | None]) -> dict[str, float]:
 def _seen(minutes: Mapping[str, Any], steps: Sequence[StepFigures]) -> dict[str, float | None]:
     """Return the most answers of a minute, and of one in which some were refused."""
     most = [minutes.get("most"), *(60 * step.answered_per_s for step in steps)]
-    found = [minutes.get("found"), *(60 * step.answered_per_s for step in steps if step.refused)]
+    refusing = [minutes.get("found"), *(60 * step.answered_per_s for step in steps if step.refused)]
     return {
         name: max((value for value in values if value), default=None)
-        for name, values in (("most", most), ("found", found))
+        for name, values in (("most", most), ("found", refusing))
     }

@@ -56,8 +56,8 @@ class Fairness:
             )
         apart = {model: share for model, share in self.together.items() if share < TOGETHER}
         if apart:
-            said = ", ".join(f"{model} {share:.0%}" for model, share in sorted(apart.items()))
-            yield f"NOT in the same minutes: calls within {NEARBY} minutes of calls to all others: {said}."
+            shares = ", ".join(f"{model} {share:.0%}" for model, share in sorted(apart.items()))
+            yield f"NOT in the same minutes: calls within {NEARBY} minutes of calls to all others: {shares}."
         else:
             yield "All were asked in the same minutes."
         if self.parameters:
@@ -71,8 +71,8 @@ class Fairness:
         if None in steps:
             yield "NOT the same load: some were asked in a load, others in a sweep."
         if len(steps - {None}) > 1:
-            told = ", ".join(f"{model} {step}" for model, step in self.timed.items() if step is not None)
-            yield f"NOT the same rate: no rate was measured of all. Times are of {told}."
+            rates = ", ".join(f"{model} {step}" for model, step in self.timed.items() if step is not None)
+            yield f"NOT the same rate: no rate was measured of all. Times are of {rates}."
         else:
             kept = (
                 "highest one at which all kept their SLO"
@@ -84,12 +84,12 @@ class Fairness:
 
 def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures]) -> Fairness:
     """Return how alike models were asked, given the figures that `endpoints_in` made of these views."""
-    (asked,) = views.rows(_PROBLEMS)
+    (counts,) = views.rows(_PROBLEMS)
     timed = [one.step for one in figures if one.step is not None]
     return Fairness(
         models=len(figures),
-        problems=asked["problems"],
-        common_problems=asked["common"],
+        problems=counts["problems"],
+        common_problems=counts["common"],
         together=_together(views),
         parameters=_differing(views),
         timed={one.model: None if one.step is None else one.step.step for one in figures},
@@ -114,14 +114,14 @@ def _together(views: FolderViews) -> dict[str, float]:
 
 def _differing(views: FolderViews) -> list[str]:
     """Return the parameters that some models were asked with and others not, or otherwise."""
-    said: dict[str, dict[str, set[bytes]]] = {}  # parameter → model → values
+    values: dict[str, dict[str, set[bytes]]] = {}  # parameter → model → values
     rows = views.rows(_PARAMS)
     models = {row["model"] for row in rows}
     for row in rows:
         for name, value in {**orjson.loads(row["params"] or "{}"), "effort": row["effort"]}.items():
-            said.setdefault(name, {}).setdefault(row["model"], set()).add(orjson.dumps(value))
+            values.setdefault(name, {}).setdefault(row["model"], set()).add(orjson.dumps(value))
     return sorted(
         name
-        for name, by_model in said.items()
+        for name, by_model in values.items()
         if len({frozenset(by_model.get(model, ())) for model in models}) > 1
     )

@@ -65,7 +65,7 @@ class BesideBest:
     """A model and the most accurate one, on the problems that both answered."""
 
     best: str
-    found: ModelPair  # of this one less the best
+    counts: ModelPair  # of this one less the best
     interval: tuple[float, float]
     p: float
     p_holm: float
@@ -168,17 +168,17 @@ def providers_of(views: FolderViews) -> Providers:
         raise ConfigError("--style providers measures whole steps of a load. Filter by --models alone.")
     figures = endpoints_in(views, steps)
     if not figures:
-        said = (
+        message = (
             f"{views.chosen} has no calls in real time. Run a sweep or a load first, or name another folder."
         )
-        raise NothingToShowError(views.chosen, said)
+        raise NothingToShowError(views.chosen, message)
     views.keep("provider_calls", "SELECT model, started_at FROM provider_calls")  # all that is still asked
     marks = {model: own for (_, model, _), own in marked(views, trials=_ANSWERS).marks.items()}
     views.drop("answers")  # what is counted next needs the room
     best_first = sorted(figures, key=lambda one: (-_share(marks.get(one.model)), one.model))
-    highest = {found.model: found for found in reversed(highest_rates(steps, spent=spent_models(views)))}
+    highest = {rate.model: rate for rate in reversed(highest_rates(steps, spent=spent_models(views)))}
     beside = _beside(best_first[0].model, [one.model for one in best_first[1:]], marks)
-    found = Providers(
+    report = Providers(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
         lines=tuple(
@@ -190,7 +190,7 @@ def providers_of(views: FolderViews) -> Providers:
         absent=tuple(sorted({step.model for step in steps} - {one.model for one in figures})),
     )
     views.drop("provider_calls", "provider_trials", "timed_steps", "warmed")
-    return found
+    return report
 
 
 def _share(marks: Marks | None) -> float:
@@ -201,11 +201,11 @@ def _beside(best: str, others: Sequence[str], marks: Mapping[str, Marks]) -> dic
     if best not in marks:
         return {}
     pairs = {model: pair(marks[model], marks[best]) for model in others if model in marks}
-    pairs = {model: found for model, found in pairs.items() if found.trials}
-    chances = [sign_flip(found.differences) for found in pairs.values()]
+    pairs = {model: counts for model, counts in pairs.items() if counts.trials}
+    chances = [sign_flip(counts.differences) for counts in pairs.values()]
     return {
-        model: BesideBest(best=best, found=found, interval=difference_interval(found), p=p, p_holm=p_holm)
-        for (model, found), p, p_holm in zip(pairs.items(), chances, holm(chances), strict=True)
+        model: BesideBest(best=best, counts=counts, interval=difference_interval(counts), p=p, p_holm=p_holm)
+        for (model, counts), p, p_holm in zip(pairs.items(), chances, holm(chances), strict=True)
     }
 
 
@@ -229,10 +229,10 @@ def _line(
 def _seconds_of(line: ProviderLine, *, kind: str, name: str) -> str:
     """Return a percentile in seconds, or that it has no end: it falls on a call without an answer."""
     times: CallTimes = getattr(line.figures, kind)
-    found = times.at(name)
-    if found is None:
+    percentile = times.at(name)
+    if percentile is None:
         return "-"
-    return ENDLESS if isinf(found.value) else _figure(found.value)
+    return ENDLESS if isinf(percentile.value) else _figure(percentile.value)
 
 
 def _figure(seconds: float | None) -> str:
@@ -240,7 +240,7 @@ def _figure(seconds: float | None) -> str:
 
 
 def _difference(line: ProviderLine) -> str:
-    return "-" if line.beside is None else points(line.beside.found.difference, line.beside.interval)
+    return "-" if line.beside is None else points(line.beside.counts.difference, line.beside.interval)
 
 
 def _highest(line: ProviderLine) -> str:
@@ -273,13 +273,13 @@ def _limits(limits: Mapping[str, float]) -> str:
 
 
 def _retry_after(line: ProviderLine) -> str:
-    found = line.figures.retry_after
-    return f"{found.median_s:.3g} s" if found.median_s is not None else "-"
+    waits = line.figures.retry_after
+    return f"{waits.median_s:.3g} s" if waits.median_s is not None else "-"
 
 
 def _obeyed(line: ProviderLine) -> str:
-    found = line.figures.retry_after
-    return f"{found.admitted:,} of {found.obeyed:,}" if found.obeyed else "-"
+    waits = line.figures.retry_after
+    return f"{waits.admitted:,} of {waits.obeyed:,}" if waits.obeyed else "-"
 
 
 def _hour(line: ProviderLine, *, which: int) -> str:
@@ -373,8 +373,8 @@ def _as_mapping(line: ProviderLine) -> dict[str, object]:
 
 
 def _beside_mapping(beside: BesideBest) -> dict[str, object]:
-    told = {name: getattr(beside, name) for name in ("best", "interval", "p", "p_holm")}
-    return told | pair_mapping(beside.found)
+    test = {name: getattr(beside, name) for name in ("best", "interval", "p", "p_holm")}
+    return test | pair_mapping(beside.counts)
 
 
 def _hour_mapping(hour: HourFigures) -> dict[str, object]:

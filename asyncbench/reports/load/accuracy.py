@@ -68,7 +68,7 @@ class BesideLightest:
     """A step (a) and the lightest one of its model (b), on problems of the kinds that both answered."""
 
     lightest: str  # its name
-    found: Moves
+    moves: Moves
     p: float  # two-sided, of both being equally right
     p_holm: float  # adjusted for all steps that are compared with it
 
@@ -80,12 +80,12 @@ class BesideLightest:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the difference in accuracy."""
-        return self.found.interval
+        return self.moves.interval
 
     @property
     def detectable(self) -> float | None:
         """The smallest difference that so many problems show in four of five cases; None: not even 1."""
-        return smallest_detectable(self.found.problems, self.found.square)
+        return smallest_detectable(self.moves.problems, self.moves.square)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,11 +165,11 @@ def beside_lightest(steps: Mapping[str, Answered]) -> dict[str, BesideLightest]:
     """Return each step beside the first, where both answered problems of a kind; p for all of them."""
     names = list(steps)
     pairs = {name: moves_of(_alike(steps[name], steps[names[0]])) for name in names[1:]}
-    pairs = {name: found for name, found in pairs.items() if found.problems}
-    ps = [found.p for found in pairs.values()]
+    pairs = {name: moves for name, moves in pairs.items() if moves.problems}
+    ps = [moves.p for moves in pairs.values()]
     return {
-        name: BesideLightest(lightest=names[0], found=found, p=p, p_holm=p_holm)
-        for (name, found), p, p_holm in zip(pairs.items(), ps, holm(ps), strict=True)
+        name: BesideLightest(lightest=names[0], moves=moves, p=p, p_holm=p_holm)
+        for (name, moves), p, p_holm in zip(pairs.items(), ps, holm(ps), strict=True)
     }
 
 
@@ -188,8 +188,8 @@ def notes_under_load(steps: Sequence[StepAnswers]) -> Iterator[str]:
     for model in dict.fromkeys(step.model for step in steps):
         own = [step for step in steps if step.model == model]
         yield from _differing(model, [step for step in own if step.beside is not None])
-        if (told := _unlike_caches(own)) is not None:
-            yield f"{model}: {told}"
+        if (caches := _unlike_caches(own)) is not None:
+            yield f"{model}: {caches}"
         for column, things in SERVED.items():
             seen = {value for step in own for value in step.served[column]}
             if any(0 < len(step.served[column]) < len(seen) for step in own):
@@ -200,10 +200,10 @@ def _differing(model: str, steps: Sequence[StepAnswers]) -> Iterator[str]:
     tests = [(step.load, step.beside) for step in steps if step.beside is not None]
     for load, beside in tests:
         if beside.differs:
-            word = "less" if beside.found.difference < 0 else "more"
+            word = "less" if beside.moves.difference < 0 else "more"
             yield (
                 f"{model}: answers are {word} often right at {load} than at {beside.lightest}, by "
-                f"{100 * abs(beside.found.difference):.1f} points."
+                f"{100 * abs(beside.moves.difference):.1f} points."
             )
     if tests and not any(beside.differs for _, beside in tests):
         shown = max((1.0 if beside.detectable is None else beside.detectable) for _, beside in tests)

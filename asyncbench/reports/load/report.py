@@ -210,7 +210,7 @@ class LoadReport(FolderReport):
         yield from self._simulated()
         yield from (one.text for one in self.highest)
         yield from notes_under_load(self.answers)
-        yield from self._asked()
+        yield from self._arrivals()
         yield from self._warnings()
         sheets = list(load_sheets(self.steps, self.answers))
         yield from sheets
@@ -218,7 +218,7 @@ class LoadReport(FolderReport):
         heads = {word for sheet in sheets for column in sheet.head for word in column.split()}
         yield from (text for text, words in FORMULAS if words & heads)
 
-    def _asked(self) -> Iterator[str]:
+    def _arrivals(self) -> Iterator[str]:
         """Yield how calls came, and what was promised."""
         arrivals = ", ".join(dict.fromkeys(step.step.partition(" ")[0] for step in self.steps))
         slos = defaultdict[str, dict[str, None]](dict)
@@ -226,8 +226,8 @@ class LoadReport(FolderReport):
             if step.slo is not None:
                 slos[_promised(step.slo)][step.model] = None
         whose = (f" of {', '.join(models)}" if len(slos) > 1 else "" for models in slos.values())
-        told = (f"SLO{of}: {slo}." for of, slo in zip(whose, slos, strict=True))
-        yield " ".join([f"Arrivals: {arrivals}.", *told])
+        promises = (f"SLO{of}: {slo}." for of, slo in zip(whose, slos, strict=True))
+        yield " ".join([f"Arrivals: {arrivals}.", *promises])
         if any(step.arrivals == CLOSED for step in self.steps):
             yield CLOSED_LOOP
 
@@ -255,8 +255,8 @@ class LoadReport(FolderReport):
             yield f"This computer was late by more than 1 % of the latency at {_named(late)}: by {shares}."
         for step in self.steps:
             yield from _shortfall(step)
-        if said := few_problems(self.problems, calls=self.graded):
-            yield said
+        if warning := few_problems(self.problems, calls=self.graded):
+            yield warning
 
 
 def _shortfall(step: StepFigures) -> Iterator[str]:
@@ -298,7 +298,7 @@ def _answers(step: StepAnswers) -> dict[str, object]:
     """Return what a step answered, for JSON."""
     beside = step.beside
     own = {name: getattr(step, name) for name in ("run", "model", "load", "rate", "round", "outcomes")}
-    found = {
+    accuracy = {
         "accuracy": step.accuracy.share,
         "accuracy_interval": step.accuracy.interval,
         "answers": step.accuracy.trials,
@@ -306,15 +306,15 @@ def _answers(step: StepAnswers) -> dict[str, object]:
         if beside is None
         else {
             "lightest": beside.lightest,
-            "problems": beside.found.problems,
-            "difference": beside.found.difference,
+            "problems": beside.moves.problems,
+            "difference": beside.moves.difference,
             "interval": beside.interval,
             "p": beside.p,
             "p_holm": beside.p_holm,
         },
     }
     more = ("compared", "changed", "output_tokens", "reasoning_tokens", "cached_share", "served")
-    return own | found | {name: getattr(step, name) for name in more}
+    return own | accuracy | {name: getattr(step, name) for name in more}
 
 
 def only_loaded(folder: Chosen) -> bool:
@@ -360,10 +360,12 @@ def load_report_of(views: FolderViews) -> LoadReport:
 
 def spent_models(views: FolderViews) -> set[str]:
     """Return the models of which a budget holds no other call."""
-    left = {(cap.kind, cap.of): cap.limit_usd - cap.spent_usd - cap.reserved_usd for cap in budgets_in(views)}
+    remaining_usd = {
+        (cap.kind, cap.of): cap.limit_usd - cap.spent_usd - cap.reserved_usd for cap in budgets_in(views)
+    }
     return {
         row["model"]
         for row in views.rows(_DEAREST)
-        for (kind, of), usd in left.items()
+        for (kind, of), usd in remaining_usd.items()
         if of == row.get(kind, of) and row["usd"] is not None and usd < row["usd"]
     }

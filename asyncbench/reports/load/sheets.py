@@ -132,7 +132,7 @@ def _answers(answers: Sequence[StepAnswers], labels: _Labels) -> Sheet:
                 *labels.of(one.model, step),
                 f"{one.accuracy.trials:,}",
                 percent(one.accuracy.share, one.accuracy.interval),
-                MISSING if beside is None else points(beside.found.difference, beside.interval),
+                MISSING if beside is None else points(beside.moves.difference, beside.interval),
                 MISSING if beside is None else p_text(beside.p_holm),
                 f"{one.changed:,} of {one.compared:,}" if one.compared else MISSING,
             ]
@@ -177,15 +177,15 @@ def figure(value: float | None) -> str:
     return f"{value:,.{min(DECIMALS, max(0, 2 - digits))}f}"
 
 
-def _percentile(found: Percentile | None, *, interval: bool = False) -> str:
-    if found is None or isinf(found.value):
+def _percentile(percentile: Percentile | None, *, interval: bool = False) -> str:
+    if percentile is None or isinf(percentile.value):
         return MISSING
-    ends = (ENDLESS if isinf(end) else figure(end) for end in (found.low, found.high))
-    return f"{figure(found.value)} ({'-'.join(ends)})" if interval else figure(found.value)
+    ends = (ENDLESS if isinf(end) else figure(end) for end in (percentile.low, percentile.high))
+    return f"{figure(percentile.value)} ({'-'.join(ends)})" if interval else figure(percentile.value)
 
 
-def _value(found: Percentile | None) -> float | None:
-    return None if found is None else found.value
+def _value(percentile: Percentile | None) -> float | None:
+    return None if percentile is None else percentile.value
 
 
 def _range(values: Sequence[float | None], show: Callable[[float], str]) -> str:
@@ -214,16 +214,16 @@ def what_is_lacking(steps: Sequence[StepFigures]) -> Iterator[str]:
     """Yield why percentiles are not there, each reason once."""
     few, others = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for step in steps:
-        where, found = _where(steps, step), defaultdict[str, dict[str, None]](dict)
+        where, lacking = _where(steps, step), defaultdict[str, dict[str, None]](dict)
         for kind in _kinds(steps):
             (words, names), times = SHOWN[kind], step.times[kind]
             for name in names:
                 if times.too_few(name):
                     few[name] += [] if where in few[name] else [where]
                 elif why := times.why(name):
-                    found[why][name if times.told_s else words] = None
-        for why, those in found.items():
-            others[why].append(f"{where} {', '.join(those)}")
+                    lacking[why][name if times.told_s else words] = None
+        for why, figures in lacking.items():
+            others[why].append(f"{where} {', '.join(figures)}")
     for name, places in few.items():
         yield f"Too few calls for {name} ({fewest_for(PERCENTILES[name])}): {_some(places)}."
     for why, places in others.items():
@@ -235,5 +235,5 @@ def _where(steps: Sequence[StepFigures], step: StepFigures) -> str:
 
 
 def _some(where: Sequence[str]) -> str:
-    left = len(where) - MOST_NAMED
-    return ", ".join(where[:MOST_NAMED]) + (f" and {left} more" if left > 0 else "")
+    unnamed = len(where) - MOST_NAMED
+    return ", ".join(where[:MOST_NAMED]) + (f" and {unnamed} more" if unnamed > 0 else "")

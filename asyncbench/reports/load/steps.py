@@ -131,8 +131,8 @@ class CallTimes:
             return NO_TIMES[self.kind]
         if self.too_few(name):
             return f"{self.calls:,} calls, and {name} takes {fewest_for(PERCENTILES[name])}"
-        found = self.at(name)
-        if found is not None and isinf(found.value):
+        percentile = self.at(name)
+        if percentile is not None and isinf(percentile.value):
             which = "calls, those answered with one token left out," if self.short else "calls"
             return f"{100 * self.endless / self.calls:.1f} % of {which} have no answer"
         return ""
@@ -142,10 +142,10 @@ class CallTimes:
         return {name: _as_mapping(self.at(name), self.why(name)) for name in PERCENTILES}
 
 
-def _as_mapping(found: Percentile | None, why: str) -> dict[str, object]:
-    ends = (inf, inf, inf) if found is None else found
-    told = (None if isinf(end) else end for end in ends)
-    return dict(zip(("s", "low_s", "high_s"), told, strict=True)) | {"why": why or None}
+def _as_mapping(percentile: Percentile | None, why: str) -> dict[str, object]:
+    ends = (inf, inf, inf) if percentile is None else percentile
+    seconds = (None if isinf(end) else end for end in ends)
+    return dict(zip(("s", "low_s", "high_s"), seconds, strict=True)) | {"why": why or None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,14 +292,14 @@ def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
     calls, ended = (
         {(row["model"], row["load"]): row for row in views.rows(query)} for query in (_CALLS, _ENDED)
     )
-    found = []
+    figures = []
     for row in views.table("FROM steps ORDER BY began_at").to_pylist():
         key = (row["model"], row["load"])
-        found.append(_figures(row, calls.get(key, {}), ended.get(key, _NONE_ENDED)))
+        figures.append(_figures(row, calls.get(key, {}), ended.get(key, _NONE_ENDED)))
     # Of a killed step no SLO is known. Nothing is left to say of it once its rate was measured.
-    whole = {(one.model, one.step) for one in found if one.verdict != INCOMPLETE}
-    found.sort(key=_alike)
-    pooled = (_pooled([*steps]) for _, steps in groupby(found, key=_alike))
+    whole = {(one.model, one.step) for one in figures if one.verdict != INCOMPLETE}
+    figures.sort(key=_alike)
+    pooled = (_pooled([*steps]) for _, steps in groupby(figures, key=_alike))
     return tuple(one for one in pooled if one.verdict != INCOMPLETE or (one.model, one.step) not in whole)
 
 
@@ -312,15 +312,15 @@ def _figures(
     step: Mapping[str, Any], calls: Mapping[str, Any], ended: Mapping[str, Any]
 ) -> StepFigures:  # Any: of the views
     """Return the figures of one step."""
-    told = {kind: calls.get(kind) or [] for kind in TIME_KINDS}
+    times_s = {kind: calls.get(kind) or [] for kind in TIME_KINDS}
     answered = step["answered"]
     # Who got a reply without a first token waited for it in vain; after a single token nobody waits.
     lacking = {
-        kind: step["offered"] - (answered if kind == "tpot" else len(told[kind])) for kind in TIME_KINDS
+        kind: step["offered"] - (answered if kind == "tpot" else len(times_s[kind])) for kind in TIME_KINDS
     }
     # Without any answer, that is why there are no times.
-    said = {kind: kind if answered else "latency" for kind in TIME_KINDS}
-    latency_s = fsum(told["latency"])
+    shown_as = {kind: kind if answered else "latency" for kind in TIME_KINDS}
+    latency_s = fsum(times_s["latency"])
     return StepFigures(
         **{name: step[name] for name in ("model", "arrivals", "rate", "seconds", *COUNTS)},
         **{name: step[name] for name in ("in_flight_mean", "in_flight_max", "met", "saturated", "verdict")},
@@ -328,10 +328,10 @@ def _figures(
         slo=None if step["slo"] is None else orjson.loads(step["slo"]),
         times={
             kind: CallTimes(
-                kind=said[kind],
-                told_s=told[kind],
+                kind=shown_as[kind],
+                told_s=times_s[kind],
                 endless=lacking[kind],
-                short=step["offered"] - lacking[kind] - len(told[kind]),
+                short=step["offered"] - lacking[kind] - len(times_s[kind]),
             )
             for kind in TIME_KINDS
         },

@@ -50,20 +50,20 @@ def rankings_by_kind(views: FolderViews, rankings: Sequence[Ranking]) -> Iterato
         views: of which standings were made by kind.
         rankings: of these standings.
     """
-    bits, found = kind_bits(views), marks_in(views)
+    bits, trials = kind_bits(views), marks_in(views)
     for ranking in rankings:
         kinds = {kind: lengths for kind, lengths in bits.items() if kind[0] == ranking.suite}
         if ranking.alone or len(kinds) < 2:
             continue
         for kind, lengths in kinds.items():
-            if made := _of_kind(ranking, kind, lengths, found):
+            if made := _of_kind(ranking, kind, lengths, trials):
                 yield made
 
 
-def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, found: Marked) -> KindRanking | None:
+def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) -> KindRanking | None:
     """Return a ranking on the problems of a kind; None: not everybody was asked any."""
     who = {line.name: (line.run, line.model, line.condition) for line in ranking.lines}
-    marks = _marks(ranking, who, found, reduce(lambda a, b: a | b, lengths.values()))
+    marks = _marks(ranking, who, trials, reduce(lambda a, b: a | b, lengths.values()))
     if not all(its.trials for its in marks.values()):
         return None
     best_first = sorted(marks, key=lambda name: -marks[name].correct / marks[name].trials)
@@ -74,7 +74,7 @@ def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, found: Marked) -
     lines = []
     for name in best_first:
         share, interval = share_of(marks[name])
-        accuracy = _accuracy(marks[name], found.ended[who[name]])
+        accuracy = _accuracy(marks[name], trials.ended[who[name]])
         lines.append(
             KindRankingRow(
                 entrant=who[name], place=places[name], share=share, interval=interval, accuracy=accuracy
@@ -88,16 +88,16 @@ def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, found: Marked) -
     )
 
 
-def _marks(ranking: Ranking, who: Mapping[str, Entrant], found: Marked, kind: Bits) -> dict[str, Marks]:
+def _marks(ranking: Ranking, who: Mapping[str, Entrant], trials: Marked, kind: Bits) -> dict[str, Marks]:
     """Return the marks of each on the problems of a kind; where they are paired, on those that all have."""
-    own = {name: found.marks[entrant].within(kind) for name, entrant in who.items()}
+    own = {name: trials.marks[entrant].within(kind) for name, entrant in who.items()}
     if not ranking.paired:
         return own
     common = [reduce(and_, turns) for turns in zip(*(its.asked for its in own.values()), strict=True)]
     return {
         name: Marks(
             asked=tuple(common),
-            right=tuple(right & asked for right, asked in zip(its.right, common, strict=True)),
+            right=tuple(right & shared for right, shared in zip(its.right, common, strict=True)),
         )
         for name, its in own.items()
     }
@@ -119,8 +119,8 @@ def _accuracy(marks: Marks, ended: Mapping[str, Sequence[Bits]]) -> Accuracy:
     return Accuracy.of(
         {
             outcome.value: sum(
-                (bits & asked).bit_count()
-                for bits, asked in zip(ended[outcome.value], marks.asked, strict=True)
+                (bits & problems).bit_count()
+                for bits, problems in zip(ended[outcome.value], marks.asked, strict=True)
             )
             for outcome in Outcome
         }

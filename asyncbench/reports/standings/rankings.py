@@ -86,14 +86,14 @@ class PairLine:
 
     a: str  # placed before b
     b: str
-    found: ModelPair
+    counts: ModelPair
     p: float  # exact and two-sided, of the two being equally good
     p_holm: float  # adjusted for all pairs of the ranking
 
     @cached_property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the difference in accuracy: a paired bootstrap, made when asked for."""
-        return difference_interval(self.found)
+        return difference_interval(self.counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,18 +122,18 @@ def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tup
         manifest: of the folder.
         formats: read the grades, too, for `format_ok`.
     """
-    found = marks_in(views)
-    if any(len(marks.asked) > 1 for marks in found.marks.values()):
+    trials = marks_in(views)
+    if any(len(marks.asked) > 1 for marks in trials.marks.values()):
         keep_votes(views)
-    suites = sorted({suite for suite, _ in found.tasks})
-    entrants = in_order(found.marks, manifest)
+    suites = sorted({suite for suite, _ in trials.tasks})
+    entrants = in_order(trials.marks, manifest)
     counts = _Counts(names_of(entrants), views, formats=formats)
-    skipped = skipped_problems(views, found)
-    done = {entrant: found.marks[entrant].problems | skipped.get(entrant, 0) for entrant in entrants}
+    skipped = skipped_problems(views, trials)
+    done = {entrant: trials.marks[entrant].problems | skipped.get(entrant, 0) for entrant in entrants}
     rankings = tuple(
-        _ranking(suite, groups, found, counts)
+        _ranking(suite, groups, trials, counts)
         for suite in [*([None] if len(suites) > 1 else []), *suites]
-        for groups in _by_kinds(list(_groups(entrants, found, done, suite)), found, done, counts, suite)
+        for groups in _by_kinds(list(_groups(entrants, trials, done, suite)), trials, done, counts, suite)
     )
     return rankings, len(entrants)
 
@@ -153,7 +153,7 @@ class _Group:
 
 
 def _groups(
-    entrants: Sequence[Entrant], found: Marked, done: Mapping[Entrant, Bits], suite: str | None
+    entrants: Sequence[Entrant], trials: Marked, done: Mapping[Entrant, Bits], suite: str | None
 ) -> Iterator[_Group]:
     """Yield groups so that each keeps at least half of the problems, of each of its suites, of its first.
 
@@ -161,16 +161,16 @@ def _groups(
     everything in common. `done`: problems that were asked, or are skipped by a rule: nothing is missing
     there. But of each suite one problem at least has to be asked of all.
     """
-    universe = found.of(suite=suite)
-    by_suite = [found.of(suite=its) for its in {its for its, _ in found.tasks if suite in (None, its)}]
-    own = {entrant: found.marks[entrant].within(universe) for entrant in entrants}
+    universe = trials.of(suite=suite)
+    by_suite = [trials.of(suite=its) for its in {its for its, _ in trials.tasks if suite in (None, its)}]
+    own = {entrant: trials.marks[entrant].within(universe) for entrant in entrants}
     sizes = {
         entrant: marks.trials + (done[entrant] & universe & ~marks.problems).bit_count()
         for entrant, marks in own.items()
     }
-    left = sorted((entrant for entrant in entrants if own[entrant].trials), key=lambda who: -sizes[who])
-    while left:
-        first, *others = left
+    ungrouped = sorted((entrant for entrant in entrants if own[entrant].trials), key=lambda who: -sizes[who])
+    while ungrouped:
+        first, *others = ungrouped
         members, common, kept = [first], own[first].asked, done[first] & universe
         least = [bits & kept for bits in by_suite if bits & kept]
         for entrant in others:
@@ -186,12 +186,12 @@ def _groups(
                 within, least = reduce(or_, shared), shared
                 common, kept = tuple(bits & within for bits in both), keeps & within
         yield _Group(members=tuple(members), common=common)
-        left = [entrant for entrant in left if entrant not in members]
+        ungrouped = [entrant for entrant in ungrouped if entrant not in members]
 
 
 def _by_kinds(
     groups: Sequence[_Group],
-    found: Marked,
+    trials: Marked,
     done: Mapping[Entrant, Bits],
     counts: "_Counts",
     suite: str | None,
@@ -205,7 +205,7 @@ def _by_kinds(
             alike[frozenset((kind, _sizes(problems)) for kind, problems in kinds.items())].append(group)
         else:
             alike[group].append(group)
-    universe = found.of(suite=suite)
+    universe = trials.of(suite=suite)
     for together in alike.values():
         own = [done[group.members[0]] & universe for group in together]
         shared = [(a & b).bit_count() / min(a.bit_count(), b.bit_count()) for a, b in combinations(own, 2)]
@@ -216,17 +216,17 @@ def _by_kinds(
 def _sizes(problems: Problems) -> tuple[tuple[int, int], ...]:
     """Return how many problems were asked how often."""
     sizes = Counter[int]()
-    for (_, asked), count in problems.items():
-        sizes[asked] += count
+    for (_, times), count in problems.items():
+        sizes[times] += count
     return tuple(sorted(sizes.items()))
 
 
-def _ranking(suite: str | None, groups: Sequence[_Group], found: Marked, counts: "_Counts") -> Ranking:
+def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts: "_Counts") -> Ranking:
     """Return the ranking of a group, or of several of which each has problems of its own."""
     group_of = {entrant: group for group in groups for entrant in group.members}
     names = {name: entrant for entrant, name in counts.names.items() if entrant in group_of}
     marks = {
-        name: Marks(asked=group_of[who].common, right=group_of[who].within(found.marks[who].right))
+        name: Marks(asked=group_of[who].common, right=group_of[who].within(trials.marks[who].right))
         for name, who in names.items()
     }
     best_first = sorted(names, key=lambda name: -marks[name].correct)
@@ -240,15 +240,13 @@ def _ranking(suite: str | None, groups: Sequence[_Group], found: Marked, counts:
     at_k = {who: at for group in groups for who, at in counts.at_k(group).items()}
     lines = []
     for name in best_first:
-        ended, group = found.ended[names[name]], group_of[names[name]]
+        ended, group = trials.ended[names[name]], group_of[names[name]]
         shared = {outcome: sum(map(int.bit_count, group.within(turns))) for outcome, turns in ended.items()}
         who, place = names[name], places[name]
-        lines.append(
-            counts.standing(who, suite, marks[name], place=place, shared=shared, at_k=at_k.get(who, ()))
-        )
+        lines.append(counts.row(who, suite, marks[name], place=place, shared=shared, at_k=at_k.get(who, ())))
     return Ranking(
         suite=suite,
-        suites=tuple(sorted({its for (its, _), bits in found.tasks.items() if bits & problems})),
+        suites=tuple(sorted({its for (its, _), bits in trials.tasks.items() if bits & problems})),
         problems=problems.bit_count(),
         lines=tuple(lines),
         ties=ties,
@@ -269,11 +267,11 @@ def _unpaired(
 
 def paired_lines(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairLine, ...]:
     """Return each two of a ranking on the problems in common."""
-    found = {(a, b): pair(marks[a], marks[b]) for a, b in combinations(best_first, 2)}
-    chances = [sign_flip(both.differences) for both in found.values()]
+    counts_of = {(a, b): pair(marks[a], marks[b]) for a, b in combinations(best_first, 2)}
+    chances = [sign_flip(both.differences) for both in counts_of.values()]
     return tuple(
-        PairLine(a=a, b=b, found=both, p=p, p_holm=p_holm)
-        for ((a, b), both), p, p_holm in zip(found.items(), chances, holm(chances), strict=True)
+        PairLine(a=a, b=b, counts=both, p=p, p_holm=p_holm)
+        for ((a, b), both), p, p_holm in zip(counts_of.items(), chances, holm(chances), strict=True)
     )
 
 
@@ -331,10 +329,10 @@ class _Counts:
         whose = dict(zip((*ENTRANT, "suite"), (*entrant, suite), strict=True))
         chosen = [pc.field(name) == value for name, value in whose.items() if value is not None]
         kind = [name for name in (*GROUP, "length") if name not in ENTRANT]
-        found = defaultdict[tuple[object, ...], Counter[tuple[int, int]]](Counter)
+        problems = defaultdict[tuple[object, ...], Counter[tuple[int, int]]](Counter)
         for row in self._kinds.filter(reduce(and_, chosen)).to_pylist():
-            found[tuple(row[name] for name in kind)][row["correct"], row["asked"]] = row["problems"]
-        return {**found}
+            problems[tuple(row[name] for name in kind)][row["correct"], row["asked"]] = row["problems"]
+        return {**problems}
 
     def at_k(self, group: _Group) -> dict[Entrant, tuple[AtK, ...]]:
         """Return what each one's own repeats of the problems in common tell; nothing where there are none."""
@@ -345,7 +343,7 @@ class _Counts:
         at_k = {who: tuple(at_each_k(votes[who])) for who in group.members}
         return {who: at for who, at in at_k.items() if len(at) > 1}
 
-    def standing(
+    def row(
         self,
         entrant: Entrant,
         suite: str | None,
@@ -388,18 +386,18 @@ def _formats(views: FolderViews, entrants: Collection[Entrant]) -> Iterable[dict
     if "cells" not in views.made:
         return views.rows(_FORMATS.format(by))
     keys, cells = (*ENTRANT, "suite"), cells_in(views)  # counted already, which takes longer
-    found = summed([*cells, *(cell | {"suite": None} for cell in cells)], keys)
+    counts = summed([*cells, *(cell | {"suite": None} for cell in cells)], keys)
     names = ("format_ok", "format_known")
     return [
-        dict(zip((*keys, *names), (*key, *map(sums.get, names)), strict=True)) for key, sums in found.items()
+        dict(zip((*keys, *names), (*key, *map(sums.get, names)), strict=True)) for key, sums in counts.items()
     ]
 
 
 def _repeated(marks: Marks) -> tuple[int, float | None, float | None]:
     """Return how often each problem was asked, and the shares of problems right at least once, and always."""
     problems = marks.by_problem()
-    asked = {times for _, times in problems}
-    if len(asked) != 1 or (repeats := asked.pop()) == 1:
+    times_asked = {times for _, times in problems}
+    if len(times_asked) != 1 or (repeats := times_asked.pop()) == 1:
         return 1, None, None
     total = sum(problems.values())
 
@@ -423,8 +421,8 @@ def _digits(cells: pa.Table) -> dict[Key, tuple[Hardest | None, Hardest | None]]
     by_suite = defaultdict[Key, list[DigitsCurve]](list)
     for curve in digits_at(cells, by=GROUP):
         by_suite[curve.run, curve.model, curve.condition, curve.suite].append(curve)
-    found = {}
+    hardest = {}
     for key, curves in by_suite.items():
         tasks = tasks_named(curves)
-        found[key] = hardest_at(0.9, tasks), hardest_at(0.5, tasks)
-    return found
+        hardest[key] = hardest_at(0.9, tasks), hardest_at(0.5, tasks)
+    return hardest

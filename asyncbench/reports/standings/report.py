@@ -133,27 +133,27 @@ def over(ranking: Ranking) -> str:
     """Return over what a ranking is, as a title."""
     named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
     models, problems = f"{len(ranking.lines):,} models", number_of(ranking.problems, "problem")
-    asked = f"on the same {problems}" if ranking.paired else f"each on {problems} of its own"
-    return f"{named}: {models}{' ' if ranking.paired else ', '}{asked}"
+    basis = f"on the same {problems}" if ranking.paired else f"each on {problems} of its own"
+    return f"{named}: {models}{' ' if ranking.paired else ', '}{basis}"
 
 
 def unranked(rankings: Iterable[Ranking]) -> dict[str | None, list[RankingRow]]:
     """Return those that stand alone, by suite, with the highest accuracy first."""
-    found: dict[str | None, list[RankingRow]] = {}
+    by_suite: dict[str | None, list[RankingRow]] = {}
     for ranking in rankings:
         if ranking.alone:
-            found.setdefault(ranking.suite, []).extend(ranking.lines)
-    return {suite: sorted(lines, key=lambda line: -line.share) for suite, lines in found.items()}
+            by_suite.setdefault(ranking.suite, []).extend(ranking.lines)
+    return {suite: sorted(lines, key=lambda line: -line.share) for suite, lines in by_suite.items()}
 
 
 def outcomes_of(rankings: Iterable[Ranking]) -> dict[str, dict[str, int]]:
     """Return what became of everybody's trials, over all suites."""
-    found: dict[str, dict[str, int]] = {}
+    outcomes: dict[str, dict[str, int]] = {}
     for ranking in rankings:
         for line in ranking.lines:
-            if ranking.suite is None or line.name not in found:
-                found[line.name] = line.outcomes
-    return found
+            if ranking.suite is None or line.name not in outcomes:
+                outcomes[line.name] = line.outcomes
+    return outcomes
 
 
 def standings_on(folder: Folders, *, formats: bool = True) -> Standings:
@@ -247,15 +247,15 @@ def _cost_row(line: RankingRow) -> list[str]:
 
 def _ranking_mapping(ranking: Ranking) -> dict[str, object]:
     pairs = [
-        {"a": line.a, "b": line.b, **pair_mapping(line.found), "p": line.p, "p_holm": line.p_holm}
+        {"a": line.a, "b": line.b, **pair_mapping(line.counts), "p": line.p, "p_holm": line.p_holm}
         for line in ranking.pairs
     ]
     names = ("suite", "suites", "problems", "paired", "alone", "ties")
-    lines = list(map(standing_mapping, ranking.lines))
+    lines = list(map(ranking_row_mapping, ranking.lines))
     return {name: getattr(ranking, name) for name in names} | {"lines": lines, "pairs": pairs}
 
 
-def standing_mapping(line: RankingRow) -> dict[str, object]:
+def ranking_row_mapping(line: RankingRow) -> dict[str, object]:
     """Return a line as JSON has it."""
     accuracy = line.accuracy
     return asdict(line) | {
@@ -267,7 +267,7 @@ def standing_mapping(line: RankingRow) -> dict[str, object]:
     }
 
 
-def pair_mapping(found: ModelPair) -> dict[str, object]:
+def pair_mapping(pair: ModelPair) -> dict[str, object]:
     """Return a pair's counts as JSON has them."""
     names = ("problems", "trials", "both", "only_a", "only_b", "neither", "difference")
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(pair, name) for name in names}

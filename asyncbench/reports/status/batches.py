@@ -46,8 +46,8 @@ class BatchesStatus:
 
         Of batches that were given up while in doubt it stays: they may have cost it.
         """
-        held = (part for part in self.parts if part.open or part.state is Stand.LEFT)
-        return sum(part.reserved_usd or 0.0 for part in held if aliases is None or part.model in aliases)
+        unsettled = (part for part in self.parts if part.open or part.state is Stand.LEFT)
+        return sum(part.reserved_usd or 0.0 for part in unsettled if aliases is None or part.model in aliases)
 
     def data(self) -> list[dict[str, object]]:
         """Return all parts for a script, with times in ISO 8601."""

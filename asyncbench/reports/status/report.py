@@ -56,9 +56,9 @@ class ModelStatus:
         """What steps of loads came to; empty: there was none."""
         if not self.steps:
             return f"{self.model} under load: no step is over yet" if self.loaded else ""
-        said = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in self.steps.items())
+        verdicts = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in self.steps.items())
         steps = sum(self.steps.values())
-        return f"{self.model} under load: {steps:,} step{'s' * (steps > 1)}, {said}"
+        return f"{self.model} under load: {steps:,} step{'s' * (steps > 1)}, {verdicts}"
 
     @property
     def only_loaded(self) -> bool:
@@ -245,26 +245,26 @@ def status_of(folder: Path | str) -> Status:
         StoreError: A file of the folder is missing or damaged.
     """
     path = current_folder(folder)
-    manifest, files, found = read_manifest(path), read_upkeep(path), trial_counts(path)
-    damaged = set(found.damaged)
+    manifest, files, counts = read_manifest(path), read_upkeep(path), trial_counts(path)
+    damaged = set(counts.damaged)
     if damaged and files.writer is not None:
-        found = trial_counts(path)  # a line that was just being written is whole by now
-        damaged &= set(found.damaged)
+        counts = trial_counts(path)  # a line that was just being written is whole by now
+        damaged &= set(counts.damaged)
     batches = batches_in(path, running=files.writer is not None)
-    holds = cells_still_stopped(path, (figures for one in found.models.values() for figures in one.skips))
+    holds = cells_still_stopped(path, (figures for one in counts.models.values() for figures in one.skips))
     planned_trials = Counter[str]()
     for (_, model, _), suites in planned(manifest).items():
         planned_trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
     models = tuple(
         replace(
-            _model(name, found.models.get(name, ModelCounts()), planned_trials.get(name), holds),
+            _model(name, counts.models.get(name, ModelCounts()), planned_trials.get(name), holds),
             in_batches=batches.trials.get(name, 0),
         )
-        for name in sorted({*planned_trials, *found.models})
+        for name in sorted({*planned_trials, *counts.models})
     )
-    latest = max(found.written_at or 0.0, batches.written_at)  # of batches nothing may be answered yet
+    latest = max(counts.written_at or 0.0, batches.written_at)  # of batches nothing may be answered yet
     written_at = datetime.fromtimestamp(latest, UTC) if latest else None
-    standing = RunProgress() if files.writer is None else progress_of_run(path)
+    progress = RunProgress() if files.writer is None else progress_of_run(path)
     return Status(
         sweep=str(manifest["sweep"]),
         folder=display_name(folder),
@@ -273,31 +273,31 @@ def status_of(folder: Path | str) -> Status:
         written_at=None if written_at is None else written_at.isoformat("T", "seconds"),
         cost_usd=sum(one.cost_usd or 0.0 for one in models),
         unpriced_attempts=sum(one.unpriced_attempts for one in models),
-        waiting=dict(found.waiting),
-        ungraded=found.ungraded,
-        outside=found.outside,
+        waiting=dict(counts.waiting),
+        ungraded=counts.ungraded,
+        outside=counts.outside,
         damaged_lines=len(damaged),
-        quarantined_lines=sum(found.quarantined.values()),
+        quarantined_lines=sum(counts.quarantined.values()),
         files=files,
         models=models,
         budget=tuple(_caps(manifest, path, batches)),
         batches=batches if batches.parts else None,
-        lapsed=sum(one.skipped for one in found.models.values()) - sum(one.skipped for one in models),
-        lanes=standing.lanes,
-        workers=standing.workers,
+        lapsed=sum(one.skipped for one in counts.models.values()) - sum(one.skipped for one in models),
+        lanes=progress.lanes,
+        workers=progress.workers,
         changes=tuple(
             ChangeByHand(what=what, lanes=tuple(dict.fromkeys(lanes)))
-            for what, lanes in found.changes.items()
+            for what, lanes in counts.changes.items()
         ),
     )
 
 
-def joined_status(views: FolderViews, found: Sequence[Status]) -> Status:
+def joined_status(views: FolderViews, statuses: Sequence[Status]) -> Status:
     """Return how far several folders are together; of some trials of a model, only what came of these."""
     names = [label for label, _ in views.folders]
     models = [
         replace(model, model=views.called(label, model.model))
-        for label, status in zip(names, found, strict=True)
+        for label, status in zip(names, statuses, strict=True)
         for model in status.models
         if model.model in (views.chosen.models or (model.model,))
     ]
@@ -307,15 +307,15 @@ def joined_status(views: FolderViews, found: Sequence[Status]) -> Status:
             for row in views.rows(_CAME)
         ]
     return replace(
-        found[0],
+        statuses[0],
         sweep=str(views.manifest["sweep"]),
         folder=str(views.chosen),
-        simulated_note=note_of_simulated(views, known=any(status.simulated for status in found)),
+        simulated_note=note_of_simulated(views, known=any(status.simulated for status in statuses)),
         cost_usd=sum(model.cost_usd or 0.0 for model in models),
         unpriced_attempts=sum(model.unpriced_attempts for model in models),
-        ungraded=sum(status.ungraded for status in found),
-        outside=sum(status.outside for status in found),
-        damaged_lines=sum(status.damaged_lines for status in found),
+        ungraded=sum(status.ungraded for status in statuses),
+        outside=sum(status.outside for status in statuses),
+        damaged_lines=sum(status.damaged_lines for status in statuses),
         models=tuple(models),
         lanes=(),
         workers=(),
@@ -343,10 +343,10 @@ def _caps(
     batches: BatchesStatus,
 ) -> Iterator[CapStatus]:
     caps = manifest.get("budget") or ()
-    found = spending_of(folder) if caps else FolderSpending(by_alias={})
+    spending = spending_of(folder) if caps else FolderSpending(by_alias={})
     for cap in caps:
         of = cap["kind"], cap["of"], cap.get("also", ())
-        counted = found.charges(*of)
+        counted = spending.charges(*of)
         unknown_usd = cap.get("unknown_usd", 0.0)
         whose = {"model": {cap["of"], *cap.get("also", ())}, "sweep": None}
         yield CapStatus(
@@ -363,27 +363,28 @@ def _caps(
         )
 
 
-def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[CellCounts]) -> ModelStatus:
-    if planned is None and (found.loaded or found.steps) and not found.finished:
+def _model(name: str, counts: ModelCounts, planned: int | None, holds: Container[CellCounts]) -> ModelStatus:
+    if planned is None and (counts.loaded or counts.steps) and not counts.finished:
         planned = 0  # a load plans steps
     steps = Counter(
-        verdict if verdict in (INCOMPLETE, CLIENT_BOUND) else "measured" for verdict in found.steps.elements()
+        verdict if verdict in (INCOMPLETE, CLIENT_BOUND) else "measured"
+        for verdict in counts.steps.elements()
     )
-    skipped = sum(trials for figures, trials in found.skips.items() if figures in holds)
-    unfinished = None if planned is None else max(0, planned - found.finished - skipped)
+    skipped = sum(trials for figures, trials in counts.skips.items() if figures in holds)
+    unfinished = None if planned is None else max(0, planned - counts.finished - skipped)
     return ModelStatus(
         model=name,
         planned=planned,
-        done=found.finished,
-        failed=found.outcomes.get(Outcome.FAILED, 0),
+        done=counts.finished,
+        failed=counts.outcomes.get(Outcome.FAILED, 0),
         open=unfinished,
-        in_flight=found.in_flight,
-        suspended=found.suspended if unfinished else None,
-        attempts=found.attempts,
-        unpriced_attempts=found.unpriced,
-        cost_usd=found.cost_usd,
+        in_flight=counts.in_flight,
+        suspended=counts.suspended if unfinished else None,
+        attempts=counts.attempts,
+        unpriced_attempts=counts.unpriced,
+        cost_usd=counts.cost_usd,
         skipped=skipped,
-        loaded=found.loaded,
+        loaded=counts.loaded,
         steps={what: steps[what] for what in ("measured", INCOMPLETE, CLIENT_BOUND) if steps[what]},
     )
 
@@ -405,8 +406,8 @@ def _total(models: Sequence[ModelStatus], cost_usd: float, unpriced: int) -> Mod
 
 def _sum(values: Iterable[int | None]) -> int | None:
     """Return the sum of what is known; None: one is not."""
-    found = list(values)
-    return None if None in found else sum(value or 0 for value in found)
+    known = list(values)
+    return None if None in known else sum(value or 0 for value in known)
 
 
 def _sentence(one: ModelStatus) -> str:

@@ -20,7 +20,7 @@ from asyncbench.reports.standings.report import (
     Standings,
     outcomes_of,
     over,
-    standing_mapping,
+    ranking_row_mapping,
     standings_on,
     unranked,
 )
@@ -85,7 +85,7 @@ class RunOverview(Report):
             "cost_usd": self.status.cost_usd,
             "unpriced_attempts": self.status.unpriced_attempts,
             "over": title,
-            "lines": list(map(standing_mapping, lines)),
+            "lines": list(map(ranking_row_mapping, lines)),
             "attention": list(self._attention()),
             "models": list(map(asdict, self.status.models)),
             "calls": None if self.load is None else asdict(self.load),
@@ -211,15 +211,15 @@ class RunOverview(Report):
         """Return commands that go on, on lines that a shell takes together: as many as there is room for."""
         commands = self._commands()
         longest = max((cell_len(what) for what, _ in commands), default=0)
-        found = ["", "Next:"] if commands else []
+        block = ["", "Next:"] if commands else []
         for n, (what, words) in enumerate(commands):
             lines = [f"  {what.ljust(longest)}  {' '.join(words)}"]
             if cell_len(lines[0]) > width:
                 lines = [f"  {line}" for line in _folded_command(words, width - 2)]
-            if n and len(found) + len(lines) > room:
+            if n and len(block) + len(lines) > room:
                 break
-            found += lines
-        return found
+            block += lines
+        return block
 
     def _commands(self) -> list[tuple[str, list[str]]]:
         """Return commands that go on, each with its purpose, as the words that a shell takes."""
@@ -228,19 +228,20 @@ class RunOverview(Report):
         folders, ranking = [*map(str, self.chosen.paths)], self._ranking
         filters = [word for option in self.chosen.options for word in option]
         report = ["report", *folders, *filters]
-        found = [("charts and answers in a browser", ["view", *folders, *filters])]
+        commands = [("charts and answers in a browser", ["view", *folders, *filters])]
         if ranking is not None and ranking.paired:
             rivals = [line.name for line in _rivals(ranking.lines)]
             alike = [word for option in self.chosen.options if option[0] != "--models" for word in option]
-            found.insert(0, ("the two best, compared", ["compare", *rivals, *folders, *alike]))
+            commands.insert(0, ("the two best, compared", ["compare", *rivals, *folders, *alike]))
         else:
-            found.append(("accuracy by digits", [*report, "--style", "heatmap"]))
+            commands.append(("accuracy by digits", [*report, "--style", "heatmap"]))
         if self._simulated:
-            found.append(("ask your own models", ["init"]))
+            commands.append(("ask your own models", ["init"]))
         else:
-            found.append(("every figure", report))
+            commands.append(("every figure", report))
         return [
-            (what, ["asyncbench", *(safe_note(shlex.quote(word)) for word in words)]) for what, words in found
+            (what, ["asyncbench", *(safe_note(shlex.quote(word)) for word in words)])
+            for what, words in commands
         ]
 
     # ── the table ────────────────────────────────────────────────────────────────────────────
@@ -296,13 +297,13 @@ def run_overview_on(folder: Folders, *, after_run: bool = False) -> RunOverview:
     of = chosen(folder)
     first, *others = map(status_of, of.paths)
 
-    def look(views: FolderViews) -> tuple[Status, Manifest, str, CallLoad | None]:
+    def figures_in(views: FolderViews) -> tuple[Status, Manifest, str, CallLoad | None]:
         status = first if of.plain else joined_status(views, [first, *others])
         few = sum(one.attempts for one in status.models) <= MOST_COUNTED
         note = note_of_simulated(views, known=status.simulated)
         return status, views.manifest, note, call_load(views) if few else None
 
-    status, manifest, note, load = counted(of, look)
+    status, manifest, note, load = counted(of, figures_in)
     return RunOverview(
         chosen=of,
         standings=standings_on(of, formats=False),
@@ -316,16 +317,16 @@ def run_overview_on(folder: Folders, *, after_run: bool = False) -> RunOverview:
 
 def _survived(load: CallLoad, *, lost: bool) -> Iterator[str]:
     """Yield what calls went through, where it is worth a word; `lost`: some trials failed or are open."""
-    said = []
+    sentences = []
     if load.rate_limited and not lost:
         calls = "1 call" if load.rate_limited == 1 else f"{load.rate_limited:,} calls"
-        said.append(f"{calls} got a 429 and went out again; no trial lost.")
+        sentences.append(f"{calls} got a 429 and went out again; no trial lost.")
     if load.most_at_once >= MANY_AT_ONCE:
-        said.append(f"Up to {load.most_at_once:,} in flight.")
+        sentences.append(f"Up to {load.most_at_once:,} in flight.")
     if load.in_batches:
-        said.append(f"{load.in_batches:,} of {load.calls:,} requests were in batches.")
-    if said:
-        yield " ".join(said)
+        sentences.append(f"{load.in_batches:,} of {load.calls:,} requests were in batches.")
+    if sentences:
+        yield " ".join(sentences)
 
 
 def _leader(ranking: Ranking | None) -> Iterator[str]:
@@ -376,12 +377,12 @@ def _digits(line: RankingRow) -> str:
 
 def _by_suite(rankings: Sequence[Ranking]) -> dict[str, dict[str, str]]:
     """Return the accuracy of everybody on each suite, where there are several."""
-    found: dict[str, dict[str, str]] = {}
+    shares: dict[str, dict[str, str]] = {}
     for ranking in rankings:
         for line in ranking.lines:
             if ranking.suite is not None:
-                found.setdefault(ranking.suite, {})[line.name] = percent(line.share)
-    return found if len(found) > 1 else {}
+                shares.setdefault(ranking.suite, {})[line.name] = percent(line.share)
+    return shares if len(shares) > 1 else {}
 
 
 def _head(figures: Sequence[OverviewColumn]) -> list[str]:

@@ -28,26 +28,27 @@ class Health(Report):
     """What was found in a results folder."""
 
     folder: str
-    found: Verified
+    verified: Verified
 
     @property
     def sound(self) -> bool:
-        return self.found.sound
+        return self.verified.sound
 
     def _data(self) -> dict[str, object]:
-        return {"folder": self.folder, "sound": self.sound, **asdict(self.found)}
+        return {"folder": self.folder, "sound": self.sound, **asdict(self.verified)}
 
     def _notes(self) -> Iterator[str]:
-        for finding in self.found.findings:
+        for finding in self.verified.findings:
             yield f"{finding.place}: {finding.what}"
-        if self.found.unchecked:
+        if self.verified.unchecked:
             yield (
-                f"{self.found.unchecked:,} Parquet files have no checksums (an earlier version wrote them). "
-                "They were read, but not compared. `asyncbench compact` writes them again with checksums."
+                f"{self.verified.unchecked:,} Parquet files have no checksums (an earlier version wrote "
+                "them). They were read, but not compared. `asyncbench compact` writes them again with "
+                "checksums."
             )
-        rows = ", ".join(f"{rows:,} rows of {name}" for name, rows in self.found.rows.items())
+        rows = ", ".join(f"{rows:,} rows of {name}" for name, rows in self.verified.rows.items())
         verdict = "sound" if self.sound else "NOT SOUND"
-        yield f"{self.folder} is {verdict}: {rows} in {self.found.parts:,} Parquet files"
+        yield f"{self.folder} is {verdict}: {rows} in {self.verified.parts:,} Parquet files"
 
 
 def health_of(folder: Path | str) -> Health:
@@ -58,9 +59,9 @@ def health_of(folder: Path | str) -> Health:
         StoreError: its manifest or its journal cannot be read at all.
     """
     path = at_hand(folder)
-    found = verify_folder(path)
-    findings = (*found.findings, *_problem_sets(path))
-    return Health(folder=display_name(folder), found=replace(found, findings=findings))
+    verified = verify_folder(path)
+    findings = (*verified.findings, *_problem_sets(path))
+    return Health(folder=display_name(folder), verified=replace(verified, findings=findings))
 
 
 def _problem_sets(folder: Path) -> Iterator[FolderFinding]:
@@ -77,11 +78,11 @@ def _problem_sets(folder: Path) -> Iterator[FolderFinding]:
 
 def _unknown_problems(folder: Path) -> Iterator[FolderFinding]:
     try:
-        asked = pc.unique(read_trials(folder, ["problem_id"])["problem_id"])
+        problems = pc.unique(read_trials(folder, ["problem_id"])["problem_id"])
     except StoreError:
         return  # a damaged part: that is told already
-    known = pc.is_in(asked, value_set=read_problems(folder, ["problem_id"])["problem_id"])
-    if unknown := len(asked.filter(pc.invert(known))):
+    known = pc.is_in(problems, value_set=read_problems(folder, ["problem_id"])["problem_id"])
+    if unknown := len(problems.filter(pc.invert(known))):
         yield FolderFinding(
             place="problems", what=f"{unknown:,} problems of trials are in no problem set; a file is missing"
         )
