@@ -221,6 +221,15 @@ def test_what_makes_no_call_waits_for_no_library_that_does(module):
     assert done.stdout == "set()\n"
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("module", ["page.writing", "page.live.serving", "page.charts.figure_files", "cli"])
+def test_extras_are_loaded_where_they_are_used_alone(module):
+    extras = "{'altair', 'huggingface_hub', 'obstore', 'ray', 'vl_convert'}"
+    code = f"import sys, asyncbench.{module}; print({extras} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "set()\n"
+
+
 def test_every_module_can_be_imported():
     for module in MODULES:
         if not module.endswith("__main__"):

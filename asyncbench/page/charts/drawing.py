@@ -1,56 +1,17 @@
 """Charts with altair, which is an extra: specifications for the page, and whole ones for pictures."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from math import inf
-from typing import Any, Final
+from typing import Any
 
-from asyncbench.analysis.cells import METRICS, Metric
+from asyncbench.analysis.cells import METRICS
 from asyncbench.errors import ConfigError
-from asyncbench.page.charts.accuracy_specs import ACCURACY_CHARTS
 from asyncbench.page.charts.catalogue import CHARTS
-from asyncbench.page.charts.errors import ERROR_CHARTS
-from asyncbench.page.charts.specs import TITLE, Spec
 from asyncbench.page.charts.themes import THEMES
-from asyncbench.page.charts.times import TIME_CHARTS
 from asyncbench.published.reports import PublishedPicture
 
-# ── The specification of each chart by its name
-
-
-_CHARTS: Final[Mapping[str, Callable[[], Any]]] = {**ERROR_CHARTS, **TIME_CHARTS}  # Any: a chart of altair
-
-
-def spec(name: str, metric: str) -> Spec:
-    """Return the specification of a chart; `metric` counts for those that show one of several."""
-    wanted = METRICS[metric]
-    alike = Metric(title=TITLE, unit=wanted.unit.partition(" ")[0], over=(), under=(), share=wanted.share)
-    title = f"{wanted.title}, {wanted.unit}" if wanted.unit == "seconds" else wanted.title
-    titled: Spec = _titled(_built(name, alike), title)
-    return titled
-
-
-@cache
-def _built(name: str, metric: Metric) -> Spec:
-    """Return a chart of metrics that differ in nothing but their title: altair takes its time for each."""
-    drawn = _CHARTS[name]() if name in _CHARTS else ACCURACY_CHARTS[name](metric)
-    chart_spec: Spec = drawn.to_dict()
-    chart_spec.pop("config", None)  # altair's own theme
-    return chart_spec
-
-
-def _titled(node: Any, title: str) -> Any:  # Any: a part of a specification
-    """Return a copy with the title in its place."""
-    if isinstance(node, dict):
-        return {name: _titled(value, title) for name, value in node.items()}
-    if isinstance(node, list):
-        return [_titled(value, title) for value in node]
-    return title if node == TITLE else node
-
-
-# ── Drawing
-
+Spec = dict[str, Any]  # Any: a specification of Vega-Lite
 
 COLUMNS = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
 ALONE = 640  # pixels of a panel that is the only one
@@ -71,7 +32,8 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
         if choice not in known:
             raise ConfigError(f"no {kind} {choice!r}. Choose one of: {', '.join(known)}")
     with _altair():
-        from asyncbench.page.charts.loads import load_spec
+        from asyncbench.page.charts.load_specs import load_spec
+        from asyncbench.page.charts.spec_table import spec
     with _without_validation():
         return load_spec(name) if CHARTS[name].load else spec(name, metric)
 
