@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import generate, read_skipped, read_trials
+from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.counting import counted
-from asyncbench.analysis.stopped_cells import keep_skips
 from asyncbench.config.sweep import as_mapping, sweep_from
 from asyncbench.engine.stopping import stop_at
 from asyncbench.errors import ConfigError

@@ -14,6 +14,5 @@ PUBLIC = (
     "pairing",
     "repricing",
     "sql",
-    "stopped_cells",
     "views",
 )

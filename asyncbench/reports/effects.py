@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
@@ -22,7 +23,6 @@ from asyncbench.analysis.notes import (
     note_of_simulated,
 )
 from asyncbench.analysis.pairing import Marked, Marks, difference_interval, marked, pair
-from asyncbench.analysis.stopped_cells import keep_skips
 from asyncbench.errors import ConfigError
 from asyncbench.reports.standings.rankings import share_of
 from asyncbench.reports.standings.report import SKIPPED

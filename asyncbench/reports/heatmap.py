@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any, Final
 
+from asyncbench.analysis.cells import keep_skips, lapsed_note
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
@@ -18,7 +19,6 @@ from asyncbench.analysis.notes import (
     no_trials,
     note_of_simulated,
 )
-from asyncbench.analysis.stopped_cells import keep_skips, lapsed_note
 from asyncbench.records import Outcome
 from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.numbers import of_accuracy, shaded, whole_percent

@@ -6,6 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from asyncbench.analysis.cells import (
+    STOPPED_MARK,
+    StoppedCell,
+    keep_skips,
+    lapsed_note,
+    stopped_cells_in,
+    stopped_note,
+    stopped_sheet,
+)
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
@@ -24,15 +33,6 @@ from asyncbench.analysis.notes import (
     note_of_simulated,
 )
 from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
-from asyncbench.analysis.stopped_cells import (
-    STOPPED_MARK,
-    StoppedCell,
-    keep_skips,
-    lapsed_note,
-    stopped_cells_in,
-    stopped_note,
-    stopped_sheet,
-)
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.manifest import planned

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.stopped_cells import keep_skips
 from asyncbench.pricing import PICO_PLACES
 from asyncbench.reports.cost.counts import CallCosts, CostKey
 from asyncbench.tables.numbers import dollars

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from asyncbench.analysis.cells import keep_skips, lapsed_note
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.notes import (
@@ -17,7 +18,6 @@ from asyncbench.analysis.notes import (
     note_of_simulated,
 )
 from asyncbench.analysis.pairing import ModelPair
-from asyncbench.analysis.stopped_cells import keep_skips, lapsed_note
 from asyncbench.reports.standings.by_kind import kind_bits
 from asyncbench.reports.standings.rankings import Ranking, RankingRow, rankings_of
 from asyncbench.tables.headings import (

@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 from asyncbench.cli import app
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.lanes.batches.status import Stand, left_in_batches, part_statuses, warnings_on
-from asyncbench.reports.status.batches import batches_in
-from asyncbench.reports.status.report import status_of
+from asyncbench.reports.status.report import batches_in, status_of
 from asyncbench.run.open_batches import refresh_batches
 from asyncbench.run.summary import Exit
 from tests.lanes.batches.test_limits import Interrupting, priced
