@@ -147,4 +147,6 @@ def without_times(document: Any) -> Any:
 
 def timed(key: str) -> bool:
     """Return whether a key is of a time, or of what depends on it."""
-    return bool(re.search(r"seconds|latency|ttft|ttfo|tpot|itl|_s$|_at$|per_s|in_flight|minutes|hours", key))
+    return bool(
+        re.search(r"seconds|latency|ttft|ttfo|tpot|itl|_s$|_at$|per_s|in_flight|at_once|minutes|hours", key)
+    )

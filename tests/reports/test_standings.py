@@ -33,7 +33,7 @@ def test_a_pair_is_tested_on_its_common_problems(tmp_path):
     (ranking,) = rankings(tmp_path, Asked(model="b", outcomes=b), Asked(model="a", outcomes=a))
     assert names(ranking) == ["a", "b"]
     (found,) = ranking.pairs
-    counts = found.found
+    counts = found.counts
     assert (counts.both, counts.only_a, counts.only_b, counts.neither) == (29, 15, 3, 53)
     assert found.p == pytest.approx(mcnemar(15, 3)) == pytest.approx(0.0075, abs=1e-4)
     assert counts.difference == pytest.approx(0.12)
@@ -241,7 +241,7 @@ def test_conditions_and_repeats_count_as_what_they_are(tmp_path):
     assert names(ranking) == ["a (x)", "a (y)", "b"]
     assert (ranking.problems, ranking.lines[0].trials) == (4, 12)
     first = ranking.pairs[0]
-    assert first.found.differences == {0: 3, 3: 1}
+    assert first.counts.differences == {0: 3, 3: 1}
     assert ranking.lines[0].interval[0] < 0.5 - 0.2  # four problems, not twelve
 
 
@@ -251,7 +251,7 @@ def test_a_pairs_interval_holds_its_difference_where_few_problems_were_asked_aga
     (ranking,) = rankings(tmp_path, *answers, *again)
     (only,) = ranking.pairs
     low, high = only.interval
-    assert low < only.found.difference == 41 / 103 < high
+    assert low < only.counts.difference == 41 / 103 < high
     assert high - low < 0.25  # about as of the 100 problems asked once
 
 

@@ -53,7 +53,7 @@ def test_each_step_is_compared_with_the_lightest_on_problems_of_the_same_kinds()
     assert (light.accuracy.successes, light.accuracy.trials) == (40, 40)
     assert (heavy.accuracy.successes, heavy.accuracy.trials) == (32, 39)
     assert heavy.outcomes["failed"] == 1
-    found = heavy.beside.found
+    found = heavy.beside.moves
     assert found.problems == 40  # one was answered by the lightest alone, and tells of its kind
     assert heavy.beside.p == heavy.beside.p_holm == pytest.approx(2 / 2**7, abs=0.01)
     assert heavy.beside.interval[0] < -7 / 39 < heavy.beside.interval[1] < 0
@@ -70,17 +70,17 @@ def test_callers_are_as_many_in_the_warm_up_so_it_counts():
     warm = [{**one, "phase": "warmup"} for one in graded("11")]
     light, heavy = seen((1, warm + graded("11")), (4, warm + warm), arrivals="closed {}")
     assert (light.accuracy.trials, heavy.accuracy.trials) == (4, 4)
-    assert heavy.beside.found.problems == 4
+    assert heavy.beside.moves.problems == 4
 
 
 def test_all_answers_of_a_step_count_and_a_problem_once_however_often_it_was_asked():
     late = [one | {"repeat": 1, "problem_id": f"p{n}"} for n, one in enumerate(graded("0" * 40))]
     _, heavy = seen((1, graded("1" * 40)), (4, graded("1" * 40) + late))
-    assert (heavy.beside.found.problems, heavy.beside.found.difference) == (40, pytest.approx(-0.5))
+    assert (heavy.beside.moves.problems, heavy.beside.moves.difference) == (40, pytest.approx(-0.5))
     assert heavy.beside.differs
     others = [one | {"problem_id": f"q{n}"} for n, one in enumerate(graded("0" * 40))]
     _, heavy = seen((1, graded("1" * 40)), (4, graded("1" * 40) + others))
-    assert heavy.beside.found.difference == pytest.approx(-0.5)
+    assert heavy.beside.moves.difference == pytest.approx(-0.5)
     assert heavy.beside.differs
 
 

@@ -39,10 +39,10 @@ def test_a_server_that_worsens_above_a_rate_is_found_out_and_another_is_not_accu
     found, told = by_model(tmp_path, limit, rates=[8, 32], duration="3s")
     (light, heavy), (_, even) = found["worse"], found["even"]
     assert (light.load, light.accuracy.trials) == ("constant 8/s #1", 24)
-    assert heavy.beside.found.problems == 24  # all that the lightest step asked, and no other
+    assert heavy.beside.moves.problems == 24  # all that the lightest step asked, and no other
     assert heavy.beside.differs
     assert not even.beside.differs
-    assert even.beside.found.difference == 0
+    assert even.beside.moves.difference == 0
     assert "worse: answers are less often right at constant 32/s #1 than at constant 8/s #1, by " in told
     assert "even: no step's accuracy differs from the lightest one's by more than chance" in told
 
@@ -57,7 +57,7 @@ def test_every_server_that_worsens_is_found_out_and_no_other_accused(tmp_path, l
         found, _ = by_model(out, limit | {"worse_share": 0.3}, server_seed=seed, trials=12, **load)
         found_out += found["worse"][-1].beside.differs
         accused += any(step.beside.differs for step in found["even"][1:])
-        even += sum(step.beside.found.problems for step in found["even"][1:])
+        even += sum(step.beside.moves.problems for step in found["even"][1:])
     print(f"{limit}, 30 % of answers spoilt: found out {found_out}, accused {accused} of {runs}")
     assert even > 200 * runs  # two steps of about 150 problems
     assert (found_out, accused) == (runs, 0)
