@@ -347,12 +347,12 @@ async def test_the_doctor_tells_no_key(tmp_path):
 BUG = """
 import sys
 from asyncbench import cli
-from asyncbench.providers import failures
+from asyncbench.providers import error_kinds
 
 def bug(*_, **__):
     raise RuntimeError("a bug of ours")
 
-failures.told = failures.kind_of = bug
+error_kinds.safe_line = error_kinds.kind_of = bug
 cli.main()
 """
 

@@ -21,7 +21,7 @@ ROWS = 300
 CUSTOM: dict[str, Any] = {"suite": "custom", "grader": "exact"}
 READ = """
 import json, resource, sys
-from asyncbench.problems import open_set
+from asyncbench.problems.opening import open_set
 
 def peak_mb():
     lines = open("/proc/self/status").read().splitlines()
