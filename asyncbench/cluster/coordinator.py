@@ -6,7 +6,7 @@ It is pure: whoever carries its messages calls `join`, `answer` and `lose`, on t
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import Final
@@ -144,7 +144,7 @@ class Coordinator:
             raise RivalError("another run of this sweep has taken over: this one ends")
         member = self._members.get(report.worker)
         if member is None or report.epoch < self.epoch:
-            return self._make_orders(report.worker, report.number + 1, ends=True)
+            return replace(self._make_orders(report.worker, report.number + 1), ends=True)
         if report.number == member.orders.number:
             dismissed = member.orders.ends and not self.ended
             self._take(member, report)
@@ -242,9 +242,8 @@ class Coordinator:
         worker = report.worker
         leases = self._leases.grant(worker, report.leases, workers=len(self._members))
         self._leases.write_down(worker)
-        return self._make_orders(
-            worker,
-            report.number + 1,
+        return replace(
+            self._make_orders(worker, report.number + 1),
             lanes={lane.name: orders for lane, orders in self._lane_orders(report)},
             leases=leases,
             ends=self.ended or self._has_left(report),
@@ -264,7 +263,8 @@ class Coordinator:
                 if orders is not None:
                     yield lane, orders
 
-    def _make_orders(self, worker: str, number: int, **contents: object) -> Orders:
+    def _make_orders(self, worker: str, number: int) -> Orders:
+        """Make orders in which there is nothing to do."""
         drain_s = self._drains_until_s - self._now_s()
         return Orders(
             worker=worker,
@@ -274,7 +274,6 @@ class Coordinator:
             every_s=IDLE_S,
             lane_lives_s=self._lane_lives_s,
             drain_s=None if drain_s == inf else max(0.0, drain_s),
-            **contents,  # type: ignore[arg-type]
         )
 
     def _assign(self) -> None:

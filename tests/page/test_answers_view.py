@@ -50,7 +50,7 @@ def test_an_answer_is_laid_on_the_expected_value_and_told_without_colour(at_nigh
     assert "The answer adds 7." in page.page.locator("#trial .compared .visually-hidden").inner_text()
     signs = page.page.locator("#trial .laid .read").all_text_contents()
     trial = page.page.get_attribute(CURRENT, "id")[2:]
-    (answer,) = sql(night, f"SELECT answer FROM trials WHERE trial_id = '{trial}'")["answer"].to_pylist()  # noqa: S608
+    (answer,) = sql(night, f"SELECT answer FROM trials WHERE trial_id = '{trial}'")["answer"].to_pylist()  # noqa: S608  an id of ours
     assert "".join(signs) == answer
 
 

@@ -9,6 +9,7 @@ import heapq
 import itertools
 import selectors
 from asyncio import events
+from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from math import inf
@@ -27,6 +28,12 @@ class _Never(selectors.SelectSelector):
 class ProcessLoop(asyncio.SelectorEventLoop):
     """The event loop of one process; it runs when its world lets it."""
 
+    # parts of `BaseEventLoop` that typeshed does not know
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[Any]  # of `TimerHandle`s
+    _timer_cancelled_count: int
+    _run_once: Callable[[], None]
+
     def __init__(self, world: "World") -> None:
         super().__init__(_Never())
         self.world = world
@@ -43,19 +50,19 @@ class ProcessLoop(asyncio.SelectorEventLoop):
     @property
     def due_s(self) -> float:
         """When it has something to do next."""
-        if self._ready:  # type: ignore[attr-defined]
+        if self._ready:
             return self.world.now_s
-        while self._scheduled and self._scheduled[0]._cancelled:  # type: ignore[attr-defined]
-            handle = heapq.heappop(self._scheduled)  # type: ignore[attr-defined]
+        while self._scheduled and self._scheduled[0]._cancelled:
+            handle = heapq.heappop(self._scheduled)
             handle._scheduled = False
-            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
-        return self._scheduled[0]._when if self._scheduled else inf  # type: ignore[attr-defined]
+            self._timer_cancelled_count -= 1
+        return self._scheduled[0]._when if self._scheduled else inf
 
     def step(self) -> None:
         """Run what is due."""
         events._set_running_loop(self)
         try:
-            self._run_once()  # type: ignore[attr-defined]
+            self._run_once()
         finally:
             events._set_running_loop(None)
 

@@ -515,9 +515,9 @@ class Reign:
             with suppress(TimeoutError):
                 async with asyncio.timeout(RESEND_S):
                     while True:
-                        report = pickle.loads(await self._inboxes[name].get())  # noqa: S301  our own
+                        report: WorkerReport = pickle.loads(await self._inboxes[name].get())  # noqa: S301  our own
                         if report.number == orders.number:
-                            return report  # type: ignore[no-any-return]
+                            return report
             if (died_s := self.fleet.deaths.get(name)) is not None and loop.time() >= died_s:
                 return None
         return None
@@ -607,7 +607,7 @@ class Fleet:
         """Play it to its end, with as many reigns as it takes."""
         reign = self._begin(1, self.plan.workers)
         for fate in self.plan.fates:
-            self.world.at(fate.at_s, lambda fate=fate: self._befall(self.reigns[0], fate))  # type: ignore[misc]
+            self.world.at(fate.at_s, partial(self._befall, reign, fate))
         if self.plan.dies_s is not None:
             self.world.at(self.plan.dies_s, lambda: self._die(reign))
         self._run(lambda: reign.over or not reign.process.alive, within_s=900)

@@ -92,7 +92,8 @@ class Memory:
         left = [name for name in rows if name > asked.get("continuation-token", "")]
         page, more = left[:PAGE], left[PAGE:]
         token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
-        body = f"<IsTruncated>{str(bool(more)).lower()}</IsTruncated>{token}{''.join(map(rows.get, page))}"  # type: ignore[arg-type]
+        listed = "".join(rows[name] for name in page)
+        body = f"<IsTruncated>{str(bool(more)).lower()}</IsTruncated>{token}{listed}"
         return Answer(200, f"<ListBucketResult>{body}</ListBucketResult>".encode())
 
 

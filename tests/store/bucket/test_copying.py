@@ -19,7 +19,7 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.sweep_worker import _hand_in_of_dead
 from asyncbench.store.bucket.fetching import at_hand, bring_folder, newest_manifest, remove_folder
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
-from asyncbench.store.copying import FolderCopy
+from asyncbench.store.copying import LAST_TRIES, FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
 from tests.store.bucket.s3_server import Answer, Request, S3Server, nothing, refusal
@@ -50,10 +50,10 @@ def write(folder: Path, *numbers: int, copy: FolderCopy | None = None) -> None:
                 copy.push(store)
 
 
-def finish(copy: FolderCopy, **options: float) -> list[str]:
-    said: list[str] = []
-    asyncio.run(copy.finish(said.append, **options))  # type: ignore[arg-type]
-    return said
+def finish(copy: FolderCopy, *, tries: int = LAST_TRIES) -> list[str]:
+    messages: list[str] = []
+    asyncio.run(copy.finish(messages.append, tries=tries))
+    return messages
 
 
 def copied(folder: Path, *numbers: int, **options: bool) -> None:
