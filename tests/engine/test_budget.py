@@ -22,7 +22,7 @@ from asyncbench.store.journal import lost
 from tests.world import budget_nights
 from tests.world.budget_nights import Played, Scenario, play
 from tests.world.clock import virtually
-from tests.world.night import MODEL, RIGHT, Night, night_of, requests, waiting
+from tests.world.night import MODEL, Desk, Night, night_of, requests, waiting
 from tests.world.seeds import SEED, hold
 
 NIGHTS = 40
@@ -118,15 +118,30 @@ def test_who_waits_is_woken_once_by_a_settlement():
 # ── in a lane ────────────────────────────────────────────────────────────────────────────────
 
 
-def asked(night: Night, ask, book: Ledger, *, trials=20, model=CHEAP, caps=None, histories=()):
+def asked(night: Night, ask, book: Ledger, *, trials=20, model=CHEAP, histories=()):
     """Add a model with an account to a night."""
     known = dict(histories)
     client = night.client(
         ask, [(one, known.get(one.trial.trial_id, History())) for one in requests(trials, model)], model
     )
-    client.account = book.open(model.alias, book.caps if caps is None else caps, most_of(model))
+    client.account = book.open(model.alias, book.caps, most_of(model))
     night.group([client])
     return client
+
+
+def played(book: Ledger, *models, **options):
+    """Play a night of models under the caps of a ledger, each with how it is answered."""
+
+    async def run():
+        night = Night()
+        clients = [asked(night, ask, book, model=model, **options) for model, ask in models]
+        return await night.go(), clients
+
+    return virtually(run())
+
+
+def done(clients) -> list[int]:
+    return [client.counters.outcomes.total() for client in clients]
 
 
 def most(model=CHEAP) -> int:
@@ -161,13 +176,8 @@ def test_what_a_dearer_bill_teaches_reaches_calls_that_were_priced_before(model,
 
 
 def test_calls_in_flight_are_as_few_as_the_rest_allows():
-    async def run():
-        night, book = Night(), ledger(3 * most() + 1)
-        client = asked(night, dear, book)
-        await night.go()
-        return night, client, book
-
-    night, client, book = virtually(run())
+    book = ledger(3 * most() + 1)
+    night, [client] = played(book, (CHEAP, dear))
     assert max(minute.most_in_flight for minute in night.of(LaneMinute)) == 3
     assert len(night.sent) == 3
     assert client.counters.budget_stopped
@@ -176,45 +186,21 @@ def test_calls_in_flight_are_as_few_as_the_rest_allows():
 
 
 def test_a_lane_waits_for_what_calls_in_flight_give_back():
-    async def cheap(_):
-        await asyncio.sleep(1.0)
-        return RIGHT
-
-    async def run():
-        night, book = Night(), ledger(2 * most())
-        asked(night, cheap, book, trials=6)
-        return await night.go()
-
-    night = virtually(run())
+    night, _ = played(ledger(2 * most()), (CHEAP, Desk().ask), trials=6)
     assert len(night.results) == 6
     waited = sum(minute.waited_s.get(minutes.BUDGET, 0.0) for minute in night.of(LaneMinute))
     assert waited == pytest.approx(4.0, abs=0.1)  # two at once, then one by one
 
 
 def test_a_lane_is_woken_by_what_another_gives_back():
-    async def run():
-        night = Night()
-        most_of_all = 3 * most() // 2  # one call at a time, whoever makes it
-        book = Ledger([Cap(kind="sweep", of="s", limit=most_of_all)])
-        for alias in ("a", "b"):
-            asked(night, _one_token(1.0), book, trials=3, model=replace(CHEAP, alias=alias))
-        return await night.go()
-
-    night = virtually(run())
+    book = ledger(3 * most() // 2)  # one call at a time, whoever makes it
+    night, _ = played(book, *((replace(CHEAP, alias=one), _one_token(1.0)) for one in "ab"), trials=3)
     assert len(night.sent) == 6
     assert night.seconds == pytest.approx(6.0, abs=0.1)
 
 
 def test_a_call_and_its_row_tell_what_was_set_aside():
-    async def answer(_):
-        return RIGHT
-
-    async def run():
-        night = Night()
-        asked(night, answer, ledger(DOLLAR), trials=1)
-        return await night.go()
-
-    night = virtually(run())
+    night, _ = played(ledger(DOLLAR), (CHEAP, Desk().ask), trials=1)
     reserved = {event.reserved_usd for event in night.of(Sent)}
     assert reserved == {event.attempt.reserved_usd for event in night.of(Ended)} == {most() / DOLLAR}
 
@@ -233,40 +219,21 @@ def test_a_call_for_which_no_money_is_left_takes_nothing_of_the_limits_a_minute(
 
     monkeypatch.setattr(Gate, "take", counted)
 
-    async def run():
-        night, book = Night(), Ledger([Cap(kind="sweep", of="s", limit=5 * most() // 2)])
-        for n in range(4):
-            model = replace(CHEAP, alias=f"m{n}", limits=Limits(rpm=60))
-            asked(night, _one_token(20.0), book, trials=5, model=model)
-        return await night.go()
-
-    night = virtually(run())
+    models = [replace(CHEAP, alias=f"m{n}", limits=Limits(rpm=60)) for n in range(4)]
+    night, _ = played(ledger(5 * most() // 2), *((one, _one_token(20.0)) for one in models), trials=5)
     assert len(taken) == len(night.sent) == 20
 
 
 def test_an_answer_that_was_paid_for_is_graded_though_no_money_is_left():
-    async def answer(_):
-        return RIGHT
-
-    (ended,) = night_of(answer, 1).of(Ended)
+    (ended,) = night_of(Desk().ask, 1).of(Ended)
     paid = {"t3": History(attempts=1, ended=ended)}
-
-    async def run():
-        night = Night()
-        client = asked(night, answer, ledger(1), trials=5, histories=paid.items())
-        return await night.go(), client
-
-    night, client = virtually(run())
+    night, [client] = played(ledger(1), (CHEAP, Desk().ask), trials=5, histories=paid.items())
     assert list(night.results) == ["t3"]
     assert night.sent == []
     assert client.counters.budget_stopped
 
 
 def test_a_model_without_money_does_not_hold_up_its_group_nor_other_lanes():
-    async def answer(_):
-        await asyncio.sleep(0.1)
-        return RIGHT
-
     async def run():
         night = Night()
         group = Limits(concurrency=4, group="g")
@@ -278,7 +245,7 @@ def test_a_model_without_money_does_not_hold_up_its_group_nor_other_lanes():
                 replace(one, trial=replace(one.trial, trial_id=model.alias + one.trial.trial_id))
                 for one in requests(9, model)
             ]
-            client = night.client(answer, [(one, History()) for one in trials], model)
+            client = night.client(Desk(0.1).ask, [(one, History()) for one in trials], model)
             client.account = book.open(model.alias, [cap], most_of(model))
             clients.append(client)
         night.group(clients)
@@ -357,18 +324,15 @@ def test_somebody_may_always_go_on(some, money):
     assert at < math.inf or not any(waits), "somebody waits though there is money for all"
 
 
-def test_a_slow_model_holds_up_nobody_who_stays_within_a_fair_part():
-    async def run():
-        night, book = Night(), Ledger([Cap(kind="sweep", of="s", limit=180 * most())])
-        quick = replace(CHEAP, alias="quick", limits=Limits(concurrency=50))
-        slow = replace(CHEAP, alias="slow", limits=Limits(concurrency=1))
-        clients = [asked(night, _takes(0.1), book, trials=200, model=quick)]
-        clients.append(asked(night, _takes(60.0), book, trials=200, model=slow))
-        await night.go()
-        ends = [one.attempt.started_at for one in night.of(Ended) if one.attempt.model == "quick"]
-        return [client.counters.outcomes.total() for client in clients], sorted(ends)
+QUICK = replace(CHEAP, alias="quick", limits=Limits(concurrency=50))
+SLOW = replace(CHEAP, alias="slow", limits=Limits(concurrency=1))
 
-    (quick, slow), started = virtually(run())
+
+def test_a_slow_model_holds_up_nobody_who_stays_within_a_fair_part():
+    models = (QUICK, _takes(0.1)), (SLOW, _takes(60.0))
+    night, clients = played(ledger(180 * most()), *models, trials=200)
+    quick, slow = done(clients)
+    started = sorted(one.attempt.started_at for one in night.of(Ended) if one.attempt.model == "quick")
     assert abs(quick - slow) <= 2 * AHEAD_TRIALS
     assert quick + slow >= 180
     assert started[50] - started[0] < 120.0  # at the pace of the slow one: 50 minutes
@@ -378,10 +342,8 @@ def test_money_that_a_slow_model_cannot_use_before_the_deadline_is_for_others():
     async def run(ends_s):
         night, book = Night(), Ledger([Cap(kind="sweep", of="s", limit=180 * most())])
         book.ends_s = asyncio.get_running_loop().time() + ends_s
-        quick = replace(CHEAP, alias="quick", limits=Limits(concurrency=50))
-        slow = replace(CHEAP, alias="slow", limits=Limits(concurrency=1))
-        client = asked(night, _takes(0.1), book, trials=200, model=quick)
-        asked(night, _takes(60.0), book, trials=200, model=slow)
+        client = asked(night, _takes(0.1), book, trials=200, model=QUICK)
+        asked(night, _takes(60.0), book, trials=200, model=SLOW)
         loop = asyncio.get_running_loop()
         loop.call_later(ends_s, lambda: night.scheduler.pass_deadline(drain_s=0.0))
         await night.go()
@@ -393,16 +355,13 @@ def test_money_that_a_slow_model_cannot_use_before_the_deadline_is_for_others():
 
 @pytest.mark.parametrize("away", [False, True], ids=["there", "away for hours"])
 def test_the_slow_and_dear_get_as_far_as_the_quick_and_cheap(away):
-    async def run():
-        night, book = Night(), Ledger([Cap(kind="sweep", of="s", limit=200 * most())])
-        quick = replace(CHEAP, alias="quick", limits=Limits(concurrency=20))
-        slow = replace(CHEAP, alias="slow", price=Price(input=2.0, output=4.0), limits=Limits(concurrency=2))
-        clients = [asked(night, _takes(0.1), book, trials=300, model=quick)]
-        clients.append(asked(night, _takes(5.0) if not away else _never, book, trials=300, model=slow))
-        await night.go()
-        return [client.counters.outcomes.total() for client in clients]
-
-    quick, slow = virtually(run())
+    dearer = replace(SLOW, price=Price(input=2.0, output=4.0), limits=Limits(concurrency=2))
+    models = (
+        (replace(QUICK, limits=Limits(concurrency=20)), _takes(0.1)),
+        (dearer, _never if away else _takes(5.0)),
+    )
+    _, clients = played(ledger(200 * most()), *models, trials=300)
+    quick, slow = done(clients)
     if away:
         assert quick > 10 * AHEAD_TRIALS
     else:
@@ -410,32 +369,25 @@ def test_the_slow_and_dear_get_as_far_as_the_quick_and_cheap(away):
         assert 60 <= quick < 100
 
 
-def test_many_models_of_all_speeds_get_equally_far():
-    async def run():
-        night, book = Night(), Ledger([Cap(kind="sweep", of="s", limit=400 * most())])
-        clients = []
-        for n, latency_s in enumerate((0.05, 0.2, 1.0, 4.0, 30.0)):
-            model = replace(CHEAP, alias=f"m{n}", limits=Limits(concurrency=8))
-            clients.append(asked(night, _takes(latency_s), book, trials=400, model=model))
-        await night.go()
-        return [client.counters.outcomes.total() for client in clients]
+def of_speeds(*latencies_s: float):
+    """Models, each with how it is answered."""
+    for n, latency_s in enumerate(latencies_s):
+        yield replace(CHEAP, alias=f"m{n}", limits=Limits(concurrency=8)), _takes(latency_s)
 
-    done = virtually(run())
-    assert min(done) > 60
-    assert max(done) - min(done) <= 0.02 * 400 + 8  # the slowest is as far as its calls in flight, too
+
+def test_many_models_of_all_speeds_get_equally_far():
+    models = of_speeds(0.05, 0.2, 1.0, 4.0, 30.0)
+    trials = done(played(ledger(400 * most()), *models, trials=400)[1])
+    assert min(trials) > 60
+    assert max(trials) - min(trials) <= 0.02 * 400 + 8  # the slowest is as far as its calls in flight, too
 
 
 def test_where_money_suffices_for_all_nobody_waits_for_another():
-    async def run():
-        night, book = Night(), Ledger([Cap(kind="sweep", of="s", limit=2_000 * most())])
-        for n, latency_s in enumerate((0.05, 5.0)):
-            model = replace(CHEAP, alias=f"m{n}", limits=Limits(concurrency=8))
-            asked(night, _takes(latency_s), book, trials=100, model=model)
-        await night.go()
-        first = [ended.attempt for ended in night.of(Ended) if ended.attempt.model == "m0"]
-        return max(attempt.started_at for attempt in first) - min(attempt.started_at for attempt in first)
-
-    assert virtually(run()) < 6.0  # until the slow one tells what it costs; evenly it would be a minute
+    night, _ = played(ledger(2_000 * most()), *of_speeds(0.05, 5.0), trials=100)
+    first = [ended.attempt.started_at for ended in night.of(Ended) if ended.attempt.model == "m0"]
+    assert (
+        max(first) - min(first) < 6.0
+    )  # until the slow one tells what it costs; evenly it would be a minute
 
 
 def test_a_person_hears_once_of_calls_that_cost_more_than_they_could():
@@ -443,12 +395,8 @@ def test_a_person_hears_once_of_calls_that_cost_more_than_they_could():
         await asyncio.sleep(0.1)
         return Reply(text="4", usage=Usage(input_tokens=10, output_tokens=5_000))
 
-    async def run():
-        night, book = Night(), ledger(DOLLAR)
-        client = asked(night, hidden, book, trials=30, model=replace(CHEAP, limits=Limits(concurrency=1)))
-        return await night.go(), client
-
-    night, client = virtually(run())
+    one_by_one = replace(CHEAP, limits=Limits(concurrency=1))
+    night, [client] = played(ledger(DOLLAR), (one_by_one, hidden), trials=30)
     assert [line for line in night.said if "times the most that its max_tokens" in line] == night.said[:1]
     assert client.account.overruns == 1
     reserved = [event.reserved_usd for event in night.of(Sent)]

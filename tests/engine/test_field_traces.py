@@ -9,8 +9,8 @@ import pytest
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Limits, Outcome, Request, Result, RetryPolicy, Sent, Timeouts
 from tests.world.clock import virtually
-from tests.world.night import EPOCH_S, MODEL, Desk, Night, night_of, requests, side_by_side
-from tests.world.nights import NEW, Played, Scenario, Spell, play
+from tests.world.night import EPOCH_S, MODEL, Desk, Night, fresh, night_of, side_by_side
+from tests.world.nights import Played, Scenario, Spell, play
 
 IMPATIENT = RetryPolicy(attempts=10_000, total_s=40 * 86_400)  # caps that would let a trial go on for weeks
 
@@ -231,11 +231,9 @@ def test_field_lesson_17_streams_that_never_send_data_hold_up_nothing():
             await asyncio.sleep(1e9)
         return await desk.ask(request)
 
-    night_seen: list[Night] = []
-
     async def night() -> Night:
         told = Night()
-        client = told.lane(ask, [(one, NEW) for one in requests(70, model)], model)
+        client = told.lane(ask, fresh(70, model), model)
 
         def keep(event):
             told.kept.append(event)
@@ -243,7 +241,6 @@ def test_field_lesson_17_streams_that_never_send_data_hold_up_nothing():
                 kept_s[event.trial.trial_id] = asyncio.get_running_loop().time()
 
         client.keep = keep
-        night_seen.append(told)
         return await told.go()
 
     told = virtually(night())

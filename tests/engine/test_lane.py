@@ -32,17 +32,7 @@ def fails(kind, times=1, **details):
 
 def stopped_after(seconds, desk, model=MODEL) -> Night:
     """A night of 100 trials that is told to stop after so many seconds, with half a minute to drain."""
-
-    async def night() -> Night:
-        told = Night()
-        told.lane(desk.ask, fresh(100, model), model)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(told.go())
-            await asyncio.sleep(seconds)
-            told.stop(drain_s=30)
-        return told
-
-    return virtually(night())
+    return night_of(desk.ask, 100, model, stop_s=seconds)
 
 
 @pytest.mark.parametrize("fault", [RecursionError, KeyError, TypeError, MemoryError, OSError])
@@ -116,20 +106,12 @@ def test_a_lane_that_starts_many_calls_lets_others_have_their_turn():
     desk = Desk(latency_s=0.01)
     called = []
 
-    async def bystander():
+    async def bystander(_):
         while True:
             called.append(len(desk.calls))
             await asyncio.sleep(0)
 
-    async def night():
-        told = Night()
-        told.lane(desk.ask, fresh(100, model), model)
-        turns = asyncio.create_task(bystander())
-        await told.go()
-        turns.cancel()
-        await asyncio.wait([turns])
-
-    virtually(night())
+    night_of(desk.ask, 100, model, beside=bystander)
     assert desk.most_in_flight == 96
     assert max(after - before for before, after in pairwise(called)) <= GROWTH
 

@@ -9,9 +9,16 @@ import pytest
 from asyncbench.engine.closing import ENOUGH, FEW, HOPELESS_S, WIDER_S
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Allowance, Limits, Request, RetryPolicy, Sent
-from tests.world.clock import virtually
-from tests.world.night import EPOCH_S, MODEL, RIGHT, Answer, Desk, Night, requests, side_by_side
-from tests.world.nights import NEW
+from tests.world.night import (
+    EPOCH_S,
+    MODEL,
+    RIGHT,
+    Answer,
+    Desk,
+    Night,
+    night_of as night_of_one,
+    side_by_side,
+)
 
 WIDE = replace(MODEL, limits=Limits(concurrency=200), retry=RetryPolicy())
 REFUSALS = [ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED]
@@ -117,13 +124,10 @@ def test_few_trials_are_not_used_up_by_it():
 def test_it_is_told_at_once():
     said_s: list[float] = []
 
-    async def night() -> None:
-        told = Night()
-        told.lane(failing(ErrorKind.RATE_LIMITED), [(one, NEW) for one in requests(50, WIDE)], WIDE)
-        told.lanes[0].notify = lambda _: said_s.append(asyncio.get_running_loop().time())
-        await told.go()
+    async def listen(lane) -> None:
+        lane.notify = lambda _: said_s.append(asyncio.get_running_loop().time())
 
-    virtually(night())
+    night_of_one(failing(ErrorKind.RATE_LIMITED), 50, WIDE, beside=listen)
     assert said_s[0] < 2
 
 

@@ -90,18 +90,41 @@ def fresh(count: int, model: Model = MODEL) -> list[tuple[Request, History]]:
 
 
 def night_of(
-    ask: Answer, asked: int | Iterable[tuple[Request, History]], model: Model = MODEL, **keys: Any
+    ask: Answer,
+    asked: int | Iterable[tuple[Request, History]],
+    model: Model = MODEL,
+    *,
+    beside: Callable[[Lane], Coroutine[Any, Any, None]] | None = None,
+    stop_s: float | None = None,
+    **keys: Any,
 ) -> "Night":
-    """Play a night of one model, with so many fresh trials or these; `keys` are set on its client."""
+    """Play a night of one model.
+
+    Args:
+        asked: so many fresh trials, or these.
+        beside: what goes on beside its lane.
+        stop_s: when it is stopped, with half a minute for calls in flight.
+        keys: are set on its client.
+    """
 
     async def play() -> Night:
         night = Night()
         client = night.lane(ask, fresh(asked, model) if isinstance(asked, int) else asked, model)
         for name, value in keys.items():
             setattr(client, name, value)
-        return await night.go()
+        others = [] if beside is None else [beside(night.lanes[0])]
+        return await night.live(*others, stop_s=stop_s, drain_s=30.0)
 
     return virtually(play())
+
+
+async def pausing(lane: Any, *, after_s: float, for_s: float) -> None:
+    """Pause a lane after so many seconds, for so many."""
+    for paused, seconds in ((True, after_s), (False, for_s)):
+        await asyncio.sleep(seconds)
+        for client in lane.clients:
+            client.counters.paused = paused
+        lane.apply_pause()
 
 
 def side_by_side(

@@ -19,15 +19,17 @@ from asyncbench.records import Attempt, Limits, Outcome, Usage
 from asyncbench.run.picture import step_lines
 from tests.world.clock import ProcessLoop, virtually
 from tests.world.load import LOADED, Loaded, Queue, due_s, latency_s, load_of
-from tests.world.night import RIGHT
+from tests.world.night import RIGHT, pausing
 
 
-def night_of(load, ask=None, **keys):
+def night_of(load, ask=None, *, beside=None, stop_s=None, drain_s=0.0, **keys):
+    """Play a load; `beside` goes on beside its lane, and it may be stopped."""
+
     async def night():
         told = Loaded()
-        told.add(ask or Queue(1_000, lambda: 0.5).ask, load, **keys)
-        await told.go()
-        return told
+        lane = told.add(ask or Queue(1_000, lambda: 0.5).ask, load, **keys)
+        others = [] if beside is None else [beside(lane)]
+        return await told.live(*others, stop_s=stop_s, drain_s=drain_s)
 
     return virtually(night())
 
@@ -166,21 +168,17 @@ def test_a_step_begins_once_its_first_problems_are_read():
 def test_whoever_looks_sees_which_step_it_is_how_far_and_how_long_all_take():
     seen = []
 
-    async def look(told, *at_s):
-        clock, counters = asyncio.get_running_loop(), told.lanes[0].clients[0].counters
-        for seconds in at_s:
+    async def look(lane):
+        clock, counters = asyncio.get_running_loop(), lane.clients[0].counters
+        for seconds in (1.55, 8.05, 12.55, 20.05):
             await asyncio.sleep(seconds - clock.time())
             lines = step_lines({"m": counters}, clock.time())
             seen.append((*lines, counters.step and round(counters.step.left_s(clock.time()))))
 
-    async def night():
-        told, load = Loaded(), {"rates": [5, 10], "arrivals": "constant", "order": "rising"}
-        times = {"warmup": "2s", "duration": "10s", "rest": "3s"}
-        told.add(Queue(99, lambda: 1.0).ask, load_of(**load, **times))
-        await told.live(look(told, 1.55, 8.05, 12.55, 20.05))
-        return told.lanes[0].clients[0].counters.step
-
-    assert virtually(night()) is None  # in the end
+    times = {"warmup": "2s", "duration": "10s", "rest": "3s"}
+    load = load_of(rates=[5, 10], arrivals="constant", order="rising", **times)
+    told = night_of(load, Queue(99, lambda: 1.0).ask, beside=look)
+    assert told.lanes[0].clients[0].counters.step is None  # in the end
     assert seen == [
         ("m: step 1 of 2, constant 5/s #1: 8 due, 3 answered, 5 in flight (warm-up)", 25),
         ("m: step 1 of 2, constant 5/s #1: 41 due, 36 answered, 5 in flight", 19),
@@ -260,13 +258,8 @@ def test_a_dead_key_does_not_wait_until_the_next_call_is_due():
 
 def stopped(drain_s):
     """A night that is stopped in the middle of its only step."""
-
-    async def night():
-        told = Loaded()
-        told.add(Queue(100, lambda: 2.0).ask, load_of(rates=[5], arrivals="constant", duration="60s"))
-        return await told.live(stop_s=10.05, drain_s=drain_s)
-
-    return virtually(night())
+    load = load_of(rates=[5], arrivals="constant", duration="60s")
+    return night_of(load, Queue(100, lambda: 2.0).ask, stop_s=10.05, drain_s=drain_s)
 
 
 def test_an_interrupted_step_is_incomplete_and_its_calls_go_on_to_their_end():
@@ -285,18 +278,8 @@ def test_an_abandoned_step_says_what_was_lost():
 
 
 def test_a_paused_load_that_is_stopped_begins_no_further_step():
-    async def night():
-        told = Loaded()
-        lane = told.add(Queue(9, lambda: 1.0).ask, load_of(rates=[5, 6], arrivals="constant", duration="60s"))
-
-        async def pause():
-            await asyncio.sleep(5.05)
-            lane.clients[0].counters.paused = True
-            lane.apply_pause()
-
-        return await told.live(pause(), stop_s=10.05, drain_s=30)
-
-    told = virtually(night())
+    load = load_of(rates=[5, 6], arrivals="constant", duration="60s")
+    told = night_of(load, beside=lambda lane: pausing(lane, after_s=5.05, for_s=60), stop_s=10.05, drain_s=30)
     (step,) = told.steps
     assert (step.verdict, told.seconds < 11) == (INCOMPLETE, True)
 
@@ -455,38 +438,24 @@ def test_a_step_of_which_some_calls_reach_the_server_is_measured():
 def test_whoever_looks_sees_the_calls_of_all_steps_from_the_start(arrivals):
     seen = []
 
-    async def night():
-        told, load = Loaded(), load_of(rates=[2, 4], arrivals=arrivals, warmup="1s", duration="9s")
-        counters = told.add(Queue(99, lambda: 0.1).ask, load).clients[0].counters
-        seen.append(counters.planned)
-        await told.go()
-        seen.extend((counters.planned, counters.done, len(told.calls)))
+    async def look(lane):
+        seen.append(lane.clients[0].counters.planned)
 
-    virtually(night())
-    assert seen[0] == 10 * 2 + 10 * 4
-    assert len({*seen[1:]}) == 1  # in the end as many as were drawn
+    told = night_of(load_of(rates=[2, 4], arrivals=arrivals, warmup="1s", duration="9s"), beside=look)
+    counters = told.lanes[0].clients[0].counters
+    assert seen == [10 * 2 + 10 * 4]
+    assert counters.planned == counters.done == len(told.calls)  # in the end as many as were drawn
 
 
 def test_a_step_that_is_measured_again_is_counted_once():
-    async def night():
-        told, load = Loaded(), load_of(rates=[2, 4], arrivals="constant", duration="10s", order="rising")
-        lane = told.add(Queue(99, lambda: 0.1).ask, load)
-        counters = lane.clients[0].counters
+    async def pause(lane):
+        await pausing(lane, after_s=4.2, for_s=1)
+        await asyncio.sleep(0.1)
+        assert lane.clients[0].counters.planned == 9 + 20 + 40
 
-        async def pause():
-            await asyncio.sleep(4.2)
-            counters.paused = True
-            lane.apply_pause()
-            await asyncio.sleep(1)
-            counters.paused = False
-            lane.apply_pause()
-            await asyncio.sleep(0.1)
-            assert counters.planned == 9 + 20 + 40
-
-        await told.live(pause())
-        return told, counters
-
-    told, counters = virtually(night())
+    load = load_of(rates=[2, 4], arrivals="constant", duration="10s", order="rising")
+    told = night_of(load, Queue(99, lambda: 0.1).ask, beside=pause)
+    counters = told.lanes[0].clients[0].counters
     assert [step.verdict for step in told.steps] == [INCOMPLETE, None, None]
     assert counters.planned == counters.done == 9 + 20 + 40
 

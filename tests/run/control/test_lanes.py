@@ -7,35 +7,15 @@ import pytest
 
 from asyncbench.engine import telemetry as minutes
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.records import Ended, History, LaneMinute, Limits, Outcome, RetryPolicy
+from asyncbench.records import Ended, LaneMinute, Limits, Outcome, RetryPolicy
 from asyncbench.run.picture import Pace, picture
 from tests.world.clock import virtually
 from tests.world.load import Loaded, Queue, load_of
-from tests.world.night import MODEL, Desk, Night, requests
-
-NEW = History()
+from tests.world.night import MODEL, Desk, Night, fresh, night_of, pausing
 
 
-def fresh(count, model):
-    return [(request, NEW) for request in requests(count, model)]
-
-
-async def pausing(lane, *, after_s, for_s):
-    """Pause a lane after so many seconds, for so many."""
-    for paused, seconds in ((True, after_s), (False, for_s)):
-        await asyncio.sleep(seconds)
-        for asker in lane.clients:
-            asker.counters.paused = paused
-        lane.apply_pause()
-
-
-def played(desk, *, trials, model, after_s, for_s) -> Night:
-    async def night() -> Night:
-        told = Night()
-        told.lane(desk.ask, fresh(trials, model), model)
-        return await told.live(pausing(told.lanes[0], after_s=after_s, for_s=for_s))
-
-    return virtually(night())
+def played(desk, *, trials, model, **times) -> Night:
+    return night_of(desk.ask, trials, model, beside=lambda lane: pausing(lane, **times))
 
 
 def test_nothing_is_sent_in_a_pause_and_every_trial_is_answered_once():
@@ -73,21 +53,14 @@ def test_other_limits_hold_from_then_on():
     model = replace(MODEL, limits=Limits(rpm=600, concurrency=50))
     desk = Desk(latency_s=0.1)
 
-    async def night() -> Night:
-        told = Night()
-        told.lane(desk.ask, fresh(400, model), model)
-        (lane,) = told.lanes
+    async def change(lane) -> None:
+        await asyncio.sleep(10)
+        lane.note("lower")
+        lane.set_limits(replace(lane.limits, rpm=60))
+        await asyncio.sleep(60)
+        lane.set_limits(replace(lane.limits, rpm=None, concurrency=3))
 
-        async def change() -> None:
-            await asyncio.sleep(10)
-            lane.note("lower")
-            lane.set_limits(replace(lane.limits, rpm=60))
-            await asyncio.sleep(60)
-            lane.set_limits(replace(lane.limits, rpm=None, concurrency=3))
-
-        return await told.live(change())
-
-    told = virtually(night())
+    told = night_of(desk.ask, 400, model, beside=change)
     began_s = desk.calls[0][0]
     first, second = (
         sum(since <= at_s - began_s < until for at_s, _ in desk.calls) for since, until in ((0, 10), (10, 70))
@@ -101,8 +74,7 @@ def test_other_limits_hold_from_then_on():
 
 def test_who_watches_sees_the_pause_and_who_changed_what():
     async def night() -> str:
-        told = Night()
-        counters = told.lane(Desk().ask, fresh(9, MODEL)).counters
+        counters = Night().lane(Desk().ask, fresh(9)).counters
         counters.paused, counters.changed = True, "12:00:00 UTC by anna: a: pause"
         return picture({"a": counters}, Pace({"a": counters}), (), width=100, height=30).plain
 
@@ -117,18 +89,12 @@ def test_refusals_are_told_from_the_limit_itself():
     seen = set()
     refused = {f"q{n}": [ProviderError(ErrorKind.RATE_LIMITED, "no")] for n in range(40, 70, 2)}
 
-    async def night() -> None:
-        told = Night()
-        counters = told.lane(Desk(latency_s=0.1, **refused).ask, fresh(300, model), model).counters
+    async def look(lane) -> None:
+        while True:
+            seen.add(lane.clients[0].counters.waits_for)
+            await asyncio.sleep(0.05)
 
-        async def look() -> None:
-            while True:
-                seen.add(counters.waits_for)
-                await asyncio.sleep(0.05)
-
-        await told.live(look())
-
-    virtually(night())
+    night_of(Desk(latency_s=0.1, **refused).ask, 300, model, beside=look)
     assert {"requests", minutes.BACK_OFF} <= seen
 
 
