@@ -512,8 +512,8 @@ def small(notify):
 def test_a_command_or_an_address_is_named_in_short_or_at_length(given, command, address):
     notify = sweep_from(small(given)).notify
     assert notify is not None
-    assert (notify.command, notify.address({"HOOK": " http://h/1\n"})) == (command, address)
-    assert notify.on == {"finished", "suspended", "crashed", "batches"}
+    assert (tuple(notify.command or ()), notify.address({"HOOK": " http://h/1\n"})) == (command, address)
+    assert {*notify.events} == {"finished", "suspended", "crashed", "batches"}
 
 
 def test_a_bare_on_is_the_key_and_not_a_truth_value(tmp_path):
@@ -524,7 +524,7 @@ def test_a_bare_on_is_the_key_and_not_a_truth_value(tmp_path):
         "notify: {webhook_env: HOOK, on: [crashed, suspended]}\n"
     )
     assert (notify := load_sweep(file).notify) is not None
-    assert notify.on == {"crashed", "suspended"}
+    assert {*notify.events} == {"crashed", "suspended"}
 
 
 @pytest.mark.parametrize(
