@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.planning.batch_plan import pace_of
 from asyncbench.planning.estimates import Needs, Range, StraightLine, TokensAndCost, total
@@ -65,26 +68,19 @@ def draws_of(rest: RemainingTrials, *, draws: int, seed: str) -> list[Needs]:
         if use.input_tokens is not None and rest.sent.get(cell)
     ) or StraightLine(1 / CHARACTERS_PER_TOKEN, 0.0, 0.0)
     bills = _bills(rest, line)
-    replies = Replies(cells, [(cell, bill.trials) for (cell, _, _), bill in bills.items()])
-    return [_drawn(rest, bills, replies, line.error, rng) for _ in range(draws)]
-
-
-@dataclass(slots=True)
-class _Bill:
-    """Trials of a cell whose replies are priced alike: what is sent with them."""
-
-    trials: int = 0
-    input_tokens: float = 0.0
-    input_usd: float = 0.0
-    batch_input_usd: float = 0.0
+    replies = Replies(cells, [(cell, int(bill[0])) for (cell, _, _), bill in bills.items()])
+    _, *each_usd = zip(*bills, strict=True)
+    sent = np.array([*bills.values()])
+    return [_drawn(rest, sent, each_usd, replies, line.error, rng) for _ in range(draws)]
 
 
 _Group = tuple[Cell, float | None, float | None]  # and USD of a token of a reply: as it comes, in a batch
+_Bill = npt.NDArray[np.float64]  # trials, and what is sent with all: tokens, USD as they come, USD in a batch
 
 
 def _bills(rest: RemainingTrials, line: StraightLine) -> dict[_Group, _Bill]:
     """Return what is sent, by cell and by price: a longer prompt may make every token dearer."""
-    bills = defaultdict[_Group, _Bill](_Bill)
+    bills = dict[_Group, _Bill]()
     for (cell, characters), count in rest.prompts.items():
         use, sent = rest.seen.cells.get(cell), rest.sent.get(cell)
         if use is None or use.input_tokens is None or not sent:
@@ -93,12 +89,9 @@ def _bills(rest: RemainingTrials, line: StraightLine) -> dict[_Group, _Bill]:
             tokens = max(1.0, use.input_tokens + line.first * (characters - sent))
         prompt_usd, token_usd = _priced(tokens, rest.rates)
         batch_prompt_usd, batch_token_usd = _priced(tokens, rest.batch_rates)
-        bill = bills[cell, token_usd, batch_token_usd]
-        bill.trials += count
-        bill.input_tokens += count * tokens
-        bill.input_usd += count * prompt_usd
-        bill.batch_input_usd += count * batch_prompt_usd
-    return dict(bills)
+        group = cell, token_usd, batch_token_usd
+        bills[group] = bills.get(group, 0) + count * np.array([1, tokens, prompt_usd, batch_prompt_usd])
+    return bills
 
 
 def _priced(input_tokens: float, rates: Rates | None) -> tuple[float, float | None]:
@@ -112,30 +105,26 @@ def _priced(input_tokens: float, rates: Rates | None) -> tuple[float, float | No
 
 
 def _drawn(
-    rest: RemainingTrials, bills: Mapping[_Group, _Bill], replies: Replies, unsure: float, rng: random.Random
+    rest: RemainingTrials,
+    sent: _Bill,
+    each_usd: Sequence[Sequence[float | None]],
+    replies: Replies,
+    unsure: float,
+    rng: random.Random,
 ) -> Needs:
-    trials = answered_all = 0
-    input_tokens = output_tokens = 0.0
-    usd: float | None = 0.0
-    batch: float | None = 0.0
+    """Return what a rest may take; `sent`: a row for each group, `each_usd`: of a token of its replies."""
     stretched = rng.lognormvariate(-(unsure**2) / 2, unsure)  # prompts, against those seen
-    drawn = replies.draw(rng, most=rest.most)
-    for ((_, each, batch_each), bill), (answered, tokens) in zip(bills.items(), drawn, strict=True):
-        share = stretched * answered / bill.trials
-        trials += bill.trials
-        answered_all += answered
-        input_tokens += share * bill.input_tokens
-        output_tokens += tokens
-        usd = _plus(usd, share * bill.input_usd, tokens, each)
-        batch = _plus(batch, share * bill.batch_input_usd, tokens, batch_each)
+    answered, output_tokens = np.array(replies.draw(rng, most=rest.most)).T
+    _, input_tokens, *prompts_usd = map(float, (stretched * answered / sent[:, 0]) @ sent)
+    usd, batch_usd = (
+        None if None in each else prompt_usd + float(output_tokens @ each)
+        for prompt_usd, each in zip(prompts_usd, each_usd, strict=True)
+    )
+    received = float(output_tokens.sum())
     if rest.rates is None:
-        usd = _along(rest.seen.price, input_tokens, output_tokens, rng)
-    latency_s = _along(rest.seen.latency, answered_all, output_tokens, rng)
-    return Needs(trials, input_tokens, output_tokens, latency_s, usd, batch)
-
-
-def _plus(before: float | None, sent: float, tokens: float, each: float | None) -> float | None:
-    return None if before is None or each is None else before + sent + tokens * each
+        usd = _along(rest.seen.price, input_tokens, received, rng)
+    latency_s = _along(rest.seen.latency, float(answered.sum()), received, rng)
+    return Needs(rest.prompts.total(), input_tokens, received, latency_s, usd, batch_usd)
 
 
 def _along(line: StraightLine | None, first: float, second: float, rng: random.Random) -> float | None:
