@@ -21,8 +21,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from asyncbench.planning.draws import DRAWS, Prompt, RemainingTrials, draws_of
-from asyncbench.planning.estimates import Range
 from asyncbench.planning.finished import Measured, columns_of, seen_of
+from asyncbench.planning.records import Range
 from asyncbench.planning.trials import Cell
 from asyncbench.suites.llm_arithmetic import SUITE, draft_arithmetic
 

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from asyncbench.config.run_entries import Batching
 from asyncbench.lanes.batches.context import FIRST_TOKENS
 from asyncbench.lanes.batches.switching import LEAST_S, switch_s
-from asyncbench.planning.estimates import Needs
 from asyncbench.planning.guesses import LanePace, pace
+from asyncbench.planning.records import BatchPlan, Needs
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import BATCH, Model
 from asyncbench.tables.numbers import dollars, duration
@@ -32,23 +32,6 @@ HEAD: Final = (
     "to",
     "in real time",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchPlan:
-    """The remaining trials of a model in batches, and their cost in real time for comparison."""
-
-    parts: int
-    bytes: int  # of all files of requests, estimated
-    prompt_tokens: int
-    enqueued_tokens: int | None  # that may wait at once, as the sweep says; None: it does not
-    enqueued_share: float | None  # of it that all prompts together take
-    soonest_s: float
-    latest_s: float
-    realtime_usd: float | None  # None: no price is known
-    realtime_s: float
-    chain: int = 1  # batches one after the other, as a budget holds so much at once
-    switch_in_s: float | None = None  # when the rest is asked in real time; None: batches have their time
 
 
 def batch_plan_of(

@@ -1,16 +1,18 @@
 """Tokens and cost of the finished trials of a results folder, by way of asking and by cell."""
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import mul
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.planning.estimates import Needs, StraightLine
+from asyncbench.planning.records import Needs
 from asyncbench.planning.trial_columns import numbered
 from asyncbench.planning.trials import CELL, Cell
 from asyncbench.records import Outcome
@@ -47,6 +49,48 @@ class Measured(NamedTuple):
     output_tokens: int | None
     latency_s: float | None
     cost_usd: float | None
+
+
+class StraightLine(NamedTuple):
+    """What a piece of either of two kinds takes, never less than nothing: a call and a token, in seconds."""
+
+    first: float
+    second: float
+    error: float  # of the mean of all points, as a share of it: one standard deviation
+
+    @classmethod
+    def through(cls, points: Iterable[tuple[float, float, float]]) -> Self | None:
+        """Return the least squares fit, which keeps the sum of all points; None where nothing tells.
+
+        Args:
+            points: so many pieces of a kind, of the other, and what they took.
+        """
+        known = list(points)
+        xs, ys, zs = zip(*known, strict=True) if known else ((), (), ())
+        first, second = _slopes(xs, ys, zs)
+        fitted = sum([first * x + second * y for x, y in zip(xs, ys, strict=True)])
+        whole = sum(zs)
+        if not known or (whole > 0 and fitted <= 0):
+            return None
+        scale = whole / fitted if fitted > 0 else 0.0
+        first, second = first * scale, second * scale
+        squares = sum([(z - first * x - second * y) ** 2 for x, y, z in known])
+        error = math.sqrt(squares / max(len(known) - 2, 1) * len(known)) / whole if whole > 0 else 0.0
+        return cls(first, second, error)
+
+
+def _slopes(xs: Sequence[float], ys: Sequence[float], zs: Sequence[float]) -> tuple[float, float]:
+    """Return the two slopes; where one would be below zero, the other explains it all."""
+    xx, yy, xy = sum(map(mul, xs, xs)), sum(map(mul, ys, ys)), sum(map(mul, xs, ys))
+    xz, yz = sum(map(mul, xs, zs)), sum(map(mul, ys, zs))
+    determinant = xx * yy - xy * xy
+    if determinant > 1e-9 * xx * yy:
+        first, second = (xz * yy - yz * xy) / determinant, (yz * xx - xz * xy) / determinant
+        if first >= 0 and second >= 0:
+            return first, second
+        if first < 0 and yy:
+            return 0.0, yz / yy
+    return (xz / xx, 0.0) if xx else (0.0, yz / yy if yy else 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

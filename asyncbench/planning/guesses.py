@@ -13,8 +13,8 @@ from dataclasses import asdict
 from typing import Final, NamedTuple
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.planning.estimates import Needs
 from asyncbench.planning.finished import SeenUse
+from asyncbench.planning.records import Needs
 from asyncbench.pricing import Rates
 from asyncbench.providers.params import effort_asked, longest_reply_of
 from asyncbench.providers.prices import rates_of, tier_asked

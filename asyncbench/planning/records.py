@@ -1,11 +1,88 @@
-"""The figures of a plan."""
+"""The figures of a plan: those that are only partly known, and what is made of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from typing import Generic, NamedTuple, Self, TypeVar
 
-from asyncbench.planning.batch_plan import BatchPlan
-from asyncbench.planning.estimates import Range, TokensAndCost
+Number = TypeVar("Number", float, "Range")
+
+
+def total(parts: Iterable[float | None]) -> float | None:
+    """Return the sum; None where a part of it is unknown."""
+    values = list(parts)
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The 5th, 50th and 95th percentile of a figure: nine of ten forecasts lie between the outer two."""
+
+    p5: float
+    p50: float
+    p95: float
+
+    @classmethod
+    def of(cls, draws: Iterable[float]) -> Self:
+        """Return the range of draws, of which there is at least one; each percentile is one of them."""
+        ordered = sorted(draws)
+        last = len(ordered) - 1
+        return cls(*(ordered[round(last * share)] for share in (0.05, 0.5, 0.95)))
+
+    @classmethod
+    def of_known(cls, draws: Iterable[float | None]) -> Self | None:
+        """Return the range of draws; None where one of them is unknown."""
+        values = list(draws)
+        known = [value for value in values if value is not None]
+        return cls.of(known) if len(known) == len(values) else None
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value is within the 90 % range."""
+        return self.p5 <= value <= self.p95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensAndCost(Generic[Number]):
+    """The tokens and the cost of trials: used, or as a range of the forecast."""
+
+    input_tokens: Number
+    output_tokens: Number
+    cost_usd: Number | None  # None: unknown
+
+
+class Needs(NamedTuple):
+    """The tokens and dollars of some trials: used, guessed, or drawn once."""
+
+    trials: int = 0
+    input_tokens: float = 0
+    output_tokens: float = 0
+    latency_s: float | None = 0  # of all calls, one after the other; None: no trial tells
+    cost_usd: float | None = 0  # None: no price is known
+    batch_usd: float | None = 0  # the same calls in a batch; None: no such price is known
+
+    @classmethod
+    def of_all(cls, several: Iterable[Self]) -> Self:
+        """Return what several take together."""
+        return cls._make(map(total, zip(cls(), *several, strict=True)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlan:
+    """The remaining trials of a model in batches, and their cost in real time for comparison."""
+
+    parts: int
+    bytes: int  # of all files of requests, estimated
+    prompt_tokens: int
+    enqueued_tokens: int | None  # that may wait at once, as the sweep says; None: it does not
+    enqueued_share: float | None  # of it that all prompts together take
+    soonest_s: float
+    latest_s: float
+    realtime_usd: float | None  # None: no price is known
+    realtime_s: float
+    chain: int = 1  # batches one after the other, as a budget holds so much at once
+    switch_in_s: float | None = None  # when the rest is asked in real time; None: batches have their time
+
 
 BILLED = "as billed"  # the source of a price that only the bills of finished trials tell
 

@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import cast
 
 from asyncbench.planning.batch_plan import batch_sheet
-from asyncbench.planning.estimates import Range, TokensAndCost, total
 from asyncbench.planning.finished import ENOUGH
-from asyncbench.planning.records import Cut, ModelPlan, PlannedSet
+from asyncbench.planning.records import Cut, ModelPlan, PlannedSet, Range, TokensAndCost, total
 from asyncbench.records import Model
 from asyncbench.suites.requests import sent_parameters
 from asyncbench.tables.numbers import dollars, duration, number_of

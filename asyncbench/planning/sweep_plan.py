@@ -17,12 +17,11 @@ from asyncbench.planning.belonging import check_one_sweep, extended, folder_begu
 from asyncbench.planning.budget_bounds import most_for
 from asyncbench.planning.cuts import cuts_of
 from asyncbench.planning.draws import Drawing, drawing_of, draws_for, sum_of
-from asyncbench.planning.estimates import Needs, total
 from asyncbench.planning.finished import Way, seen_in
 from asyncbench.planning.guesses import batch_rates_of, latency_of, prices_of, rates_asked, tokens_of
 from asyncbench.planning.modes import in_their_modes, within_s as seconds_to_deadline, without_batch_price
 from asyncbench.planning.preflight import cautions_on, check_replays, check_sets, chosen_models
-from asyncbench.planning.records import ConditionPlan, ModelPlan, PlannedSet
+from asyncbench.planning.records import ConditionPlan, ModelPlan, Needs, PlannedSet, total
 from asyncbench.planning.remaining_trials import Remainder, remaining_by_model, sets_of
 from asyncbench.planning.report import Plan, varied_in
 from asyncbench.planning.skipping import still_skipped

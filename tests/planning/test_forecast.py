@@ -19,9 +19,9 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.planning.budget_bounds import open_ledger
 from asyncbench.planning.cuts import Bound, shares
 from asyncbench.planning.draws import DRAWS, Prompt, RemainingTrials, draws_for, draws_of
-from asyncbench.planning.estimates import Range, StraightLine
-from asyncbench.planning.finished import Measured, SeenCell, columns_of, seen_in, seen_of
+from asyncbench.planning.finished import Measured, SeenCell, StraightLine, columns_of, seen_in, seen_of
 from asyncbench.planning.forecast_file import FORECAST, MOST, joined_forecasts, read_forecasts, with_forecast
+from asyncbench.planning.records import Range
 from asyncbench.planning.replies import Replies
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.planning.trials import Cell

@@ -17,8 +17,8 @@ from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.planning.budget_bounds import budgeted_models, most_of
 from asyncbench.planning.draws import seconds_of
-from asyncbench.planning.estimates import Needs
 from asyncbench.planning.guesses import EFFORT_TOKENS, pace, thinking, tokens_of
+from asyncbench.planning.records import Needs
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.planning.trials import sources_by_model, trials_of
 from asyncbench.pricing import dollars_of, picodollars
