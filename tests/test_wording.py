@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 import asyncbench as ab
-from asyncbench.config.conditions import ConditionEntry, DigitForm
+from asyncbench.config.questions import ConditionEntry, DigitForm
 from asyncbench.errors import ConfigError
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.run.summary import Exit

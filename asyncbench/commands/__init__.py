@@ -12,7 +12,6 @@ PUBLIC = (
     "providers",
     "reading",
     "running",
-    "starting",
     "sweep_flags",
     "terminal",
 )

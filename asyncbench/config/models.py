@@ -34,7 +34,7 @@ from asyncbench.config.prices import (
     serve_from,
     serve_mapping,
 )
-from asyncbench.config.sources import Problems, ProblemSource, source_mapping
+from asyncbench.config.questions import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
 from asyncbench.providers.model_rules import batch_complaint, default_max_tokens, model_complaint

@@ -6,7 +6,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from asyncbench.config.conditions import condition_from, condition_mapping, matching_aliases
 from asyncbench.config.contradictions import contradictions
 from asyncbench.config.entry import Streaming, collected, read_entry
 from asyncbench.config.loading import (
@@ -27,8 +26,16 @@ from asyncbench.config.models import (
     streams,
 )
 from asyncbench.config.place import Place, yaml_of
+from asyncbench.config.questions import (
+    ProblemsEntry,
+    ProblemSource,
+    condition_from,
+    condition_mapping,
+    matching_aliases,
+    source_mapping,
+    sources_from,
+)
 from asyncbench.config.run_entries import Batching, Notify, WorkersWanted, checked_notify, deadline_from
-from asyncbench.config.sources import ProblemsEntry, ProblemSource, source_mapping, sources_from
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.errors import ConfigError
 from asyncbench.records import Condition, Model, StopWhen

@@ -6,12 +6,11 @@ from pydantic import BeforeValidator, Field, PositiveInt, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from asyncbench.config.conditions import ConditionEntry
 from asyncbench.config.entry import Dollars, Entry, Mode, Name, Share, Streaming
 from asyncbench.config.loading import Load
 from asyncbench.config.models import ModelEntry, ProviderEntry, as_model_mapping
+from asyncbench.config.questions import ConditionEntry, Problems
 from asyncbench.config.run_entries import Batching, Notify, WorkersEntry, as_notify_mapping
-from asyncbench.config.sources import Problems
 from asyncbench.providers.endpoints import known_endpoints
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.config.loading import Load
-from asyncbench.config.sources import ProblemSource
+from asyncbench.config.questions import ProblemSource
 from asyncbench.config.sweep import Sweep, all_sources, as_mapping, load_sweep, set_names_in, sweep_from
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import input_path

@@ -8,8 +8,8 @@ from math import inf
 from asyncbench.config.run_entries import seconds_left
 from asyncbench.engine.budget import Ledger
 from asyncbench.errors import ConfigError
-from asyncbench.planning.batch_plan import chain_of, in_a_chain
 from asyncbench.planning.budget_bounds import budgeted_models, check_budget, open_ledger
+from asyncbench.planning.modes import chain_of, in_a_chain
 from asyncbench.planning.records import Cut, ModelPlan, Outlook, StillAsked
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.pricing import dollars_of

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.planning.batch_plan import pace_of
 from asyncbench.planning.finished import SeenUse, StraightLine, Way
 from asyncbench.planning.guesses import batch_rates_of, rates_asked
+from asyncbench.planning.modes import pace_of
 from asyncbench.planning.records import Forecast, Needs, Range, TokensAndCost, total
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.planning.replies import Replies

@@ -1,20 +1,28 @@
-"""Modes of models: those of `mode: auto` go into batches where possible; some need a server to start."""
+"""Modes of models, the servers that some need, and how long real time and batches take."""
 
+import math
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
-from asyncbench.config.run_entries import seconds_left
+from asyncbench.config.run_entries import Batching, seconds_left
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
+from asyncbench.lanes.batches.context import FIRST_TOKENS
+from asyncbench.lanes.batches.switching import LEAST_S, switch_s
 from asyncbench.planning.budget_bounds import priced
+from asyncbench.planning.guesses import LanePace, pace
+from asyncbench.planning.records import BatchPlan, Needs
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.model_rules import batch_complaint
 from asyncbench.records import AUTO, BATCH, REALTIME, Model, Serve
+from asyncbench.tables.numbers import dollars, duration
+from asyncbench.tables.report import Sheet
 
 
 def in_their_modes(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
@@ -98,3 +106,150 @@ def check_servers(models: Iterable[Model]) -> None:
             f"{' and '.join(named)} have different servers at {place}. Give them different ports, or run one "
             "after the other with --models"
         )
+
+
+# ── what is left as batches: parts, bytes, tokens in the provider's queue, and hours
+
+
+SOONEST_S: Final = 120.0  # no batch that was seen ended sooner
+LATEST_S: Final = 86_400.0  # the window of a batch; what it has not run by then is asked again
+VALIDATED_S: Final = 60.0  # until a batch is accepted, after which twice as much may be sent
+LINE_BYTES: Final = 250  # of a request beside its texts
+BATCHES: Final = "batches"  # what a model waits for that is asked in them
+HEAD: Final = (
+    "model",
+    "in real time",
+    "as batches",
+    "parts",
+    "bytes",
+    "prompt tokens",
+    "of the limit",
+    "time from",
+    "to",
+    "in real time",
+)
+
+
+def batch_plan_of(
+    model: Model,
+    batching: Batching,
+    needs: Needs,
+    *,
+    characters: int,
+    realtime_usd: float | None,
+    longest_s: float,
+    within_s: float | None = None,
+) -> BatchPlan | None:
+    """Return what a model takes in batches; None: it is asked in real time.
+
+    Args:
+        model: whom it is about.
+        batching: how batches are made.
+        needs: what all its trials take that are left.
+        characters: of all that they say.
+        realtime_usd: what they would cost in real time.
+        longest_s: one of them would take so long there.
+        within_s: seconds to the deadline for which batches are left; None: they are not.
+    """
+    if model.mode != BATCH:
+        return None
+    size = characters + LINE_BYTES * needs.trials
+    limit, prompts = batching.enqueued_tokens, round(needs.input_tokens)
+    rounds, realtime_s = _rounds(batching, needs), pace(model.limits, needs, longest_s=longest_s).seconds
+    return BatchPlan(
+        parts=_parts(model, batching, needs.trials, size),
+        bytes=size,
+        prompt_tokens=prompts,
+        enqueued_tokens=limit,
+        enqueued_share=None if limit is None else prompts / limit,
+        soonest_s=rounds * SOONEST_S + _learning_s(model, batching, prompts),
+        latest_s=rounds * LATEST_S,
+        realtime_usd=realtime_usd,
+        realtime_s=realtime_s,
+        switch_in_s=_switch_in_s(realtime_s, within_s),
+    )
+
+
+def pace_of(
+    model: Model, batching: Batching, needs: Needs, *, longest_s: float, within_s: float | None = None
+) -> LanePace:
+    """Return how long a model takes: in batches, until the last of them must have ended.
+
+    `within_s`: seconds to the deadline for which batches are left, if they are.
+    """
+    at_once = pace(model.limits, needs, longest_s=longest_s)
+    if model.mode != BATCH or not needs.trials or _switch_in_s(at_once.seconds, within_s) == 0:
+        return at_once
+    return LanePace(min(_rounds(batching, needs) * LATEST_S, within_s or math.inf), BATCHES)
+
+
+def _switch_in_s(realtime_s: float, within_s: float | None) -> float | None:
+    """Return the seconds until batches are left, 0: none is begun; None: they have their time."""
+    if within_s is None:
+        return None
+    return 0.0 if within_s < LEAST_S else max(0.0, within_s - switch_s(realtime_s))
+
+
+def _parts(model: Model, batching: Batching, trials: int, size: int) -> int:
+    """Return how many files a model takes: the sweep's limits of one hold, and the provider's."""
+    requests, most_bytes = known_endpoints()[model.provider].most_of_a_batch
+    counts = math.ceil(trials / min(batching.max_requests, requests))
+    return max(counts, math.ceil(size / min(batching.max_bytes, most_bytes)))
+
+
+def _learning_s(model: Model, batching: Batching, prompts: int) -> float:
+    """Return the seconds until all is sent where the provider's queue is not known: it is learnt."""
+    limited = known_endpoints()[model.provider].via != "anthropic"
+    if batching.enqueued_tokens is not None or not limited or prompts <= FIRST_TOKENS:
+        return 0.0
+    return math.ceil(math.log2(prompts / FIRST_TOKENS)) * VALIDATED_S
+
+
+def chain_of(trials: int, *, usd: float, usd_most: float, budget_usd: float) -> int:
+    """Return how many batches come one after the other where each is held with all that it may cost.
+
+    Args:
+        trials: that are left.
+        usd: what one of them costs.
+        usd_most: what one may cost, which is set aside.
+        budget_usd: what is left to be spent.
+    """
+    links = 0
+    while trials and usd_most > 0 and (batch := min(trials, int(budget_usd / usd_most + 1e-9))):
+        trials -= batch
+        budget_usd -= batch * usd
+        links += 1
+    return max(1, links)
+
+
+def in_a_chain(plan: BatchPlan, chain: int) -> BatchPlan:
+    """Return a plan of which a budget makes a chain."""
+    times = max(1.0, chain * LATEST_S / plan.latest_s) if plan.latest_s else 1.0
+    return replace(
+        plan,
+        chain=chain,
+        parts=max(plan.parts, chain),
+        soonest_s=plan.soonest_s * times,
+        latest_s=plan.latest_s * times,
+    )
+
+
+def _rounds(batching: Batching, needs: Needs) -> int:
+    """Return how often the provider's queue is filled: prompts beyond its limit wait for others to end."""
+    if not needs.trials:
+        return 0
+    return math.ceil(max(1.0, needs.input_tokens / (batching.enqueued_tokens or math.inf)))
+
+
+def batch_sheet(plans: Iterable[tuple[str, float | None, BatchPlan]]) -> Sheet:
+    """Return batches and real time side by side; a time as a range, for no provider tells it.
+
+    `plans`: of each model its name, and what its batches cost.
+    """
+    rows = []
+    for model, usd, plan in plans:
+        share = "-" if plan.enqueued_share is None else f"{plan.enqueued_share:.0%}"
+        times = map(duration, (plan.soonest_s, plan.latest_s, plan.realtime_s))
+        counts = (f"{count:,}" for count in (plan.parts, plan.bytes, plan.prompt_tokens))
+        rows.append((model, dollars(plan.realtime_usd), dollars(usd), *counts, share, *times))
+    return Sheet(title="Batches, and the same calls in real time", head=HEAD, rows=rows)

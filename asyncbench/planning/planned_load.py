@@ -1,6 +1,5 @@
 """The plan of a load: its calls, tokens, dollars, minutes and calls in flight, before any call is made."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,13 +15,13 @@ from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.resuming import refuse_beyond_limits, steps_before
 from asyncbench.lanes.load.searching import RateSearch, most_calls, probe_s
 from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, to_measure
-from asyncbench.planning.assumptions import servers_started
 from asyncbench.planning.belonging import check_one_sweep, folder_begun, questions_of_steps
 from asyncbench.planning.budget_bounds import check_budget
 from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.preflight import check_sets, chosen_models
-from asyncbench.planning.records import ModelPlan
+from asyncbench.planning.records import ModelPlan, total
 from asyncbench.planning.remaining_trials import sets_of
+from asyncbench.planning.report import servers_started
 from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.records import Model
 from asyncbench.stats.percentiles import fewest_for
@@ -70,9 +69,13 @@ class LoadPlan(Report):
         return max(by_model.values(), default=0.0)
 
     def _data(self) -> dict[str, object]:
-        usd, most = _sum(self.steps, "cost_usd"), _sum(self.steps, "cost_usd_most")
-        together = {"calls": sum(step.calls for step in self.steps), "cost_usd": usd, "cost_usd_most": most}
-        return asdict(self) | {"together": {**together, "seconds": self.seconds}}
+        together = {
+            "calls": sum(step.calls for step in self.steps),
+            "cost_usd": total(step.cost_usd for step in self.steps),
+            "cost_usd_most": total(step.cost_usd_most for step in self.steps),
+            "seconds": self.seconds,
+        }
+        return asdict(self) | {"together": together}
 
     def _parts(self) -> Iterator[str | Sheet]:
         if self.simulated:
@@ -88,8 +91,8 @@ class LoadPlan(Report):
             f"{sum(step.calls for step in self.steps):,}",
             "",
             "",
-            dollars(_sum(self.steps, "cost_usd")),
-            dollars(_sum(self.steps, "cost_usd_most")),
+            dollars(total(step.cost_usd for step in self.steps)),
+            dollars(total(step.cost_usd_most for step in self.steps)),
             duration(self.seconds),
         )
         yield Sheet(title="Steps that are left", head=HEAD, rows=[*map(_row, self.steps), together])
@@ -101,11 +104,6 @@ def _row(step: PlannedStep) -> Sequence[str]:
     costs = map(dollars, (step.cost_usd, step.cost_usd_most))
     counts = (f"{number:,}" for number in (step.times, step.calls, step.counted))
     return step.model, step.step, *counts, f"{step.in_flight:,.1f}", *costs, duration(step.seconds)
-
-
-def _sum(steps: Sequence[PlannedStep], name: str) -> float | None:
-    values = [getattr(step, name) for step in steps]
-    return None if None in values else math.fsum(values)
 
 
 def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from asyncbench.config.conditions import condition_complaint
-from asyncbench.config.sources import ProblemSource
+from asyncbench.config.questions import ProblemSource, condition_complaint
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError

@@ -11,19 +11,24 @@ from typing import Final, NamedTuple
 from asyncbench.config.overriding import with_budget, with_mode
 from asyncbench.config.run_entries import deadline_from
 from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
-from asyncbench.planning.assumptions import assumptions_of, warnings_of
-from asyncbench.planning.batch_plan import BATCHES, batch_plan_of, pace_of
 from asyncbench.planning.belonging import check_one_sweep, extended, folder_begun
 from asyncbench.planning.budget_bounds import most_for
 from asyncbench.planning.cuts import cuts_of
 from asyncbench.planning.draws import Drawing, drawing_of, draws_for, sum_of
 from asyncbench.planning.finished import Way, seen_in
 from asyncbench.planning.guesses import batch_rates_of, latency_of, prices_of, rates_asked, tokens_of
-from asyncbench.planning.modes import in_their_modes, within_s as seconds_to_deadline, without_batch_price
+from asyncbench.planning.modes import (
+    BATCHES,
+    batch_plan_of,
+    in_their_modes,
+    pace_of,
+    within_s as seconds_to_deadline,
+    without_batch_price,
+)
 from asyncbench.planning.preflight import cautions_on, check_replays, check_sets, chosen_models
 from asyncbench.planning.records import ConditionPlan, ModelPlan, Needs, PlannedSet, total
 from asyncbench.planning.remaining_trials import Remainder, remaining_by_model, sets_of
-from asyncbench.planning.report import Plan, varied_in
+from asyncbench.planning.report import Plan, assumptions_of, varied_in, warnings_of
 from asyncbench.planning.skipping import still_skipped
 from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.pricing import Rates, cost_usd

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
-from asyncbench.config.sources import ProblemSource
+from asyncbench.config.questions import ProblemSource
 from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, sync_to_disk, write_durably

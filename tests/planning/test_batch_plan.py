@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench import run_sweep
 from asyncbench.config.run_entries import Batching
-from asyncbench.planning.batch_plan import batch_plan_of, chain_of
+from asyncbench.planning.modes import batch_plan_of, chain_of
 from asyncbench.planning.records import Needs
 from asyncbench.planning.sweep_plan import plan
 from tests.sweep_files import problem_set, sweep

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.config.conditions import ConditionEntry, condition_from
 from asyncbench.config.place import Place
+from asyncbench.config.questions import ConditionEntry, condition_from
 from asyncbench.records import Message
 from asyncbench.suites.requests import request_for
 from tests.providers.asking import ADAPTERS, KEY, PROBLEM, asking

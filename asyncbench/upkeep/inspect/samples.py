@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from asyncbench.config.conditions import condition_from_results
+from asyncbench.config.questions import condition_from_results
 from asyncbench.records import CUT_SHORT, REFUSALS, Condition, Model, Outcome, Problem, Trial
 from asyncbench.store.schema import OF_THE_TRIAL
 from asyncbench.suites.requests import request_for
