@@ -224,7 +224,7 @@ def test_what_makes_no_call_waits_for_no_library_that_does(module):
 @pytest.mark.long
 @pytest.mark.parametrize("module", ["page.writing", "page.live.serving", "page.charts.figure_files", "cli"])
 def test_extras_are_loaded_where_they_are_used_alone(module):
-    extras = "{'altair', 'huggingface_hub', 'obstore', 'ray', 'vl_convert'}"
+    extras = "{'huggingface_hub', 'obstore', 'ray', 'vl_convert'}"
     code = f"import sys, asyncbench.{module}; print({extras} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "set()\n"

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from asyncbench.page.contents import ready_made
-from asyncbench.page.writing import APP, write_page
+from asyncbench.page.writing import APP, library, write_page
 from asyncbench.store.folder import Store
 from tests.store.made import answered, keep
 
@@ -75,7 +74,7 @@ def test_every_library_of_the_page_has_its_notice():
     assert libraries - headings == set()
     # what the libraries hold within themselves: a word of its code → whose it is
     within = {"JsonPatchError": "fast-json-patch", "SEMVER_SPEC_VERSION": "semver"}
-    script = ready_made("vega.js").decode()
+    script = library().decode()
     assert [name for word, name in within.items() if word in script and f"## {name} " not in NOTICES] == []
     assert NOTICES.count("```text\n") == sum(line.startswith("## ") for line in NOTICES.splitlines()) - 1
 

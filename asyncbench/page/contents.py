@@ -1,22 +1,18 @@
 """The contents of the page to mail, as plain values, block by block."""
 
-import gzip
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
-
-import orjson
 
 from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.answers import LONGEST, ShownTrial, answers_to
 from asyncbench.page.charts.breaks import break_rows, half_rows, heat_rows, kind_curves, length_rows
+from asyncbench.page.charts.catalogue import CHARTS, spec_of
 from asyncbench.page.charts.styling import columnar
 from asyncbench.page.charts.themes import THEMES
 from asyncbench.page.head import head_block
@@ -203,10 +199,5 @@ def _contents(views: FolderViews) -> Contents:
 
 def specs_block() -> Values:
     """Return the specifications of all charts, and their themes."""
-    return {"specs": orjson.loads(ready_made("specs.json")), "themes": THEMES}
-
-
-@cache
-def ready_made(name: str) -> bytes:
-    """Return what `data/page.py` made: drawing the charts and bundling their libraries takes seconds."""
-    return gzip.decompress(files("asyncbench.page").joinpath(f"{name}.gz").read_bytes())
+    specs = {name: spec_of(name) for name, chart in CHARTS.items() if chart.on_page}
+    return {"specs": specs, "themes": THEMES}

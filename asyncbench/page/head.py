@@ -80,7 +80,7 @@ def head_block(views: FolderViews) -> Values:
         "headings": dict(_HEADINGS),
         "meanings": dict(HEADINGS),
         "repeated": REPEATED,
-        "charts": {name: asdict(chart) for name, chart in CHARTS.items()},
+        "charts": {name: chart.words() for name, chart in CHARTS.items()},
     }
 
 

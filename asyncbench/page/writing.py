@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
-from asyncbench.page.contents import Contents, contents_of, ready_made
+from asyncbench.page.contents import Contents, contents_of
 from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.bucket.objects import s3_address
 from asyncbench.store.rows import encode_json
@@ -83,8 +83,8 @@ def style() -> str:
 
 @cache
 def library() -> bytes:
-    """Return Vega, Vega-Lite and Vega-Embed as `data/page.py` bundled them."""
-    return ready_made("vega.js")
+    """Return Vega, Vega-Lite and Vega-Embed as `data/page.py` bundled them, which takes seconds."""
+    return gzip.decompress(files("asyncbench.page").joinpath("vega.js.gz").read_bytes())
 
 
 def _resource(name: str) -> str:

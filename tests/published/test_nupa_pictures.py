@@ -346,7 +346,7 @@ def test_columns_of_a_table_stand_in_order_whoever_comes_first(tmp_path):
     """The first model lacks a range that the second has."""
     import vl_convert
 
-    from asyncbench.page.charts.drawing import published_drawn
+    from asyncbench.page.charts.catalogue import published_drawn
 
     results = [
         result(one, right(one), model=model)

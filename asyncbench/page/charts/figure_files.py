@@ -13,7 +13,7 @@ from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.notes import Nothing, ReportOfChosen, note_of_simulated, of_chosen
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
-from asyncbench.page.charts.drawing import INSTALL, drawn, published_drawn
+from asyncbench.page.charts.catalogue import drawn, published_drawn
 from asyncbench.page.charts.fitting import (
     INCHES,
     LETTER,
@@ -38,6 +38,7 @@ from asyncbench.reports.standings.report import standings_on
 from asyncbench.reports.styles import DRAWN, report
 from asyncbench.tables.report import Report
 
+INSTALL: Final = "the report extra: in the checkout of asyncbench, pip install '.[report]'"
 PER_INCH: Final = 300  # pixels of a PNG
 SCALE: Final = 3.0  # pixels of the PNG of a published picture for one of the drawing: 288 an inch
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs

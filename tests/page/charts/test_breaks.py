@@ -23,7 +23,7 @@ from asyncbench.page.charts.breaks import (
     length_bins,
     range_in,
 )
-from asyncbench.page.charts.drawing import drawn
+from asyncbench.page.charts.catalogue import drawn
 from asyncbench.page.charts.styling import with_style
 from asyncbench.page.charts.themes import DARK, LIGHT, THEMES, colours_of
 

@@ -1,15 +1,13 @@
 """Charts: the rows they are drawn from, counted by hand, and specifications that mean what they should."""
 
 import json
-import sys
 
 import pytest
 
 from asyncbench.analysis.cells import METRICS, summed
 from asyncbench.analysis.entrants import distinct_names
 from asyncbench.errors import ConfigError
-from asyncbench.page.charts.catalogue import CHARTS
-from asyncbench.page.charts.drawing import drawn, spec_of
+from asyncbench.page.charts.catalogue import CHARTS, drawn, spec_of
 from asyncbench.page.charts.themes import THEMES
 from asyncbench.stats.proportions import Proportion
 from tests.analysis.results.made_cells import cell, marked
@@ -156,14 +154,6 @@ def test_an_unknown_chart_or_metric_is_told_with_the_known():
         spec_of("pie")
     with pytest.raises(ConfigError, match=r"no metric 'luck'\. Choose one of: accuracy"):
         spec_of("dots", "luck")
-
-
-def test_without_altair_the_way_out_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "altair", None)
-    for name in ("spec_table", "accuracy_specs", "specs"):
-        monkeypatch.delitem(sys.modules, f"asyncbench.page.charts.{name}", raising=False)
-    with pytest.raises(ConfigError, match=r"charts need the report extra: .*pip install '\.\[report\]'"):
-        spec_of("dots")
 
 
 def fields_of(node):

@@ -6,8 +6,7 @@ import pytest
 
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
-from asyncbench.page.charts.catalogue import CHARTS
-from asyncbench.page.charts.drawing import drawn
+from asyncbench.page.charts.catalogue import CHARTS, drawn
 from asyncbench.page.charts.figure_files import write_figures
 from asyncbench.page.charts.loads import ANSWERS, GOODPUT, MOST_SERIES, rows_of_loads, uncounted_note
 from asyncbench.reports.load.accuracy import answers_by_step

@@ -10,7 +10,7 @@ from altair.vegalite.v6.schema.core import Root
 
 from asyncbench import write_figures
 from asyncbench.errors import ConfigError
-from asyncbench.page.charts.drawing import published_drawn
+from asyncbench.page.charts.catalogue import published_drawn
 from asyncbench.published.reports import PublishedPicture
 from asyncbench.tables.report import SIMULATED
 from tests.commands import asyncbench_here
