@@ -553,7 +553,7 @@ def test_what_is_spent_and_what_calls_of_unknown_cost_may_have_cost_are_told_apa
     said = ": $0.1000 of $0.8000 spent, up to $0.8750 for 3 calls of unknown cost"
     assert cap_text(ledger.caps[0]) == f"budget_usd{said}"
     account = ledger.account_of("m")
-    account.stop(account.hold(requests(1)[0], 0.0))
+    account.stop(account.hold(requests(1)[0], 0.0).amount)
     counters = Counters(planned=3, budget_stopped=True)
     summary = Summary(
         sweep="test",

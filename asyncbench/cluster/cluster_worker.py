@@ -73,14 +73,14 @@ class ClusterWorker:
             self._ready.set()
             await self._over.wait()
             self._stop_lanes()
-        self._wake()
+        self._changed.set()
 
     def leave(self, drain_s: float) -> None:
         """Begin nothing more, and end what is in flight within a time."""
         self._leaving = True
         self._stop_lanes()
         self._drain_within(drain_s)
-        self._wake()
+        self._changed.set()
 
     def end(self, drain_s: float) -> None:
         """Leave, and be over as soon as nothing is in flight."""
@@ -90,7 +90,7 @@ class ClusterWorker:
     def notify(self, text: str) -> None:
         """Have the coordinator tell a person something."""
         self._messages.append(text)
-        self._wake()
+        self._changed.set()
 
     async def exchange(self, orders: Orders) -> WorkerReport:
         """Obey orders; return the next report, as soon as there is news or it is time.
@@ -139,11 +139,13 @@ class ClusterWorker:
             self._over.set()
 
     def _begin(self, name: str, start: LaneStart) -> None:
-        clients = [self._new_client(model) for model in start.models]
+        clients = [self._client_for(model) for model in start.models]
+        for client in clients:
+            client.worker = self.name
         for model in start.models:
             if model.alias in start.budgeted and model.alias not in self._accounts:
                 bound = self._bound_for(model)
-                self._accounts[model.alias] = LeasedAccount.opened(model.alias, bound, self._wake)
+                self._accounts[model.alias] = LeasedAccount.opened(model.alias, bound, self._changed.set)
         lane = self._lanes[name] = WorkerLane(
             name,
             start,
@@ -152,14 +154,9 @@ class ClusterWorker:
             notify=self._messages.append,
             on_failure=lambda alias, error: self._failed.append((alias, error)),
             silent=self._is_silent,
-            wake=self._wake,
+            wake=self._changed.set,
         )
         self._start(lane.lane.run()).add_done_callback(lambda _: lane.end())
-
-    def _new_client(self, model: Model) -> ModelClient:
-        client = self._client_for(model)
-        client.worker = client.worker or self.name
-        return client
 
     def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         assert self._tasks is not None  # noqa: S101  it is ready
@@ -187,9 +184,6 @@ class ClusterWorker:
             task.cancel()
 
     # ── Reports ──────────────────────────────────────────────────────────────────────────────────
-
-    def _wake(self) -> None:
-        self._changed.set()
 
     def _is_silent(self) -> bool:
         return self._now_s() >= self._heard_until_s

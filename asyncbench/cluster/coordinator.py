@@ -5,7 +5,7 @@ It is pure: whoever carries its messages calls `join`, `answer` and `lose`, on t
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -33,27 +33,13 @@ class RivalError(AsyncbenchError):
     """Another coordinator rules: this one must send nothing more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerStatus:
-    """The status of a worker."""
-
-    name: str
-    lanes: Sequence[str]  # that it runs as a whole
-    in_flight: int  # calls that it is making
-    calls: int  # that it ended
-    calls_per_s: float  # over the last ten seconds
-    share: float  # of those of all workers
-    lag_s: float  # how late its event loop was at worst, lately
-    silent_s: float  # since its last report
-
-
 @dataclass(slots=True, kw_only=True)
 class _Member:
     """A worker that has joined."""
 
     orders: Orders  # the latest
     heard_s: float
-    report: WorkerReport | None = None  # the latest
+    report: WorkerReport  # the latest
     leaving: bool = False
     samples: deque[tuple[float, int]] = field(default_factory=deque)  # when, and calls that it had ended
 
@@ -67,7 +53,7 @@ class _Member:
 
     def calls_per_s(self, at_s: float) -> float:
         """Return how many calls it ended a second, lately."""
-        if self.report is None or not self.samples:
+        if not self.samples:
             return 0.0
         since_s, before = self.samples[0]
         return (self.report.attempts - before) / max(at_s - since_s, 1.0)
@@ -99,7 +85,7 @@ class Coordinator:
         self.epoch, self._expected = epoch, workers
         self._now_s, self._notify, self._lane_lives_s = now_s, notify, lane_lives_s
         self._began_s = now_s()
-        self._leases = Leases(ledger, note)
+        self.leases = Leases(ledger, note)
         self._numbers = itertools.count(1)
         self._members: dict[str, _Member] = {}
         self._lanes: list[DealtLane] = []
@@ -128,8 +114,10 @@ class Coordinator:
 
     def join(self, worker: str) -> Orders:
         """Take a new worker in; return its first orders. A name is never used twice."""
-        self._members[worker] = member = _Member(orders=self._make_orders(worker, 0), heard_s=self._now_s())
-        return member.orders
+        orders = self._make_orders(worker, 0)
+        nothing = WorkerReport(worker=worker, epoch=self.epoch, number=0)
+        self._members[worker] = _Member(orders=orders, heard_s=self._now_s(), report=nothing)
+        return orders
 
     def answer(self, report: WorkerReport) -> Orders:
         """Take in what a worker did; return what it is to do next.
@@ -158,32 +146,19 @@ class Coordinator:
 
         Args:
             worker: its name.
-            news: what its journal tells; None: it was not read, so its dollars count as spent. See `settle`.
+            journal: what it tells; None: it was not read, so its dollars count as spent (`Leases.correct`).
             dead: its process is known to have ended, and its connections with it. If not, its lanes wait
                 until it must have stopped, and the slots of its calls until no provider works on them.
         """
         if (member := self._members.pop(worker, None)) is None:
             return
         at_s = self._now_s()
-        self._leases.lose(worker)
+        self.leases.lose(worker)
         if journal is not None:
-            self._leases.correct(worker, journal.costs)
+            self.leases.correct(worker, journal.costs)
         until_s = at_s if dead else member.heard_s + self._lane_lives_s
         self._lapsing += [(until_s, lane, journal, dead) for lane in self._lanes if lane.worker == worker]
         self._take_lanes_back()
-
-    def remember(self, worker: str, most: Mapping[str, int]) -> None:
-        """Count as spent what a worker of an earlier coordinator may have cost, whose journal was not read.
-
-        Args:
-            worker: its name; `settle` puts it right.
-            most: what was written down of it, by alias; picodollars.
-        """
-        self._leases.remember(worker, most)
-
-    def settle(self, worker: str, journal: JournalSummary) -> None:
-        """Put right what a worker cost that was given up, for its journal was read now."""
-        self._leases.correct(worker, journal.costs)
 
     def stop(self, drain_s: float) -> None:
         """Have all workers end what they do within a time; nothing more is begun."""
@@ -198,30 +173,16 @@ class Coordinator:
         """Whether nothing more is to be begun."""
         return self.ended or self._drains_until_s < inf
 
-    def worker_statuses(self) -> tuple[WorkerStatus, ...]:
-        """Return how each worker stands."""
+    def reports(self) -> dict[str, tuple[WorkerReport, float]]:
+        """Return the latest report of each worker, and how many calls it ended a second, lately."""
         at_s = self._now_s()
-        rates = {name: member.calls_per_s(at_s) for name, member in self._members.items()}
-        total = sum(rates.values())
-        return tuple(
-            WorkerStatus(
-                name=name,
-                lanes=[lane.name for lane in self._lanes if lane.worker == name],
-                in_flight=0 if member.report is None else member.report.in_flight,
-                calls=0 if member.report is None else member.report.attempts,
-                calls_per_s=rates[name],
-                share=rates[name] / total if total else 0.0,
-                lag_s=0.0 if member.report is None else member.report.lag_s,
-                silent_s=at_s - member.heard_s,
-            )
-            for name, member in self._members.items()
-        )
+        return {name: (member.report, member.calls_per_s(at_s)) for name, member in self._members.items()}
 
     # ── Reports ──────────────────────────────────────────────────────────────────────────────────
 
     def _take(self, member: _Member, report: WorkerReport) -> None:
         member.sample(self._now_s(), report)
-        self._leases.take(report.worker, report.leases)
+        self.leases.take(report.worker, report.leases)
         for lane in self._lanes:
             if lane.worker == report.worker and lane.name in report.lanes:
                 lane.take(report.lanes[lane.name], leaving=report.leaving)
@@ -240,8 +201,8 @@ class Coordinator:
         self._take_lanes_back()
         self._assign()
         worker = report.worker
-        leases = self._leases.grant(worker, report.leases, workers=len(self._members))
-        self._leases.write_down(worker)
+        leases = self.leases.grant(worker, report.leases, workers=len(self._members))
+        self.leases.write_down(worker)
         return replace(
             self._make_orders(worker, report.number + 1),
             lanes={lane.name: orders for lane, orders in self._lane_orders(report)},
@@ -252,7 +213,7 @@ class Coordinator:
     def _has_left(self, report: WorkerReport) -> bool:
         """Whether a worker that leaves holds nothing any more."""
         worker = report.worker
-        holds = report.lanes or report.in_flight or self._leases.holds(worker)
+        holds = report.lanes or report.in_flight or self.leases.holds(worker)
         return report.leaving and not (holds or any(lane.worker == worker for lane in self._lanes))
 
     def _lane_orders(self, report: WorkerReport) -> Iterator[tuple[DealtLane, LaneOrders]]:

@@ -7,20 +7,18 @@ from itertools import islice
 from typing import Final, Self
 
 from asyncbench.cluster.messages import (
-    ClosedTrial,
     DealtTrial,
     JournalSummary,
     LaneOrders,
     LaneReport,
     LaneStart,
 )
-from asyncbench.engine.budget import Hold
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.scheduler import note_alone
 from asyncbench.engine.stopping import ConditionCell
 from asyncbench.engine.telemetry import Counters
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial
-from asyncbench.records import History, Limits, Stop
+from asyncbench.records import History, Limits, Outcome, Stop
 
 CHUNK: Final = 256  # trials that a worker may hold beside those that it has begun
 AHEAD: Final = 2 * CHUNK  # trials of a model that wait to be dealt
@@ -217,7 +215,7 @@ class DealtLane:
             for pending in model.deal(room.get(alias, 0)):
                 trial, number = pending.request.trial, self.number_of()
                 model.dealt[number] = pending
-                anyway = stopping is not None and stopping.asks_anyway(trial)
+                anyway = stopping is not None and trial.trial_id in stopping.anyway
                 yield DealtTrial(number=number, trial=trial, history=pending.history, anyway=anyway)
 
     def _new_stops(self) -> dict[str, dict[ConditionCell, Stop]]:
@@ -299,10 +297,10 @@ def _answered(client: ModelClient) -> bool:
     return client.answered_before or outcomes.total() > client.counters.failed - client.counters.failed_before
 
 
-def _close(model: DealtModel, pending: PendingTrial, closed: ClosedTrial) -> None:
-    model.counters.outcomes[closed.outcome] += 1
+def _close(model: DealtModel, pending: PendingTrial, outcome: Outcome) -> None:
+    model.counters.outcomes[outcome] += 1
     if model.client.stopping is not None:
-        model.client.stopping.close(pending.request.trial.trial_id, right=closed.right)
+        model.client.stopping.close(pending.request.trial.trial_id, right=outcome.right)
 
 
 def _skip(model: DealtModel, pending: PendingTrial) -> None:
@@ -352,4 +350,4 @@ def _update_model(model: DealtModel, now: Counters) -> None:
         model.queue.stop_for_money()
         model.queue.pending.clear()  # answers that are not graded: its worker takes no more
         if (account := model.client.account) is not None:
-            account.stop(Hold(account.latest or 0, account.latest or 0))
+            account.stop(account.latest or 0)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from asyncbench.cluster.messages import JournalCosts, Lease, LeaseUse
+from asyncbench.cluster.messages import Lease, LeaseUse
 from asyncbench.engine.budget import Account, Cap, CostBound, Hold, Ledger
 
 Note = Callable[[str, str, int], None]  # worker, alias, picodollars: the most that it may have cost
@@ -19,23 +19,19 @@ class LeaseAccount:
     """The dollars of one model at one worker, as far as the coordinator knows; picodollars."""
 
     granted: int = 0  # for its lanes
-    returned: int = 0
-    spent: int = 0
-    doubted: int = 0
-    doubted_calls: int = 0
-    overruns: int = 0
+    use: LeaseUse = field(default_factory=LeaseUse)
     last_lease: Lease = field(default_factory=Lease)  # what the worker knows
     noted: int = 0  # what is written down as the most that it may have cost
 
     @property
     def leased(self) -> int:
         """The most that its lanes may still cost."""
-        return self.granted - self.returned - self.spent if self.granted else 0
+        return self.granted - self.use.returned - self.use.spent if self.granted else 0
 
     @property
     def most(self) -> int:
         """The most that it may have cost in all."""
-        return self.spent + self.leased
+        return self.use.spent + self.leased
 
 
 class Leases:
@@ -66,14 +62,10 @@ class Leases:
             if (account := self._account(alias)) is None:
                 continue
             holding = self.of(worker, alias)
-            before = replace(holding)
-            holding.spent, holding.returned = use.spent, use.returned
-            holding.doubted, holding.doubted_calls = use.doubted, use.doubted_calls
-            account.overruns += use.overruns - holding.overruns
-            holding.overruns = use.overruns
-            holding.granted = max(holding.granted, use.spent + use.returned)  # bills may pass their bounds
+            account.overruns += use.overruns - holding.use.overruns
             account.learn(use.ratio, use.least)
-            _settle_change(account, before, holding)
+            most = max(holding.granted, use.spent + use.returned)  # bills may pass their bounds
+            _settle(account, holding, use, granted=most)
 
     def grant(self, worker: str, uses: Mapping[str, LeaseUse], *, workers: int) -> dict[str, Lease]:
         """Lease what a worker needs, as far as it is there; return what is new to it."""
@@ -110,34 +102,28 @@ class Leases:
         for alias, amount in most.items():
             if (account := self._account(alias)) is not None:
                 holding = self.of(worker, alias)
-                before = replace(holding)
-                holding.spent = holding.doubted = holding.noted = amount
-                holding.doubted_calls = 1
-                _settle_change(account, before, holding)
+                holding.noted = amount
+                _settle(account, holding, LeaseUse(spent=amount, doubted=amount, doubted_calls=1))
 
     def lose(self, worker: str) -> None:
         """Count what the lanes of a dead worker may have cost as spent: nobody knows."""
         for alias, holding in self._holdings[worker].items():
-            account, leased = self._account(alias), holding.leased
+            account, use, leased = self._account(alias), holding.use, holding.leased
             if account is None or not leased:
                 continue
-            before = replace(holding)
-            holding.spent += leased
-            holding.doubted += leased
-            holding.doubted_calls += 1
-            _settle_change(account, before, holding)
+            unknown = replace(
+                use,
+                spent=use.spent + leased,
+                doubted=use.doubted + leased,
+                doubted_calls=use.doubted_calls + 1,
+            )
+            _settle(account, holding, unknown, granted=holding.granted)
 
-    def correct(self, worker: str, costs: Mapping[str, JournalCosts]) -> None:
+    def correct(self, worker: str, costs: Mapping[str, LeaseUse]) -> None:
         """Put right what a dead worker cost, for its journal was read."""
         for alias, holding in self._holdings[worker].items():
-            account, known = self._account(alias), costs.get(alias, JournalCosts())
-            if account is None:
-                continue
-            before = replace(holding)
-            holding.granted = holding.returned = 0
-            holding.spent, holding.doubted = known.spent, known.doubted
-            holding.doubted_calls = known.doubted_calls
-            _settle_change(account, before, holding)
+            if (account := self._account(alias)) is not None:
+                _settle(account, holding, costs.get(alias, LeaseUse()))
 
     def _account(self, alias: str) -> Account | None:
         return None if self._ledger is None else self._ledger.account_of(alias)
@@ -150,12 +136,15 @@ class Leases:
                 self._note(worker, alias, holding.most)
 
 
-def _settle_change(account: Account, before: LeaseAccount, now: LeaseAccount) -> None:
-    account.settle_elsewhere(
-        reserved=now.leased - before.leased,
-        spent=now.spent - before.spent,
-        doubted=now.doubted - before.doubted,
-        doubted_calls=now.doubted_calls - before.doubted_calls,
+def _settle(account: Account, holding: LeaseAccount, use: LeaseUse, *, granted: int = 0) -> None:
+    """Take in what a worker made of its dollars, and how many it was granted; 0: it has none any more."""
+    before, leased = holding.use, holding.leased
+    holding.use, holding.granted = use, granted
+    account.adjust(
+        reserved=holding.leased - leased,
+        spent=use.spent - before.spent,
+        doubted=use.doubted - before.doubted,
+        doubted_calls=use.doubted_calls - before.doubted_calls,
     )
 
 

@@ -86,19 +86,11 @@ class Orders:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedTrial:
-    """The end of a trial, as far as it is counted."""
-
-    outcome: Outcome
-    right: bool | None  # None: it failed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneReport:
     """The state of a lane at a worker."""
 
     room: Mapping[str, int]  # trials that it could take, by alias
-    closed: Mapping[int, ClosedTrial]  # since the report before, by number
+    closed: Mapping[int, Outcome]  # trials since the report before, by number
     skipped: Sequence[int]  # likewise
     counters: Mapping[str, Counters]  # by alias, since the worker took the lane
     in_force: Mapping[str, float]  # limits a minute
@@ -107,7 +99,7 @@ class LaneReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseUse:
-    """The use that a worker made of its dollars for a model; picodollars, since it joined."""
+    """The use that a worker made of its dollars for a model, by itself or its journal; picodollars."""
 
     spent: int = 0
     doubted: int = 0  # of it: for calls of unknown cost
@@ -141,22 +133,13 @@ class WorkerReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalCosts:
-    """The cost of the calls in a journal, picodollars."""
-
-    spent: int = 0
-    doubted: int = 0  # of it: set aside for calls of unknown cost
-    doubted_calls: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSummary:
     """The content of a dead worker's journal."""
 
-    closed: Mapping[str, ClosedTrial] = field(default_factory=dict)  # by trial
+    closed: Mapping[str, Outcome] = field(default_factory=dict)  # by trial
     skipped: frozenset[str] = frozenset()  # trials
     histories: Mapping[str, History] = field(default_factory=dict)  # of trials that were begun, not closed
-    costs: Mapping[str, JournalCosts] = field(default_factory=dict)  # by alias, of all its calls
+    costs: Mapping[str, LeaseUse] = field(default_factory=dict)  # by alias, of all its calls
 
 
 # ── Links that carry messages, over Ray or in a test
@@ -180,11 +163,9 @@ class Program(Protocol):
 
     async def exchange(self, orders: Orders) -> WorkerReport:
         """Obey orders; return the next report, as soon as there is news or it is time."""
-        ...
 
     async def close(self) -> None:
         """End: nothing more is asked, and what was kept is sealed."""
-        ...
 
 
 Start = Callable[[str], Awaitable[Program]]  # is pickled; called in a worker's process with the worker's name
@@ -204,15 +185,12 @@ class Link(Protocol):
             WorkerDiedError: the worker is gone. Nobody knows what it did with the orders.
             WorkerSilentError: it may be, or only out of reach.
         """
-        ...
 
     async def close(self) -> None:
         """Do what `Program.close` does; raises as `exchange` does."""
-        ...
 
     def kill(self) -> None:
         """End the worker's process at once."""
-        ...
 
 
 class Cluster(Protocol):
@@ -221,7 +199,6 @@ class Cluster(Protocol):
     @property
     def count(self) -> int:
         """The number of workers it has room for."""
-        ...
 
     async def start(self, name: str, program: Start) -> Link:
         """Start a worker.
@@ -230,8 +207,6 @@ class Cluster(Protocol):
             ConfigError: it cannot do its work there: a key, a package or the folder is missing.
             WorkerDiedError: it was gone before it was there, or there is no room for it.
         """
-        ...
 
     async def aclose(self) -> None:
         """End all that was started."""
-        ...

@@ -8,7 +8,7 @@ from typing import Final
 
 from asyncbench.cluster.dealt_lane import CHUNK
 from asyncbench.cluster.leases import LeasedAccount
-from asyncbench.cluster.messages import ClosedTrial, DealtTrial, LaneOrders, LaneReport, LaneStart
+from asyncbench.cluster.messages import DealtTrial, LaneOrders, LaneReport, LaneStart
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters
@@ -89,20 +89,16 @@ class WorkerLane:
         self._silent, self._wake = silent, wake
         self._buffers = {client.model.alias: TrialBuffer() for client in clients}
         self._clients = {client.model.alias: client for client in clients}
-        self._closed: dict[int, ClosedTrial] = {}
+        self._closed: dict[int, Outcome] = {}
         self._skipped: list[int] = []
         self.over = False  # it has ended
         for alias, client in self._clients.items():
             self._prepare(client, start, accounts.get(alias), on_failure)
-        first = clients[0]
         self.lane = Lane(
             name=name,
             clients=[*clients],
             limits=start.limits,
-            keep=first.keep,
             notify=notify,
-            lag=first.lag,
-            epoch_s=first.epoch_s,
             taken_until_s=[asyncio.get_running_loop().time() + left_s for left_s in start.taken_s],
             held_s=self._held_s,
         )
@@ -147,10 +143,7 @@ class WorkerLane:
         elif isinstance(event, Ended):
             buffer.end(event)
         elif isinstance(event, Result):
-            headline = event.grades[0]
-            right = None if headline.outcome is Outcome.FAILED else headline.exact_match
-            number = self._end(buffer, event.trial.trial_id)
-            self._closed[number] = ClosedTrial(outcome=headline.outcome, right=right)
+            self._closed[self._end(buffer, event.trial.trial_id)] = event.grades[0].outcome
             if self._clients[event.trial.model.alias].stopping is not None:
                 self._wake()  # it may be the answer that stops its cell
         elif isinstance(event, Skipped):
@@ -221,7 +214,7 @@ class WorkerLane:
         buffer.waiting.append(dealt)
         stopping = self._clients[trial.model.alias].stopping
         if dealt.anyway and stopping is not None:
-            stopping.ask_anyway(trial)
+            stopping.anyway.add(trial.trial_id)
 
     def report(self) -> LaneReport:
         """Return what is new, and how it stands."""

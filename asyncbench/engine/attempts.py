@@ -34,7 +34,7 @@ class Money:
             return not (begins_paid and account.ahead())
         if not account.ever_fits(pending.hold):
             self._queue.stop_for_money()
-            account.stop(pending.hold)
+            account.stop(pending.hold.amount)
         return False
 
     def reserve(self, pending: PendingTrial) -> bool:
@@ -58,7 +58,7 @@ class Money:
         if account.reserve(pending.hold):
             return True
         self._queue.stop_for_money()
-        account.stop(pending.hold, now=True)
+        account.stop(pending.hold.amount, now=True)
         return False
 
     def _price(self, pending: PendingTrial, account: Account) -> None:

@@ -284,15 +284,12 @@ class Account:
 
     def settle(self, hold: Hold, actual_usd: float | None) -> None:
         """Charge what a call cost in place of what was set aside; None, unknown: all of it."""
-        actual = hold.amount if actual_usd is None else picodollars(actual_usd)
-        self.reserved -= hold.amount
-        self.spent += actual
-        for cap in self.caps:
-            cap.reserved -= hold.amount
-            cap.spent += actual
-            if actual_usd is None:
-                cap.doubted += hold.amount
-                cap.doubted_calls += 1
+        if actual_usd is None:
+            actual = hold.amount
+            self.adjust(reserved=-actual, spent=actual, doubted=actual, doubted_calls=1)
+        else:
+            actual = picodollars(actual_usd)
+            self.adjust(reserved=-hold.amount, spent=actual)
         if actual > hold.amount:
             self.overruns += 1
             self.terms += 1
@@ -300,12 +297,9 @@ class Account:
                 self.ratio = max(self.ratio, Fraction(actual, hold.most))
             else:
                 self.least = max(self.least, actual)
-        self.ledger.changed()
 
-    def settle_elsewhere(
-        self, *, reserved: int, spent: int, doubted: int = 0, doubted_calls: int = 0
-    ) -> None:
-        """Take in what other processes did with what was set aside for them: by how much each changed."""
+    def adjust(self, *, reserved: int, spent: int, doubted: int = 0, doubted_calls: int = 0) -> None:
+        """Add by how much each has changed, here or by what other processes did; wake who waits for it."""
         self.reserved += reserved
         self.spent += spent
         for cap in self.caps:
@@ -321,16 +315,11 @@ class Account:
             self.ratio, self.least = max(ratio, self.ratio), max(least, self.least)
             self.terms += 1
 
-    def stop(self, hold: Hold, *, now: bool = False) -> None:
-        """Note who left no room for a call, ever or `now`; others may have what this model held."""
-        self.bound_by = [cap for cap in self.caps if not (cap.fits if now else cap.ever_fits)(hold.amount)]
-        self.lacked = hold.amount
+    def stop(self, amount: int, *, now: bool = False, what: str = "call") -> None:
+        """Note who left no room for so much, ever or `now`; others may have what this model held."""
+        self.bound_by = [cap for cap in self.caps if not (cap.fits if now else cap.ever_fits)(amount)]
+        self.lacked, self.lacked_for = amount, what
         self.ledger.changed()
-
-    def stop_batches(self, hold: Hold, trials: int) -> None:
-        """Note who left no room for a batch of so many such calls."""
-        self.stop(Hold(trials * hold.most, trials * hold.amount), now=True)
-        self.lacked_for = "batch of a useful size"
 
     def message(self) -> str | None:
         """Return, once, what a person should hear of calls that cost more than they could."""

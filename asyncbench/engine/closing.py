@@ -9,7 +9,7 @@ from typing import Final
 from asyncbench.engine.attempts import Money
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue, wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
-from asyncbench.records import Attempt, Grade, Outcome, Reply, Result
+from asyncbench.records import Attempt, Grade, Reply, Result
 
 # ── Warm-up: a model before its first answer
 
@@ -228,5 +228,4 @@ class Closing:
         self._counters.outcomes[headline.outcome] += 1
         self._counters.grader_errors += headline.reason == GRADER_ERROR
         if stopping is not None:
-            right = None if headline.outcome is Outcome.FAILED else headline.exact_match
-            stopping.close(trial.trial_id, right=right)
+            stopping.close(trial.trial_id, right=headline.outcome.right)

@@ -19,8 +19,8 @@ from asyncbench.engine.admission import Admission
 from asyncbench.engine.budget import Account
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Amounts
-from asyncbench.engine.telemetry import LoopLag, Minutes
-from asyncbench.engine.trial_queue import Keep, ModelClient, PendingTrial
+from asyncbench.engine.telemetry import Minutes
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import LostCallError, ProviderError, UnsentError, UnwrittenError
 from asyncbench.records import Limits, Reply
 
@@ -43,10 +43,7 @@ class Lane:
     name: str
     clients: list[ModelClient]
     limits: Limits
-    keep: Keep
     notify: Callable[[str], None]  # to a person, once
-    lag: LoopLag
-    epoch_s: float  # UTC at zero of the loop's clock
     serial_group: str | None = (
         None  # lanes with the same one run one after the other; None: it waits for none
     )
@@ -137,12 +134,17 @@ class Lane:
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
         self._models = [LaneModel(client) for client in self.clients]
         self._rotation = deque(self._models)
-        self._minutes = Minutes(self.name, epoch_s=self.epoch_s, at_s=self._now_s(), keep=self.keep)
+        self._minutes = Minutes(
+            self.name,
+            epoch_s=self.clients[0].epoch_s,
+            at_s=self._now_s(),
+            keep=self.clients[0].keep,
+        )
         self.admission = Admission(
             name=self.name,
             models=self._models,
             limits=self.limits,
-            lag=self.lag,
+            lag=self.clients[0].lag,
             minutes=self._minutes,
             notify=self.notify,
             now_s=self._now_s,
@@ -328,7 +330,7 @@ class Lane:
         """Wait for a change, no longer than `within_s`, and count the time as a wait for `cause`."""
         began_s = self._now_s()
         left_s = self._minutes.left_s(began_s)
-        late = self.lag.late  # else others are who keeps the client waiting
+        late = self.admission.lag.late  # else others are who keeps the client waiting
         self._changed.clear()
         _show_wait(cause, self.admission)
         try:
@@ -351,11 +353,12 @@ class Lane:
         if before_s < WORTH_BLAMING_S <= self._client_s:
             for model in self._models:
                 model.counters.client_bound = True
-            if self.lag.notified:
+            if self.admission.lag.notified:
                 return
-            self.lag.notified = True  # it is the same for every lane
-            more_cores = "" if self.lag.others() else " With `--workers auto`, other cores make the calls."
-            late_ms = 1000 * self.lag.worst_since(self._now_s() - WORTH_BLAMING_S)
+            self.admission.lag.notified = True  # it is the same for every lane
+            others = self.admission.lag.others()
+            more_cores = "" if others else " With `--workers auto`, other cores make the calls."
+            late_ms = 1000 * self.admission.lag.worst_since(self._now_s() - WORTH_BLAMING_S)
             self.notify(
                 f"This computer, not the provider, limits the speed (event loop up to {late_ms:,.0f} ms "
                 f"behind). Fewer models at once, or a lower concurrency, are not slower.{more_cores}"

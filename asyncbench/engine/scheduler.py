@@ -19,20 +19,16 @@ class AnyLane(Protocol):
 
     async def run(self) -> None:
         """Return when every trial is closed, or it was stopped."""
-        ...
 
     def stop(self) -> None:
         """Begin nothing more."""
-        ...
 
     @property
     def steered(self) -> "SteeredLane | None":
         """The lane whose limits can be set; None: it paces no calls."""
-        ...
 
     def apply_pause(self) -> None:
         """Apply `Counters.paused` of its models, which has changed."""
-        ...
 
 
 class SteeredLane(AnyLane, Protocol):
@@ -43,15 +39,12 @@ class SteeredLane(AnyLane, Protocol):
 
     def note(self, change: str) -> None:
         """Write down what a person changes, before it is."""
-        ...
 
     def set_limits(self, limits: Limits) -> None:
         """Set other limits."""
-        ...
 
     def in_force(self) -> Mapping[str, float]:
         """Return its limits a minute: as set or told, and the fraction of it."""
-        ...
 
 
 def note_change(lane: AnyLane, change: str) -> None:

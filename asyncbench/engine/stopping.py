@@ -129,9 +129,9 @@ class Stopping:
     now: Callable[[], float]  # UTC, seconds since 1970
     changed: bool = False  # whether one that was asked again counts otherwise from now on
     on_stop: Callable[[], None] = lambda: None  # is called when an answer stops a cell
+    anyway: set[str] = field(default_factory=set)  # trials that are asked whatever is known of their cells
     _cells: dict[ConditionCell, _CellAnswers] = field(default_factory=dict)
     _places: dict[str, tuple[_CellAnswers, int]] = field(default_factory=dict)  # of trials not closed yet
-    _anyway: set[str] = field(default_factory=set)  # trials that are asked whatever is known
     _counted_as: dict[str, bool | None] = field(default_factory=dict)  # of those, how the first answers count
 
     @property
@@ -147,7 +147,7 @@ class Stopping:
     def stop_of(self, trial: Trial) -> Stop | None:
         """Return why a trial need not be asked; None: it has to be."""
         cell = self._cells.get(cell_of(trial))
-        return None if cell is None or trial.trial_id in self._anyway else cell.stop
+        return None if cell is None or trial.trial_id in self.anyway else cell.stop
 
     def stops(self) -> dict[ConditionCell, Stop]:
         """Return the cells of which enough is known."""
@@ -157,14 +157,6 @@ class Stopping:
         """Stop a cell, as another process has decided."""
         self._answers(cell).stop = stop
         self.on_stop()
-
-    def asks_anyway(self, trial: Trial) -> bool:
-        """Whether a trial is asked whatever is known of its cell."""
-        return trial.trial_id in self._anyway
-
-    def ask_anyway(self, trial: Trial) -> None:
-        """Take in that another process wants a trial asked whatever is known of its cell."""
-        self._anyway.add(trial.trial_id)
 
     def skipped(self, trial: Trial) -> None:
         """Take in that another process has written down that a trial is not asked."""
@@ -186,7 +178,7 @@ class Stopping:
 
     def ask_again(self, trial: Trial, *, right: bool | None) -> None:
         """Take in how the next trial was closed; it is asked again, whatever is known of its cell."""
-        self._anyway.add(trial.trial_id)
+        self.anyway.add(trial.trial_id)
         if not trial.repeat:
             self.known(cell_of(trial), [right])
             self._counted_as[trial.trial_id] = right
@@ -210,7 +202,7 @@ class Stopping:
     def forget(self) -> None:
         """Free the memory of all cells: nothing more is asked. The counters stay."""
         self.keep = lambda _: None
-        for known in (self._cells, self._places, self._anyway, self._counted_as):
+        for known in (self._cells, self._places, self.anyway, self._counted_as):
             known.clear()
 
     def _answers(self, cell: ConditionCell) -> _CellAnswers:

@@ -167,6 +167,12 @@ class ModelClient:
         """Whether grading may take long, so that another thread does it."""
         return len(reply.text) > LONG_REPLY or self.slow(problem)
 
+    def suspend(self, reason: str) -> None:
+        """Ask nothing more of this model; the first proof is kept as the reason."""
+        if self.counters.suspended is None:
+            self.counters.suspended = reason
+            self.on_suspension(reason)
+
     @property
     def answered_before(self) -> bool:
         """Whether earlier runs got replies from this model."""
@@ -229,10 +235,8 @@ class TrialQueue:
             self.pending.appendleft(pending)
 
     def suspend(self, reason: str) -> None:
-        """Give up what is not asked yet; the first proof is kept as the reason."""
-        if self._counters.suspended is None:
-            self._counters.suspended = reason
-            self._client.on_suspension(reason)
+        """Give up what is not asked yet."""
+        self._client.suspend(reason)
         self.pending.clear()
         self.hungry.set()
 

@@ -20,10 +20,9 @@ import pyarrow.compute
 
 from asyncbench.cluster.coordinator import Coordinator
 from asyncbench.cluster.messages import (
-    ClosedTrial,
     Cluster,
-    JournalCosts,
     JournalSummary,
+    LeaseUse,
     Link,
     WorkerDiedError,
     WorkerSilentError,
@@ -42,6 +41,7 @@ from asyncbench.store.catalog import known_trials, read_attempts, read_skipped, 
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import is_results_folder, workers_folder
+from asyncbench.store.spending import Spending
 from asyncbench.suites.own import used_graders
 
 # ── Work of dead workers
@@ -76,31 +76,22 @@ def read_journal(out: Path, worker: str) -> JournalSummary | None:
 
 
 def _read(folder: Path) -> JournalSummary:
-    rows = read_trials(folder, ["trial_id", "outcome", "exact_match"]).to_pylist()
+    rows = read_trials(folder, ["trial_id", "outcome"]).to_pylist()
     return JournalSummary(
-        closed={row["trial_id"]: _closed(row["outcome"], right=row["exact_match"]) for row in rows},
+        closed={row["trial_id"]: Outcome(row["outcome"]) for row in rows},
         skipped=frozenset(texts(read_skipped(folder, ["trial_id"])["trial_id"].combine_chunks())),
         histories=known_trials(folder).histories,
-        costs=dict(_costs(folder)),
+        costs={alias: _costs(spending) for alias, spending in spending_of(folder).by_alias.items()},
     )
 
 
-def _closed(outcome: str, *, right: bool) -> ClosedTrial:
-    failed = outcome == Outcome.FAILED
-    return ClosedTrial(outcome=Outcome(outcome), right=None if failed else right)
-
-
-def _costs(folder: Path) -> Iterator[tuple[str, JournalCosts]]:
-    for alias, spending in spending_of(folder).by_alias.items():
-        known = spending.charges()
-        yield (
-            alias,
-            JournalCosts(
-                spent=known.charged + known.reserved,
-                doubted=known.doubted + known.reserved,
-                doubted_calls=known.doubted_calls + known.unended_calls,
-            ),
-        )
+def _costs(spending: Spending) -> LeaseUse:
+    known = spending.charges()
+    return LeaseUse(
+        spent=known.charged + known.reserved,
+        doubted=known.doubted + known.reserved,
+        doubted_calls=known.doubted_calls + known.unended_calls,
+    )
 
 
 def known_of_worker(folder: Path, worker: str) -> dict[str, int]:
@@ -134,7 +125,7 @@ def charge_lost(ledger: Ledger, lost: Mapping[str, Mapping[str, int]]) -> None:
     """Count what lost workers may have cost as spent."""
     for alias, amount in (costs for most in lost.values() for costs in most.items()):
         if (account := ledger.account_of(alias)) is not None:
-            account.settle_elsewhere(reserved=0, spent=amount, doubted=amount, doubted_calls=1)
+            account.adjust(reserved=0, spent=amount, doubted=amount, doubted_calls=1)
 
 
 class LeaseFile:
@@ -236,7 +227,7 @@ class ClusterRun:
             note=self._note,
         )
         for worker, most in run.lost_usd.items():
-            self.coordinator.remember(worker, most)
+            self.coordinator.leases.remember(worker, most)
         self._brief = WorkerBrief(
             sweep=replace(run.sweep, notify=None),  # whose address may be a secret
             models=models,
@@ -287,17 +278,17 @@ class ClusterRun:
         """Return how each worker stands."""
         return tuple(
             WorkerCounts(
-                name=status.name,
-                pid=self._links[status.name].pid,
-                host=self._links[status.name].host,
-                in_flight=status.in_flight,
-                calls=status.calls,
-                calls_per_s=status.calls_per_s,
-                lag_s=status.lag_s,
-                deaths=self._deaths[status.name],
+                name=name,
+                pid=self._links[name].pid,
+                host=self._links[name].host,
+                in_flight=report.in_flight,
+                calls=report.attempts,
+                calls_per_s=calls_per_s,
+                lag_s=report.lag_s,
+                deaths=self._deaths[name],
             )
-            for status in self.coordinator.worker_statuses()
-            if status.name in self._links
+            for name, (report, calls_per_s) in self.coordinator.reports().items()
+            if name in self._links
         )
 
     # ── one worker
@@ -399,7 +390,7 @@ class ClusterRun:
         """Read the journals of dead workers that could not be read before."""
         for name in self._unread:
             if (news := self._whole_news(name)) is not None:
-                self.coordinator.settle(name, news)
+                self.coordinator.leases.correct(name, news.costs)
                 self._leases.settle(name)
             else:
                 self._run.unread_workers.append(name)

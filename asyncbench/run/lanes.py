@@ -198,10 +198,7 @@ def _own_lane(run: RunState, name: str, clients: list[ModelClient]) -> Lane:
         name=name,
         clients=clients,
         limits=clients[0].model.limits,
-        keep=run.salvage.keep,
         notify=run.screen.say,
-        lag=clients[0].lag,
-        epoch_s=clients[0].epoch_s,
         serial_group=clients[0].model.turn,
     )
 
@@ -219,11 +216,6 @@ def _batches(
     api = open_batches(model, key=run.keys[model.alias], simulator_url=simulator_url, now=clock.now)
     stack.push_async_callback(api.aclose)
 
-    def suspend(reason: str) -> None:
-        if client.counters.suspended is None:
-            client.counters.suspended = reason
-            client.on_suspension(reason)
-
     context = BatchContext(
         alias=model.alias,
         api=api,
@@ -231,7 +223,7 @@ def _batches(
         clock=clock,
         batching=batching,
         on_message=run.screen.say,
-        suspend=suspend,
+        suspend=client.suspend,
         shared=account,
         resubmit=run.options.resubmit,
         host=urlsplit(simulator_url or model.base_url or "").netloc or model.provider,

@@ -19,11 +19,9 @@ class Screen(Protocol):
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Show the counters, and what is spent of each cap, until cancelled."""
-        ...
 
     def say(self, message: str) -> None:
         """Tell something once."""
-        ...
 
 
 class Quiet:

@@ -244,9 +244,7 @@ async def watch(run: RunState, server: StartedServer, lanes: Iterable[AnyLane]) 
         if client.model.alias in server.aliases and _unfinished(lane, client)
     ]
     for lane, client in unfinished:
-        if client.counters.suspended is None:
-            client.counters.suspended = f"{SERVER_ENDED}: the server that the run started {how}; {server.log}"
-            client.on_suspension(client.counters.suspended)
+        client.suspend(f"{SERVER_ENDED}: the server that the run started {how}; {server.log}")
         if all(other.counters.over for other in lane.clients):
             lane.stop()
     if unfinished:

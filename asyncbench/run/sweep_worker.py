@@ -7,7 +7,7 @@ import shutil
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -207,17 +207,14 @@ class SweepWorker:
         self._obeys.end(DRAIN_S)
 
     def _client(self, model: Model) -> ModelClient:
-        return replace(
-            client_through(
-                self._providers[model.alias],
-                model,
-                most_usd=most_usd_of(self._brief.sweep, model),
-                counters=Counters(),
-                lag=self._lag,
-                keep=self._salvage.keep,
-                tell_fault=partial(self._faults.note, model.alias),
-            ),
-            worker=self._name,
+        return client_through(
+            self._providers[model.alias],
+            model,
+            most_usd=most_usd_of(self._brief.sweep, model),
+            counters=Counters(),
+            lag=self._lag,
+            keep=self._salvage.keep,
+            tell_fault=partial(self._faults.note, model.alias),
         )
 
     def _stop_for_the_disk(self, error: StoreError) -> None:

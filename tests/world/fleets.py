@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from asyncbench.cluster.cluster_worker import ClusterWorker, StaleOrdersError
 from asyncbench.cluster.coordinator import Coordinator
-from asyncbench.cluster.messages import ClosedTrial, JournalCosts, JournalSummary, Orders, WorkerReport
+from asyncbench.cluster.messages import JournalSummary, LeaseUse, Orders, WorkerReport
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.limits import HEADROOM, REQUEST_BURST_S
 from asyncbench.engine.scheduler import Scheduler
@@ -35,7 +35,6 @@ from asyncbench.records import (
     Limits,
     Message,
     Model,
-    Outcome,
     Price,
     Reply,
     Request,
@@ -330,9 +329,7 @@ def news_of(kept: Sequence[Event]) -> JournalSummary:
             if event.reply is not None:
                 ended[attempt.trial_id] = event
         elif isinstance(event, Result):
-            headline = event.grades[0]
-            right = None if headline.outcome is Outcome.FAILED else headline.exact_match
-            closed[event.trial.trial_id] = ClosedTrial(outcome=headline.outcome, right=right)
+            closed[event.trial.trial_id] = event.grades[0].outcome
         elif isinstance(event, Skipped):
             skipped.add(event.trial.trial_id)
     for sent in open_calls.values():
@@ -347,7 +344,7 @@ def news_of(kept: Sequence[Event]) -> JournalSummary:
             if name not in closed
         },
         costs={
-            alias: JournalCosts(spent=spent, doubted=doubted, doubted_calls=calls)
+            alias: LeaseUse(spent=spent, doubted=doubted, doubted_calls=calls)
             for alias, (spent, doubted, calls) in costs.items()
         },
     )
@@ -400,7 +397,7 @@ class Reign:
         for (worker, alias), most in self.fleet.notes.items():
             if not self.fleet.journals[worker].readable:
                 self.unread.append(worker)
-                self.coordinator.remember(worker, {alias: most})
+                self.coordinator.leases.remember(worker, {alias: most})
         groups = groupby(plan.lanes, lambda lane: plan.lane_of(lane.alias))
         lanes = [self._lane(night, name, [*planned], known) for name, planned in groups]
         scheduler = Scheduler(lanes=lanes, lag=LoopLag(interval_s=60.0))
@@ -592,14 +589,12 @@ class Fleet:
             one.lost, one.read_to = True, len(one.kept) if one.readable else one.read_to
         return _together([news_of(one.kept) for one in readable])
 
-    def spent(self, alias: str) -> JournalCosts:
+    def spent(self, alias: str) -> LeaseUse:
         """What calls of a model cost so far, by all journals that can be read."""
         known = [
-            news_of(one.kept).costs.get(alias, JournalCosts())
-            for one in self.journals.values()
-            if one.readable
+            news_of(one.kept).costs.get(alias, LeaseUse()) for one in self.journals.values() if one.readable
         ]
-        return JournalCosts(spent=sum(one.spent for one in known), doubted=sum(one.doubted for one in known))
+        return LeaseUse(spent=sum(one.spent for one in known), doubted=sum(one.doubted for one in known))
 
     # ── playing ──────────────────────────────────────────────────────────────────────────────
 
@@ -626,7 +621,7 @@ class Fleet:
         for name, journal in self.journals.items():
             journal.readable = True
             if name in reign.lost or name in reign.unread:
-                reign.coordinator.settle(name, news_of(journal.kept))
+                reign.coordinator.leases.correct(name, news_of(journal.kept).costs)
 
     def _befall(self, reign: Reign, fate: Fate) -> None:
         names = [*reign.members]

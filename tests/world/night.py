@@ -204,10 +204,7 @@ class Night:
             name=clients[0].model.limits.group or clients[0].model.alias,
             clients=clients,
             limits=clients[0].model.limits,
-            keep=self.keep,
             notify=self.said.append,
-            lag=self.lag,
-            epoch_s=EPOCH_S,
         )
         self.lanes.append(lane)
         return lane

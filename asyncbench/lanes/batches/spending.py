@@ -212,7 +212,7 @@ class SmallParts:
         self._small += 1
         if self._small > SMALL_PARTS:
             self._model.queue.stop_for_money()
-            account.stop_batches(pending.hold, self._useful)
+            account.stop(self._useful * pending.hold.amount, now=True, what="batch of a useful size")
             context.notify(
                 f"all that a batch may cost is set aside, so the budget holds {requests:,} "
                 f"trials at once, and {self._model.counters.open:,} are open. That is a chain of small "
