@@ -171,23 +171,16 @@ class Program(Protocol):
 Start = Callable[[str], Awaitable[Program]]  # is pickled; called in a worker's process with the worker's name
 
 
-class Link(Protocol):
-    """A worker, as its run sees it."""
+class Link(Program, Protocol):
+    """A worker, as its run sees it.
+
+    Its methods raise `WorkerDiedError` where the worker is gone, so that nobody knows what it did with its
+    orders, and `WorkerSilentError` where it may be, or only out of reach.
+    """
 
     name: str
     host: str
     pid: int
-
-    async def exchange(self, orders: Orders) -> WorkerReport:
-        """Do what `Program.exchange` does.
-
-        Raises:
-            WorkerDiedError: the worker is gone. Nobody knows what it did with the orders.
-            WorkerSilentError: it may be, or only out of reach.
-        """
-
-    async def close(self) -> None:
-        """Do what `Program.close` does; raises as `exchange` does."""
 
     def kill(self) -> None:
         """End the worker's process at once."""

@@ -26,8 +26,7 @@ class TrialBuffer:
     """The trials of one model of a lane."""
 
     waiting: deque[DealtTrial] = field(default_factory=deque)  # not read yet
-    numbers: dict[str, int] = field(default_factory=dict)  # of those that are not closed, by trial
-    histories: dict[str, History] = field(default_factory=dict)  # of those that were not read yet
+    dealt: dict[str, DealtTrial] = field(default_factory=dict)  # those that are not closed, by trial
     begun: dict[str, History] = field(default_factory=dict)  # what is known of trials that are not closed
     calls: int = 0  # begun at the report before
     dry: bool = False  # no more come
@@ -36,7 +35,7 @@ class TrialBuffer:
     @property
     def unbegun(self) -> int:
         """Trials that were not begun."""
-        return len(self.numbers) - len(self.begun)
+        return len(self.dealt) - len(self.begun)
 
     def begin(self, sent: Sent) -> None:
         """Note that a call is made."""
@@ -113,7 +112,7 @@ class WorkerLane:
         alias, keep = client.model.alias, client.keep
         buffer = self._buffers[alias]
         client.counters = Counters(done_before=int(alias in start.answered_before))
-        client.read, client.history_of = buffer.read, lambda trial: buffer.histories.pop(trial.trial_id)
+        client.read, client.history_of = buffer.read, lambda trial: buffer.dealt[trial.trial_id].history
         client.account = account if alias in start.budgeted else None
         client.on_failure = lambda error: on_failure(alias, error)
         client.on_suspension = lambda _: self._wake()
@@ -151,7 +150,7 @@ class WorkerLane:
 
     def _end(self, buffer: TrialBuffer, trial_id: str) -> int:
         buffer.begun.pop(trial_id, None)
-        return buffer.numbers.pop(trial_id)
+        return buffer.dealt.pop(trial_id).number
 
     def _held_s(self) -> float:
         return RETRY_S if self._silent() else 0.0
@@ -173,7 +172,7 @@ class WorkerLane:
         buffer, counters = self._buffers[alias], self._clients[alias].counters
         begun = counters.attempts + counters.in_flight
         lately, buffer.calls = begun - buffer.calls, begun
-        return min(len(buffer.numbers), max(FEWEST, 2 * lately))
+        return min(len(buffer.dealt), max(FEWEST, 2 * lately))
 
     # ── Exchange with the coordinator ────────────────────────────────────────────────────────────
 
@@ -209,8 +208,7 @@ class WorkerLane:
 
     def _deal(self, buffer: TrialBuffer, dealt: DealtTrial) -> None:
         trial = dealt.trial
-        buffer.numbers[trial.trial_id] = dealt.number
-        buffer.histories[trial.trial_id] = dealt.history
+        buffer.dealt[trial.trial_id] = dealt
         buffer.waiting.append(dealt)
         stopping = self._clients[trial.model.alias].stopping
         if dealt.anyway and stopping is not None:
@@ -238,4 +236,6 @@ class WorkerLane:
 
     def _begun(self) -> Iterator[tuple[int, History]]:
         for buffer in self._buffers.values():
-            yield from ((buffer.numbers[trial_id], history) for trial_id, history in buffer.begun.items())
+            yield from (
+                (buffer.dealt[trial_id].number, history) for trial_id, history in buffer.begun.items()
+            )
