@@ -134,11 +134,6 @@ class Stopping:
     _places: dict[str, tuple[_CellAnswers, int]] = field(default_factory=dict)  # of trials not closed yet
     _counted_as: dict[str, bool | None] = field(default_factory=dict)  # of those, how the first answers count
 
-    @property
-    def stopped_any(self) -> bool:
-        """Whether enough is known of a cell."""
-        return any(cell.stop is not None for cell in self._cells.values())
-
     def figures_of(self, trial: Trial) -> CellCounts:
         """Return how many answers of a trial's cell count so far, as (correct, asked)."""
         cell = self._cells.get(cell_of(trial))

@@ -128,7 +128,7 @@ class Needed:
 def unsettled(stopping: Stopping) -> bool:
     """Return whether a run left trials open whose cells may be known, or skipped some that are open again."""
     counters = stopping.counters
-    incomplete = counters.open > 0 and (stopping.stopped_any or stopping.changed)
+    incomplete = counters.open > 0 and (bool(stopping.stops()) or stopping.changed)
     return incomplete or (counters.skipped > 0 and stopping.changed)
 
 
