@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -19,16 +18,14 @@ from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import StoreError
 from asyncbench.files import discard, input_path
 from asyncbench.lanes.batches.status import PartStanding, Stand, left_in_batches, near_deletion, part_statuses
-from asyncbench.planning.preflight import secret_variables
 from asyncbench.providers.garbage import rare_garbage_collection
-from asyncbench.providers.workers.process import without_keys
-from asyncbench.providers.workers.workers import Workers
 from asyncbench.records import BATCH, Model
 from asyncbench.run.clustering import ClusterRun
 from asyncbench.run.control_server import controlled
 from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of
+from asyncbench.run.model_clients import started_workers
 from asyncbench.run.progress import WatchedScreen
 from asyncbench.run.servers import StartedServer, start_servers, watch
 from asyncbench.run.state import RunState
@@ -131,12 +128,9 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
         stack.callback(run.batches.close)
         simulators = await asyncio.to_thread(_simulators, run, stack)
         servers = await start_servers(run, stack)
-        if count := run.workers_wanted:
-            named = secret_variables(run.sweep)
-            environment = without_keys(os.environ, keys=run.keys.values(), named=named)
-            workers = Workers(count, run.models, environment, notify=run.screen.say)
-            run.workers = await stack.enter_async_context(workers.running())
-            lag.others = workers.lateness
+        run.workers = await started_workers(
+            run.workers_wanted, run.sweep, run.models, run.keys, lag=lag, notify=run.screen.say, stack=stack
+        )
 
         def url_of(model: Model) -> str | None:
             started = simulators.get(model.replay)
@@ -196,12 +190,13 @@ async def drive(run: RunState, driven: Driven) -> None:
     run.salvage.stop = stop_for_the_disk
     if run.workers is not None:
         run.workers.give_up = stop_for_workers
+        run.count_workers = run.workers.counts
         await run.workers.ready()
     if driven.clustered is not None:
         driven.clustered.give_up = stop_for_workers
         run.count_workers = driven.clustered.counts
     if isinstance(screen, WatchedScreen):
-        screen.count_workers = run.worker_counts
+        screen.count_workers = run.count_workers
     messages = BatchMessages(run, driven.counters)
     calls = sum(model.limits.most_in_flight for model in run.models)
     async with asyncio.TaskGroup() as background:
@@ -219,16 +214,12 @@ async def drive(run: RunState, driven: Driven) -> None:
             on_hangup(hang_up),
             rare_garbage_collection(calls),
         ):
-            async with _steered(run, scheduler), _asked_by_workers(driven):
+            asked_by_workers = driven.clustered.running() if driven.clustered else contextlib.nullcontext()
+            async with _steered(run, scheduler), asked_by_workers:
                 await scheduler.run()
         for task in tasks:
             task.cancel()
         messages.poll(last=True)
-
-
-def _asked_by_workers(driven: Driven) -> AbstractAsyncContextManager[None]:
-    """Have the workers of a cluster ask, if there are any."""
-    return contextlib.nullcontext() if driven.clustered is None else driven.clustered.running()
 
 
 def _steered(run: RunState, scheduler: Scheduler) -> AbstractAsyncContextManager[None]:
@@ -284,7 +275,7 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> "Mapping[str
     kept = run.batches.folder / SIMULATED  # a run that is killed finds its batches again, as at a provider
 
     def forget() -> None:
-        if not run.batches.any_open:
+        if not any(part.open for part in run.batches.parts.values()):
             discard(kept)
 
     stack.callback(forget)

@@ -13,10 +13,9 @@ from asyncbench.cluster.coordinator import Coordinator
 from asyncbench.config.loading import Find, Load
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.scheduler import AnyLane
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.engine.trial_queue import ModelClient, PendingTrial
+from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.context import BatchAccount, BatchClock, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.harvest import Harvest
@@ -133,6 +132,11 @@ def loads_in(lanes: Sequence[AnyLane]) -> list[LoadLane]:
     return [lane for lane in lanes if isinstance(lane, LoadLane)]
 
 
+def is_unfinished(lane: AnyLane, client: ModelClient) -> bool:
+    """Return whether trials of a model are open, or a load of it has steps to measure."""
+    return not lane.complete if isinstance(lane, LoadLane) else client.counters.open > 0
+
+
 # ── Lanes of a sweep
 
 OWN_SPEED: Final = 3600.0  # of the batches of a simulator that a run starts: an hour takes a second
@@ -229,17 +233,6 @@ def _batches(
         host=urlsplit(simulator_url or model.base_url or "").netloc or model.provider,
     )
 
-    def harvest(lane_model: LaneModel, again: Callable[[PendingTrial], None]) -> Harvest:
-        return Harvest(
-            context=context,
-            model=lane_model,
-            trials=_Search(run, model),
-            finished=run.store.finished,
-            saved=run.salvage.saved,
-            ask_again=again,
-            done=dict(leftover.done),
-        )
-
     client.counters.in_batches += len(leftover.out)
     # Prompt tokens are limited for each model, requests for all models of a key.
     pool = EnqueuedPool(batching.enqueued_tokens, in_tokens=api.uploads)
@@ -247,7 +240,13 @@ def _batches(
         name=f"{model.alias} (batches)",
         clients=[client],
         context=context,
-        harvest=harvest,
+        harvest=Harvest(
+            context=context,
+            trials=_Search(run, model),
+            finished=run.store.finished,
+            saved=run.salvage.saved,
+            done=dict(leftover.done),
+        ),
         realtime=lambda rest: _own_lane(run, model.alias, [rest]),
         fail=run.salvage.fail,
         rounds=leftover.rounds if batching.fallback == REALTIME else Counter(),

@@ -1,23 +1,28 @@
 """Model clients of a run: the trials of each model, and how they are sent, graded and kept."""
 
 import asyncio
+import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
+from asyncbench.config.sweep import Sweep
 from asyncbench.engine.limits import Counting
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.trial_queue import ModelClient, MostUsd
 from asyncbench.planning.budget_bounds import most_usd_of
 from asyncbench.planning.grading import graded
+from asyncbench.planning.preflight import secret_variables
 from asyncbench.planning.skipping import Needed, stopping_of
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.params import longest_reply_of
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import Provider, makes_own_calls, open_provider
+from asyncbench.providers.workers.process import without_keys
+from asyncbench.providers.workers.workers import Workers
 from asyncbench.records import Event, History, Model, Reply, Request, Trial
 from asyncbench.run.state import RunState
 from asyncbench.store.spending import KnownCosts
@@ -37,7 +42,10 @@ def client_of(
     stack: AsyncExitStack,
 ) -> ModelClient:
     """Return the client of a model; `stack` closes its connections."""
-    provider = None if run.is_dealt(model) else _provider(run, model, simulator_url, stack)
+    provider = None
+    if not run.is_dealt(model):
+        key, workers = run.keys[model.alias], run.workers
+        provider = opened_provider(model, key, simulator_url=simulator_url, workers=workers, stack=stack)
     before = run.costs_before.get(model.alias, NO_COSTS)
     counters = Counters(
         planned=run.planned(model), cost_before_usd=before.usd, unpriced_before=before.unknown_calls
@@ -68,11 +76,38 @@ def client_of(
     )
 
 
-def _provider(run: RunState, model: Model, simulator_url: str | None, stack: AsyncExitStack) -> Provider:
-    opening = open_provider if run.workers is None or makes_own_calls(model) else run.workers.provider
-    provider = opening(model, key=run.keys[model.alias], simulator_url=simulator_url)
+def opened_provider(
+    model: Model,
+    key: str,
+    *,
+    simulator_url: str | None,
+    workers: Workers | None,
+    stack: AsyncExitStack,
+) -> Provider:
+    """Return what calls a model, in this process or in `workers`; `stack` closes its connections."""
+    opening = open_provider if workers is None or makes_own_calls(model) else workers.provider
+    provider = opening(model, key=key, simulator_url=simulator_url)
     stack.push_async_callback(provider.aclose)
     return provider
+
+
+async def started_workers(
+    count: int,
+    sweep: Sweep,
+    models: Sequence[Model],
+    keys: Mapping[str, str],
+    *,
+    lag: LoopLag,
+    notify: Callable[[str], None],
+    stack: AsyncExitStack,
+) -> Workers | None:
+    """Start so many processes that make calls, which `stack` ends; None: this process makes them."""
+    if not count:
+        return None
+    environment = without_keys(os.environ, keys=keys.values(), named=secret_variables(sweep))
+    workers = Workers(count, models, environment, notify=notify)
+    lag.others = workers.lateness
+    return await stack.enter_async_context(workers.running())
 
 
 async def _elsewhere(_: Request) -> Reply:

@@ -16,10 +16,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from asyncbench.engine.scheduler import AnyLane
-from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ConfigError
 from asyncbench.files import make_folder, storing
-from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.resuming import steps_before
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import to_measure
@@ -28,6 +26,7 @@ from asyncbench.planning.modes import by_server
 from asyncbench.planning.trials import trials_of
 from asyncbench.records import Model, Serve
 from asyncbench.run import server_keeper as keeper
+from asyncbench.run.lanes import is_unfinished
 from asyncbench.run.refusals import SERVER_ENDED
 from asyncbench.run.state import RunState
 from asyncbench.tables.numbers import days
@@ -241,7 +240,7 @@ async def watch(run: RunState, server: StartedServer, lanes: Iterable[AnyLane]) 
         (lane, client)
         for lane in lanes
         for client in lane.clients
-        if client.model.alias in server.aliases and _unfinished(lane, client)
+        if client.model.alias in server.aliases and is_unfinished(lane, client)
     ]
     for lane, client in unfinished:
         client.suspend(f"{SERVER_ENDED}: the server that the run started {how}; {server.log}")
@@ -251,7 +250,3 @@ async def watch(run: RunState, server: StartedServer, lanes: Iterable[AnyLane]) 
         run.screen.say("The log of the server ends:")
         for line in server.last_lines():
             run.screen.say(line)
-
-
-def _unfinished(lane: AnyLane, client: ModelClient) -> bool:
-    return not lane.complete if isinstance(lane, LoadLane) else client.counters.open > 0

@@ -63,7 +63,7 @@ class RunState:
     grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of all models: graders of one's own
     workers: Workers | None = None  # None: this process makes the calls
     cluster: Cluster | None = None  # where workers ask what is asked call by call; None: as options say
-    count_workers: Callable[[], Sequence[WorkerCounts]] = tuple  # of the cluster
+    count_workers: Callable[[], Sequence[WorkerCounts]] = tuple  # none: this process makes the calls
     lost_usd: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # see `spent_by_lost`
     unread_workers: list[str] = field(default_factory=list)  # whose journals nobody could read
     workers_failed: bool = False  # they died again and again
@@ -73,10 +73,6 @@ class RunState:
     def caps(self) -> Sequence[Cap]:
         """The caps that hold the budget."""
         return () if self.ledger is None else self.ledger.caps
-
-    def worker_counts(self) -> Sequence[WorkerCounts]:
-        """Return how each worker stands; empty: this process makes the calls."""
-        return self.count_workers() if self.workers is None else self.workers.counts()
 
     @property
     def own_graders(self) -> Mapping[str, str]:

@@ -46,7 +46,7 @@ class Steering:
             "paused": bool(self._paused_by),
             "notes": list(notes),
             "lanes": [_status_of(lane) for lane in self._scheduler.going],
-            "workers": [asdict(one) for one in self._run.worker_counts()],
+            "workers": [asdict(one) for one in self._run.count_workers()],
         }
 
     def _snapshot(self, _request: Talk, _peer: Peer) -> Sequence[str]:

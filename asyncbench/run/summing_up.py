@@ -14,7 +14,7 @@ from asyncbench.planning.skipping import settle as settle_stopped, unsettled
 from asyncbench.planning.trials import trials_of
 from asyncbench.run.driving import Driven
 from asyncbench.run.forecasts import rest_usd_of
-from asyncbench.run.lanes import loads_in
+from asyncbench.run.lanes import is_unfinished, loads_in
 from asyncbench.run.model_clients import is_finished
 from asyncbench.run.refusals import stop_lines
 from asyncbench.run.state import RunState
@@ -103,7 +103,7 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         sweep=run.sweep.name,
         out=run.sweep.out,
         models=driven.counters,
-        causes=_causes(run, driven) if options.load is None else _causes_of_load(run, driven),
+        causes=_causes(run, driven),
         steps=None if options.load is None else [step for lane in loads for step in lane.results],
         found={lane.name: lane.search_text() for lane in loads if lane.search_text is not None},
         seconds=time.monotonic() - run.started_s,
@@ -145,36 +145,26 @@ def _limit_text(run: RunState, *, reached: bool) -> str | None:
     return f"{typed.format(limit)} {share}; run again without {without} for the rest"
 
 
-def _causes_of_load(run: RunState, driven: Driven) -> frozenset[Exit]:
-    """Return why a load ended before all its steps were measured."""
-    scheduler = driven.scheduler
-    incomplete = [lane for lane in loads_in(scheduler.lanes) if not lane.complete]
-    causes = {Exit.UNFINISHED} if incomplete else set[Exit]()
-    if scheduler.overdue and incomplete:
+def _causes(run: RunState, driven: Driven) -> frozenset[Exit]:
+    """Return why a run ended before all was done, or a load before all its steps were measured.
+
+    If it was to leave batches, those that are sent are done.
+    """
+    scheduler, causes, is_load = driven.scheduler, set[Exit](), run.options.load is not None
+    going = [(lane, client) for lane in scheduler.lanes for client in lane.clients]
+    unfinished = [client.counters for lane, client in going if is_unfinished(lane, client)]
+    if scheduler.overdue and unfinished:
         causes.add(Exit.DEADLINE)
     elif scheduler.stopped and not scheduler.overdue and not run.workers_failed:
         causes.add(Exit.INTERRUPTED)
-    if any(client.counters.budget_stopped for lane in incomplete for client in lane.clients):
+    if any(counters.budget_stopped for counters in unfinished):
         causes.add(Exit.BUDGET)
-    return frozenset(causes)
-
-
-def _causes(run: RunState, driven: Driven) -> frozenset[Exit]:
-    """Return why a run ended before all was done; if it was to leave batches, those that are sent are."""
-    scheduler, models = driven.scheduler, driven.counters.values()
-    causes = set()
-    if scheduler.overdue:
-        if any(counters.open for counters in models):
-            causes.add(Exit.DEADLINE)
-    elif scheduler.stopped and not run.workers_failed:
-        causes.add(Exit.INTERRUPTED)
-    if any(counters.budget_stopped and counters.open for counters in models):
-        causes.add(Exit.BUDGET)
-    if run.unread_workers:
+    if run.unread_workers or (is_load and unfinished):
         causes.add(Exit.UNFINISHED)
     sent = {part.alias for part in run.batches.parts.values() if part.open and not part.unsent}
     sent = sent if run.options.detach or run.options.pilot is not None else set()
     for alias, counters in driven.counters.items():
-        if not counters.complete and (alias not in sent or counters.failed or counters.suspended is not None):
+        lacks = not is_load and not counters.complete
+        if lacks and (alias not in sent or counters.failed or counters.suspended is not None):
             causes.add(Exit.UNFINISHED)
     return frozenset(causes)

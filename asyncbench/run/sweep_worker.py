@@ -21,13 +21,11 @@ from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.planning.budget_bounds import most_of, most_usd_of
-from asyncbench.planning.preflight import keys_for, raise_file_limit, secret_variables
+from asyncbench.planning.preflight import keys_for, raise_file_limit
 from asyncbench.providers.garbage import rare_garbage_collection
-from asyncbench.providers.provider import Provider, makes_own_calls, open_provider
-from asyncbench.providers.workers.process import without_keys
-from asyncbench.providers.workers.workers import Workers
+from asyncbench.providers.provider import Provider
 from asyncbench.records import Model
-from asyncbench.run.model_clients import client_through
+from asyncbench.run.model_clients import client_through, opened_provider, started_workers
 from asyncbench.run.refusals import Faults
 from asyncbench.store.bucket.fetching import WORKERS
 from asyncbench.store.bucket.objects import journal_folder
@@ -180,20 +178,22 @@ class SweepWorker:
         )
 
     async def _open_providers(self, stack: AsyncExitStack) -> None:
-        brief, workers = self._brief, None
+        brief = self._brief
         raise_file_limit(brief.models)
-        if count := workers_here(brief.sweep.workers):
-            named = secret_variables(brief.sweep)
-            environment = without_keys(os.environ, keys=self._keys.values(), named=named)
-            workers = Workers(count, brief.models, environment, notify=self._obeys.notify)
-            await stack.enter_async_context(workers.running())
-            self._lag.others = workers.lateness
+        workers = await started_workers(
+            workers_here(brief.sweep.workers),
+            brief.sweep,
+            brief.models,
+            self._keys,
+            lag=self._lag,
+            notify=self._obeys.notify,
+            stack=stack,
+        )
         for model in brief.models:
-            opening = open_provider if workers is None or makes_own_calls(model) else workers.provider
-            url = brief.urls.get(model.alias)
-            provider = opening(model, key=self._keys[model.alias], simulator_url=url)
-            stack.push_async_callback(provider.aclose)
-            self._providers[model.alias] = provider
+            key, url = self._keys[model.alias], brief.urls.get(model.alias)
+            self._providers[model.alias] = opened_provider(
+                model, key, simulator_url=url, workers=workers, stack=stack
+            )
         if workers is not None:
             await workers.ready()
 

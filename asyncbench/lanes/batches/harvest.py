@@ -37,11 +37,11 @@ class Harvest:
     """Collects the parts of one model."""
 
     context: BatchContext
-    model: LaneModel
+    model: LaneModel = field(init=False)  # as soon as its lane runs
     trials: Trials  # of the sweep, those with these ids
     finished: Container[str]  # ids of trials that earlier runs closed
     saved: Callable[[], Awaitable[bool]]  # waits until all that was kept is on the disk
-    ask_again: Callable[[PendingTrial], None]  # takes what is to be asked again
+    ask_again: Callable[[PendingTrial], None] = field(init=False)  # takes what is to be asked again
     done: dict[str, frozenset[str]] = field(default_factory=dict)  # by part: trials that an earlier run ended
     _short: Counter[str] = field(default_factory=Counter)  # downloads with too few lines, by part
     # Of the part that is being read: rows of its manifest, by trial (dicts would be thrice the size), ...

@@ -21,7 +21,7 @@ from asyncbench.lanes.batches.context import DAY_S, NOT_FOUND, BatchContext, Enq
 from asyncbench.lanes.batches.harvest import Harvest, hold_of
 from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, NOTHING, BatchPart, Step
 from asyncbench.lanes.batches.packing import PartWriter, tokens_of
-from asyncbench.lanes.batches.polling import WAIT_S, Cancelling, Polling
+from asyncbench.lanes.batches.polling import WAIT_S, Polling
 from asyncbench.lanes.batches.spending import Reserves, SmallParts
 from asyncbench.lanes.batches.status import counts_of
 from asyncbench.lanes.batches.submitting import Submitting
@@ -42,7 +42,7 @@ class BatchLane:
     name: str
     clients: list[ModelClient]  # one
     context: BatchContext
-    harvest: Callable[[LaneModel, Callable[[PendingTrial], None]], Harvest]
+    harvest: Harvest
     realtime: Callable[[ModelClient], Lane]  # asks what batches did not answer
     fail: Callable[[StoreError], None]  # the run: the disk takes nothing more
     rounds: Counter[str] = field(default_factory=Counter)  # parts that trials were in, by earlier runs
@@ -63,9 +63,7 @@ class BatchLane:
     _failing: dict[str, float] = field(default_factory=dict)  # by part: UTC since which they failed
     _model: LaneModel = field(init=False)
     _submitting: Submitting = field(init=False)
-    _harvest: Harvest = field(init=False)
     _polling: Polling = field(init=False)
-    _cancelling: Cancelling = field(init=False)
     _switching: Switching = field(init=False)
     _reserves: Reserves = field(init=False)
     _small_parts: SmallParts = field(init=False)
@@ -77,16 +75,15 @@ class BatchLane:
         self._model = LaneModel(self.clients[0])
         self.pool.remember(context.ledger, context.alias)
         self._submitting = Submitting(context, self.pool, paused=lambda: self._model.counters.paused)
-        self._cancelling = Cancelling(context)
         self._reserves = Reserves(context.ledger, context.alias, self.clients[0].account)
         self._small_parts = SmallParts(context, self._model)
-        self._polling = Polling(context, self.pool, self._submitting, self._cancelling)
+        self._polling = Polling(context, self.pool, self._submitting)
         self._switching = Switching(
             context, self.switch, self._polling, self.clients[0], ends=self.ends, leaves=self.leaves
         )
-        self._harvest = self.harvest(self._model, self._ask_again)
+        self.harvest.model, self.harvest.ask_again = self._model, self._ask_again
         for part in context.ledger.open_of(context.alias):
-            if part.restored and part.unsent and await self._harvest.is_outdated(part):
+            if part.restored and part.unsent and await self.harvest.is_outdated(part):
                 await self._give_back(part)
         if self.ends:
             self._ends_at = context.clock.now() + WAIT_S * context.clock.real_s
@@ -138,7 +135,8 @@ class BatchLane:
         if context.clock.now() > self._ends_at:
             return None
         for part in self._switching.late():
-            await self._cancelling.begin(part)
+            # so that whoever comes next cancels it, too
+            await context.note(part, Step.CANCELLING, batch_id=part.batch_id)
         for part in context.ledger.of(context.alias):
             if not self._stopped and self._goes_on(part) and context.is_due(part):
                 await self._advance(part)
@@ -148,14 +146,14 @@ class BatchLane:
         packed = not paused and await self._pack()
         parts = context.ledger.open_of(context.alias)
         self._reserves.doubt(
-            (part for part in parts if context.due.get(part.key) == math.inf), self._harvest.done
+            (part for part in parts if context.due.get(part.key) == math.inf), self.harvest.done
         )
         going = [part for part in context.ledger.of(context.alias) if self._goes_on(part)]
         if packed or self._polling.changed or any(map(context.is_due, going)):
             return 0.0
         if self.leaves and not (paused or self._switching.begins_none or self._may_send_more()):
             self._stopped = True  # what is out is for the next run, and so is its money
-            self._reserves.doubt(parts, self._harvest.done)
+            self._reserves.doubt(parts, self.harvest.done)
             return None
         going = [part for part in going if part.open and context.due[part.key] < math.inf]
         waits = not (self._model.exhausted or self._no_room) or self._writer is not None
@@ -183,7 +181,7 @@ class BatchLane:
         if not part.open or self.context.blind:
             return False
         if part.submitted:
-            return self._cancelling.is_due(part)
+            return self._polling.is_to_cancel(part)
         counters = self._model.counters
         return bool(part.batch_id) or (not counters.paused and (part.in_doubt or not counters.over))
 
@@ -193,26 +191,26 @@ class BatchLane:
         elif part.step in (Step.ENDED, Step.DOWNLOADING):
             wait_s = await self._collect(part)
         elif part.submitted:
-            wait_s = await self._cancelling.ask(part.batch_id or "")
+            wait_s = await self._polling.cancel(part.batch_id or "")
             self._polling.soon()
         elif part.unsent and self._switching.begins_none:
             wait_s = await self._give_back(part)
         else:
             wait_s = await self._submitting.advance(part)
             if part.step in NOTHING:
-                await self._harvest.reopen(part)
+                await self.harvest.reopen(part)
         self.context.put_off(part, wait_s)
 
     async def _give_back(self, part: BatchPart) -> float:
         """Send a part no more; its trials are packed anew, but for those that have left the sweep."""
         await self.context.note(part, Step.NEVER_CREATED)
-        await self._harvest.reopen(part)
+        await self.harvest.reopen(part)
         return await _clean(self.context, part)
 
     async def _collect(self, part: BatchPart) -> float:
         context = self.context
         try:
-            if not await self._harvest.collect(part):
+            if not await self.harvest.collect(part):
                 self._stopped = True  # the disk has failed: the next run collects it
         except NoRoomError as error:
             context.notify(f"{error}")
@@ -274,7 +272,7 @@ class BatchLane:
                 await self._model.closing.close(pending, answered.attempt, answered.reply)
             elif queue.gives_up(pending):
                 queue.skip(pending)
-            elif self._has_had_its_rounds(pending) or self._switching.begins_none:
+            elif self._leaves_batches(pending):
                 self._for_realtime.append(pending)
             elif not self._put_in(pending):
                 queue.put_back(pending)
@@ -285,9 +283,11 @@ class BatchLane:
         begins_none = self._switching.begins_none or self._model.counters.over
         return await self._finish() if begins_none or (queue.dry and not queue.pending) else False
 
-    def _has_had_its_rounds(self, pending: PendingTrial) -> bool:
+    def _leaves_batches(self, pending: PendingTrial) -> bool:
+        """Whether a trial is in no further batch: it had its rounds, or no batches are begun."""
         pending.rounds = max(pending.rounds, self.rounds.pop(pending.request.trial.trial_id, 0))
-        return pending.rounds >= self.context.batching.rounds or self.context.shared.absent is not None
+        had_its_rounds = pending.rounds >= self.context.batching.rounds
+        return had_its_rounds or self.context.shared.absent is not None or self._switching.begins_none
 
     def _put_in(self, pending: PendingTrial) -> bool:
         """Put a trial into the part that is being filled; return whether there is room and money."""
@@ -370,8 +370,7 @@ class BatchLane:
 
     def _ask_again(self, pending: PendingTrial) -> None:
         """Ask a trial again that a batch did not answer: in another one, or in real time."""
-        absent = self.context.shared.absent is not None
-        if pending.rounds >= self.context.batching.rounds or absent or self._switching.begins_none:
+        if self._leaves_batches(pending):
             self._for_realtime.append(pending)
         else:
             self._model.queue.put_back(pending)

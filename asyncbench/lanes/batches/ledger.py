@@ -79,6 +79,15 @@ NOTHING: Final = frozenset({Step.NEVER_CREATED, Step.GIVEN_UP})  # is what becam
 _BESIDE: Final = frozenset(
     {Step.SEEN, Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING, Step.UNTRACED}
 )  # change no place
+# What a part keeps of a line, under the same name.
+_KEPT: Final[Mapping[Step, tuple[str, ...]]] = {
+    Step.UPLOADED: ("file_id",),
+    Step.REFUSED: ("why",),
+    Step.SEEN: ("status", "counted", "done"),
+    Step.SUBMITTED: ("batch_id", "created_at"),
+    Step.ENDED: ("status", "ended_at", "files", "used", "faults"),
+    Step.COLLECTED: ("unanswered",),
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -154,28 +163,19 @@ class BatchPart:
         """Take in the next line."""
         if step not in _BESIDE:
             self.step, self.at = step, at
+        for name in _KEPT.get(step, ()):
+            setattr(self, name, tuple(said[name]) if isinstance(said[name], list) else said[name])
         match step:
             case Step.PREPARED:
                 self.prepared_at = at
-            case Step.UPLOADED:
-                self.file_id = said["file_id"]
             case Step.SUBMITTING:
                 self.intended_at, self.account = said["server_at"], said["account"] or self.account
             case Step.REFUSED:
-                self.refusals, self.batch_id, self.why = self.refusals + 1, None, said["why"]
+                self.refusals, self.batch_id = self.refusals + 1, None
             case Step.SEEN:
-                self.status, self.counted, self.done = said["status"], said["counted"], said["done"]
                 self.seen_at = at
             case Step.SUBMITTED:
                 self.status, self.counted, self.done = "", False, None
-                self.batch_id, self.created_at = said["batch_id"], said["created_at"]
-            case Step.ENDED:
-                self.status, self.ended_at = said["status"], said["ended_at"]
-                self.files = tuple(said["files"])
-                self.used = None if said["used"] is None else tuple(said["used"])
-                self.faults = tuple(said["faults"])
-            case Step.COLLECTED:
-                self.unanswered = said["unanswered"]
             case Step.STRUCK:
                 self.struck.add(said["batch_id"])
             case Step.TWIN | Step.TWIN_ENDED:
@@ -220,11 +220,6 @@ class BatchLedger:
 
     def open_of(self, alias: str) -> list[BatchPart]:
         return [part for part in self.of(alias) if part.open]
-
-    @property
-    def any_open(self) -> bool:
-        """Whether a part of any model is open."""
-        return any(part.open for part in self.parts.values())
 
     def knows(self, batch_id: str) -> bool:
         """Whether a batch belongs to one of the parts."""

@@ -8,50 +8,11 @@ from typing import Final
 from asyncbench.errors import WORTH_ANOTHER_TRY, ProviderError
 from asyncbench.lanes.batches.context import NOT_FOUND, SAYS_FULL, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
-from asyncbench.lanes.batches.searching import ours
-from asyncbench.lanes.batches.submitting import Submitting
+from asyncbench.lanes.batches.submitting import Submitting, ours
 from asyncbench.providers.batch_calls import RemoteBatch, fault_error
-
-# ── Cancelling: a batch is asked to end until the vendor has heard it
-# What a batch has done by then is billed, and collected like that of any other. It may even end as if
-# nobody had cancelled it: what became of it is seen by polling alone.
-
 
 WAIT_S: Final = 1800.0  # until cancelled batches have ended; 25 minutes were seen
 ALREADY_ENDED: Final = frozenset({400, 409})  # by a batch that has ended, though nobody may have seen it yet
-
-
-class Cancelling:
-    """The batches of one model that are to end early."""
-
-    def __init__(self, context: BatchContext) -> None:
-        self._context = context
-        self._confirmed = set[str]()  # batches, in this run
-        self._failures = Counter[str]()  # in a row, by batch
-
-    def is_due(self, part: BatchPart) -> bool:
-        """Whether the vendor has yet to hear that a part is cancelled, by this run or an earlier one."""
-        return part.submitted and part.cancelled_at is not None and part.batch_id not in self._confirmed
-
-    async def begin(self, part: BatchPart) -> None:
-        """Write down that a part is cancelled, so that whoever comes next does so, too."""
-        await self._context.note(part, Step.CANCELLING, batch_id=part.batch_id)
-
-    async def ask(self, batch_id: str) -> float:
-        """Ask for the end of a batch; return the seconds until it is asked again, 0: that was heard."""
-        if batch_id in self._confirmed:
-            return 0.0
-        try:
-            await self._context.api.cancel(batch_id)
-        except ProviderError as error:
-            if error.http_status not in ALREADY_ENDED:
-                self._failures[batch_id] += 1
-                return self._context.failed(error, again=self._failures[batch_id] - 1, reading=True)
-        self._confirmed.add(batch_id)
-        return 0.0
-
-
-# ── Polling
 
 
 JITTER: Final = 0.1
@@ -75,19 +36,19 @@ def how_it_ended(batch: RemoteBatch) -> dict[str, object]:
 class Polling:
     """The polls of one model."""
 
-    def __init__(
-        self, context: BatchContext, pool: EnqueuedPool, submitting: Submitting, cancelling: Cancelling
-    ) -> None:
+    def __init__(self, context: BatchContext, pool: EnqueuedPool, submitting: Submitting) -> None:
         self.changed = False  # the latest poll changed something
         self.latest: dict[str, RemoteBatch] = {}  # by batch that is running: as it was seen last
         self._context, self._pool = context, pool
-        self._submitting, self._cancelling = submitting, cancelling
+        self._submitting = submitting
         self._due_at = 0.0
         self._failures = 0
         self._failed = Counter[str]()  # failed polls in a row of a single batch
         self._later: dict[str, float] = {}  # by such a batch: UTC of the next poll
         self._singly_at: dict[str, float] = {}  # by batch: UTC at which it is next read alone
         self._messages = set[tuple[str, str]]()  # that were given, with their batch
+        self._cancelled = set[str]()  # batches of which the vendor has heard that they are
+        self._refusals = Counter[str]()  # to hear that, in a row, by batch
 
     async def poll(self) -> float:
         """Look at the batches if it is time to; return the seconds until it is again, inf: there are none."""
@@ -211,7 +172,7 @@ class Polling:
                 self.changed = True
                 await context.note(part, Step.TWIN_ENDED, batch_id=batch.id, used=batch.tokens)
             else:
-                await self._cancelling.ask(batch.id)
+                await self.cancel(batch.id)
             return
         if not part.submitted:
             return
@@ -260,3 +221,24 @@ class Polling:
                 "asyncbench cancels the second one; what it has done already may be billed. Something "
                 "between you and the provider repeats calls."
             )
+
+    # ── Cancelling: a batch is asked to end until the vendor has heard it ──────────────────────────
+    # What a batch has done by then is billed, and collected like that of any other. It may even end as if
+    # nobody had cancelled it: what became of it is seen by polling alone.
+
+    def is_to_cancel(self, part: BatchPart) -> bool:
+        """Whether the vendor has yet to hear that a part is cancelled, by this run or an earlier one."""
+        return part.submitted and part.cancelled_at is not None and part.batch_id not in self._cancelled
+
+    async def cancel(self, batch_id: str) -> float:
+        """Ask for the end of a batch; return the seconds until it is asked again, 0: that was heard."""
+        if batch_id in self._cancelled:
+            return 0.0
+        try:
+            await self._context.api.cancel(batch_id)
+        except ProviderError as error:
+            if error.http_status not in ALREADY_ENDED:
+                self._refusals[batch_id] += 1
+                return self._context.failed(error, again=self._refusals[batch_id] - 1, reading=True)
+        self._cancelled.add(batch_id)
+        return 0.0
