@@ -146,7 +146,7 @@ def checked_limits(limits: Mapping[str, float | None]) -> dict[str, float | None
 
 def send_request(folder: Path, request: Mapping[str, object]) -> Controlled:
     """Return what the run in a folder did; raises ConfigError."""
-    reply = _asked(run_folder(folder), request, within_s=REPLY_WITHIN_S)
+    reply = _reply_of(run_folder(folder), request)
     if "error" in reply:
         raise ConfigError(str(reply["error"]))
     return Controlled(
@@ -172,20 +172,20 @@ def progress_of_run(folder: Path) -> RunProgress:
         return RunProgress()
 
 
-def _asked(folder: Path, request: Mapping[str, object], *, within_s: float) -> Mapping[str, Any]:
+def _reply_of(folder: Path, request: Mapping[str, object]) -> Mapping[str, Any]:
     read_manifest(folder)
     try:
         if (note := SocketNote.read(folder)) is None:
             raise FileNotFoundError
-        return _talk(note, request, within_s=within_s)
+        return _talk(note, request, within_s=REPLY_WITHIN_S)
     except PermissionError:
         raise ConfigError(
             f"the run in {folder} is another user's. Only the user who started it can control it"
         ) from None
     except TimeoutError:
         raise ConfigError(
-            f"the run in {folder} did not answer within {within_s:.0f} s. This computer may be busy. See "
-            f"`asyncbench status {folder}`"
+            f"the run in {folder} did not answer within {REPLY_WITHIN_S:.0f} s. This computer may be busy. "
+            f"See `asyncbench status {folder}`"
         ) from None
     except (OSError, ValueError):
         raise ConfigError(_nobody(folder, str(request["do"]))) from None

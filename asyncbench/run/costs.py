@@ -1,4 +1,6 @@
-"""Costs of a run, and the rest of its budgets, in words."""
+"""Costs of a run, and the rest of its budgets, in words; and phrases of those facts that apply."""
+
+from collections.abc import Mapping
 
 from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import Counters
@@ -65,9 +67,15 @@ def spent_text(
     `doubted_calls` calls of unknown cost could cost at most.
     """
     known_usd = max(0.0, spent_usd - doubted_usd)
-    parts = {
-        f"{name}: {dollars(known_usd)} of {dollars(limit_usd)} spent": True,
-        f"up to {dollars(doubted_usd)} for {doubted_calls:,} calls of unknown cost": doubted_usd,
-        f"{dollars(reserved_usd)} reserved for calls in flight": reserved_usd,
-    }
-    return ", ".join(part for part, shown in parts.items() if shown)
+    return phrases(
+        {
+            f"{name}: {dollars(known_usd)} of {dollars(limit_usd)} spent": True,
+            f"up to {dollars(doubted_usd)} for {doubted_calls:,} calls of unknown cost": doubted_usd,
+            f"{dollars(reserved_usd)} reserved for calls in flight": reserved_usd,
+        }
+    )
+
+
+def phrases(parts: Mapping[str, object], *, by: str = ", ") -> str:
+    """Join those phrases that apply, such as `{"2 failed": 2, "0 skipped": 0}`; empty ones are left out."""
+    return by.join(part for part, applies in parts.items() if part and applies)

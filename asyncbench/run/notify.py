@@ -28,10 +28,10 @@ from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.lanes.batches.status import PartStanding
 from asyncbench.providers.workers.process import PROXY, without_keys
 from asyncbench.records import Model
-from asyncbench.run.costs import costs_text
+from asyncbench.run.costs import costs_text, phrases
 from asyncbench.run.interrupts import Death, counts_so_far, on_interrupt
 from asyncbench.run.options import RunOptions
-from asyncbench.run.summary import Exit, Summary, counts_of
+from asyncbench.run.summary import Exit, Summary, counts_of, done_text
 from asyncbench.tables.numbers import number_of
 
 # ── Channels: a program that gets the message, or an address that it is posted to
@@ -387,26 +387,25 @@ def notifier_of(
 
 def _counts_of(counters: Counters) -> dict[str, object]:
     """Return what a message says of a model; `accuracy` is of what this run closed."""
-    closed = counters.outcomes.total()
     return counts_of(counters) | {
-        "closed": closed,
+        "closed": counters.outcomes.total(),
         "accuracy": counters.accuracy,
         "suspended": None if counters.suspended is None else _plain(counters.suspended),
     }
 
 
 def _sentence(alias: str, counters: Counters) -> str:
-    closed = counters.outcomes.total()
-    now = f" ({closed:,} this run)" if counters.done_before else ""
-    parts = {
-        f"{alias}: {counters.done:,}/{counters.planned:,} done{now}": True,
-        f"{counters.skipped:,} skipped (stop_when)": counters.skipped,
-        f"accuracy {counters.accuracy or 0:.1%}{' this run' if now else ''}": counters.accuracy is not None,
-        f"{counters.failed:,} failed": counters.failed,
-        costs_text(counters): counters.attempts,
-        f"STOPPED ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
-    }
-    return ", ".join(part for part, shown in parts.items() if shown)
+    now = " this run" if counters.done_before else ""
+    return phrases(
+        {
+            f"{alias}: {done_text(counters)}": True,
+            f"{counters.skipped:,} skipped (stop_when)": counters.skipped,
+            f"accuracy {counters.accuracy or 0:.1%}{now}": counters.accuracy is not None,
+            f"{counters.failed:,} failed": counters.failed,
+            costs_text(counters): counters.attempts,
+            f"STOPPED ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
+        }
+    )
 
 
 def _shortened(sentences: Iterable[str]) -> list[str]:

@@ -42,20 +42,9 @@ class RunOptions:
         """Name of the option that set the budget."""
         return "--budget" if self.typed and self.budget_usd is not None else "budget_usd"
 
-    @property
-    def mode_name(self) -> str:
-        """Name of the option that set the mode."""
-        return "--mode" if self.typed else "mode"
-
-    @property
-    def workers_name(self) -> str:
-        """Name of the option that set the number of workers."""
-        return "--workers" if self.typed else "workers"
-
-    @property
-    def journal_name(self) -> str:
-        """Name of the option that set the local folder."""
-        return "--journal" if self.typed else "journal"
+    def name_of(self, option: str) -> str:
+        """Return what messages call an option, as it was given."""
+        return f"--{option}" if self.typed else option
 
     @property
     def may_raise_budget(self) -> bool:

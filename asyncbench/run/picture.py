@@ -13,7 +13,7 @@ from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import BatchCounts, Counters, StepCounts
 from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Attempt
-from asyncbench.run.costs import cap_text, cost_text, costs_text
+from asyncbench.run.costs import cap_text, cost_text, costs_text, phrases
 from asyncbench.tables.numbers import days, duration, number_of, whole_percent
 from asyncbench.tables.screen import middle_cut, safe
 
@@ -182,14 +182,16 @@ def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height
 def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
     """Return the same on one line."""
     total = _row("", tuple(lanes), lanes, pace, "")
-    parts = {
-        f"{total.done} done": True,
-        f"accuracy {total.accuracy}": total.accuracy != "-",
-        f"{total.calls} calls/s": True,
-        f"{total.refused} rate-limited (429)": total.counters.rate_limited,
-        costs_text(total.counters): total.counters.attempts,
-        f"about {total.time_left} left": total.time_left,
-    }
+    summary = phrases(
+        {
+            f"{total.done} done": True,
+            f"accuracy {total.accuracy}": total.accuracy != "-",
+            f"{total.calls} calls/s": True,
+            f"{total.refused} rate-limited (429)": total.counters.rate_limited,
+            costs_text(total.counters): total.counters.attempts,
+            f"about {total.time_left} left": total.time_left,
+        }
+    )
     shown = list(lanes)[:IN_A_LINE]
     models = [
         f"{alias} {row.done}{_limit_text(row.limited_by)}"
@@ -197,7 +199,6 @@ def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
         for row in [_row(alias, (alias,), lanes, pace, pace.limited_by(alias))]
     ]
     more = [f"{len(lanes) - len(shown):,} more models"] if len(lanes) > len(shown) else []
-    summary = ", ".join(part for part, wanted in parts.items() if wanted)
     messages = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
     return "; ".join([summary, *models, *more, *messages, *map(cap_text, caps)])
 
@@ -318,8 +319,7 @@ def _footers(lanes: Lanes, pace: Pace, *, with_time: bool) -> list[str]:
         f"{total.skipped:,} skipped by stop_when": total.skipped,
         f"{total.failed:,} failed": total.failed,
     }
-    lines = (", ".join(part for part, wanted in parts.items() if wanted) for parts in (times, counts))
-    return [line for line in lines if line]
+    return [line for line in (phrases(times), phrases(counts)) if line]
 
 
 def _changes(lanes: Lanes) -> list[str]:

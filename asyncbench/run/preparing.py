@@ -88,11 +88,11 @@ async def open_run(
     cluster: Cluster | None = None,
 ) -> RunState:
     """Check what can be known before anything is spent, then open the folder; raises as `run_sweep` does."""
-    name = options.budget_name
-    sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run", given_as=name)
-    sweep = with_mode(sweep, options.mode, models=options.models, given_as=options.mode_name)
-    sweep = with_workers(sweep, options.workers, given_as=options.workers_name)
-    sweep = with_journal(sweep, options.journal, given_as=options.journal_name)
+    sweep = load_sweep(sweep)
+    sweep = with_budget(sweep, options.budget_usd, place="run", given_as=options.budget_name)
+    sweep = with_mode(sweep, options.mode, models=options.models, given_as=options.name_of("mode"))
+    sweep = with_workers(sweep, options.workers, given_as=options.name_of("workers"))
+    sweep = with_journal(sweep, options.journal, given_as=options.name_of("journal"))
     load = load_of(sweep, wanted=options.load is not None)
     models = as_loaded(in_their_modes(sweep, chosen_models(sweep, options.models)), load)
     if options.pilot is not None:

@@ -15,7 +15,7 @@ from asyncbench.lanes.batches.status import PartStanding, left_in_batches, warni
 from asyncbench.lanes.load.steps import CLOSED_LOOP, step_text
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome, StepResult
-from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text
+from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text, phrases
 from asyncbench.run.refusals import FAULTS
 from asyncbench.tables.numbers import count, dollars, duration, percent, whole_percent
 from asyncbench.tables.report import SIMULATED, Sheet, html_of
@@ -243,13 +243,13 @@ class Summary:
         conditions = max((self.conditions.get(alias, 1) for alias in self.models), default=1)
         accuracy = _accuracy(total, conditions) if len(self.models) == 1 else ""
         parts = {
-            _done(total): True,
+            done_text(total): True,
             _besides(total): True,
             f"Accuracy {accuracy}": accuracy,
             costs_text(total): True,
             duration(self.seconds): True,
         }
-        return f"{self.sweep}: {'. '.join(part for part, shown in parts.items() if shown and part)}."
+        return f"{self.sweep}: {phrases(parts, by='. ')}."
 
     def _why(self) -> list[str]:
         """Return why the run ended before all was done, and the command that continues it."""
@@ -268,7 +268,7 @@ class Summary:
                 f"{_trials(remaining)} left.": remaining,
                 f"{_trials(failed)} without a usable reply.": failed,
             }
-            lines.append(" ".join(part for part, shown in parts.items() if shown))
+            lines.append(phrases(parts, by=" "))
             lines += [f"To continue: {self.command}"] * (remaining > 0)
             lines += [f"To ask again those without a reply: {self._retry()}"] * (failed > 0)
         return lines
@@ -300,7 +300,7 @@ class Summary:
                     step.verdict in ("incomplete", "client_bound") for step in self.steps or ()
                 ),
             }
-            lines.append(" ".join(part for part, shown in parts.items() if shown))
+            lines.append(phrases(parts, by=" "))
             lines.append(f"To measure what is left: {self.command}")
         return lines
 
@@ -407,7 +407,8 @@ def _trials(count: int) -> str:
     return "1 trial is" if count == 1 else f"{count:,} trials are"
 
 
-def _done(counters: Counters) -> str:
+def done_text(counters: Counters) -> str:
+    """Return how many trials are done of how many, and how many of them by this run."""
     now = f" ({counters.outcomes.total():,} this run)" if counters.done_before else ""
     return f"{counters.done:,}/{counters.planned:,} done{now}"
 
@@ -423,25 +424,27 @@ def _accuracy(counters: Counters, conditions: int) -> str:
 
 def _besides(counters: Counters) -> str:
     """Return what became of trials that are not simply done; empty: nothing else."""
-    parts = {
-        f"{counters.skipped:,} skipped by stop_when": counters.skipped,
-        f"{counters.failed:,} failed": counters.failed,
-        f"{counters.faults:,} calls failed by a bug of asyncbench": counters.faults,
-        f"{counters.grader_errors:,} replies kept but not graded, since their grader failed": (
-            counters.grader_errors
-        ),
-        "this computer was the bottleneck at times": counters.client_bound,
-    }
-    return ", ".join(part for part, shown in parts.items() if shown)
+    return phrases(
+        {
+            f"{counters.skipped:,} skipped by stop_when": counters.skipped,
+            f"{counters.failed:,} failed": counters.failed,
+            f"{counters.faults:,} calls failed by a bug of asyncbench": counters.faults,
+            f"{counters.grader_errors:,} replies kept but not graded, since their grader failed": (
+                counters.grader_errors
+            ),
+            "this computer was the bottleneck at times": counters.client_bound,
+        }
+    )
 
 
 def _figures(counters: Counters, conditions: int) -> str:
     in_all, accuracy = cost_in_all(counters), _accuracy(counters, conditions)
-    parts = {
-        _done(counters): True,
-        _besides(counters): True,
-        f"accuracy {accuracy}": accuracy,
-        cost_text(counters) + (f" ({in_all} in all)" if in_all else ""): True,
-        f"stopped ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
-    }
-    return ", ".join(part for part, shown in parts.items() if shown and part)
+    return phrases(
+        {
+            done_text(counters): True,
+            _besides(counters): True,
+            f"accuracy {accuracy}": accuracy,
+            cost_text(counters) + (f" ({in_all} in all)" if in_all else ""): True,
+            f"stopped ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
+        }
+    )
