@@ -6,7 +6,6 @@ In: trials, and three functions that ask, grade and keep. Out: events.
 PUBLIC = (
     "attempts",
     "budget",
-    "closing",
     "lane",
     "lane_model",
     "limits",

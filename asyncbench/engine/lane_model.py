@@ -10,15 +10,235 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
 from asyncbench.engine.attempts import Attempts, Money
-from asyncbench.engine.closing import Closing, WarmUp
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Amounts, Counting, counted, demanded
-from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue
-from asyncbench.errors import ErrorKind, LostCallError, ProviderError, UnsentError
-from asyncbench.records import Reply, Usage
+from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue, wait_before_retry
+from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, LostCallError, ProviderError, UnsentError
+from asyncbench.records import Attempt, Grade, Reply, Result, Usage
+
+# ── Warm-up: a model before its first answer
+
+
+FEW: Final = 4  # calls in flight before any of them showed that key and model are good
+PATIENT_S: Final = 20.0  # without a failure: a dead key is told sooner, if the server is not far behind
+WIDER_S: Final = 2.0  # beyond that: each time twice as many may be, for a model may think for minutes
+PROOF: Final = 3  # trials of a model without success, refused in the same words: it is not their questions
+WORTH_TELLING: Final = 3  # calls from the first on that were one too many
+ENOUGH: Final = 5  # of them, before a model may be given up
+HOPELESS_S: Final = 300.0  # in which no call was admitted
+
+_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
+# Who says this has read the request: the key and the name of the model are good.
+_READ_IT: Final = frozenset(
+    {ErrorKind.BAD_REQUEST, ErrorKind.TOO_LONG, ErrorKind.BLOCKED, ErrorKind.BAD_REPLY}
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class WarmUp:
+    """The state of a model before its first answer; times are the loop's clock."""
+
+    answered_before: bool  # by earlier runs
+    accepted: bool  # requests as such: refusals are each about a trial of its own
+    refused: list[tuple[PendingTrial, ProviderError]] = field(default_factory=list)  # and it is not known why
+    passed: bool = False  # a call showed that key and name are good
+    _calm_since_s: float = math.inf  # the first call, or the latest failure
+    _too_many: int = 0  # calls that were one too many
+    _first_s: float = 0.0  # when the first of them ended
+    _patient_until_s: float = 0.0
+    _unreported: ProviderError | None = None  # that was not told yet
+
+    def most(self, at_s: float) -> float:
+        """Return how many calls may be in flight."""
+        return math.inf if self.passed else FEW * 2.0 ** min(30, self._steps(at_s))
+
+    def wider_s(self, at_s: float) -> float:
+        """Return when `most` rises next; inf: time alone does not raise it."""
+        return math.inf if self.passed else self._calm_since_s + PATIENT_S + WIDER_S * self._steps(at_s)
+
+    def _steps(self, at_s: float) -> int:
+        """Return how often `most` has risen."""
+        return int(max(-1.0, at_s - self._calm_since_s - PATIENT_S) // WIDER_S) + 1
+
+    def started(self, at_s: float) -> None:
+        """Note that a call starts."""
+        self._calm_since_s = min(self._calm_since_s, at_s)
+
+    def ended(self, ended: Reply | ProviderError, at_s: float) -> None:
+        """Take in how a call ended."""
+        if isinstance(ended, Reply) or ended.kind in _READ_IT:
+            self.passed = True
+        if self.passed or isinstance(ended, Reply):
+            return
+        self._calm_since_s = at_s
+        if ended.kind not in _TOO_MANY:
+            return
+        # Its own word of when to come back is waited for, and that of a day's limit of which nothing remains.
+        days = [limit for limit in ended.allowances if limit.period_s > 60 and limit.remaining == 0]
+        named_s = max([ended.retry_after_s or 0.0, *(day.reset_s or 0.0 for day in days)])
+        if not self._too_many:
+            self._first_s, self._patient_until_s = at_s, at_s + named_s + HOPELESS_S
+        elif named_s > HOPELESS_S and at_s <= self._first_s + HOPELESS_S:
+            self._patient_until_s = max(self._patient_until_s, at_s + named_s + HOPELESS_S)
+        self._too_many += 1
+        if self._too_many == WORTH_TELLING:
+            self._unreported = ended
+
+    def message(self) -> str | None:
+        """Return, once, a warning that every call is refused; None: there is none."""
+        error, self._unreported = self._unreported, None
+        if error is None:
+            return None
+        stops = f"The model stops if this lasts {HOPELESS_S / 60:.0f} minutes"
+        follows = "asyncbench tries it again now and then" if self.answered_before else stops
+        return f"the provider refuses every call so far ({error.kind.value}: {error.message}). {follows}"
+
+    def hopeless(self, at_s: float) -> bool:
+        """Whether a model that never answered has refused every call for so long that it will go on."""
+        refuses = self._too_many >= ENOUGH and at_s > self._patient_until_s
+        return refuses and not self.passed and not self.answered_before
+
+    def suspects(self, error: ProviderError) -> bool:
+        """Whether a refusal may be about what every request of the model has, such as a parameter."""
+        # Another status, such as a 404 for a question that our simulator does not know, is about the trial.
+        about_all = error.kind is ErrorKind.BAD_REQUEST and error.http_status in (None, 400, 422)
+        return about_all and not self.accepted
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether what was refused so far looks as if anything would be."""
+        return len(self.refused) >= PROOF
+
+
+# ── Closing of trials
+
+
+GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
+SAME_WORDS: Final = 4  # failures in a row of a trial while others do well: it does so for good
+WELL: Final = 20  # answers of others, and for each so many no more than one failure
+_OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})
+
+
+class Closing:
+    """Closes the trials of one model."""
+
+    def __init__(self, client: ModelClient, money: Money, queue: TrialQueue, warm_up: WarmUp) -> None:
+        self._client, self._counters = client, client.counters
+        self._money, self._queue, self._warm_up = money, queue, warm_up
+        self._answers = 0  # of this run
+        self._failures = 0  # likewise, of the kinds that may be a trial's own
+
+    async def close(self, pending: PendingTrial, attempt: Attempt, reply: Reply) -> None:
+        """Grade a reply and close its trial."""
+        self._answers += pending.tries > 0
+        self.accept()
+        trial = pending.request.trial
+        reply.max_tokens = attempt.max_tokens
+        if self._client.grades_long(trial.problem, reply):
+            async with self._client.grading:
+                grades = await asyncio.to_thread(self._client.grade, trial.problem, reply, trial.condition)
+        else:
+            grades = self._client.grade(trial.problem, reply, trial.condition)
+        self._write(pending, attempt, reply, grades)
+
+    def accept(self) -> None:
+        """Close the trials that were refused: each is alone in it. Of a suspended model they stay open."""
+        self._warm_up.accepted = True
+        if self._counters.suspended is None:
+            for pending, error in self._warm_up.refused:
+                self._close_failed(pending, error)
+        self._warm_up.refused.clear()
+
+    def failed(self, pending: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
+        """Suspend the model, close the trial as failed, or return the seconds until it is tried again.
+
+        Args:
+            paused: the lane is. What the provider says to wait then is about the lane, not the trial's time.
+        """
+        wait_s = None
+        if error.kind in FINAL_FOR_LANE:
+            # What was refused like this stays open: a later run asks it again.
+            self._queue.suspend(f"{error.kind.value}: {error.message}")
+        elif self._warm_up.suspects(error):
+            self._warm_up.refused.append((pending, error))
+        elif self._warm_up.hopeless(self._client.now_s()):
+            self._queue.suspend(f"{error.kind.value}: every call was refused: {error.message}")
+        elif (wait_s := self._wait_s(pending, error, paused=paused)) is None:
+            self._close_failed(pending, error)
+        refused = self._warm_up.refused
+        if len({error.message for _, error in refused}) > 1:
+            self.accept()
+        elif self._warm_up.suspicious and not self._counters.in_flight:
+            first = refused[0][1]  # refusals are about whatever this model would be asked
+            self._queue.suspend(f"{first.kind.value}: {first.message}")
+        return None if self._counters.suspended is not None else wait_s
+
+    def _wait_s(self, pending: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
+        if self._fails_for_good(pending, error):
+            return None
+        now_s, policy = self._client.now_s(), self._client.model.retry
+        excused = paused and error.retry_after_s is not None
+        wait_s = wait_before_retry(
+            error,
+            attempt=pending.tries,
+            elapsed_s=now_s - pending.since_s,
+            policy=replace(policy, total_s=inf) if excused else policy,
+            jitter=self._client.jitter.random(),
+        )
+        if excused and wait_s is not None:
+            pending.since_s = now_s + wait_s
+        return wait_s
+
+    def _fails_for_good(self, pending: PendingTrial, error: ProviderError) -> bool:
+        """Whether a trial met the same error again and again while hardly any other did."""
+        pending.note_failure(f"{error.kind} {error.message}", counts=(self._answers, self._failures))
+        if error.kind not in _OF_THE_TRIAL:
+            return False
+        self._failures += 1
+        answers, failures = self._answers - pending.counts_then[0], self._failures - pending.counts_then[1]
+        others = failures - pending.same_words
+        return pending.same_words >= SAME_WORDS and answers >= WELL * max(1, others)
+
+    def _close_failed(self, pending: PendingTrial, error: ProviderError) -> None:
+        grades = self._client.grade(pending.request.trial.problem, None, pending.request.trial.condition)
+        self._write(pending, None, error, grades)
+
+    def _write(
+        self,
+        pending: PendingTrial,
+        answered: Attempt | None,
+        ended: Reply | ProviderError,
+        grades: tuple[Grade, ...],
+    ) -> None:
+        """Close a trial; its times are those of the attempt that was answered."""
+        trial, reply = pending.request.trial, ended if isinstance(ended, Reply) else None
+        self._client.keep(
+            Result(
+                trial=trial,
+                reply=reply,
+                error=ended if isinstance(ended, ProviderError) else None,
+                grades=grades,
+                attempts=pending.attempts,
+                cost_usd=pending.cost_usd,
+                price_source=self._money.price_source(pending, reply, answered.started_at)
+                if reply and answered
+                else None,
+                queued_s=answered.queued_s if answered else None,
+                ttft_s=answered.ttft_s if answered else None,
+                latency_s=answered.latency_s if answered else None,
+                finished_at=self._client.epoch_s + self._client.now_s(),
+            )
+        )
+        headline, stopping = grades[0], self._client.stopping
+        self._counters.outcomes[headline.outcome] += 1
+        self._counters.grader_errors += headline.reason == GRADER_ERROR
+        if stopping is not None:
+            stopping.close(trial.trial_id, right=headline.outcome.right)
+
 
 # ── Token estimates, learnt from like calls
 
@@ -26,7 +246,7 @@ from asyncbench.records import Reply, Usage
 QUANTILE: Final = 0.95  # few replies are longer than was set aside for them
 REMEMBERED: Final = 64  # replies of a cell
 MOST_CELLS: Final = 1_000  # a set of the user's own may have a length for each row
-ENOUGH: Final = 5  # replies of a cell, before all the model's replies tell less than they do
+ENOUGH_REPLIES: Final = 5  # replies of a cell, before all the model's replies tell less than they do
 UNSEEN_OUTPUT_TOKENS: Final = 256  # before any reply was seen and where no max_tokens is set
 
 Kind = tuple[str, str, int | None, str]  # task, variant, length, condition: whose replies are alike
@@ -45,7 +265,7 @@ class TokenEstimates:
     @property
     def taught(self) -> bool:
         """Whether enough replies were seen to expect others like them."""
-        return self._all.count >= ENOUGH
+        return self._all.count >= ENOUGH_REPLIES
 
     def guesses(self, pending: PendingTrial) -> bool:
         """Whether nothing says how many tokens a call may use: neither replies seen nor a longest one."""
@@ -54,7 +274,7 @@ class TokenEstimates:
     def amounts(self, pending: PendingTrial) -> Amounts:
         """Return what to set aside for a call; before any reply was seen, the longest that is allowed."""
         lengths = self._kinds.get(_kind_of(pending), self._all)
-        if lengths.count < ENOUGH:
+        if lengths.count < ENOUGH_REPLIES:
             lengths = self._all
         output_tokens = (
             lengths.quantile() if lengths.count else float(pending.longest or UNSEEN_OUTPUT_TOKENS)

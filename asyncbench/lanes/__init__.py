@@ -9,10 +9,8 @@ PUBLIC = (
     "batches.polling",
     "batches.spending",
     "batches.status",
-    "batches.switching",
     "load.measuring",
     "load.open_lane",
-    "load.resuming",
     "load.searching",
     "load.steps",
 )

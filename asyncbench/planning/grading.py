@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.engine.closing import GRADER_ERROR
+from asyncbench.engine.lane_model import GRADER_ERROR
 from asyncbench.problems.problem_set import contract_batches
 from asyncbench.problems.schema import ROWS_AT_ONCE
 from asyncbench.records import Condition, Grade, Problem, Reply, outcome_of

@@ -24,8 +24,7 @@ from asyncbench.run.clustering import ClusterRun
 from asyncbench.run.control_server import controlled
 from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
-from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of
-from asyncbench.run.model_clients import started_workers
+from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of, started_workers
 from asyncbench.run.progress import WatchedScreen
 from asyncbench.run.servers import StartedServer, start_servers, watch
 from asyncbench.run.state import RunState

@@ -1,4 +1,4 @@
-"""Prepare a run: refuse what can be refused, and make its folder ready for the first call."""
+"""Prepare a run: refuse what can be refused, make its folder ready for the first call, and forecast it."""
 
 import asyncio
 import os
@@ -17,10 +17,12 @@ from asyncbench.cluster.messages import Cluster
 from asyncbench.config.overriding import with_budget, with_journal, with_mode, with_workers
 from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import AnySweep, as_mapping, load_sweep
-from asyncbench.errors import ConfigError
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
+from asyncbench.lanes.batches.polling import Switch
 from asyncbench.lanes.batches.spending import ask_abandoned, hold_again, left_open, trials_out
-from asyncbench.lanes.load.resuming import refuse_beyond_limits
+from asyncbench.lanes.load.measuring import refuse_beyond_limits
 from asyncbench.planning.belonging import cautions_on_copy, check_one_sweep
 from asyncbench.planning.budget_bounds import (
     ASKED,
@@ -30,7 +32,9 @@ from asyncbench.planning.budget_bounds import (
     named_before,
     open_ledger,
 )
+from asyncbench.planning.forecast_file import is_already_forecast, keep_forecast, read_forecasts
 from asyncbench.planning.grading import corrected, outgraded
+from asyncbench.planning.guesses import prices_of, rates_asked
 from asyncbench.planning.modes import (
     check_servers,
     has_mode_auto,
@@ -51,16 +55,18 @@ from asyncbench.planning.preflight import (
     recorded_by,
     sets_in_folder,
 )
+from asyncbench.planning.records import Outlook
+from asyncbench.planning.report import Plan
 from asyncbench.planning.reuse import Answers, Room, check_longer, check_reuse, take_over
 from asyncbench.planning.skipping import Before
+from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.planning.trial_columns import closed_trials
 from asyncbench.planning.trials import planned_tasks, trials_of
 from asyncbench.providers.endpoints import added_providers, known_endpoints
 from asyncbench.providers.prices import is_moving_alias, rates_of
-from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
+from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME, Model
 from asyncbench.run.clustering import charge_lost, spent_by_lost
 from asyncbench.run.copying import claimed_copy
-from asyncbench.run.forecasts import switches_of, write_forecast
 from asyncbench.run.interrupts import death_in
 from asyncbench.run.lanes import as_loaded, cautions_of_load, load_of
 from asyncbench.run.notify import notifier_of
@@ -68,12 +74,94 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.refusals import Faults, Refusals
 from asyncbench.run.state import RunState
+from asyncbench.run.summary import BudgetUse
 from asyncbench.store.budget_state import known_costs
+from asyncbench.store.catalog import known_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import RECORDED, Manifest, joined_recordings, planned_aliases
 from asyncbench.store.salvage import Salvage
 from asyncbench.suites.own import ADDED_GRADERS
 from asyncbench.suites.table import SUITES
+
+# ── Forecasts: all open trials before the first call, the rest at the end
+
+
+FORECAST_UNASKED = 30_000  # trials of a sweep, or finished: to count more would hold up its first call
+
+
+def write_forecast(run: RunState) -> None:
+    """Write down what is expected, for a report to judge by, where that is new and soon found out."""
+    planned = {model.alias: run.planned(model) for model in run.models}
+    finished = run.store.finished
+    if max(sum(planned.values()), len(finished)) > FORECAST_UNASKED:
+        return
+    try:
+        before, now = read_forecasts(run.store.folder), time.time()
+        for model in run.models:
+            rates = (rates_asked(model, condition, now) for condition in run.sweep.conditions_of(model.alias))
+            trials, prices, limit = planned[model.alias], prices_of(rates), run.options.limit
+            if not is_already_forecast(before, model.alias, limit=limit, trials=trials, prices=prices):
+                keep_forecast(_quick_plan(run, finished), run.store.folder, by="run")
+                return
+    except StoreError as error:
+        run.screen.say(f"no forecast is kept: {error}")
+
+
+def rest_usd_of(run: RunState, use: BudgetUse) -> float | None:
+    """Return what the rest takes at the 95th percentile, USD, where the sweep's own budget stopped the run.
+
+    None where nobody needs to know, too few replies tell it, or it is not soon found out.
+    """
+    options = run.options
+    if use.to_go_on is None or not options.may_raise_budget or options.pilot is not None or run.store.again:
+        return None
+    if sum(map(run.planned, run.models)) > FORECAST_UNASKED:
+        return None
+    forecast = _quick_plan(run, known_trials(run.store.folder).finished)
+    budgeted = {account.model for account in use.ledger.accounts}
+    costs = [
+        None if plan.guessed else plan.cost_at(Outlook.CAREFUL)
+        for plan in forecast.models
+        if plan.left and plan.model in budgeted
+    ]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
+def switches_of(run: RunState) -> dict[str, Switch]:
+    """Return what is known of the models that leave batches for real time before the deadline, by alias."""
+    models = [model for model in run.models if model.mode == BATCH and has_mode_auto(run.sweep, model.alias)]
+    if run.within_s is None or not models:
+        return {}
+    ends_at = (run.options.clock or BatchClock()).now() + run.within_s
+    return {
+        plan.model: Switch(
+            ends_at=ends_at,
+            trials=plan.left,
+            trial_s=plan.batches.realtime_s / (plan.left or 1),
+            trial_usd=None
+            if plan.batches.realtime_usd is None
+            else plan.batches.realtime_usd / (plan.left or 1),
+        )
+        for plan in _quick_plan(run, run.store.finished, models).models
+        if plan.batches is not None
+    }
+
+
+def _quick_plan(run: RunState, finished: Collection[str], models: Sequence[Model] | None = None) -> Plan:
+    return plan_of(
+        run.sweep,
+        run.models if models is None else models,
+        run.sets,
+        limit=run.options.limit,
+        finished=finished,
+        begun=True,
+        quick=True,
+    )
+
+
+# ── Preparation
+
 
 Tasks = Mapping[str, Mapping[str, int]]  # suite → task → trials
 EARLIER: Final = "earlier_graders"  # in a manifest: name → the digests that its source had before

@@ -18,7 +18,7 @@ import aiohttp
 from asyncbench.engine.scheduler import AnyLane
 from asyncbench.errors import ConfigError
 from asyncbench.files import make_folder, storing
-from asyncbench.lanes.load.resuming import steps_before
+from asyncbench.lanes.load.measuring import steps_before
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import to_measure
 from asyncbench.planning.belonging import questions_of_steps

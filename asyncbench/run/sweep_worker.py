@@ -25,7 +25,7 @@ from asyncbench.planning.preflight import keys_for, raise_file_limit
 from asyncbench.providers.garbage import rare_garbage_collection
 from asyncbench.providers.provider import Provider
 from asyncbench.records import Model
-from asyncbench.run.model_clients import client_through, opened_provider, started_workers
+from asyncbench.run.lanes import client_through, opened_provider, started_workers
 from asyncbench.run.refusals import Faults
 from asyncbench.store.bucket.fetching import WORKERS
 from asyncbench.store.bucket.objects import journal_folder

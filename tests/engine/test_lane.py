@@ -8,9 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from asyncbench.engine.closing import FEW
 from asyncbench.engine.lane import GROWTH
-from asyncbench.engine.lane_model import TokenEstimates
+from asyncbench.engine.lane_model import FEW, TokenEstimates
 from asyncbench.engine.limits import Amounts
 from asyncbench.engine.telemetry import Counters
 from asyncbench.engine.trial_queue import LONG_REPLY, PendingTrial

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.engine.closing import ENOUGH, FEW, HOPELESS_S, WIDER_S
+from asyncbench.engine.lane_model import ENOUGH, FEW, HOPELESS_S, WIDER_S
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Allowance, Limits, Request, RetryPolicy, Sent
 from tests.world.night import (

@@ -15,9 +15,8 @@ from typing import Final
 from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.admission import BROKEN_OFF, FIRST
 from asyncbench.engine.attempts import GRACE_S
-from asyncbench.engine.closing import HOPELESS_S
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.lane_model import ENOUGH, LaneModel
+from asyncbench.engine.lane_model import ENOUGH, HOPELESS_S, LaneModel
 from asyncbench.engine.limits import (
     BURST_S,
     CHARACTERS_PER_TOKEN,

@@ -21,11 +21,10 @@ from asyncbench.lanes.batches.context import DAY_S, NOT_FOUND, BatchContext, Enq
 from asyncbench.lanes.batches.harvest import Harvest, hold_of
 from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, NOTHING, BatchPart, Step
 from asyncbench.lanes.batches.packing import PartWriter, tokens_of
-from asyncbench.lanes.batches.polling import WAIT_S, Polling
+from asyncbench.lanes.batches.polling import WAIT_S, Polling, Switch, Switching
 from asyncbench.lanes.batches.spending import Reserves, SmallParts
 from asyncbench.lanes.batches.status import counts_of
 from asyncbench.lanes.batches.submitting import Submitting
-from asyncbench.lanes.batches.switching import Switch, Switching
 from asyncbench.records import REALTIME, History, Trial
 
 READ_AHEAD: Final = 512  # trials that wait to be packed
