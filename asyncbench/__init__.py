@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.reports.status.report import status_of as status
     from asyncbench.reports.styles import report
     from asyncbench.run.checkup import doctor
-    from asyncbench.run.control_client import pause_run, resume_run, set_limits
+    from asyncbench.run.control import pause_run, resume_run, set_limits
     from asyncbench.run.open_batches import cancel_batches
     from asyncbench.run.sweep_run import run_load, run_sweep
     from asyncbench.store.catalog import (
@@ -79,7 +79,7 @@ _HOMES = {
     "iter_trials": ("asyncbench.store.catalog", "iter_trials"),
     "load_sweep": ("asyncbench.config.sweep", "load_sweep"),
     "merge_folders": ("asyncbench.upkeep.merging", "merge_folders"),
-    "pause_run": ("asyncbench.run.control_client", "pause_run"),
+    "pause_run": ("asyncbench.run.control", "pause_run"),
     "plan": ("asyncbench.planning.sweep_plan", "plan"),
     "published_table": ("asyncbench.published.reports", "published_table"),
     "read_attempts": ("asyncbench.store.catalog", "read_attempts"),
@@ -92,11 +92,11 @@ _HOMES = {
     "reconcile": ("asyncbench.reports.reconciliation.comparing", "reconcile"),
     "regrade_folder": ("asyncbench.upkeep.regrading", "regrade_folder"),
     "report": ("asyncbench.reports.styles", "report"),
-    "resume_run": ("asyncbench.run.control_client", "resume_run"),
+    "resume_run": ("asyncbench.run.control", "resume_run"),
     "run_load": ("asyncbench.run.sweep_run", "run_load"),
     "run_sweep": ("asyncbench.run.sweep_run", "run_sweep"),
     "serve_view": ("asyncbench.page.live.serving", "serve_view"),
-    "set_limits": ("asyncbench.run.control_client", "set_limits"),
+    "set_limits": ("asyncbench.run.control", "set_limits"),
     "sql": ("asyncbench.analysis.sql", "sql"),
     "status": ("asyncbench.reports.status.report", "status_of"),
     "write_figures": ("asyncbench.page.charts.figure_files", "write_figures"),

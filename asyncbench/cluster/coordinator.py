@@ -240,15 +240,13 @@ class Coordinator:
 
     # ── Lanes ────────────────────────────────────────────────────────────────────────────────────
 
-    def lane(
-        self, *, name: str, clients: list[ModelClient], limits: Limits, serial_group: str | None = None
-    ) -> DealtLane:
+    def lane(self, name: str, clients: list[ModelClient]) -> DealtLane:
         """Return a lane that one of the workers runs."""
         lane = DealtLane(
             name=name,
             clients=clients,
-            limits=limits,
-            serial_group=serial_group,
+            limits=clients[0].model.limits,
+            serial_group=clients[0].model.turn,
             number_of=self._numbers.__next__,
         )
         self._lanes.append(lane)

@@ -27,7 +27,7 @@ def pause(folder: Folder, as_json: Json = False) -> None:
 
     Only the user who started the run can pause it. `status` shows who did.
     """
-    from asyncbench.run.control_client import send_request
+    from asyncbench.run.control import send_request
 
     show(send_request(folder, {"do": "pause"}), as_json=as_json)
 
@@ -40,7 +40,7 @@ def resume(folder: Folder, as_json: Json = False) -> None:
     It is for runs that are paused. To continue a sweep whose run has ended, type `asyncbench run SWEEP`
     again.
     """
-    from asyncbench.run.control_client import send_request
+    from asyncbench.run.control import send_request
 
     show(send_request(folder, {"do": "resume"}), as_json=as_json)
 
@@ -59,6 +59,6 @@ def set_limits(folder: Folder, limits: LimitWords, model: TheModel = None, as_js
 
     A load takes no limits: its calls go when they are due.
     """
-    from asyncbench.run.control_client import limits_typed, send_request
+    from asyncbench.run.control import limits_typed, send_request
 
     show(send_request(folder, {"do": "set", "limits": limits_typed(limits), "model": model}), as_json=as_json)

@@ -10,9 +10,8 @@ from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.guessed_limit import BIN_S, LOST_S, GuessedLimit
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import WORTH_TELLING_S, Gate, Pause, Wait
-from asyncbench.engine.overload import OverloadDetector
 from asyncbench.engine.telemetry import LoopLag, Minutes
-from asyncbench.engine.throttle import OF_IN_FLIGHT, RAREST_PROBE_S, Throttle
+from asyncbench.engine.throttle import OF_IN_FLIGHT, RAREST_PROBE_S, OverloadDetector, Throttle
 from asyncbench.engine.trial_queue import ONE_CALL, PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import MOST_IN_FLIGHT, Attempt, Limits, Reply

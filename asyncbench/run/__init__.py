@@ -2,7 +2,7 @@
 
 PUBLIC = (
     "checkup",
-    "control_client",
+    "control",
     "costs",
     "findings",
     "open_batches",

@@ -389,16 +389,12 @@ class ClusterRun:
     def _read_unread(self) -> None:
         """Read the journals of dead workers that could not be read before."""
         for name in self._unread:
-            if (news := self._whole_news(name)) is not None:
+            copy = self._run.copy
+            whole = copy is None or copy.workers.get(name, False)
+            if whole and (news := read_journal(self._run.store.folder, name)) is not None:
                 self.coordinator.leases.correct(name, news.costs)
                 self._leases.settle(name)
             else:
                 self._run.unread_workers.append(name)
         if not self._leases.open():
             self._leases.forget()
-
-    def _whole_news(self, name: str) -> JournalSummary | None:
-        copy = self._run.copy
-        if copy is not None and not copy.workers.get(name, False):
-            return None
-        return read_journal(self._run.store.folder, name)

@@ -21,7 +21,7 @@ from asyncbench.lanes.batches.status import PartStanding, Stand, left_in_batches
 from asyncbench.providers.garbage import rare_garbage_collection
 from asyncbench.records import BATCH, Model
 from asyncbench.run.clustering import ClusterRun
-from asyncbench.run.control_server import controlled
+from asyncbench.run.control import controlled
 from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of, started_workers

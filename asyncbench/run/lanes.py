@@ -356,19 +356,16 @@ def lanes_of(
         account = accounts[model.provider, model.base_url, run.keys[model.alias]]
         if out:
             client.history_of = partial(_unless_out, out, client.history_of)
-        if run.options.ends:
-            none = replace(client, trials=iter(()))
-            lanes.append(_batches(run, none, leftover, account, url_of(model), stack))
-            continue
-        if model.mode == BATCH:
-            lanes.append(_batches(run, client, leftover, account, url_of(model), stack))
-            continue
-        grouped.setdefault(model.limits.group or model.alias, []).append(client)
-        if leftover.done:  # the mode was another one: what is out is collected, and asked in no other way
-            lanes.append(
-                _batches(run, replace(client, trials=iter(())), leftover, account, url_of(model), stack)
-            )
-    return [*(_lane(run, name, clients, coordinator) for name, clients in grouped.items()), *lanes]
+        ends, in_batches = run.options.ends, model.mode == BATCH
+        if not ends and not in_batches:
+            grouped.setdefault(model.limits.group or model.alias, []).append(client)
+        if ends or in_batches or leftover.done:
+            # Where the mode was another one, what is out is collected, and asked in no other way.
+            batched = client if in_batches and not ends else replace(client, trials=iter(()))
+            lanes.append(_batches(run, batched, leftover, account, url_of(model), stack))
+    if coordinator is not None:
+        return [*(coordinator.lane(name, clients) for name, clients in grouped.items()), *lanes]
+    return [*(_own_lane(run, name, clients) for name, clients in grouped.items()), *lanes]
 
 
 def _unless_out(
@@ -376,13 +373,6 @@ def _unless_out(
 ) -> History | None:
     """Return what earlier runs know of a trial; None: it need not be asked, or is in a batch."""
     return None if trial.trial_id in out else history_of(trial)
-
-
-def _lane(run: RunState, name: str, clients: list[ModelClient], coordinator: Coordinator | None) -> AnyLane:
-    model = clients[0].model
-    if coordinator is not None:
-        return coordinator.lane(name=name, clients=clients, limits=model.limits, serial_group=model.turn)
-    return _own_lane(run, name, clients)
 
 
 def _own_lane(run: RunState, name: str, clients: list[ModelClient]) -> Lane:

@@ -9,8 +9,7 @@ from asyncbench.engine.scheduler import AnyLane, Scheduler, SteeredLane, note_ch
 from asyncbench.errors import ConfigError
 from asyncbench.planning.preflight import open_files_for
 from asyncbench.records import Limits
-from asyncbench.run.control_client import KINDS, checked_limits
-from asyncbench.run.control_server import Peer, Talk
+from asyncbench.run.control import KINDS, Peer, Talk, checked_limits
 from asyncbench.run.lanes import loads_in
 from asyncbench.run.picture import LIMITED_BY, RESUME, what_holds
 from asyncbench.run.state import RunState
@@ -58,7 +57,7 @@ class Steering:
         if self._paused_by:
             return (f"It is paused already, {self._paused_by}.",)
         self._log(self._scheduler.going, "pause", peer)
-        self._paused_by = f"by {peer.name} at {_now():%H:%M:%S} UTC"
+        self._paused_by = f"by {peer.name} at {datetime.now(UTC):%H:%M:%S} UTC"
         self._heed(paused=True)
         return [*_on_pause(self._scheduler.going), *self._way_on()]
 
@@ -139,7 +138,7 @@ class Steering:
 
     def _log(self, lanes: Sequence[AnyLane], what: str, peer: Peer) -> None:
         """Write a change down in the table `lanes`, and show it."""
-        names, now = ", ".join(lane.name for lane in lanes), _now()
+        names, now = ", ".join(lane.name for lane in lanes), datetime.now(UTC)
         for lane in lanes:
             note_change(lane, f"{now.isoformat(timespec='milliseconds')} {peer}: {what}")
             for client in lane.clients:
@@ -197,7 +196,3 @@ def _title(lane: SteeredLane) -> str:
 def _text(limits: Limits, name: str) -> str:
     value = getattr(limits, name)
     return "none" if value is None else f"{value:,.10g}"
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -17,7 +17,7 @@ import yaml
 from asyncbench import generate, read_trials, report
 from asyncbench.reports.styles import OWN, PUBLISHED
 from asyncbench.run import checkup
-from asyncbench.run.control_server import NOTE
+from asyncbench.run.control import NOTE
 from asyncbench.simulator.process import Simulator
 from tests.commands import asyncbench_here
 from tests.contracts.night import LLM_ARITHMETIC, write_night

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.engine.overload import OverloadDetector
+from asyncbench.engine.throttle import OverloadDetector
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Limits, Request, RetryPolicy
 from tests.world.night import MODEL, RIGHT, Night, night_of

@@ -424,11 +424,7 @@ class Reign:
     def _lane(self, night: Night, name: str, lanes: Sequence[PlannedLane], known: JournalSummary) -> Any:
         clients = [self._client(night, lane, known) for lane in lanes]
         self.clients += clients
-        return self.coordinator.lane(
-            name=name,
-            clients=clients,
-            limits=clients[0].model.limits,
-        )
+        return self.coordinator.lane(name, clients)
 
     def _client(self, night: Night, lane: PlannedLane, known: JournalSummary) -> ModelClient:
         model = _model(lane)

@@ -72,13 +72,7 @@ class SmallFleet:
         client = self.own.client(self.ask, trials, model)
         if self.ledger is not None:
             client.account = self.ledger.open(model.alias, self.ledger.caps, most)
-        self.lanes.append(
-            self.coordinator.lane(
-                name=model.alias,
-                clients=[client],
-                limits=model.limits,
-            )
-        )
+        self.lanes.append(self.coordinator.lane(model.alias, [client]))
 
     async def go(self, beside: Beside | None = None) -> "SmallFleet":
         """Run to the end, and do something beside it."""

@@ -19,7 +19,7 @@ from asyncbench.lanes.batches.status import PartStanding, Stand, part_statuses, 
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
-from asyncbench.run.control_client import RunProgress, progress_of_run
+from asyncbench.run.control import RunProgress, progress_of_run
 from asyncbench.store.bucket.claiming import current_folder
 from asyncbench.store.bucket.fetching import display_name, written_elsewhere
 from asyncbench.store.budget_state import FolderSpending, spending_of

@@ -18,8 +18,7 @@ import asyncbench as ab
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError
 from asyncbench.records import MOST_IN_FLIGHT
-from asyncbench.run.control_client import limits_typed, send_request
-from asyncbench.run.control_server import NOTE, SocketNote, noted_socket
+from asyncbench.run.control import NOTE, SocketNote, limits_typed, noted_socket, send_request
 from asyncbench.run.options import RunOptions
 from asyncbench.run.picture import Lanes
 from asyncbench.run.summary import Exit
