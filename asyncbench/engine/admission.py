@@ -212,8 +212,7 @@ class Admission:
         share = self.throttle.share(at_s)
         taken = sum(until_s > at_s for until_s in self.taken_until_s)  # their server may still be at work
         if self.in_flight + taken >= self.slots.ceiling(limited=self.limited, share=share):
-            rpm = self.gate.guessed_rpm
-            self.slots.full(None if rpm is None else rpm / 60)
+            self.slots.full(None if self.gate.guessed_rpm is None else self.gate.guessed_rpm / 60)
             return Wait(SHARE_GROWS_S if taken or share < 1.0 else math.inf, minutes.CONCURRENCY)
         if self.in_flight >= FIRST and self.gate.counts_tokens and model.estimates.guesses(pending):
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed

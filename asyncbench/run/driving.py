@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -17,14 +16,15 @@ from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import StoreError
 from asyncbench.files import discard, input_path
+from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.status import PartStanding, Stand, left_in_batches, near_deletion, part_statuses
 from asyncbench.providers.garbage import rare_garbage_collection
-from asyncbench.records import BATCH, Model
+from asyncbench.records import BATCH
 from asyncbench.run.clustering import ClusterRun
 from asyncbench.run.control import controlled
 from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
-from asyncbench.run.lanes import OWN_SPEED, Url, lanes_of, started_workers
+from asyncbench.run.lanes import OWN_SPEED, lanes_of, started_workers
 from asyncbench.run.progress import WatchedScreen
 from asyncbench.run.servers import StartedServer, start_servers, watch
 from asyncbench.run.state import RunState
@@ -89,8 +89,7 @@ class BatchMessages:
         return part_statuses(self._run.batches, running=True, now=now)
 
     def _now(self) -> float:
-        clock = self._run.options.clock
-        return time.time() if clock is None else clock.now()
+        return (self._run.options.clock or BatchClock()).now()
 
 
 # ── Driving a run
@@ -131,13 +130,10 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
             run.workers_wanted, run.sweep, run.models, run.keys, lag=lag, notify=run.screen.say, stack=stack
         )
 
-        def url_of(model: Model) -> str | None:
-            started = simulators.get(model.replay)
-            return None if started is None else started.url
-
-        clustered = await _clustered(run, url_of, stack)
+        urls = {m.alias: simulators[m.replay].url for m in run.models if m.replay in simulators}
+        clustered = await _clustered(run, urls, stack)
         coordinator = None if clustered is None else clustered.coordinator
-        scheduler = Scheduler(lanes=lanes_of(run, url_of, lag, stack, coordinator), lag=lag)
+        scheduler = Scheduler(lanes=lanes_of(run, urls, lag, stack, coordinator), lag=lag)
         if coordinator is not None:
             scheduler.on_stop = coordinator.stop
         yield Driven(
@@ -145,7 +141,9 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
         )
 
 
-async def _clustered(run: RunState, url_of: Url, stack: contextlib.AsyncExitStack) -> ClusterRun | None:
+async def _clustered(
+    run: RunState, urls: Mapping[str, str], stack: contextlib.AsyncExitStack
+) -> ClusterRun | None:
     """Return what the workers of a cluster do for a run, if they do anything."""
     dealt = [model for model in run.models if run.is_dealt(model)]
     if run.is_complete or not dealt:
@@ -154,8 +152,8 @@ async def _clustered(run: RunState, url_of: Url, stack: contextlib.AsyncExitStac
         each = 1 if workers_here(run.sweep.workers) else None  # which has processes of its own
         run.cluster = await on_ray(run.options.ray or "", each=each)
         stack.push_async_callback(run.cluster.aclose)
-    urls = {model.alias: url for model in dealt if (url := url_of(model)) is not None}
-    return ClusterRun(run, run.cluster, dealt, urls)
+    of_dealt = {model.alias: urls[model.alias] for model in dealt if model.alias in urls}
+    return ClusterRun(run, run.cluster, dealt, of_dealt)
 
 
 async def drive(run: RunState, driven: Driven) -> None:

@@ -328,19 +328,19 @@ def is_unfinished(lane: AnyLane, client: ModelClient) -> bool:
 # ── Lanes of a sweep
 
 OWN_SPEED: Final = 3600.0  # of the batches of a simulator that a run starts: an hour takes a second
-Url = Callable[[Model], str | None]  # of the simulator that answers a model, if one does
 
 
 def lanes_of(
     run: RunState,
-    url_of: Url,
+    urls: Mapping[str, str],
     lag: LoopLag,
     stack: AsyncExitStack,
     coordinator: Coordinator | None = None,
 ) -> list[AnyLane]:
     """Return the lanes of a run; `stack` closes their connections.
 
-    A coordinator gives those to the workers of a cluster that are asked call by call.
+    `urls` are of the simulators that answer models, by alias. A coordinator gives those lanes to the workers
+    of a cluster that are asked call by call.
     """
     grouped: dict[str, list[ModelClient]] = {}  # the models of a group together, every other by itself
     lanes: list[AnyLane] = []
@@ -348,8 +348,8 @@ def lanes_of(
     out = frozenset[str]().union(*(leftover.out | leftover.abandoned for leftover in run.left_open.values()))
     accounts: defaultdict[object, BatchAccount] = defaultdict(BatchAccount)
     for model in run.models:
-        client = client_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
-        leftover = run.left_open[model.alias]
+        url, leftover = urls.get(model.alias), run.left_open[model.alias]
+        client = client_of(run, model, simulator_url=url, lag=lag, stack=stack)
         if run.options.load is not None and run.sweep.load is not None:
             lanes.append(load_lane(run, client, run.sweep.load))
             continue
@@ -362,7 +362,7 @@ def lanes_of(
         if ends or in_batches or leftover.done:
             # Where the mode was another one, what is out is collected, and asked in no other way.
             batched = client if in_batches and not ends else replace(client, trials=iter(()))
-            lanes.append(_batches(run, batched, leftover, account, url_of(model), stack))
+            lanes.append(_batches(run, batched, leftover, account, url, stack))
     if coordinator is not None:
         return [*(coordinator.lane(name, clients) for name, clients in grouped.items()), *lanes]
     return [*(_own_lane(run, name, clients) for name, clients in grouped.items()), *lanes]

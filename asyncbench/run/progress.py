@@ -37,8 +37,7 @@ class Quiet:
 class WatchedScreen:
     """A screen that shows workers, too: a run tells it how to count them before it shows anything."""
 
-    def __init__(self) -> None:
-        self.count_workers: CountWorkers = tuple
+    count_workers: CountWorkers = tuple
 
 
 class Lines(WatchedScreen):
@@ -49,7 +48,6 @@ class Lines(WatchedScreen):
     SELDOM = 60  # times as long, where nothing changes while batches run
 
     def __init__(self, out: TextIO | None = None) -> None:
-        super().__init__()
         self._out = out or sys.stderr
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
@@ -83,7 +81,6 @@ class Terminal(WatchedScreen):
     INTERVAL_S = 0.5
 
     def __init__(self, console: Console | None = None) -> None:
-        super().__init__()
         self._console = console or Console(stderr=True)
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:

@@ -71,7 +71,6 @@ async def settle(run: RunState, driven: Driven) -> None:
 def _count_finished(run: RunState, driven: Driven) -> None:
     """Count what earlier runs finished of that to which this one, ending early, did not come."""
     met = Counter({alias: counters.done_before for alias, counters in driven.counters.items()})
-    options = run.options
     for client in driven.clients:
         if met.total() >= len(run.store.finished):
             return  # of others nothing is finished
@@ -82,8 +81,8 @@ def _count_finished(run: RunState, driven: Driven) -> None:
             run.sweep,
             model,
             run.sets[model.alias],
-            limit=options.limit,
-            per_cell=options.pilot,
+            limit=run.options.limit,
+            per_cell=run.options.pilot,
             skip=partial(_counted, run, before),
         )
         next(trials, None)  # all are skipped: none is made

@@ -42,7 +42,7 @@ class LoadLane:
     clients: list[ModelClient]  # one
     load: Load
     steps: Steps
-    known: Sequence[LoadStep] | None  # that these are, before any; None: a search says which
+    known: Sequence[LoadStep] | None  # that these are, planned before any; None: a search says which
     trials: Callable[[str], Iterator[Trial]]  # of a step, by its name: without end
     notify: Callable[[str], None]  # to a person, once
     serial_group: str | None = None
@@ -50,7 +50,6 @@ class LoadLane:
     results: list[StepResult] = field(default_factory=list)  # of this run
     steered: None = None  # no limit paces it
     interrupted: bool = False  # the latest step, by a pause: it is measured again
-    _foreseen: bool = field(init=False)  # the calls of a step are planned before it begins
     _all_measured: bool = False
     _stopped: bool = False
     _giving_up: bool = False  # the time to wait for answers is over
@@ -65,10 +64,8 @@ class LoadLane:
 
     def __post_init__(self) -> None:
         """Show how many trials are planned before the lane runs."""
-        counters = self.clients[0].counters
-        counters.loaded = True
-        counters.planned += sum(step.calls for step in self.known or ())
-        self._foreseen = self.known is not None
+        self.clients[0].counters.loaded = True
+        self.clients[0].counters.planned += sum(step.calls for step in self.known or ())
 
     async def run(self) -> None:
         """Measure step after step, until there is none, the model is given up, or the run is stopped."""
@@ -152,11 +149,14 @@ class LoadLane:
                 measuring.end(self._now_s(), stopped=self._over or self.interrupted)
                 self._sending = None
                 if self.interrupted and due is not None:  # what is measured instead has calls of its own
-                    model.counters.planned -= len(due) - self._step.due - self._foreseen * step.calls
+                    model.counters.planned -= (
+                        len(due) - self._step.due - (0 if self.known is None else step.calls)
+                    )
                 await self._drain()
                 if (why := measuring.unreached) is not None:  # no step would measure anything
-                    kind = ErrorKind.UNREACHABLE.value
-                    model.queue.suspend(f"{kind}: no call of {step.name} reached the server: {why}")
+                    model.queue.suspend(
+                        f"{ErrorKind.UNREACHABLE.value}: no call of {step.name} reached the server: {why}"
+                    )
                     measuring.end(self._now_s(), stopped=True)
                 for task in beside:
                     task.cancel()
@@ -185,7 +185,7 @@ class LoadLane:
         """Read the trials of a step some time before they are due."""
         queue, client = self._model.queue, self.clients[0]
         client.trials = self._trials_of(step, due)
-        client.counters.planned += len(due or ()) - self._foreseen * step.calls
+        client.counters.planned += len(due or ()) - (0 if self.known is None else step.calls)
         self._depth = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate))
         await queue.feed(lambda: self._depth, self._changed.set)
 
