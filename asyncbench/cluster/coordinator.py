@@ -354,9 +354,8 @@ class Coordinator:
 
     def _has_left(self, report: WorkerReport) -> bool:
         """Whether a worker that leaves holds nothing any more."""
-        worker = report.worker
-        holds = report.lanes or report.in_flight or self.leases.holds(worker)
-        return report.leaving and not (holds or any(lane.worker == worker for lane in self._lanes))
+        holds = report.lanes or report.in_flight or self.leases.holds(report.worker)
+        return report.leaving and not (holds or any(lane.worker == report.worker for lane in self._lanes))
 
     def _lane_orders(self, report: WorkerReport) -> Iterator[tuple[DealtLane, LaneOrders]]:
         for lane in self._lanes:

@@ -293,8 +293,8 @@ class DealtLane:
 
 
 def _answered(client: ModelClient) -> bool:
-    outcomes = client.counters.outcomes
-    return client.answered_before or outcomes.total() > client.counters.failed - client.counters.failed_before
+    counters = client.counters
+    return client.answered_before or counters.outcomes.total() > counters.outcomes[Outcome.FAILED]
 
 
 def _close(model: DealtModel, pending: PendingTrial, outcome: Outcome) -> None:

@@ -262,7 +262,7 @@ class Admission:
         if error is not None and not model.warm_up.passed:
             model.client.on_failure(error)
         if error is not None and kind in ONE_TOO_MANY:
-            self.minutes.refused()
+            self.minutes.refused += 1
             self._respect_wait(model, error, at_s)
         paused = self.throttle.closed
         if not paused and kind not in ONE_TOO_MANY:
@@ -294,7 +294,7 @@ class Admission:
 
     def _record_pause(self, pause: Pause, at_s: float) -> None:
         """Write a pause down, and notify a person unless that was done lately."""
-        self.minutes.paused(pause.why)
+        self.minutes.pauses.append(pause.why)
         if at_s >= self._notified_s.get(pause.cause, -math.inf) + NOTIFY_EVERY_S:
             self._notified_s[pause.cause] = at_s
             self.notify(f"{self.name}: paused: {pause.why}")
@@ -398,7 +398,7 @@ class Admission:
         failure, probe_in_s = f"{error.kind.value}: {error.message}", self.throttle.probe_due_s - at_s
         why = f"{wait} ({failure}). One test call follows in {probe_in_s:,.0f} s"
         if error.kind is ErrorKind.UNREACHABLE and not self._guess.ever_answered:
-            self.minutes.paused(why)  # `on_failure` has told it, once for all models of the provider
+            self.minutes.pauses.append(why)  # `on_failure` has told it, once for all models of the provider
         else:
             self._record_pause(Pause(error.kind, why), at_s)
 

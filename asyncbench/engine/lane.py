@@ -99,7 +99,7 @@ class Lane:
 
     def note(self, change: str) -> None:
         """Write down what a person changes, before it is."""
-        self._minutes.changed(change)
+        self._minutes.changes.append(change)
         self.admission.close_minute()
 
     def in_force(self) -> Mapping[str, float]:

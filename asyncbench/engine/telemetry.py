@@ -61,18 +61,6 @@ class Minutes:
         self._input += used.input_tokens
         self._output += used.output_tokens
 
-    def refused(self) -> None:
-        """Count a call that was one too many."""
-        self._refused += 1
-
-    def paused(self, why: str) -> None:
-        """Note why a long pause begins."""
-        self._pauses.append(why)
-
-    def changed(self, change: str) -> None:
-        """Note what a person changed; the minute ends by it."""
-        self._changes.append(change)
-
     def left_s(self, at_s: float) -> float:
         """Return how long this minute lasts."""
         return max(0.0, self._end_s - at_s)
@@ -90,7 +78,7 @@ class Minutes:
         while not over:
             over = at_s <= self._end_s + A_MOMENT_S
             until_s = at_s if over else self._end_s
-            if until_s > self._start_s or self._changes:
+            if until_s > self._start_s or self.changes:
                 self._keep(
                     LaneMinute(
                         lane=self._lane,
@@ -103,10 +91,10 @@ class Minutes:
                         limits=dict(limits),
                         share=share,
                         most_in_flight=self._most,
-                        refused=self._refused,
+                        refused=self.refused,
                         waited_s=dict(self._waited),
-                        pauses=tuple(self._pauses),
-                        changes=tuple(self._changes),
+                        pauses=tuple(self.pauses),
+                        changes=tuple(self.changes),
                     )
                 )
             self._begin(until_s, in_flight)
@@ -115,11 +103,12 @@ class Minutes:
         self._start_s = at_s
         # Minutes of the clock on the wall: those of all lanes can be laid side by side.
         self._end_s = at_s + MINUTE_S - (self._epoch_s + at_s) % MINUTE_S
-        self._calls, self._most, self._refused = 0, in_flight, 0
+        self._calls, self._most = 0, in_flight
+        self.refused = 0  # calls that were one too many
         self._tokens = self._input = self._output = 0.0
         self._waited: dict[str, float] = defaultdict(float)
-        self._pauses: list[str] = []
-        self._changes: list[str] = []
+        self.pauses: list[str] = []  # why long ones began
+        self.changes: list[str] = []  # what a person changed; the minute ends by it
 
 
 # ── Counters and lag

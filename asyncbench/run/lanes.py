@@ -51,7 +51,6 @@ from asyncbench.suites.requests import characters, request_for
 
 
 UNKNOWN = History()  # of a trial that no earlier run knows
-NO_COSTS = KnownCosts()
 
 
 def client_of(
@@ -67,7 +66,7 @@ def client_of(
     if not run.is_dealt(model):
         key, workers = run.keys[model.alias], run.workers
         provider = opened_provider(model, key, simulator_url=simulator_url, workers=workers, stack=stack)
-    before = run.costs_before.get(model.alias, NO_COSTS)
+    before = run.costs_before.get(model.alias, KnownCosts())
     counters = Counters(
         planned=run.planned(model), cost_before_usd=before.usd, unpriced_before=before.unknown_calls
     )

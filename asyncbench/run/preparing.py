@@ -92,8 +92,7 @@ FORECAST_UNASKED = 30_000  # trials of a sweep, or finished: to count more would
 def write_forecast(run: RunState) -> None:
     """Write down what is expected, for a report to judge by, where that is new and soon found out."""
     planned = {model.alias: run.planned(model) for model in run.models}
-    finished = run.store.finished
-    if max(sum(planned.values()), len(finished)) > FORECAST_UNASKED:
+    if max(sum(planned.values()), len(run.store.finished)) > FORECAST_UNASKED:
         return
     try:
         before, now = read_forecasts(run.store.folder), time.time()
@@ -101,7 +100,7 @@ def write_forecast(run: RunState) -> None:
             rates = (rates_asked(model, condition, now) for condition in run.sweep.conditions_of(model.alias))
             trials, prices, limit = planned[model.alias], prices_of(rates), run.options.limit
             if not is_already_forecast(before, model.alias, limit=limit, trials=trials, prices=prices):
-                keep_forecast(_quick_plan(run, finished), run.store.folder, by="run")
+                keep_forecast(_quick_plan(run, run.store.finished), run.store.folder, by="run")
                 return
     except StoreError as error:
         run.screen.say(f"no forecast is kept: {error}")

@@ -39,17 +39,14 @@ class Steering:
         """
         if request["do"] != "look" and (self._scheduler.stopped or not self._scheduler.going):
             raise ConfigError("the run is stopping. It sends nothing new any more")
-        ways = {"look": self._snapshot, "pause": self._pause, "resume": self._resume, "set": self._set}
-        notes = ways[request["do"]](request, peer)
+        ways = {"pause": self._pause, "resume": self._resume, "set": self._set}
+        notes = () if request["do"] == "look" else ways[request["do"]](request, peer)
         return {
             "paused": bool(self._paused_by),
             "notes": list(notes),
             "lanes": [_status_of(lane) for lane in self._scheduler.going],
             "workers": [asdict(one) for one in self._run.count_workers()],
         }
-
-    def _snapshot(self, _request: Talk, _peer: Peer) -> Sequence[str]:
-        return ()
 
     # ── pausing
 

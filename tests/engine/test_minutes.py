@@ -31,7 +31,7 @@ def test_what_was_counted_is_written_down_once():
         minutes.admitted(in_flight)
     minutes.settled(Amounts(1.0, 30.0, 20.0, 10.0))
     minutes.settled(Amounts(1.0, 3.0, 2.0, 1.0))
-    minutes.refused()
+    minutes.refused += 1
     close(minutes, 60.0, share=0.9)
     row = kept[0]
     assert (row.lane, row.requests, row.refused, row.most_in_flight) == ("m", 3, 1, 3)

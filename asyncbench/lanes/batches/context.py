@@ -237,8 +237,7 @@ class BatchContext:
 
     def put_off(self, part: BatchPart, seconds: float) -> None:
         """Let a part wait, in seconds of its own time; inf: until the next run."""
-        real_s = seconds if seconds == math.inf else seconds * self.clock.real_s
-        self.due[part.key] = self.clock.now() + real_s
+        self.due[part.key] = self.clock.now() + seconds * self.clock.real_s
 
     def failed(
         self, error: ProviderError, *, again: int, reading: bool = False, one_batch: bool = False

@@ -224,12 +224,11 @@ class Polling:
 
     async def _cancel_twins(self, part: BatchPart, listed: list[RemoteBatch]) -> None:
         """Cancel a second batch of a part: somebody between us and the vendor repeated the call."""
-        context = self._context
         for batch in ours(part, listed):
             if batch.id in (part.batch_id, *part.twins):
                 continue
-            await context.note(part, Step.TWIN, batch_id=batch.id)
-            context.notify(
+            await self._context.note(part, Step.TWIN, batch_id=batch.id)
+            self._context.notify(
                 f"there are two batches of the same part, {part.batch_id} and {batch.id}. "
                 "asyncbench cancels the second one; what it has done already may be billed. Something "
                 "between you and the provider repeats calls."

@@ -336,12 +336,11 @@ class Submitting:
 
     async def _out_of_sight(self, part: BatchPart) -> float:
         """Send a part again whose batch this key cannot see, if a person wants that; else leave it."""
-        context = self._context
-        if part.key in context.resubmit:
+        if part.key in self._context.resubmit:
             return await self._send_again(part, "you want")
         if part.key not in self._untraced:
             self._untraced.add(part.key)
-            context.notify(
+            self._context.notify(
                 f"part {part.key} was sent with another key, perhaps of another project or "
                 "workspace, so its batch cannot be seen. Run again with that key. If you no longer have it, "
                 "look into your provider's console. If there is no batch, run with --resubmit "
@@ -350,12 +349,11 @@ class Submitting:
         return math.inf
 
     async def _send_again(self, part: BatchPart, who: str) -> float:
-        context = self._context
-        context.notify(
+        self._context.notify(
             f"no trace of a batch of {part.requests:,} requests (part {part.key}). As "
             f"{who}, they are sent again: if it exists, it is paid twice."
         )
-        await context.note(part, Step.GIVEN_UP)
+        await self._context.note(part, Step.GIVEN_UP)
         return 0.0
 
 

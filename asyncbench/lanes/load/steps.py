@@ -151,8 +151,7 @@ class LoadStep:
     @property
     def calls(self) -> int:
         """The number of calls that are due, in the mean; 0 of callers, for nobody knows it."""
-        load = self.load
-        return 0 if load.closed else round(self.rate * (load.warmup + self.seconds))
+        return 0 if self.load.closed else round(self.rate * (self.load.warmup + self.seconds))
 
     def due(self) -> "array[float]":
         """Return when its calls are due, seconds from its start; closed: nobody knows."""
