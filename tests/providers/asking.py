@@ -1,5 +1,6 @@
 """Requests to put to a provider, and what the wire formats answer."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from asyncbench.providers.openai.chat import ChatWire
 from asyncbench.providers.provider import PROVIDERS, Provider
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Condition, Message, Model, Problem, Request, Timeouts, Trial
+from tests.providers.raw_server import RawServer
 
 KEY = "sk-secret-0123456789abcdef"
 
@@ -58,6 +60,7 @@ CHUNKS = (
     b'{"model":"served-1","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":5,"total_tokens":25}}',
     b"[DONE]",
 )
+TEXT = b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"4"},"choices":[]}'
 EVENTS = (
     b'{"type":"message_start","message":{"id":"msg_1","type":"message","model":"served-1","content":[],'
     b'"stop_reason":null,"usage":{"input_tokens":20,"output_tokens":1}}}',
@@ -132,6 +135,16 @@ async def failure_of(provider: Provider, request: Request | None = None) -> Prov
     with pytest.raises(ProviderError) as caught:
         await provider.ask(request or asking())
     return caught.value
+
+
+async def cancel(provider: Provider, server: RawServer, request: Request) -> None:
+    """Cancel a call once the server has it and has begun its answer."""
+    call = asyncio.create_task(provider.ask(request))
+    await server.asked.wait()
+    await asyncio.sleep(0.05)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
 
 
 def deadlines(*, total: float = 30.0, **others: float) -> Timeouts:

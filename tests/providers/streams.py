@@ -1,9 +1,11 @@
 """Streams for tests of wire formats: texts cut into pieces, and events put to an Assembly."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+import pytest
 from hypothesis import strategies as st
 
+from asyncbench.errors import ProviderError
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply
 
@@ -17,6 +19,13 @@ def streamed(wire: Wire, events: Iterable[Mapping[str, object]]) -> Reply:
     for event in events:
         assembly.feed(event)
     return assembly.complete()
+
+
+def failure(read: Callable[..., Reply], *what: object) -> ProviderError:
+    """Return why no reply can be read."""
+    with pytest.raises(ProviderError) as caught:
+        read(*what)
+    return caught.value
 
 
 def first_word(wire: Wire, events: Iterable[Mapping[str, object]]) -> int | None:

@@ -3,11 +3,11 @@
 import aiohttp
 import pytest
 
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import ErrorKind
 from asyncbench.providers import pool
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Endpoint
-from tests.providers.asking import asking, deadlines
+from tests.providers.asking import asking, deadlines, failure_of
 from tests.providers.raw_server import answering, sending
 from tests.providers.test_pool import Elsewhere, certified, hang_up
 
@@ -51,10 +51,7 @@ async def test_a_call_that_breaks_on_a_kept_connection_after_it_was_read_is_lost
     server.manner = answering(body=adapter.body)
     held = await provider.ask(asking())
     server.manner = sending(b"", then_close=True)
-    with pytest.raises(ProviderError) as caught:
-        await provider.ask(asking())
-    with pytest.raises(ProviderError) as fresh:
-        await provider.ask(asking())
+    error, fresh = await failure_of(provider), await failure_of(provider)
 
-    assert (held.times.kept_connection, caught.value.kept_connection) == (None, "lost")
-    assert (fresh.value.kind, fresh.value.kept_connection) == (ErrorKind.UNREACHABLE, None)
+    assert (held.times.kept_connection, error.kept_connection) == (None, "lost")
+    assert (fresh.kind, fresh.kept_connection) == (ErrorKind.UNREACHABLE, None)

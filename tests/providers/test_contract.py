@@ -4,12 +4,13 @@ import asyncio
 import gzip
 import socket
 import time
+from dataclasses import replace
 
 import orjson
 import pytest
 
 from asyncbench.errors import ErrorKind
-from tests.providers.asking import CHUNKS, EVENTS, KEY, asking, deadlines, failure_of
+from tests.providers.asking import CHUNKS, EVENTS, KEY, TEXT, asking, cancel, deadlines, failure_of
 from tests.providers.raw_server import (
     answering,
     dripping,
@@ -32,15 +33,27 @@ def anthropic_error(kind, code=None, message="told"):
     return {"type": "error", "error": {"type": kind, "message": message, **details}, "request_id": "req_b"}
 
 
-async def test_a_good_reply_is_read(adapter, server, provider):
-    server.manner = answering(body=adapter.body, x_request_id="req_1")
+WAYS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
-    reply = await provider.ask(asking())
+
+def good(adapter, stream, **headers):
+    """A good reply, whole or streamed."""
+    if stream:
+        return answering(200, events(*adapter.events), content_type="text/event-stream", **headers)
+    return answering(200, adapter.body, content_type="application/json", **headers)
+
+
+@WAYS
+async def test_a_good_reply_is_read(adapter, server, provider, stream):
+    server.manner = good(adapter, stream, x_request_id="req_1")
+
+    reply = await provider.ask(asking(stream=stream))
 
     assert (reply.text, reply.finish_reason, reply.model_served) == ("42", adapter.finish_reason, "served-1")
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (20, 5)
     assert reply.raw_usage == adapter.body["usage"]
-    assert (reply.request_id, reply.http_status, reply.ttft_s) == ("req_1", 200, None)
+    assert (reply.request_id, reply.http_status, reply.ttft_s is None) == ("req_1", 200, not stream)
+    assert server.received[0].body.get("stream", False) is stream
 
 
 @pytest.mark.parametrize(
@@ -65,10 +78,11 @@ async def test_a_good_reply_is_read(adapter, server, provider):
         pytest.param(308, b"", ErrorKind.NO_SUCH_MODEL, id="moved"),
     ],
 )
-async def test_a_refusal_becomes_its_kind(server, provider, status, body, kind):
+@WAYS
+async def test_a_refusal_becomes_its_kind(server, provider, status, body, kind, stream):
     server.manner = answering(status, body)
 
-    error = await failure_of(provider)
+    error = await failure_of(provider, asking(stream=stream))
 
     assert (error.kind, error.http_status) == (kind, status)
 
@@ -195,11 +209,12 @@ async def test_as_many_calls_as_connections_run_at_once(adapter, server, opened)
     assert server.connections == calls
 
 
-async def test_a_connection_is_used_again(adapter, server, provider):
-    server.manner = answering(body=adapter.body)
+@WAYS
+async def test_a_connection_is_used_again(adapter, server, provider, stream):
+    server.manner = good(adapter, stream)
 
     for _ in range(3):
-        await provider.ask(asking())
+        await provider.ask(asking(stream=stream))
 
     assert server.connections == 1
 
@@ -233,18 +248,24 @@ async def test_a_compressed_reply_is_read(adapter, server, provider):
         pytest.param(answering(301, location=f"http://127.0.0.1/?key={KEY}"), id="redirect"),
         pytest.param(answering(200, {"error": {"message": KEY}}), id="200"),
         pytest.param(sending(f"{KEY}\r\n\r\n".encode(), then_close=True), id="not HTTP"),
+        pytest.param(
+            sending(stream_of(events(b'{"type":"error","error":{"message":"%s"}}' % KEY.encode()))),
+            id="event",
+        ),
+        pytest.param(sending(stream_of(events(KEY.encode()))), id="not JSON"),
     ],
 )
-async def test_the_key_is_never_repeated(server, provider, manner):
+@WAYS
+async def test_the_key_is_never_repeated(server, provider, manner, stream):
     server.manner = manner
 
-    error = await failure_of(provider)
+    error = await failure_of(provider, asking(stream=stream))
 
     assert KEY[:6] not in f"{error} {error.message} {error!r}"
     assert len(error.message) <= 500
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@WAYS
 async def test_no_request_id_repeats_the_key(adapter, server, provider, stream):
     request = asking(stream=stream)
     server.manner = answering(body=adapter.body, x_request_id=f"req {KEY}")
@@ -259,20 +280,17 @@ async def test_no_request_id_repeats_the_key(adapter, server, provider, stream):
 IDS = ("x_request_id", "request_id", "x_litellm_call_id", "x_amzn_requestid", "apim_request_id", "cf_ray")
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@WAYS
 async def test_a_reply_has_the_first_request_id_that_is_told(adapter, server, provider, stream):
-    body = orjson.dumps(adapter.body)
-    if stream:
-        first = [b'{"id":"chatcmpl-1","choices":[]}'] if adapter.events is CHUNKS else []
-        body = events(*first, *adapter.events)
-    kind = "text/event-stream" if stream else "application/json"
+    if adapter.events is CHUNKS:
+        adapter = replace(adapter, events=(b'{"id":"chatcmpl-1","choices":[]}', *CHUNKS))
     for place in range(len(IDS) + 1):
-        server.manner = answering(200, body, content_type=kind, **{name: name for name in IDS[place:]})
+        server.manner = good(adapter, stream, **{name: name for name in IDS[place:]})
         reply = await provider.ask(asking(stream=stream))
         assert reply.request_id == (*IDS, adapter.body["id"])[place]
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@WAYS
 @pytest.mark.parametrize(
     ("status", "body"),
     [
@@ -299,7 +317,7 @@ async def test_an_error_has_the_request_id_of_its_headers_or_else_of_its_body(
         pytest.param(lambda start: sending(start, then_close=True), ErrorKind.BAD_REPLY, id="cut"),
     ],
 )
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@WAYS
 async def test_a_call_that_breaks_off_has_the_request_id_of_its_headers(
     adapter, server, opened, then, kind, stream
 ):
@@ -342,15 +360,17 @@ async def test_latency_runs_from_the_sending_to_the_last_byte(adapter, server, o
     assert all(reply.latency_s > 0 for reply in replies)
 
 
-async def test_a_cancelled_call_is_cancelled(server, provider):
-    server.manner = stalling()
-    call = asyncio.create_task(provider.ask(asking()))
-    await server.asked.wait()
+@WAYS
+async def test_a_cancelled_call_closes_its_connection_and_leaves_the_next_one_whole(
+    adapter, server, provider, stream
+):
+    server.manner = stalling(stream_of(events(TEXT), whole=False) if stream else GOOD_HEAD)
+    await cancel(provider, server, asking(stream=stream))
 
-    call.cancel()
+    server.manner = good(adapter, stream)
 
-    with pytest.raises(asyncio.CancelledError):
-        await call
+    assert (await provider.ask(asking(stream=stream))).text == "42"
+    assert server.connections == 2
 
 
 async def test_what_the_library_said_is_the_cause(server, provider):

@@ -18,7 +18,7 @@ from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers import pool, sdk
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Endpoint
-from tests.providers.asking import ADAPTERS, asking, deadlines
+from tests.providers.asking import ADAPTERS, asking, deadlines, failure_of
 from tests.providers.raw_server import (
     answering,
     events,
@@ -288,9 +288,8 @@ async def post(session, url):
 
 async def lost(provider) -> bool:
     """Whether a call ends without an answer, and may have been billed."""
-    with pytest.raises(ProviderError) as caught:
-        await provider.ask(asking())
-    return caught.value.kind is ErrorKind.UNREACHABLE and caught.value.may_have_been_billed
+    error = await failure_of(provider)
+    return error.kind is ErrorKind.UNREACHABLE and error.may_have_been_billed
 
 
 CLOSING = sending(b"", then_close=True)

@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import ErrorKind
 from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.records import Usage
 from tests.providers.asking import asking
-from tests.providers.streams import PIECES, RESPONSE, first_word, streamed
+from tests.providers.streams import PIECES, RESPONSE, failure, first_word, streamed
 
 WIRE = MessagesWire(Quirks())
 
@@ -73,10 +73,7 @@ def test_the_service_tier_stands_in_the_usage():
 
 
 def test_without_content_it_is_a_bad_reply():
-    with pytest.raises(ProviderError) as caught:
-        WIRE.reply({"type": "message"}, RESPONSE)
-
-    assert caught.value.kind is ErrorKind.BAD_REPLY
+    assert failure(WIRE.reply, {"type": "message"}, RESPONSE).kind is ErrorKind.BAD_REPLY
 
 
 def test_a_model_nobody_knows_is_sent_no_limit_of_our_making():
@@ -167,10 +164,9 @@ def test_the_beginning_of_a_block_belongs_to_it():
     ],
 )
 def test_an_error_in_the_middle_means_what_it_says(error, kind):
-    with pytest.raises(ProviderError) as caught:
-        streamed(WIRE, [start(), {"type": "error", "error": error}])
+    error = failure(streamed, WIRE, [start(), {"type": "error", "error": error}])
 
-    assert (caught.value.kind, caught.value.http_status) == (kind, 200)
+    assert (error.kind, error.http_status) == (kind, 200)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +175,6 @@ def test_an_error_in_the_middle_means_what_it_says(error, kind):
     ids=["no event", "cut", "no message_stop"],
 )
 def test_a_stream_without_its_end_is_a_bad_reply(events):
-    with pytest.raises(ProviderError) as caught:
-        streamed(WIRE, events)
+    error = failure(streamed, WIRE, events)
 
-    assert (caught.value.kind, caught.value.request_id) == (ErrorKind.BAD_REPLY, "req_1")
+    assert (error.kind, error.request_id) == (ErrorKind.BAD_REPLY, "req_1")

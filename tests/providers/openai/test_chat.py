@@ -7,7 +7,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.openai.chat import ChatWire
 from asyncbench.records import Usage
-from tests.providers.streams import PIECES, RESPONSE, first_word, streamed
+from tests.providers.streams import PIECES, RESPONSE, failure, first_word, streamed
 
 WIRE = ChatWire(Quirks())
 USAGE = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
@@ -96,10 +96,9 @@ def test_a_finish_reason_is_the_providers_own_word():
     ],
 )
 def test_without_a_choice_it_is_a_bad_reply(payload):
-    with pytest.raises(ProviderError) as caught:
-        WIRE.reply(payload, RESPONSE)
+    error = failure(WIRE.reply, payload, RESPONSE)
 
-    assert (caught.value.kind, caught.value.request_id) == (ErrorKind.BAD_REPLY, "req_1")
+    assert (error.kind, error.request_id) == (ErrorKind.BAD_REPLY, "req_1")
 
 
 @given(PIECES, PIECES, st.sampled_from(["reasoning", "reasoning_content"]))
@@ -176,10 +175,9 @@ def test_only_the_first_answer_is_read():
     ],
 )
 def test_a_stream_without_its_end_is_a_bad_reply(chunks):
-    with pytest.raises(ProviderError) as caught:
-        streamed(WIRE, chunks)
+    error = failure(streamed, WIRE, chunks)
 
-    assert (caught.value.kind, caught.value.request_id) == (ErrorKind.BAD_REPLY, "req_1")
+    assert (error.kind, error.request_id) == (ErrorKind.BAD_REPLY, "req_1")
 
 
 @pytest.mark.parametrize(
@@ -193,10 +191,10 @@ def test_a_stream_without_its_end_is_a_bad_reply(chunks):
     ],
 )
 def test_an_error_in_the_middle_means_what_it_says(error, kind):
-    with pytest.raises(ProviderError) as caught:
-        streamed(WIRE, [chunk(content="4"), {"error": error, "choices": [{"finish_reason": "error"}]}])
+    last = {"error": error, "choices": [{"finish_reason": "error"}]}
+    failed = failure(streamed, WIRE, [chunk(content="4"), last])
 
-    assert (caught.value.kind, caught.value.http_status) == (kind, 200)
+    assert (failed.kind, failed.http_status) == (kind, 200)
 
 
 @pytest.mark.parametrize(

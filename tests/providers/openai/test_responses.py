@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import ErrorKind
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.openai.responses import ResponsesWire
 from asyncbench.records import CUT_SHORT, REFUSALS, Usage
-from tests.providers.streams import PIECES, RESPONSE, first_word, streamed
+from tests.providers.streams import PIECES, RESPONSE, failure, first_word, streamed
 
 WIRE = ResponsesWire(Quirks())
 USAGE = {
@@ -107,10 +107,7 @@ def test_what_was_cut_says_why(reason, known):
     ],
 )
 def test_what_is_no_answer_is_an_error(payload, kind):
-    with pytest.raises(ProviderError) as caught:
-        WIRE.reply(payload, RESPONSE)
-
-    assert caught.value.kind is kind
+    assert failure(WIRE.reply, payload, RESPONSE).kind is kind
 
 
 @pytest.mark.parametrize("told_at_the_end", [True, False], ids=["in the last event too", "in pieces alone"])
@@ -170,17 +167,11 @@ def test_the_first_word_is_known(kind):
     ],
 )
 def test_an_error_in_the_middle_means_what_it_says(event, kind):
-    with pytest.raises(ProviderError) as caught:
-        streamed(WIRE, [delta("output_text", "4"), event])
-
-    assert caught.value.kind is kind
+    assert failure(streamed, WIRE, [delta("output_text", "4"), event]).kind is kind
 
 
 def test_a_stream_without_its_end_is_a_bad_reply():
-    with pytest.raises(ProviderError) as caught:
-        streamed(WIRE, [delta("output_text", "42")])
-
-    assert caught.value.kind is ErrorKind.BAD_REPLY
+    assert failure(streamed, WIRE, [delta("output_text", "42")]).kind is ErrorKind.BAD_REPLY
 
 
 def test_a_refusal_is_a_finish_reason():
