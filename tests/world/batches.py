@@ -21,6 +21,7 @@ from asyncbench.planning.budget_bounds import open_ledger
 from asyncbench.run import preparing
 from asyncbench.run.open_batches import cancel_in_folder
 from asyncbench.run.options import RunOptions
+from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_with_options
 from tests.sweep_files import Said, entry
 
@@ -108,6 +109,16 @@ class Night:
     def run_for(self, seconds, **options):
         """Run until so many seconds have passed, then raise TimeoutError as if the process had died."""
         return self.run(clock=Forwarded(self.server, until_s=seconds), **options)
+
+    def dies_after(self, seconds, **options):
+        """Run until so many seconds have passed and the process dies: it has not ended by itself."""
+        with pytest.raises((TimeoutError, ExceptionGroup)):
+            self.run_for(seconds, **options)
+
+    def completes(self, **options):
+        """Run to the end, with each answer billed once."""
+        assert self.run(**options).exit is Exit.COMPLETE
+        assert self.billed == dict.fromkeys(self.answers, 1)
 
     def undisturbed(self, *, env=MappingProxyType({}), **options):
         """Ask the same in real time, in another folder; return its answers."""

@@ -16,15 +16,13 @@ OPENAI, ANTHROPIC = VENDORS
 
 def test_a_create_that_nobody_handled_is_made_again_once_a_late_one_must_fail(night):
     asked = night(OPENAI, "create_dropped=#1")
-    assert asked.run(limit=6).exit is Exit.COMPLETE
+    asked.completes(limit=6)
     assert sorted(part.step for part in asked.parts) == [Step.CLEANED, Step.NEVER_CREATED]
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
 
 
 def test_a_create_that_comes_after_all_looks_finds_no_file(night):
     asked = night(OPENAI, "create_late=#1:1000")  # the last look is at 900 s, the file gone then
-    assert asked.run(limit=6).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=6)
 
 
 def test_a_nameless_batch_without_a_trace_is_not_sent_again(night):
@@ -37,8 +35,7 @@ def test_a_nameless_batch_without_a_trace_is_not_sent_again(night):
     assert asked.run(limit=6).exit is Exit.UNFINISHED  # nor by the next run
     assert asked.truth == []
     asked.raw["batch"] = {"on_doubt": "resubmit"}
-    assert asked.run(limit=6).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=6)
     assert [row["attempt"] for row in asked.attempts] == 6 * [1]
 
 
@@ -53,26 +50,21 @@ def test_a_nameless_batch_is_known_by_its_results_and_a_foreign_one_is_struck_ou
     other = night(ANTHROPIC, play={"latency_s": 50})
     asked = night(ANTHROPIC, "create_reply_dropped=#1", play={"latency_s": 5000})
     # The other sweep's batch has as many requests, and was created at the same time.
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        other.run_for(100, limit=6)
-    assert asked.run(limit=6).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    other.dies_after(100, limit=6)
+    asked.completes(limit=6)
     assert [len(part.struck) for part in asked.parts] == [1]
-    assert other.run(limit=6).exit is Exit.COMPLETE
-    assert other.billed == dict.fromkeys(other.answers, 1)
+    other.completes(limit=6)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_open_batches_of_another_key_are_told_at_once(night, vendor):
     asked = night(vendor, play={"latency_s": 5000})
     asked.raw["models"][0]["key_env"] = "KEY"
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(30, limit=6, env={"KEY": "key@one"})
+    asked.dies_after(30, limit=6, env={"KEY": "key@one"})
     assert asked.run_for(120, limit=6, env={"KEY": "key@two"}).exit is Exit.UNFINISHED
     (said,) = [line for line in asked.screen.lines if "another project or workspace" in line]
     assert asked.parts[0].batch_id in said
-    assert asked.run(limit=6, env={"KEY": "key@one"}).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=6, env={"KEY": "key@one"})
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
@@ -82,25 +74,21 @@ def test_a_key_of_another_workspace_proves_nothing(night, monkeypatch, vendor, t
     asked.raw["models"][0]["key_env"] = "KEY"
     if not told:
         monkeypatch.setattr(sdk_batches, "ACCOUNTS", ())
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(5, limit=6, env={"KEY": "key@one"})
+    asked.dies_after(5, limit=6, env={"KEY": "key@one"})
     assert asked.run(limit=6, env={"KEY": "key@two"}).exit is Exit.UNFINISHED
     assert any("another project or workspace" in line for line in asked.screen.lines)
     assert len(asked.parts) == len(asked.truth) == 1
-    assert asked.run(limit=6, env={"KEY": "key@one"}).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=6, env={"KEY": "key@one"})
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_part_of_a_key_that_is_lost_is_sent_again_if_a_person_wants_that(night, vendor):
     asked = night(vendor, "create_dropped=#1", batch={"on_doubt": "resubmit"})
     asked.raw["models"][0]["key_env"] = "KEY"
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(5, limit=6, env={"KEY": "key@one"})
+    asked.dies_after(5, limit=6, env={"KEY": "key@one"})
     assert asked.run(limit=6, env={"KEY": "key@two"}).exit is Exit.UNFINISHED
     [part] = asked.parts
-    assert asked.run(limit=6, env={"KEY": "key@two"}, resubmit=[part.key]).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=6, env={"KEY": "key@two"}, resubmit=[part.key])
     given_up, *sent_again = (part.step for part in asked.parts)
     assert (given_up, {*sent_again}) == (Step.GIVEN_UP, {Step.CLEANED})
 
@@ -149,8 +137,7 @@ def test_of_two_batches_of_one_part_the_second_is_cancelled(night):
 
 def test_of_two_batches_of_one_part_both_reserves_are_kept_until_both_have_ended(night):
     asked = priced(night(OPENAI, "create_twice=#1", play={"latency_s": 4000}), budget_usd=1)
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(100, limit=6)  # both are open when it dies
+    asked.dies_after(100, limit=6)  # both are open when it dies
     reserved = list[int]()
 
     class Watching(Forwarded):
@@ -175,15 +162,13 @@ def test_a_doubt_that_no_list_can_end_is_left_to_the_next_run(night, vendor, mon
         patch.setattr(SdkBatches, "recent", unlisted)
         assert asked.run(limit=6).exit is Exit.UNFINISHED
     assert sum("are not sent again" in line for line in asked.screen.lines) == 1
-    assert asked.run(limit=6).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=6)
 
 
 @pytest.mark.timeout(60)  # of a run that waits for ever
 def test_an_unnamed_batch_whose_list_stays_behind_is_found_by_its_own_answer(night):
     asked = night("simulated-anthropic", "create_reply_dropped=#1", "list_behind=1")
-    assert asked.run(clock=Forwarded(asked.server, until_s=10_000), limit=6).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(clock=Forwarded(asked.server, until_s=10_000), limit=6)
 
 
 def test_without_a_trace_the_two_ways_out_come_first(night):

@@ -87,5 +87,4 @@ def test_results_that_cannot_be_had_for_a_day_are_left_to_the_next_run(night):
     [said] = [line for line in asked.screen.lines if "could not be downloaded for a day" in line]
     assert f"batch {asked.parts[0].batch_id} " in said
     assert f"asyncbench import batch FILE --out {asked.out}" in said
-    assert asked.run(limit=6).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=6)

@@ -26,8 +26,7 @@ def interrupted(night, *words, **keys):
     asked.raw["mode"] = "realtime"
     assert asked.run(limit=20).exit is Exit.COMPLETE
     asked.raw["mode"] = "batch"
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(SOON_S, limit=26)
+    asked.dies_after(SOON_S, limit=26)
     assert [part.requests for part in asked.parts if part.open] == [6]
     return asked
 
@@ -143,9 +142,8 @@ def test_a_part_that_was_not_sent_is_given_back_when_its_trials_have_left_the_sw
         asked.run(limit=10)
     asked.raw["models"][0]["temperature"] = 0.5  # other trials
     with asked.watched():
-        assert asked.run(limit=2).exit is Exit.COMPLETE
+        asked.completes(limit=2)
     assert sum(batch["requests"] for batch in asked.truth) == len(asked.answers) == 2
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
     assert asked.ledger.caps[0].reserved == 0
     assert not list(asked.out.glob("batches/*.jsonl"))
 
@@ -154,8 +152,7 @@ def test_a_part_that_was_not_sent_is_given_back_when_its_trials_have_left_the_sw
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_nobody_promises_to_grade_answers_whose_trials_have_left_the_sweep(night, vendor):
     asked = night(vendor, play=SLOW)
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(SOON_S, limit=6)
+    asked.dies_after(SOON_S, limit=6)
     asked.raw["models"][0]["temperature"] = 0.5
     assert asked.run(limit=6).exit is Exit.COMPLETE
     assert len(asked.answers) == 6

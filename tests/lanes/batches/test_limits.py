@@ -18,8 +18,7 @@ OPENAI, ANTHROPIC = VENDORS
 @pytest.mark.long
 def test_a_pool_that_stays_full_for_an_hour_is_waited_for(night):
     asked = night(OPENAI, "pool_full=1:3600", batch={"max_requests": 4})
-    assert asked.run(limit=12).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=12)
     assert sum("pool of enqueued tokens is full" in line for line in asked.screen.lines) >= 1
     assert "failed" in {batch["status"] for batch in asked.truth}
 
@@ -27,8 +26,7 @@ def test_a_pool_that_stays_full_for_an_hour_is_waited_for(night):
 @pytest.mark.long
 def test_a_small_pool_is_learnt_from_its_refusals(night):
     asked = night(OPENAI, play={"enqueued_tokens": 300}, batch={"max_requests": 6})
-    assert asked.run(limit=36).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=36)
 
 
 def test_a_pool_that_is_known_is_never_overrun(night):
@@ -57,8 +55,7 @@ def test_without_a_fallback_the_rest_stays_open_for_the_next_run(night):
     assert asked.run(limit=12).exit is Exit.UNFINISHED
     done = len(asked.answers)
     assert 0 < done < 12
-    assert asked.run(limit=12).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=12)
     assert {row["mode"] for row in asked.attempts} == {"batch"}
 
 
@@ -75,9 +72,8 @@ def test_a_request_that_the_batch_lost_is_asked_again_and_its_cost_is_unknown(ni
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_of_a_batch_that_expires_half_done_the_answers_are_kept_and_the_rest_is_asked_once(night, vendor):
     asked = night(vendor, "expires=#1:0.5")
-    assert asked.run(limit=12).exit is Exit.COMPLETE
+    asked.completes(limit=12)
     assert asked.answers == asked.undisturbed(limit=12)
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
     rows = Counter((row["status"], row["cost_usd"]) for row in asked.attempts if row["status"] == "expired")
     assert rows == {("expired", 0.0): 6}
     assert sorted(batch["status"] for batch in asked.truth)[-1] in ("ended", "expired")
@@ -105,8 +101,7 @@ def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, 
     counters = next(iter(summary.models.values()))
     assert (cap.reserved, counters.in_flight, counters.in_batches) == (0, 0, 0)
     asked.raw["budget_usd"] = 1
-    assert asked.run().exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes()
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
@@ -118,8 +113,7 @@ def test_a_budget_a_third_of_the_plan_is_kept_and_leaves_the_rest_for_more_money
     assert 0 < spent(asked) <= planned_usd / 3
     assert 0 < len(asked.answers) < 72
     asked.raw["budget_usd"] = 1
-    assert asked.run().exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes()
 
 
 @pytest.mark.long
@@ -152,8 +146,7 @@ def test_a_small_part_waits_for_the_money_of_those_that_are_under_way(night):
 
 def test_what_is_out_counts_for_the_budget_of_the_next_run(night):
     asked = priced(night(OPENAI), budget_usd=1)
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(30, limit=10)
+    asked.dies_after(30, limit=10)
     out = sum(part.open for part in asked.parts)
     assert out == 1
     asked.raw["budget_usd"] = 0.001  # less than is out
@@ -169,8 +162,7 @@ def test_a_model_does_not_wait_for_money_that_another_one_s_batches_hold(night, 
     asked = priced(night(OPENAI, play={"latency_s": 40_000}), budget_usd=1)
     (model,) = asked.raw["models"]
     asked.raw["models"] = [{**model, "alias": "a"}, {**model, "alias": "b", "top_p": 0.9, "mode": "realtime"}]
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(1000, limit=10, models=["a"])
+    asked.dies_after(1000, limit=10, models=["a"])
     (part,) = asked.parts
     asked.raw["budget_usd"] = 1.05 * part.reserved_usd  # enough for one call of the other
     assert asked.run(limit=10, **options).exit is Exit.BUDGET
@@ -224,9 +216,8 @@ def test_ctrl_c_leaves_batches_and_the_next_run_collects_them(night, server, ven
     summary = asked.run(limit=12, clock=Interrupting(server, 30))
     assert summary.exit is Exit.INTERRUPTED
     assert [part.step for part in asked.parts] == [Step.SUBMITTED]
-    assert asked.run(limit=12).exit is Exit.COMPLETE
+    asked.completes(limit=12)
     assert len(asked.truth) == 1
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
 
 
 def test_a_trial_in_a_batch_is_asked_in_no_other_way(night, server):

@@ -55,8 +55,7 @@ def test_a_run_that_detaches_sends_everything_and_the_next_one_collects_it(night
     looked = json.loads(status_of(asked.out).as_json())["batches"]  # a moment later, in the same form
     assert [one | {"age_s": 0} for one in told] == [one | {"age_s": 0} for one in looked]
     assert told[0]["created_at"].endswith("+00:00")
-    assert asked.run(limit=36).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=36)
     assert len(asked.answers) == 36
 
 
@@ -131,11 +130,9 @@ def test_status_shows_batches_without_asking_anybody_and_without_writing(night):
 
 def test_status_tells_how_a_batch_went_on_while_it_was_looked_at(night):
     asked = night(OPENAI, play={"latency_s": 4_000})
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(30, limit=20)
+    asked.dies_after(30, limit=20)
     assert states(asked, running=True) == ["validating"]
-    with pytest.raises((TimeoutError, ExceptionGroup)):
-        asked.run_for(2_500, limit=20)
+    asked.dies_after(2_500, limit=20)
     found = status_of(asked.out)
     [part] = found.batches.parts if found.batches else ()
     assert (part.state, part.status) == (Stand.RUNNING, "in_progress")
@@ -246,8 +243,7 @@ def test_status_says_as_of_when_it_knows_a_batch_and_asks_if_told_to(night, serv
     assert (after.state.value, after.answered) == ("ended", 6)
     assert (after.known_at or 0.0) >= began_s
     assert asked.answers == {}  # nothing is collected
-    assert asked.run(limit=6).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=6)
 
 
 def test_status_that_cannot_ask_says_so(night):

@@ -16,8 +16,7 @@ OPENAI, ANTHROPIC = VENDORS
 
 def test_a_part_that_never_fits_into_the_pool_is_sent_in_smaller_ones(night):
     asked = night(OPENAI, play={"enqueued_tokens": 400})
-    assert asked.run(limit=36).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=36)
     first, *others = asked.parts
     assert (first.step, first.requests) == (Step.NEVER_CREATED, 36)
     assert sum(part.requests for part in others) == 36
@@ -29,8 +28,7 @@ def test_models_of_one_key_share_the_queue_of_requests(night):
     asked = night(ANTHROPIC, play={"waiting_requests": 20}, batch={"max_requests": 12})
     twin = dict(asked.raw["models"][0], alias="twin", model=f"{ANTHROPIC}/oracle")
     asked.raw["models"].append(twin)
-    assert asked.run(limit=24).exit is Exit.COMPLETE
-    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    asked.completes(limit=24)
     assert len(asked.answers) == 48
     assert sum("queue of requests in batches is full" in line for line in asked.screen.lines) >= 1
     assert max(part.requests for part in asked.parts) <= 18
