@@ -79,6 +79,33 @@ def run(*arguments: Any, **keywords: Any) -> Any:
     return asyncio.run(run_sweep(*arguments, **keywords))
 
 
+def swept(
+    folder: Path,
+    *models: tuple[str, Any],
+    suite: str = "llm_arithmetic",
+    faults: tuple[str, ...] = (),
+    parameters: Mapping[str, Any] | None = None,
+    **keys: object,
+) -> tuple[Path, Path]:
+    """Ask models, each with its keys, a few problems; return the results folder and the problem set."""
+    problems = folder / "problems.parquet"
+    generate(suite, problems, seed=3, **(parameters or {"depths": "2-3", "trials": 1}))
+    with simulator(problems, faults=faults) as server:
+        entries = [entry(server, model, retry={"attempts": 1}, **more) for model, more in models]
+        run(sweep(folder / "night", problems, *entries, **keys))
+    return folder / "night", problems
+
+
+def calls(server: Simulator) -> int:
+    """How many calls a simulator got."""
+    return server.stats()["requests"]
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """What a folder holds, each file by its path within it."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def outcomes(out: Path) -> dict[str, str]:
     """Every trial's outcome, by id; a trial that stands twice fails the test."""
     trials: pa.Table = read_trials(out, columns=["trial_id", "outcome"])

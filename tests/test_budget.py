@@ -40,6 +40,7 @@ from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.suites.requests import most_input_tokens
 from asyncbench.suites.wording import padding
 from tests.commands import ROOT, asyncbench_here
+from tests.planning.sweeps.test_budget_bounds import planned
 from tests.processes import Forked
 from tests.recorded import rows
 from tests.store.made import result
@@ -49,14 +50,6 @@ from tests.world.night import requests
 PRICE = {"input": 1.0, "output": 5.0}
 HTTP = "simulated-http/oracle"
 DOLLAR = 10**12
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """72 problems and a simulator that knows them."""
-    problems = problem_set(tmp_path_factory.mktemp("served"), trials=1)
-    with simulator(problems) as server:
-        yield problems, server
 
 
 def counted(out):
@@ -133,8 +126,7 @@ def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp
     )
 
 
-def test_a_summary_tells_what_was_spent_what_is_open_and_how_to_go_on(tmp_path, served):
-    problems, server = served
+def test_a_summary_tells_what_was_spent_what_is_open_and_how_to_go_on(tmp_path, problems, server):
     model = entry(server, HTTP, alias="m", max_tokens=64, price=PRICE, budget_usd=1)
     file = sweep_file(tmp_path, problems, model, limits={"simulated-http": {"budget_usd": 0.002}})
     summary = run(file)
@@ -164,8 +156,7 @@ def test_a_summary_tells_what_was_spent_what_is_open_and_how_to_go_on(tmp_path, 
     assert "provider simulated-http: $0.00" in status.as_text()
 
 
-def test_a_sweep_without_a_budget_says_nothing_of_one(tmp_path, served):
-    problems, server = served
+def test_a_sweep_without_a_budget_says_nothing_of_one(tmp_path, problems, server):
     summary = run(sweep(tmp_path / "out", problems, entry(server, HTTP)), limit=3)
     assert json.loads(summary.as_json())["budget"] is None
     assert read_attempts(tmp_path / "out")["reserved_usd"].null_count == 3
@@ -176,8 +167,10 @@ def test_a_sweep_without_a_budget_says_nothing_of_one(tmp_path, served):
 
 
 @pytest.mark.long
-def test_a_budget_for_one_start_takes_the_place_of_the_sweep_s_own_wherever_it_is_told(tmp_path, served):
-    (problems, server), out = served, tmp_path / "out"
+def test_a_budget_for_one_start_takes_the_place_of_the_sweep_s_own_wherever_it_is_told(
+    tmp_path, problems, server
+):
+    out = tmp_path / "out"
     model = entry(server, HTTP, alias="m", max_tokens=64, price=PRICE, budget_usd=0.5)
     asked, calls = sweep(out, problems, model, budget_usd=10), server.stats()["requests"]
 
@@ -209,8 +202,8 @@ def test_a_budget_is_a_positive_number_in_the_sweep_and_for_one_start(tmp_path, 
 
 
 @pytest.mark.long
-def test_the_command_that_a_stopped_run_names_goes_on_until_all_is_done(tmp_path, served):
-    (problems, server), out = served, tmp_path / "out"
+def test_the_command_that_a_stopped_run_names_goes_on_until_all_is_done(tmp_path, problems, server):
+    out = tmp_path / "out"
     file = sweep_file(tmp_path, problems, entry(server, HTTP, alias="m", max_tokens=64, price=PRICE))
     done, finished = asyncbench_here("run", file, "--budget", 0.0011, "--quiet"), [0]
     while done.returncode == Exit.BUDGET:
@@ -244,8 +237,10 @@ def test_a_run_that_its_budget_stops_counts_all_that_earlier_runs_finished(tmp_p
 
 
 @pytest.mark.long
-def test_the_budget_that_is_named_takes_the_rest_to_its_end_and_the_least_is_named_beside(tmp_path, served):
-    (problems, server), out = served, tmp_path / "out"
+def test_the_budget_that_is_named_takes_the_rest_to_its_end_and_the_least_is_named_beside(
+    tmp_path, problems, server
+):
+    out = tmp_path / "out"
     asked = sweep(out, problems, entry(server, HTTP, alias="m", max_tokens=64, price=PRICE), repeats=3)
     stopped = run(asked, budget_usd=0.002)
     told = stopped.budget.as_mapping()
@@ -258,8 +253,8 @@ def test_the_budget_that_is_named_takes_the_rest_to_its_end_and_the_least_is_nam
 
 
 @pytest.mark.parametrize("max_tokens", [64, 60_000])
-def test_the_budget_that_is_named_has_room_for_another_call(tmp_path, served, max_tokens):
-    (problems, server), out = served, tmp_path / "out"
+def test_the_budget_that_is_named_has_room_for_another_call(tmp_path, problems, server, max_tokens):
+    out = tmp_path / "out"
     asked = sweep(out, problems, entry(server, HTTP, alias="m", max_tokens=max_tokens, price=PRICE))
     stopped = run(asked, budget_usd=0.0005)
     named = stopped.budget.to_go_on
@@ -300,12 +295,6 @@ def test_a_budget_holds_without_a_sweep_file(tmp_path):
 
 
 # ── what no budget can hold ──────────────────────────────────────────────────────────────────
-
-
-def planned(*models, **keys):
-    return sweep_from(
-        {"name": "s", "problems": ["p.parquet"], "models": list(models), "budget_usd": 1} | keys
-    )
 
 
 @pytest.mark.parametrize(
@@ -362,8 +351,8 @@ def test_a_model_whose_calls_have_a_bound_is_not_refused(model):
 
 
 @pytest.mark.long
-def test_an_unpriced_model_is_asked_outside_of_the_budget_where_the_sweep_says_so(tmp_path, served):
-    (problems, server), out = served, tmp_path / "out"
+def test_an_unpriced_model_is_asked_outside_of_the_budget_where_the_sweep_says_so(tmp_path, problems, server):
+    out = tmp_path / "out"
     calls = server.stats()["requests"]
     models = [
         entry(server, HTTP, alias="known", max_tokens=64, price=PRICE),
@@ -710,7 +699,11 @@ def test_what_an_alias_may_have_named_in_an_older_folder_is_not_forgotten_once_i
 # ── what cannot be read any more ─────────────────────────────────────────────────────────────
 
 
-def spoiled(out, *, lines, how=lambda line: line[:60] + b"X" + line[61:]):
+def a_byte(line):
+    return line[:60] + b"X" + line[61:]
+
+
+def spoiled(out, *, lines, how=a_byte):
     """Damage the first lines of calls in a folder's journal."""
     (segment,) = (out / "journal").glob("*.wal")
     found = segment.read_bytes().splitlines(keepends=True)
@@ -746,7 +739,7 @@ HELD = {"model": HTTP, "alias": "m", "max_tokens": 64, "price": PRICE, "budget_u
 @pytest.mark.parametrize(
     ("how", "lines"),
     [
-        pytest.param(lambda line: line[:60] + b"X" + line[61:], 1, id="a byte"),
+        pytest.param(a_byte, 1, id="a byte"),
         pytest.param(lambda line: line[:60] + b"\n" + line[61:], 2, id="a line feed too many"),
         pytest.param(lambda line: line[:-1] + b" ", 2, id="a line feed too few"),
         pytest.param(lambda line: bytes(len(line)), 2, id="zeros"),
@@ -804,8 +797,8 @@ def test_what_models_cost_that_left_the_sweep_is_gone_from_its_budget_and_their_
 
 
 @pytest.mark.long
-def test_a_model_that_has_no_price_any_more_keeps_what_it_spent(tmp_path, served):
-    (problems, server), out = served, tmp_path / "out"
+def test_a_model_that_has_no_price_any_more_keeps_what_it_spent(tmp_path, problems, server):
+    out = tmp_path / "out"
     one = entry(server, HTTP, alias="one", max_tokens=64, price=PRICE)
     other = entry(server, HTTP, alias="other", seed=1, max_tokens=64, price=PRICE)
     first = run(sweep(out, problems, one, budget_usd=0.002))
@@ -819,8 +812,8 @@ def test_a_model_that_has_no_price_any_more_keeps_what_it_spent(tmp_path, served
 
 
 @pytest.mark.long
-def test_models_that_are_not_asked_this_time_are_counted_by_their_own_calls(tmp_path, served):
-    (problems, server), out = served, tmp_path / "out"
+def test_models_that_are_not_asked_this_time_are_counted_by_their_own_calls(tmp_path, problems, server):
+    out = tmp_path / "out"
     models = [
         entry(server, HTTP, alias=alias, seed=n, max_tokens=64, price=PRICE) for n, alias in enumerate("ab")
     ]
@@ -863,8 +856,7 @@ def test_dearer_calls_of_earlier_runs_raise_what_is_set_aside(tmp_path):
 # ── what a person is told ────────────────────────────────────────────────────────────────────
 
 
-def test_the_command_that_goes_on_is_the_one_that_was_given(tmp_path, served):
-    problems, server = served
+def test_the_command_that_goes_on_is_the_one_that_was_given(tmp_path, problems, server):
     models = [
         entry(server, HTTP, alias=alias, seed=n, max_tokens=1, price=PRICE) for n, alias in enumerate("ab")
     ]

@@ -233,23 +233,35 @@ class Started:
         return whole(self.err)
 
 
+@contextmanager
+def served(folder, *, concurrency=20, **settings):
+    """Run a simulator; yields it, and the file of a sweep of 144 trials that it answers."""
+    problems = problem_set(folder)
+    with simulator(problems, **settings) as server:
+        model = entry(server, "simulated/noisy", concurrency=concurrency)
+        yield server, sweep_file(folder, problems, model)
+
+
+def goes_on(server, file, out):
+    """Whether all that was delivered is saved, and running it again asks the rest."""
+    stats = server.stats()
+    assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
+    assert asyncbench("run", file).returncode == 0
+    assert server.stats()["requests"] == 144
+    assert len(outcomes(out)) == 144
+
+
 @pytest.mark.long
 def test_ctrl_c_drains_saves_and_says_so_and_running_again_goes_on(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems, latency_s=0.5) as server:
-        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=20))
+    with served(tmp_path, latency_s=0.5) as (server, file):
         with Started("run", file) as command:
             until(lambda: server.stats()["delivered"] >= 20)
             command.signal(signal.SIGINT)
             assert command.process.wait(60) == 130
             told = command.stdout()
             assert "Stopping: waiting up to 30 s for " in command.stderr()
-        stats = server.stats()
         assert "Interrupted. Everything answered so far is saved." in told
-        assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
-        assert asyncbench("run", file).returncode == 0
-        assert server.stats()["requests"] == 144
-    assert len(outcomes(out)) == 144
+        goes_on(server, file, tmp_path / "out")
 
 
 @contextmanager
@@ -277,25 +289,17 @@ def at_a_terminal(*words):
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["one process", "workers"])
 def test_a_dropped_connection_drains_and_saves_and_running_again_goes_on(tmp_path, workers):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems, latency_s=0.5) as server:
-        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=20))
+    with served(tmp_path, latency_s=0.5) as (server, file):
         with at_a_terminal("run", file, *workers) as (process, terminal):
             until(lambda: server.stats()["delivered"] >= 20)
             os.close(terminal)
             assert process.wait(60) == 130
-        stats = server.stats()
-        assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
-        assert asyncbench("run", file).returncode == 0
-        assert server.stats()["requests"] == 144
-    assert len(outcomes(out)) == 144
+        goes_on(server, file, tmp_path / "out")
 
 
 @pytest.mark.long
 def test_a_shell_that_hangs_up_twice_waits_for_calls_in_flight(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems, latency_s=0.5) as server:
-        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=20))
+    with served(tmp_path, latency_s=0.5) as (server, file):
         with Started("run", file) as command:
             until(lambda: server.stats()["delivered"] >= 20)
             command.signal(signal.SIGHUP)
@@ -303,14 +307,12 @@ def test_a_shell_that_hangs_up_twice_waits_for_calls_in_flight(tmp_path):
             command.signal(signal.SIGHUP)
             assert command.process.wait(60) == 130
         stats = server.stats()
-    assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
+    assert len(outcomes(tmp_path / "out")) == stats["delivered"] == stats["requests"] < 144
 
 
 @pytest.mark.long
 def test_under_nohup_a_hangup_stops_nothing(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems, latency_s=0.1) as server:
-        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=20))
+    with served(tmp_path, latency_s=0.1) as (server, file):
         words = ["nohup", *ASYNCBENCH, "run", str(file)]
         with subprocess.Popen(
             words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT, env=CLEAN
@@ -318,14 +320,13 @@ def test_under_nohup_a_hangup_stops_nothing(tmp_path):
             until(lambda: server.stats()["delivered"] >= 20)
             process.send_signal(signal.SIGHUP)
             assert process.wait(60) == 0
-    assert len(outcomes(out)) == 144
+    assert len(outcomes(tmp_path / "out")) == 144
 
 
 @pytest.mark.long
 def test_ctrl_c_twice_leaves_at_once_and_what_was_in_flight_is_asked_again(tmp_path):
-    problems, out = problem_set(tmp_path), tmp_path / "out"
-    with simulator(problems, faults=("stall=0.1",)) as server:
-        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=100))
+    out = tmp_path / "out"
+    with served(tmp_path, faults=("stall=0.1",), concurrency=100) as (server, file):
         with Started("run", file) as command:
             until(lambda: server.stats()["requests"] == 144)
             command.signal(signal.SIGTERM)
@@ -336,7 +337,6 @@ def test_ctrl_c_twice_leaves_at_once_and_what_was_in_flight_is_asked_again(tmp_p
     status = json.loads(asyncbench("status", out, "--json").stdout)
     assert [one["done"] for one in status["models"]] == [delivered]
     assert [one["attempts"] for one in status["models"]] == [144]
-    with simulator(problems) as calm:
-        again = sweep_file(tmp_path, problems, entry(calm, "simulated/noisy"))
+    with served(tmp_path) as (_, again):
         assert asyncbench("run", again).returncode == 0
     assert len(outcomes(out)) == 144

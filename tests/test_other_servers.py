@@ -10,7 +10,7 @@ from asyncbench import read_attempts, read_trials, run_sweep
 from asyncbench.reports.cost.report import cost_report_on
 from asyncbench.store.schema import LONGEST_ERROR
 from tests.providers.raw_server import Manner, answering, events, head, raw_server, sending, stream_of
-from tests.sweep_files import problem_set, sweep
+from tests.sweep_files import sweep
 
 KEY = "sk-0123456789"
 MOST = 300
@@ -27,11 +27,6 @@ class Server:
     api: str = "chat"
     adapter: str | None = None  # None: the usual one
     stream: bool = False
-
-
-@pytest.fixture(scope="module")
-def problems(tmp_path_factory):
-    return problem_set(tmp_path_factory.mktemp("sets"))
 
 
 @pytest.fixture(scope="module")

@@ -228,18 +228,12 @@ def test_a_price_in_the_sweep_means_the_decimal_that_was_written(tokens):
     assert cost_usd(usage, rates) == float(tokens * Decimal("0.8") / 10**6)
 
 
-def test_every_kind_has_its_own_price_in_the_sweep():
-    rates = sweep(Price(input=0.1, output=0.2, cached_input=0.01, cache_write=0.125))
+def test_every_kind_has_its_own_price_in_the_sweep_and_cached_tokens_cost_as_input_without_one():
     usage = Usage(input_tokens=6, cached_input_tokens=1, cache_write_tokens=2, output_tokens=1)
 
-    assert cost_usd(usage, rates) == 0.76e-6  # 3 × 0.1 + 0.01 + 2 × 0.125 + 0.2
-
-
-def test_cached_tokens_cost_as_input_where_the_sweep_gives_no_price_for_them():
-    rates = sweep(Price(input=2, output=0))
-    usage = Usage(input_tokens=10, cached_input_tokens=3, cache_write_tokens=4, output_tokens=0)
-
-    assert cost_usd(usage, rates) == 10 * 2 / 10**6
+    own = sweep(Price(input=0.1, output=0.2, cached_input=0.01, cache_write=0.125))
+    assert cost_usd(usage, own) == 0.76e-6  # 3 × 0.1 + 0.01 + 2 × 0.125 + 0.2
+    assert cost_usd(usage, sweep(Price(input=2, output=0))) == 6 * 2 / 10**6
 
 
 def test_the_source_says_which_version_of_the_table():

@@ -41,12 +41,6 @@ def problems(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def server(problems):
-    with simulator(problems) as found:
-        yield found
-
-
 @pytest.fixture
 def asking(tmp_path, problems, server):
     """Runs a sweep of one model under a rule; returns its summary and how many requests it took."""

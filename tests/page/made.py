@@ -24,7 +24,7 @@ from asyncbench.records import (
 )
 from asyncbench.store.folder import Store
 from asyncbench.suites.table import grade
-from tests.store.made import AT, minute
+from tests.store.made import AT, keep, minute
 
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)
 SKILL = {"large": 16.0, "middle": 9.0, "small": 5.0}  # up to about so many digits
@@ -43,8 +43,7 @@ def make_night(folder: Path, *, simulated: bool = False, repeats: int = 1) -> Pa
         for n, ((name, condition, problem), repeat) in enumerate(asked):
             trial = trial_of(n, problem, model=name, condition=condition, simulated=simulated)
             trial = replace(trial, repeat=n % 2 if condition == "shots" else repeat)
-            for event in events(trial, _reply(problem, SKILL[name], draw), at=AT + n / 4):
-                store.keep(event)
+            keep(store, *events(trial, _reply(problem, SKILL[name], draw), at=AT + n / 4))
         for lane in SKILL:
             store.keep(replace(minute(lane), limits={"requests": 600.0, "tokens": 9000.0}))
         store.write_manifest({})

@@ -173,8 +173,7 @@ def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tm
         top = place.bounding_box()["y"]
         for n, other_problem in enumerate(problems):
             trial = trial_of(5_000 + n, other_problem, model="new")
-            for event in events(trial, "77777777", at=AT + n):
-                store.keep(event)
+            made.keep(store, *events(trial, "77777777", at=AT + n))
         store.keep(minute("large"))
         store.keep(made.sent(made.trial(9_000)))
         refused = made.ended(made.trial(9_000), None)

@@ -26,16 +26,11 @@ from asyncbench.providers.provider import open_batches
 from asyncbench.records import Reply, Timeouts
 from asyncbench.suites.requests import request_for
 from tests.providers.raw_server import answering, head, raw_server, sending
-from tests.sweep_files import problem_set, simulator
+from tests.sweep_files import simulator
 
 KEY = "0123456789abcdef"
 VENDORS = ("simulated", "simulated-anthropic")
 both = pytest.mark.parametrize("vendor", VENDORS)
-
-
-@pytest.fixture(scope="module")
-def problems(tmp_path_factory):
-    return problem_set(tmp_path_factory.mktemp("sets"))
 
 
 @pytest.fixture(scope="module")

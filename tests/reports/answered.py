@@ -76,8 +76,7 @@ def folder_of(
             for trial in _trials(one, questions or {}):
                 asked[trial.problem.problem_id] = trial.problem
                 trial, number = replace(trial, trial_id=made.trial_id(number)), number + 1
-                for event in _events(one, trial):
-                    store.keep(event)
+                made.keep(store, *_events(one, trial))
         store.write_manifest({"runs": {"night": {"planned": planned or {}}}})
     (folder / "problems").mkdir(exist_ok=True)
     write_problems(asked.values(), folder / "problems" / "s.parquet")

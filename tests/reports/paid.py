@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from asyncbench.pricing import charge, rates_at
 from asyncbench.records import BATCH, REALTIME, Attempt, Ended, Event, Model, Reply, Sent, Trial, Usage
 from asyncbench.store.folder import Store
-from tests.reports.test_report import result
+from tests.reports.test_report import NOON as NOON, result
+from tests.store import made
 from tests.world.night import MODEL, requests
 
-NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 RATES = {  # of models that the price table knows
     "openai": rates_at("gpt-5-mini", price=None, vendor="openai"),
     "anthropic": rates_at("claude-sonnet-4-5", price=None, vendor="anthropic"),
@@ -97,8 +97,7 @@ def folder_of(path: Path, *asked: Asked, sent: Iterable[Sent] = (), imported: bo
     """A results folder in which these calls were made, and those sent had no end."""
     with Store.open(path, sweep="s", imported=imported) as store:
         for one in asked:
-            for event in one.events():
-                store.keep(event)
+            made.keep(store, *one.events())
     for one_sent in sent:
         with Store.open(path, sweep="s", imported=imported) as store:
             store.keep(one_sent)

@@ -106,21 +106,17 @@ def compared(folder):
     return words[words.index("compare") + 1 :][:2]
 
 
-@pytest.mark.long
-def test_the_leader_is_to_be_compared_with_the_best_other_model(tmp_path):
+BEST_OTHER_MODEL = [("b", "y", 2), ("b", "x", 10), ("a", "x", 20), ("a", "y", 19)], ["a (x)", "b (x)"]
+PLACE_BETWEEN_CONDITIONS = [("a", "x", 20), ("a", "y", 19), ("a", "z", 2)], ["a (y)", "a (z)"]
+
+
+@pytest.mark.parametrize(("asked", "pair"), [BEST_OTHER_MODEL, PLACE_BETWEEN_CONDITIONS])
+def test_the_leader_and_the_best_other_model_or_conditions_of_one_are_to_be_compared(tmp_path, asked, pair):
     answers = [
         Asked(model=model, outcomes="+" * right + "-" * (20 - right), condition=condition)
-        for model, condition, right in (("b", "y", 2), ("b", "x", 10), ("a", "x", 20), ("a", "y", 19))
+        for model, condition, right in asked
     ]
-    assert compared(folder_of(tmp_path, answers)) == ["a (x)", "b (x)"]
-
-
-def test_of_one_model_conditions_that_a_place_divides_are_to_be_compared(tmp_path):
-    answers = [
-        Asked(model="a", outcomes="+" * right + "-" * (20 - right), condition=condition)
-        for condition, right in (("x", 20), ("y", 19), ("z", 2))
-    ]
-    assert compared(folder_of(tmp_path, answers)) == ["a (y)", "a (z)"]
+    assert compared(folder_of(tmp_path, answers)) == pair
 
 
 @pytest.mark.long

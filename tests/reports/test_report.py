@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.reports.answered import Asked, folder_of
 from tests.store import made
 from tests.world.night import MODEL, requests
 
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 USAGE = Usage(input_tokens=100, output_tokens=10)
 
 
@@ -38,18 +40,21 @@ def result(request, reply, *, cost_usd=None, latency_s=1.0):
     )
 
 
-def attempt(request, *, cost_usd, number=1):
+def call(request, reply, *, cost_usd=None, status="ok", made_at=NOON, number=1):
+    """One call of a trial."""
     model = request.trial.model
     made = Attempt(
         trial_id=request.trial.trial_id,
         attempt=number,
         model=model.alias,
         provider=model.provider,
-        started_at=1.0,
-        status="ok",
+        started_at=made_at.timestamp(),
+        status=status,
+        usage=reply.usage if reply else None,
+        raw_usage=reply.raw_usage if reply else None,
         cost_usd=cost_usd,
     )
-    return Ended(attempt=made, reply=Reply(text="4"))
+    return Ended(attempt=made, reply=reply)
 
 
 @pytest.fixture
@@ -62,7 +67,7 @@ def folder(tmp_path):
         for number, (request, reply) in enumerate(zip(requests(7), replies, strict=True), 1):
             cost = 0.25 if reply and reply.usage else None
             made.keep(store, *made.with_calls(result(request, reply, cost_usd=cost, latency_s=float(number))))
-        store.keep(attempt(requests(8)[7], cost_usd=0.5))  # of a trial that is still open
+        store.keep(call(requests(8)[7], Reply(text="4"), cost_usd=0.5))  # of a trial that is still open
         store.write_manifest(
             {"runs": {"night": {"planned": {"m": {"plain": {"s": {"t": 8}}}}}}, "simulated": True}
         )

@@ -9,7 +9,7 @@ import pytest
 from asyncbench import generate, load_sweep, read_trials, run_sweep
 from asyncbench.errors import ConfigError
 from tests.commands import asyncbench
-from tests.sweep_files import base_url, simulator
+from tests.sweep_files import base_url, calls, contents, simulator
 
 ARITHMETIC = "--suite llm_arithmetic --depths 2-2 --trials 1"  # 8 problems
 ADDITION = "--suite integer_addition --tries 5 --min-digits 1 --max-digits 2"  # 5 problems
@@ -42,14 +42,6 @@ def typed(server, tmp_path):
     return command
 
 
-def calls(server):
-    return server.stats()["requests"]
-
-
-def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def status(folder):
     return json.loads(asyncbench("status", folder, "--json").stdout)
 
@@ -61,14 +53,14 @@ def test_another_sweep_is_refused_before_anything_is_spent_or_written(
 ):
     model = f"{provider}/oracle"
     assert typed(f"{ARITHMETIC} {flags}", *words, model=model).returncode == 0
-    held, before = files(tmp_path / "ok"), calls(server)
+    held, before = contents(tmp_path / "ok"), calls(server)
     for name, more in (("run", words), ("plan", ())):
         refused = typed(f"{ADDITION} {flags}", *more, name=name, model=model)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert "ok holds answers to problems of llm_arithmetic that this sweep does not ask" in refused.stderr
         assert "--extend" in refused.stderr
     assert calls(server) == before
-    assert files(tmp_path / "ok") == held
+    assert contents(tmp_path / "ok") == held
 
 
 @pytest.mark.long
@@ -118,12 +110,12 @@ def test_each_model_is_asked_what_its_sweep_asked_it(typed, tmp_path):
 )
 def test_what_cannot_stand_in_one_file_does_not_extend_it(typed, server, tmp_path, flags, fault):
     assert typed(ARITHMETIC).returncode == 0
-    held, before = files(tmp_path / "ok"), calls(server)
+    held, before = contents(tmp_path / "ok"), calls(server)
     refused = typed(flags, "--extend")
     assert refused.returncode == 2
     assert fault in refused.stderr
     assert calls(server) == before
-    assert files(tmp_path / "ok") == held
+    assert contents(tmp_path / "ok") == held
 
 
 def raw(out, *problems, models=("simulated/oracle",), **keys):

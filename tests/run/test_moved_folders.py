@@ -14,7 +14,7 @@ import yaml
 from asyncbench import load_sweep, read_trials
 from tests.commands import asyncbench
 from tests.processes import Forked
-from tests.sweep_files import base_url, simulator
+from tests.sweep_files import base_url, calls, contents, simulator
 
 PROBLEMS = 72
 WAYS = [
@@ -39,14 +39,6 @@ def begun(tmp_path, server, problems):
         return tmp_path / "s"
 
     return begin
-
-
-def calls(server):
-    return server.stats()["requests"]
-
-
-def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def continued(file, cwd, *words):
@@ -77,15 +69,15 @@ def test_a_moved_folder_asks_only_what_is_open(begun, server, provider, keys, wo
 def test_the_run_of_a_copy_leaves_the_original_byte_for_byte(begun, server, provider, keys, words):
     folder = begun(provider, keys)
     shutil.copytree(folder, folder.with_name("copy"))
-    held, before = files(folder), calls(server)
+    held, before = contents(folder), calls(server)
     _, screen = continued("copy/sweep.yaml", folder.parent, *words)
-    assert files(folder) == held
+    assert contents(folder) == held
     assert calls(server) - before == PROBLEMS - 20
     assert "copy is a copy of s, which is still there" in screen
     shutil.copytree(folder.with_name("copy"), folder.with_name("third"))
-    held = files(folder.with_name("copy"))
+    held = contents(folder.with_name("copy"))
     continued("third/sweep.yaml", folder.parent)
-    assert files(folder.with_name("copy")) == held
+    assert contents(folder.with_name("copy")) == held
     assert calls(server) - before == PROBLEMS - 20
 
 
@@ -133,7 +125,7 @@ def test_every_command_takes_a_moved_folder_for_itself(begun, server):
     shutil.copytree(folder, folder.with_name("moved"))
     before = calls(server)
     asyncbench("report", "s", cwd=folder.parent)
-    held = files(folder)
+    held = contents(folder)
     for words in (
         ("plan", "moved/sweep.yaml"),
         ("status", "moved"),
@@ -146,7 +138,7 @@ def test_every_command_takes_a_moved_folder_for_itself(begun, server):
         done = asyncbench(*words, cwd=folder.parent)
         assert done.returncode == 0, (words, done.stderr)
     assert "moved" in asyncbench("plan", "moved/sweep.yaml", cwd=folder.parent).stdout
-    assert files(folder) == held
+    assert contents(folder) == held
     merged = asyncbench("merge", "s", "moved", "--out", "both", cwd=folder.parent)
     assert merged.returncode == 0, merged.stderr
     assert len(read_trials(folder.with_name("both"))) == 20
@@ -162,11 +154,11 @@ def test_a_copy_of_a_folder_with_open_batches_says_who_else_waits_for_them(begun
     sent = asyncbench("run", "night.yaml", "--detach", "--quiet", cwd=folder.parent)
     assert sent.returncode == 0, sent.stderr
     shutil.copytree(folder, folder.with_name("copy"))
-    held = files(folder)
+    held = contents(folder)
     taken = asyncbench("run", "copy/sweep.yaml", "--detach", cwd=folder.parent)
     assert taken.returncode == 0, taken.stderr
     assert f"{PROBLEMS} trials are in open batches that s waits for, too" in taken.stderr
-    assert files(folder) == held
+    assert contents(folder) == held
 
 
 @pytest.mark.long
@@ -180,13 +172,13 @@ def test_a_copy_made_while_a_run_writes_is_continued_by_itself(begun, tmp_path, 
             time.sleep(0.05)
         os.kill(run.pid, signal.SIGSTOP)  # between two bytes, perhaps
         shutil.copytree(folder, tmp_path / "copy")
-        held = files(folder)
+        held = contents(folder)
         copied = len(read_trials(tmp_path / "copy"))
         before = calls(slow)
         counters, _ = continued("copy/sweep.yaml", tmp_path)
         assert (counters["done_before"], counters["done"]) == (copied, PROBLEMS)
         assert calls(slow) - before == PROBLEMS - copied
-        assert files(folder) == held
+        assert contents(folder) == held
         os.kill(run.pid, signal.SIGCONT)
         assert run.wait(60) == 0
         assert len(read_trials(folder)) == PROBLEMS

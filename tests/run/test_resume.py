@@ -21,7 +21,7 @@ from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
 from asyncbench.store.verify import verify_folder
 from tests.providers.raw_server import answering, raw_server
-from tests.sweep_files import Said, entry, outcomes, problem_set, run, simulator, sweep
+from tests.sweep_files import Said, calls, entry, outcomes, problem_set, run, simulator, sweep
 
 PRICE = {"input": 2, "output": 10}
 APIS = [
@@ -52,10 +52,6 @@ def problems(tmp_path, sets):
     return Path(shutil.copy(sets[0], tmp_path))
 
 
-def requests(server):
-    return server.stats()["requests"]
-
-
 def rows(out, *columns):
     return {row["trial_id"]: row for row in read_trials(out, ["trial_id", *columns]).to_pylist()}
 
@@ -82,12 +78,12 @@ def test_changed_parameters_make_new_trials_and_leave_the_old(tmp_path, server, 
 
 def test_a_changed_question_is_new_work(tmp_path, server, problems):
     out, model, made = tmp_path / "out", entry(server, "simulated/oracle"), list(open_set(problems).read())
-    before = requests(server)
+    before = calls(server)
     for first in (made[0], made[9]):
         problems.unlink()
         write_problems([first, *made[1:5]], problems)
         run(sweep(out, problems, model))
-    assert requests(server) - before == 5 + 1
+    assert calls(server) - before == 5 + 1
     assert len(outcomes(out)) == 6
 
 
@@ -104,9 +100,9 @@ def test_changed_answers_ask_nothing_and_point_to_regrade(tmp_path, server, prob
     run(sweep(out, problems, model), screen=screen)
     assert not any("regrade" in one for one in screen.lines)
     corrected_set(problems)
-    before = requests(server)
+    before = calls(server)
     run(sweep(out, problems, model), screen=screen)
-    assert requests(server) == before
+    assert calls(server) == before
     (told,) = (one for one in screen.lines if "regrade" in one)
     assert told.startswith("the expected answers of 5 finished trials have changed.")
     assert f"`asyncbench regrade {out}`" in told
@@ -192,12 +188,12 @@ def test_what_ended_so_is_asked_again_when_told_and_nothing_else_is(
 
     asyncio.run(first())
     assert set(outcomes(out).values()) == {outcome}
-    before, asked = requests(server), sweep(out, problems, entry(server, "simulated-http/oracle"))
+    before, asked = calls(server), sweep(out, problems, entry(server, "simulated-http/oracle"))
     others = {Outcome.FAILED, Outcome.NO_ANSWER, Outcome.REFUSED, Outcome.TRUNCATED} - {outcome}
     run(asked, retry=others, limit=5)
-    assert requests(server) - before == 2, "only what was never asked"
+    assert calls(server) - before == 2, "only what was never asked"
     run(asked, retry=[Outcome(outcome)], limit=5)
-    assert requests(server) - before == 2 + 3
+    assert calls(server) - before == 2 + 3
     assert Counter(outcomes(out).values()) == {"correct": 5}
 
 
@@ -324,8 +320,8 @@ def test_an_answer_with_more_room_that_was_not_graded_yet_says_what_it_was_given
     with Store.open(asked.out, sweep="test", again=[Outcome.TRUNCATED]) as store:
         store.keep(Sent(**call, started_at=1e9))
         store.keep(Ended(attempt=Attempt(**call, started_at=1e9, status="ok", max_tokens=50), reply=reply))
-    before = requests(server)
+    before = calls(server)
     run(asked)
-    assert requests(server) == before
+    assert calls(server) == before
     now = rows(asked.out, "params", "outcome", "attempts")[one]
     assert (now["outcome"], now["params"], now["attempts"]) == ("correct", '{"max_tokens":50}', 2)

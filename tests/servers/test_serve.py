@@ -26,15 +26,10 @@ from asyncbench.run.checkup import examine
 from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from tests.processes import Forked
-from tests.sweep_files import Said, problem_set, sweep
+from tests.sweep_files import Said, sweep
 
 FREE = {"input": 0, "output": 0}
 SMALL = Path(__file__).with_name("small_server.py")
-
-
-@pytest.fixture(scope="module")
-def problems(tmp_path_factory):
-    return problem_set(tmp_path_factory.mktemp("sets"), trials=1)
 
 
 @pytest.fixture

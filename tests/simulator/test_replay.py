@@ -68,15 +68,8 @@ async def complete(client, **fields):
 def usage_of(response):
     """(input, output) tokens, in either vendor's shape."""
     usage = response.body["usage"]
-    names = (
-        ("prompt_tokens", "completion_tokens")
-        if "prompt_tokens" in usage
-        else (
-            "input_tokens",
-            "output_tokens",
-        )
-    )
-    return tuple(usage[name] for name in names)
+    whose = ("prompt", "completion") if "prompt_tokens" in usage else ("input", "output")
+    return tuple(usage[f"{name}_tokens"] for name in whose)
 
 
 def why_ended(response):
@@ -347,21 +340,15 @@ def test_a_folder_without_its_problems_is_refused_with_the_way_out(tmp_path, pro
         read([folder])
 
 
-def test_a_folder_without_trials_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="night holds no finished trial"):
-        read([recorded(tmp_path / "night")])
-
-
-def test_a_folder_that_holds_no_results_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="is not a results folder"):
-        read([tmp_path])
-
-
-def test_a_folder_named_twice_is_refused(tmp_path):
+def test_a_folder_without_trials_or_results_or_named_twice_is_refused(tmp_path):
     folder = recorded(tmp_path / "night", took("a"))
-
-    with pytest.raises(ConfigError, match=r"night 2 times; name it once"):
-        read([folder, folder / ".." / "night"])
+    for folders, complaint in (
+        ([recorded(tmp_path / "empty")], "empty holds no finished trial"),
+        ([tmp_path], "is not a results folder"),
+        ([folder, folder / ".." / "night"], "night 2 times; name it once"),
+    ):
+        with pytest.raises(ConfigError, match=complaint):
+            read(folders)
 
 
 # ── as other providers ───────────────────────────────────────────────────────────────────────

@@ -20,34 +20,17 @@ from asyncbench.analysis.repricing import (
 )
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
-from asyncbench.records import Attempt, Ended, Reply, Usage
+from asyncbench.records import Reply, Usage
 from asyncbench.reports.overview import report_on
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
-from tests.reports.test_report import result
+from tests.reports.test_report import NOON as NOW, call, result
 from tests.world.night import MODEL, requests
 
-NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LISTED = f"genai-prices {genai_prices.__version__}"
 MILLION = Usage(input_tokens=1_000_000, output_tokens=0)
 MINI = replace(MODEL, alias="mini", provider="openai", model_id="gpt-5-mini", price=None)
 REPLY = Reply(text="4", usage=MILLION)
-
-
-def call(request, reply, *, cost_usd=None, status="ok", made_at=NOW, number=1):
-    model = request.trial.model
-    made = Attempt(
-        trial_id=request.trial.trial_id,
-        attempt=number,
-        model=model.alias,
-        provider=model.provider,
-        started_at=made_at.timestamp(),
-        status=status,
-        usage=reply.usage if reply else None,
-        raw_usage=reply.raw_usage if reply else None,
-        cost_usd=cost_usd,
-    )
-    return Ended(attempt=made, reply=reply)
 
 
 def night(folder, *replies, model=MINI, entry=None, **made):

@@ -26,7 +26,7 @@ from asyncbench.tables.report import SIMULATED
 from tests.page.conftest import chromium
 from tests.page.made import events, trial_of
 from tests.reports.answered import Asked, folder_of
-from tests.store.made import AT, minute
+from tests.store.made import AT, keep, minute
 
 pytestmark = pytest.mark.long
 
@@ -65,8 +65,7 @@ def night(path, *, aliases=("able", HOSTILE)):
         for place, alias in enumerate(aliases):
             for number in range(20):
                 trial = asked(number, alias, length=2 + number % 5, n=20 * place + number)
-                for event in answered(trial, right=(number * 7) % 10 > 2 * (number % 5) + 2 * place - 2):
-                    store.keep(event)
+                keep(store, *answered(trial, right=(number * 7) % 10 > 2 * (number % 5) + 2 * place - 2))
         for n in range(3):
             store.keep(replace(minute("lane"), started_at=AT + 60 * n))
         store.write_manifest({"runs": {"night": {"planned": planned}}, "simulated": True})

@@ -8,6 +8,7 @@ from tests.page.live.conftest import LiveClient
 from tests.page.live.test_answers_served import ids_by_sql, ids_served
 from tests.page.made import events, problems_of, trial_of
 from tests.processes import until
+from tests.store import made
 from tests.store.made import AT
 
 pytestmark = pytest.mark.long
@@ -17,8 +18,7 @@ def keep(store, problems, *, first, trials, model="large", right=True):
     for n in range(first, first + trials):
         problem = problems[n % len(problems)]
         reply = problem.expected if right else "7" + problem.expected
-        for event in events(trial_of(n, problem, model=model), reply, at=AT + n / 4):
-            store.keep(event)
+        made.keep(store, *events(trial_of(n, problem, model=model), reply, at=AT + n / 4))
 
 
 def trials_in_all(server):

@@ -20,6 +20,7 @@ from asyncbench.store.folder import Store
 from tests.page.live.test_following import keep
 from tests.page.made import events, problems_of, trial_of
 from tests.processes import until
+from tests.store import made
 from tests.store.made import AT
 
 pytestmark = pytest.mark.long
@@ -107,8 +108,7 @@ def test_a_trial_that_two_workers_answered_is_found_and_opened_once(sweep):
     asked = trial_of(100, problems[0], model="large")
     for name, text, at in (("w001-e1", "137", AT), ("w002-e1", "731", AT + 9)):
         with Store.open(folder / "workers" / name, sweep="night") as store:
-            for event in events(asked, text, at=at):
-                store.keep(event)
+            made.keep(store, *events(asked, text, at=at))
     snapshot = take_live_snapshot(LiveMemory(chosen(folder)))
     with snapshot.views() as views:
         snapshot.read_index(views, asked_in(views))

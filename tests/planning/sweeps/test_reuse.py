@@ -27,12 +27,6 @@ def problems(tmp_path_factory):
     return problem_set(tmp_path_factory.mktemp("sets"))
 
 
-@pytest.fixture(scope="module")
-def server(problems):
-    with simulator(problems) as found:
-        yield found
-
-
 @pytest.fixture
 def asking(tmp_path, server, problems):
     """Makes a sweep of one model, with a folder of its own, with these keys of its entry."""

@@ -17,7 +17,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.run.summary import Exit
 from tests.processes import Forked, until
 from tests.providers.workers.worker_processes import models_of_one_adapter, workers_of
-from tests.sweep_files import ADAPTERS, Said, entry, outcomes, problem_set, run, simulator, sweep
+from tests.sweep_files import ADAPTERS, Said, entry, outcomes, run, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 2.0}
 OF_TIME = {"queued_s", "ttft_s", "latency_s", "finished_at", "request_id"}
@@ -32,11 +32,6 @@ def facts(table):
     """Return the rows of a table without what differs from run to run, in an order of their own."""
     rows = table.drop_columns([name for name in table.column_names if name in OF_TIME]).to_pylist()
     return sorted(rows, key=repr)
-
-
-@pytest.fixture(scope="module")
-def problems(tmp_path_factory):
-    return problem_set(tmp_path_factory.mktemp("sets"), trials=1)
 
 
 def every_adapter(server):

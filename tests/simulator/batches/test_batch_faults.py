@@ -442,6 +442,17 @@ async def test_results_are_said_to_be_on_another_host(vendors):
     assert texts(await anthropics.results(batch.id)) == right(1)  # at its own address, too
 
 
+async def content_path(both, vendor, count):
+    """Where the results of so many questions are, a day later."""
+    if vendor == "openai":
+        batch = await both.create(count)
+        await both.forward(DAY_S)
+        return f"/v1/files/{(await both.openai.batches.retrieve(batch.id)).output_file_id}/content"
+    batch = await both.anthropic.messages.batches.create(requests=message_requests(count))
+    await both.forward(DAY_S)
+    return f"/v1/messages/batches/{batch.id}/results"
+
+
 SPOILED = [
     "content_502=#1",
     "content_cut=#1",
@@ -455,15 +466,7 @@ SPOILED = [
 @pytest.mark.parametrize("vendor", ["openai", "anthropic"])
 async def test_the_content_comes_spoiled_once(vendors, fault, vendor):
     both = await vendors(fault)
-    if vendor == "openai":
-        batch = await both.create(9)
-    else:
-        batch = await both.anthropic.messages.batches.create(requests=message_requests(9))
-    await both.forward(DAY_S)
-    path = f"/v1/messages/batches/{batch.id}/results"
-    if vendor == "openai":
-        path = f"/v1/files/{(await both.openai.batches.retrieve(batch.id)).output_file_id}/content"
-
+    path = await content_path(both, vendor, 9)
     try:
         spoiled = await both.plain.send("GET", path)
     except aiohttp.ClientError as error:
@@ -558,14 +561,7 @@ async def test_a_line_is_of_nobody(vendors):
 
 
 async def content_of(both, vendor):
-    if vendor == "openai":
-        batch = await both.create(3)
-        await both.forward(DAY_S)
-        batch = await both.openai.batches.retrieve(batch.id)
-        return (await both.openai.files.content(batch.output_file_id)).content
-    batch = await both.anthropic.messages.batches.create(requests=message_requests(3))
-    await both.forward(DAY_S)
-    return (await both.plain.send("GET", f"/v1/messages/batches/{batch.id}/results")).content
+    return (await both.plain.send("GET", await content_path(both, vendor, 3))).content
 
 
 @pytest.mark.parametrize("vendor", ["openai", "anthropic"])

@@ -1,13 +1,13 @@
 """A sweep with all that a log can tell: ways of asking, repeats, failures, cut replies, reasoning."""
 
-import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from asyncbench import generate, run_sweep
-from tests.sweep_files import entry, simulator, sweep
+from tests import sweep_files
 
 PRICE = {"input": 1.0, "output": 2.0}
-MODELS = {
+MODELS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "m": ("simulated/noisy", {}),
     "broken": ("simulated/noisy-2", {}),
     "short": ("simulated/noisy-3", {"max_tokens": 1}),
@@ -22,15 +22,8 @@ CONDITIONS = (
 )
 
 
-def swept(folder: Path, *aliases: str, depths: str = "2-3", trials: int = 1, **keys: object) -> Path:
+def swept(folder: Path, *aliases: str, depths: str = "2-3", trials: int = 1, **keys: Any) -> Path:
     """Ask models 8 × depths × `trials` problems; return the results folder."""
-    problems = folder / "problems.parquet"
-    generate("llm_arithmetic", problems, seed=3, depths=depths, trials=trials)
-    with simulator(problems, faults=FAULTS) as server:
-        models = [
-            entry(server, model, alias=alias, price=PRICE, retry={"attempts": 1}, **said)
-            for alias, (model, said) in MODELS.items()
-            if alias in aliases
-        ]
-        asyncio.run(run_sweep(sweep(folder / "night", problems, *models, **keys)))
-    return folder / "night"
+    models = [(MODELS[alias][0], {"alias": alias, "price": PRICE, **MODELS[alias][1]}) for alias in aliases]
+    parameters = {"depths": depths, "trials": trials}
+    return sweep_files.swept(folder, *models, faults=FAULTS, parameters=parameters, **keys)[0]

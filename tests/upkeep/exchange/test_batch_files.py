@@ -19,16 +19,13 @@ from asyncbench.upkeep.batch_files.results import import_batches
 from asyncbench.upkeep.exporting import export_folder
 from asyncbench.upkeep.importing import import_files
 from tests.commands import asyncbench_here
+from tests.recorded import json_lines
 from tests.reports.paid import NOON
 from tests.sweep_files import problem_set, sweep, sweep_file
 
 MINI = {"model": "openai/gpt-5-mini", "alias": "mini", "max_tokens": 100}
 HAIKU = {"model": "anthropic/claude-haiku-4-5", "alias": "haiku", "max_tokens": 100}
 AT = round(NOON.timestamp())
-
-
-def json_lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def written(path, lines):

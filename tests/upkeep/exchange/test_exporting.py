@@ -1,13 +1,11 @@
 """Sweeps as files of other projects: a file a model and condition, in the order of the problems."""
 
-import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from asyncbench import generate, run_sweep
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.opening import open_set
@@ -18,25 +16,12 @@ from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.upkeep.exporting import export_folder
 from asyncbench.upkeep.importing import import_files
+from tests.recorded import json_lines
 from tests.store.disk import disk_for
-from tests.sweep_files import entry, simulator, sweep
+from tests.sweep_files import entry, run, simulator, sweep, swept
 from tests.upkeep.exchange.made import jsonl, trial
 
 PRICE = {"input": 1.0, "output": 2.0}
-
-
-def swept(tmp_path, *models, suite="llm_arithmetic", faults=(), parameters=None, **keys):
-    """Run a sweep over a few problems; return its folder and its problem set."""
-    problems = tmp_path / "problems.parquet"
-    generate(suite, problems, seed=3, **(parameters or {"depths": "2-3", "trials": 1}))
-    with simulator(problems, faults=faults) as server:
-        entries = [entry(server, model, **(said | {"retry": {"attempts": 1}})) for model, said in models]
-        asyncio.run(run_sweep(sweep(tmp_path / "night", problems, *entries, **keys)))
-    return tmp_path / "night", problems
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def runs_in(folder):
@@ -53,7 +38,7 @@ def test_a_sweep_is_a_file_for_each_model_in_the_order_of_its_problems(tmp_path)
         "simulated%2Fnoisy.jsonl",
     ]
     for path in runs_in(tmp_path / "out"):
-        written = [(line["variant"], list(map(str, line["operands"]))) for line in lines(path)]
+        written = [(line["variant"], list(map(str, line["operands"]))) for line in json_lines(path)]
         assert written == [(problem.task, list(problem.operands)) for problem in open_set(problems).read()]
     assert [one.trials for one in done.files] == [16, 16]
 
@@ -64,7 +49,7 @@ def test_a_line_of_a_sweep_says_what_the_tables_say(tmp_path):
     trials = {row["problem_id"]: row for row in read_trials(folder).to_pylist()}
     headline = read_grades(folder, filters=[("grader", "==", "layered")]).to_pylist()
     grades = {row["trial_id"]: row for row in headline}
-    written = lines(tmp_path / "out" / "simulated%2Fnoisy.jsonl")
+    written = json_lines(tmp_path / "out" / "simulated%2Fnoisy.jsonl")
     assert len(written) == 16
     for problem, line in zip(open_set(problems).read(), written, strict=True):
         row = trials[problem.problem_id]
@@ -95,7 +80,7 @@ def test_each_condition_is_a_file_and_padding_is_told_in_thousands(tmp_path):
     conditions = [{"name": "plain"}, {"name": "small/talk", "context": "2k"}]
     folder, _ = swept(tmp_path, ("simulated/oracle", {"alias": "m"}), conditions=conditions, repeats=2)
     export_folder("llm-arithmetic", folder, tmp_path / "out")
-    found = {path.name: lines(path) for path in runs_in(tmp_path / "out")}
+    found = {path.name: json_lines(path) for path in runs_in(tmp_path / "out")}
     assert {name: {line["extra_context"] for line in some} for name, some in found.items()} == {
         "m+plain.jsonl": {0},
         "m+small%2Ftalk.jsonl": {2},
@@ -106,14 +91,14 @@ def test_each_condition_is_a_file_and_padding_is_told_in_thousands(tmp_path):
 def test_what_is_unknown_is_0_in_this_format_and_said(tmp_path):
     folder, _ = swept(tmp_path, ("simulated/oracle", {"alias": "m"}))
     done = export_folder("llm-arithmetic", folder, tmp_path / "out")
-    assert {line["cost"] for line in lines(tmp_path / "out" / "m.jsonl")} == {0.0}
+    assert {line["cost"] for line in json_lines(tmp_path / "out" / "m.jsonl")} == {0.0}
     assert "m.jsonl: 16 trials; 16 trials whose cost is unknown have 0 there" in done.as_text()
 
 
 def test_a_failed_trial_of_a_sweep_is_an_empty_reply_for_nothing(tmp_path):
     folder, _ = swept(tmp_path, ("simulated/oracle", {"alias": "m", "price": PRICE}), faults=("500=0.5",))
     done = export_folder("llm-arithmetic", folder, tmp_path / "out")
-    failed = [line for line in lines(tmp_path / "out" / "m.jsonl") if line["failed_to_get_reply"]]
+    failed = [line for line in json_lines(tmp_path / "out" / "m.jsonl") if line["failed_to_get_reply"]]
     assert failed
     for line in failed:
         assert (line["failed_to_get_reply"], line["raw_response"], line["parsed"]) == (True, "", None)
@@ -240,7 +225,7 @@ def test_no_way_of_asking_has_a_word_in_the_format_of_the_sums(tmp_path):
 
 def recorded_sums(published, written_again):
     """The sums that an export writes of all recorded runs, by run."""
-    records = lines(written_again / "aggregate.jsonl")
+    records = json_lines(written_again / "aggregate.jsonl")
     assert len(runs_in(written_again)) == len(published) == 26
     return dict(zip([path.stem for path in published], records, strict=True))
 
@@ -326,7 +311,7 @@ def custom_sweep(tmp_path, *drafts):
     problems = tmp_path / "own.parquet"
     write_problems(identified(drafts), problems)
     with simulator(problems) as server:
-        asyncio.run(run_sweep(sweep(tmp_path / "night", problems, entry(server, "simulated/oracle"))))
+        run(sweep(tmp_path / "night", problems, entry(server, "simulated/oracle")))
     return tmp_path / "night"
 
 

@@ -14,6 +14,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
 from asyncbench.upkeep.importing import import_files
 from tests.store.disk import disk_for
+from tests.sweep_files import contents
 from tests.upkeep.exchange.made import jsonl, tables, trial
 
 
@@ -25,21 +26,16 @@ def other(**changes):
     return trial(operands=[50, 50], correct=100, raw_response="100", **changes)
 
 
-def everything(folder):
-    """Return the content of every file of a folder."""
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 # again
 
 
 def test_importing_a_file_again_changes_no_byte(tmp_path):
     file = jsonl(tmp_path / "a.jsonl", trial(), other())
     brought_in(tmp_path / "results", file)
-    before = everything(tmp_path / "results")
+    before = contents(tmp_path / "results")
     (run,) = brought_in(tmp_path / "results", file).runs
     assert (run.trials, run.there_before) == (0, 2)
-    assert everything(tmp_path / "results") == before
+    assert contents(tmp_path / "results") == before
 
 
 def test_of_a_file_that_has_grown_only_what_is_new_is_added(tmp_path):
@@ -76,12 +72,12 @@ def test_a_folder_may_have_another_name_by_then(tmp_path):
 )
 def test_another_file_of_the_same_name_is_refused_before_anything_is_written(tmp_path, lines):
     brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", trial()))
-    before = everything(tmp_path / "results")
+    before = contents(tmp_path / "results")
     with pytest.raises(
         ConfigError, match=r"a\.jsonl: .* has another run 'a', with 1 trials that this file lacks"
     ):
         brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", *lines))
-    assert everything(tmp_path / "results") == before
+    assert contents(tmp_path / "results") == before
 
 
 @pytest.mark.parametrize(
@@ -97,7 +93,7 @@ def test_another_file_of_the_same_name_is_refused_before_anything_is_written(tmp
 )
 def test_a_file_that_tells_a_trial_otherwise_is_refused_before_anything_is_written(tmp_path, changed):
     brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", trial(), other()))
-    before = everything(tmp_path / "results")
+    before = contents(tmp_path / "results")
     file = jsonl(tmp_path / "a.jsonl", trial(**changed), other(), trial())
     with pytest.raises(ConfigError) as refused:
         brought_in(tmp_path / "results", file)
@@ -105,7 +101,7 @@ def test_a_file_that_tells_a_trial_otherwise_is_refused_before_anything_is_writt
         f"{file}: {tmp_path / 'results'} has another run 'a', with 1 trials that differ in this file. "
         "Rename the file, import it into another folder, or give the same plan as before."
     )
-    assert everything(tmp_path / "results") == before
+    assert contents(tmp_path / "results") == before
 
 
 def test_what_is_lost_and_what_is_told_otherwise_is_counted_apart(tmp_path):
@@ -281,7 +277,7 @@ def test_a_file_is_no_results_folder_nor_above_one(tmp_path, out):
 def test_a_sweep_s_folder_is_refused(tmp_path):
     with Store.open(tmp_path / "results", sweep="results"):
         pass
-    before = everything(tmp_path / "results")
+    before = contents(tmp_path / "results")
     with pytest.raises(ConfigError, match="holds the results of a sweep, and nothing can be imported there"):
         brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", trial()))
-    assert everything(tmp_path / "results") == before
+    assert contents(tmp_path / "results") == before
