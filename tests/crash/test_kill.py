@@ -22,6 +22,7 @@ from asyncbench.store.verify import verify_folder
 from tests.crash.recorded import cut_power
 from tests.processes import Forked
 from tests.store.dying import start
+from tests.store.made import compacted
 from tests.sweep_files import ADAPTERS, entry, outcomes, problem_set, simulator
 
 pytestmark = pytest.mark.long
@@ -49,11 +50,6 @@ class Sampled:
 
 def recovered(folder: Path) -> None:
     Store.reopen(folder).close()
-
-
-def compacted(folder: Path) -> None:
-    with Store.reopen(folder) as store:
-        store.compact()
 
 
 def regraded(folder: Path) -> None:

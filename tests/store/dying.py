@@ -1,9 +1,11 @@
 """Processes that are killed at work, at a step of their own or at any moment."""
 
+import itertools
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -45,3 +47,16 @@ def outlives(
     process.join()
     assert process.exitcode in {0, -signal.SIGKILL}
     return process.exitcode == 0
+
+
+def killed_copies(
+    alive: Path, work: Callable[[Path], None], first: int, each: int, *, changes: frozenset[str] = CHANGES
+) -> Iterator[tuple[int, Path]]:
+    """Yield copies of a folder, each with the step at which its work was killed; the last one outlives it."""
+    for step in itertools.count(first, each):
+        copy = shutil.copytree(alive, alive.parent / str(step))
+        finished = outlives(step, work, copy, changes=changes)
+        yield step, copy
+        if finished:
+            break
+    assert step > 10  # or nothing was killed

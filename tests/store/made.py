@@ -250,6 +250,17 @@ def keep(store: Store, *events: Event) -> None:
         store.keep(event)
 
 
+def seal(store: Store) -> None:
+    """Make parts of all that its journal holds."""
+    store.journal.rotate()
+    store.journal.seal()
+
+
+def compacted(folder: Path) -> None:
+    with Store.reopen(folder) as store:
+        store.compact()
+
+
 def folder_of(path: Path, *events: Event, **manifest: object) -> Path:
     """Write a results folder with these events, and with what its manifest says of runs."""
     with Store.open(path, sweep="night") as store:

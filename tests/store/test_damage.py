@@ -15,6 +15,7 @@ from asyncbench.store.reading import take_snapshot
 from asyncbench.store.segment import Damage, payloads, quarantined
 from asyncbench.store.status import trial_counts
 from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id
+from tests.sweep_files import contents
 from tests.tiers import shared_out
 
 READERS = {"trials": read_trials, "grades": read_grades, "attempts": read_attempts}
@@ -186,7 +187,7 @@ def test_loss_is_not_accepted_through_a_link_and_nothing_outside_is_changed(soun
         part.write_bytes(b"PAR1 and no more")
     for part in outside.rglob("*.parquet"):
         part.write_bytes(b"PAR1 of somebody else")
-    before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
+    before = contents(outside)
     with pytest.raises(StoreError, match="is a link"):
         Store.open(folder, sweep="night", accept=True)
-    assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
+    assert contents(outside) == before

@@ -14,7 +14,7 @@ from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import changed_manifest
 from tests.store.disk import disk_for
-from tests.store.made import AT, answered, ended, keep, refused, reply, result, sent, trial, trial_id
+from tests.store.made import AT, answered, ended, keep, reply, result, sent, trial, trial_id
 
 
 def opened(folder):
@@ -118,12 +118,6 @@ def test_a_second_run_is_told_which_process_writes_to_the_folder(tmp_path):
 # what it keeps
 
 
-def test_what_is_kept_can_be_read_at_once_by_anyone(tmp_path):
-    with opened(tmp_path) as store:
-        keep(store, *answered(1))
-        assert read_trials(tmp_path)["reply_text"].to_pylist() == ["The answer is 101."]
-
-
 def test_a_file_is_written_in_one_step_and_written_over(tmp_path):
     with opened(tmp_path) as store:
         store.write_file("problems/nupa.parquet", b"first")
@@ -174,19 +168,6 @@ def test_a_full_disk_at_the_end_is_told_and_all_is_there_the_next_time(tmp_path)
 
 
 # what it knows when it is opened again
-
-
-def test_finished_trials_are_known(tmp_path):
-    with opened(tmp_path) as store:
-        keep(store, *answered(1), *refused(2), sent(trial(3)))
-    with opened(tmp_path) as store:
-        assert store.finished == {trial_id(1), trial_id(2)}
-
-
-def test_a_reply_that_was_paid_for_is_given_back_whole(tmp_path):
-    paid = ended(trial(1), reply(1))
-    with opened(killed(tmp_path, sent(trial(1)), paid)) as store:
-        assert store.histories == {trial_id(1): History(attempts=1, cost_usd=0.25, ended=paid)}
 
 
 def test_it_is_given_back_until_it_has_its_result_however_often_the_folder_is_opened(tmp_path):

@@ -1,7 +1,5 @@
 """A table built anew takes the place of the old in one step: before it all is old, after it all is new."""
 
-import itertools
-import shutil
 from pathlib import Path
 
 import duckdb
@@ -19,8 +17,8 @@ from asyncbench.store.sealing import part_files
 from asyncbench.store.verify import verify_folder
 from tests.store import night
 from tests.store.disk import quick_disk as quick_disk
-from tests.store.dying import CHANGES, MOVES, outlives
-from tests.store.made import answered, keep, refused
+from tests.store.dying import CHANGES, MOVES, killed_copies, outlives
+from tests.store.made import answered, compacted, keep, refused
 
 NIGHTS = 3
 
@@ -73,8 +71,7 @@ def test_many_parts_become_one_for_each_partition_and_tell_the_same(folder):
 @pytest.mark.long
 def test_rows_keep_their_order(folder):
     order = read_attempts(folder)["trial_id"].to_pylist()
-    with Store.reopen(folder) as store:
-        store.compact()
+    compacted(folder)
     assert read_attempts(folder)["trial_id"].to_pylist() == order
 
 
@@ -83,8 +80,7 @@ def test_rows_keep_their_order(folder):
 def test_whoever_listed_the_parts_before_is_told_that_one_is_missing(folder):
     listed = part_files(folder, "trials")
     assert counted(listed) == 2 * NIGHTS
-    with Store.reopen(folder) as store:
-        store.compact()
+    compacted(folder)
     for some in range(1, len(listed) + 1):
         with pytest.raises(duckdb.IOException):
             counted(listed[:some])
@@ -99,8 +95,7 @@ def test_our_own_readers_look_again(folder):
     def read(seen):
         looks.append(seen)
         if len(looks) == 1:
-            with Store.reopen(folder) as store:
-                store.compact()
+            compacted(folder)
         return len(seen.read("trials"))
 
     assert steady(folder, read) == 2 * NIGHTS
@@ -113,8 +108,7 @@ def test_no_name_is_given_twice_however_often_it_is_compacted(folder):
     for again in range(3):
         with Store.reopen(folder) as store:
             keep(store, *answered(100 + again))
-        with Store.reopen(folder) as store:
-            store.compact()
+        compacted(folder)
         assert not names(folder) & seen
         seen |= names(folder)
     assert ids(folder) == [*range(2 * NIGHTS), 100, 101, 102]
@@ -136,8 +130,7 @@ def test_a_run_that_leaves_many_parts_compacts_them_at_its_end(tmp_path):
 def test_a_full_part_is_taken_over_as_it_is(folder, monkeypatch):
     monkeypatch.setattr("asyncbench.store.generation.FULL_ROWS", 1)
     before = {path: path.read_bytes() for path in part_files(folder, "trials")}
-    with Store.reopen(folder) as store:
-        store.compact()
+    compacted(folder)
     after = part_files(folder, "trials")
     assert [path.read_bytes() for path in after] == list(before.values())
     assert after == list(before)  # where nothing is new, nothing moves
@@ -224,11 +217,6 @@ def test_parts_of_two_partitions_cannot_become_one(folder):
 # killed on the way
 
 
-def compacted(folder: Path) -> None:
-    with Store.reopen(folder) as store:
-        store.compact()
-
-
 def compacted_by_renames(folder: Path) -> None:
     generation.exchanged = _cannot  # this process does nothing else
     compacted(folder)
@@ -249,9 +237,7 @@ def test_killed_before_any_step_of_a_compaction_the_folder_tells_the_same(quick_
     for n in (1, 2):
         with Store.open(alive, sweep="night") as store:
             keep(store, *answered(n))
-    for step in itertools.count(*steps):  # from which on, and each which
-        copy = shutil.copytree(alive, quick_disk / str(step))
-        finished = outlives(step, work, copy, changes=changes)
+    for step, copy in killed_copies(alive, work, *steps, changes=changes):
         assert ids(copy) == [1, 2]
         if step % 3 == 0:
             outlives(1 + step % 12, work, copy)  # killed in the recovery, too
@@ -267,9 +253,6 @@ def test_killed_before_any_step_of_a_compaction_the_folder_tells_the_same(quick_
             "steps": 0,
         }
         assert not (copy / ".tmp").exists()
-        if finished:
-            break
-    assert step > 10  # or nothing was killed
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """Folders of workers become part of that of their run, whatever happens meanwhile."""
 
-import itertools
 import os
 import shutil
 from pathlib import Path
@@ -17,7 +16,7 @@ from asyncbench.store.manifest import WORKERS, worker_folders, worker_hosts
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.verify import verify_folder
 from tests.store.disk import quick_disk as quick_disk
-from tests.store.dying import CHANGES, MOVES, outlives, start
+from tests.store.dying import CHANGES, MOVES, killed_copies, outlives, start
 from tests.store.fleets import (
     SWEEP,
     call,
@@ -262,9 +261,7 @@ def test_calls_that_no_folder_holds_are_missed_once_all_are_joined(tmp_path):
 def test_killed_before_any_step_of_a_join_the_folder_tells_the_same(quick_disk, work, changes, steps):
     mixed(quick_disk / "alive")
     before = rows_and_money(quick_disk / "alive")
-    for step in itertools.count(*steps):  # from which on, and each which
-        copy = shutil.copytree(quick_disk / "alive", quick_disk / str(step))
-        finished = outlives(step, work, copy, changes=changes)
+    for step, copy in killed_copies(quick_disk / "alive", work, *steps, changes=changes):
         assert rows_and_money(copy) == before
         if step % 3 == 0:
             outlives(1 + step % 60, work, copy)  # killed in the recovery, too
@@ -274,9 +271,6 @@ def test_killed_before_any_step_of_a_join_the_folder_tells_the_same(quick_disk, 
         assert verify_folder(copy).sound
         assert {path.name for path in copy.iterdir()}.isdisjoint({WORKERS, ".tmp"})
         shutil.rmtree(copy)
-        if finished:
-            break
-    assert step > 10  # or nothing was killed
 
 
 @pytest.mark.long

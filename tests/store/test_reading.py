@@ -39,11 +39,11 @@ def test_batches_hold_the_rows_of_the_whole_table(folder, read, iterate):
 
 
 def test_batches_have_the_columns_and_rows_asked_for(folder):
-    columns = ["model", "outcome"]
+    columns = ["outcome", "model"]  # in this order
     filters: list[tuple[str, str, object]] = [("model", "=", "large")]
     found = pa.Table.from_batches(ab.iter_trials(folder, columns=columns, filters=filters))
     assert found.equals(ab.read_trials(folder, columns=columns, filters=filters))
-    assert len(found) == 3
+    assert (len(found), found.column_names) == (3, columns)
 
 
 @pytest.mark.parametrize("read", [*READ, *ITERATE])

@@ -9,7 +9,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.joining import join_folders
 from asyncbench.store.status import trial_counts
 from asyncbench.store.verify import verify_folder
-from tests.store.made import answered, keep, refused, skipped, trial_id
+from tests.store.made import answered, compacted, keep, refused, skipped, trial_id
 
 
 @pytest.fixture
@@ -70,8 +70,7 @@ def test_when_all_are_asked_none_is_left(folder):
     with Store.open(folder, sweep="night") as store:
         keep(store, *answered(3), *answered(4))
     assert ids(folder) == set()
-    with Store.reopen(folder) as store:
-        store.compact()
+    compacted(folder)
     assert ids(folder) == set()
     assert verify_folder(folder).sound
 
@@ -90,8 +89,7 @@ def test_one_that_is_skipped_again_stands_once_as_it_was_decided_last(folder):
 def test_compaction_keeps_them(folder):
     with Store.open(folder, sweep="night") as store:
         keep(store, skipped(5))
-    with Store.reopen(folder) as store:
-        store.compact()
+    compacted(folder)
     assert ids(folder) == in_parts(folder) == {3, 4, 5}
 
 

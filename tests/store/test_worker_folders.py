@@ -16,7 +16,7 @@ from asyncbench.store.reading import take_snapshot
 from asyncbench.store.status import read_upkeep
 from asyncbench.store.verify import verify_folder
 from tests.store.fleets import SWEEP, call, closed, told, unclosed, unended, worker, write, write_and_die
-from tests.store.made import AT, folder_of, keep, minute, reply, skipped, trial, trial_id
+from tests.store.made import AT, folder_of, keep, minute, reply, seal, skipped, trial, trial_id
 
 Shares = dict[str | None, list[Event]]
 ASKED_TWICE = History(attempts=2, cost_usd=0.25)  # one call failed at no cost, one was answered
@@ -155,8 +155,7 @@ def test_a_folder_is_read_while_its_workers_write(tmp_path):
             for n in range(40):
                 keep(other if n % 2 else one, *closed(n, n))
                 if n % 7 == 0:
-                    one.journal.rotate()
-                    one.journal.seal()
+                    seal(one)
                 keep(own, minute(f"lane {n}"))
                 assert len(read_trials(tmp_path)) == len(read_attempts(tmp_path)) == n + 1
         assert known_trials(tmp_path).finished == {trial_id(n) for n in range(40)}

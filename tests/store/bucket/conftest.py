@@ -9,6 +9,7 @@ pytest.importorskip("obstore", reason="obstore is not installed: pip install '.[
 
 from tests.store.bucket.s3_server import BUCKET, Memory, S3Server, Serve, forwarded, serving
 from tests.store.bucket.servers import seaweedfs
+from tests.sweep_files import problem_set
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +32,17 @@ def s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path
             _empty()
             server.requests.clear()
         yield server
+
+
+@pytest.fixture
+def mapping(tmp_path: Path) -> dict[str, object]:
+    """A sweep of one simulated model and 72 problems whose results go to the bucket."""
+    return {
+        "name": "night",
+        "problems": [str(problem_set(tmp_path, trials=1))],
+        "models": [{"model": "simulated/oracle", "price": {"input": 1, "output": 2}}],
+        "out": "s3://bucket/mine/night",
+    }
 
 
 def _empty() -> None:

@@ -25,14 +25,8 @@ def env(s3: S3Server, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def sweep_file(tmp_path: Path) -> Path:
-    sweep = {
-        "name": "night",
-        "problems": [str(problem_set(tmp_path, trials=1))],
-        "models": [{"model": "simulated/oracle", "price": {"input": 1, "output": 2}}],
-        "out": URL,
-    }
-    (tmp_path / "night.yaml").write_text(yaml.safe_dump(sweep))
+def sweep_file(tmp_path: Path, mapping: dict[str, object]) -> Path:
+    (tmp_path / "night.yaml").write_text(yaml.safe_dump(mapping))
     return tmp_path / "night.yaml"
 
 

@@ -23,7 +23,7 @@ from asyncbench.store.copying import LAST_TRIES, FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
 from tests.store.bucket.s3_server import Answer, Request, S3Server, nothing, refusal
-from tests.store.made import answered, refused, sent, trial, trial_id
+from tests.store.made import answered, keep, refused, seal, sent, trial, trial_id
 
 URL = "s3://bucket/mine/night"
 pytestmark = pytest.mark.usefixtures("s3")
@@ -34,17 +34,11 @@ def ids(folder: Path | str) -> list[str]:
     return sorted(map(str, ab.read_trials(folder, ["trial_id"])["trial_id"].to_pylist()))
 
 
-def seal(store: Store) -> None:
-    store.journal.rotate()
-    store.journal.seal()
-
-
 def write(folder: Path, *numbers: int, copy: FolderCopy | None = None) -> None:
     """Answer some trials; with a copy, upload after each."""
     with Store.open(folder, sweep="night") as store:
         for number in numbers:
-            for event in answered(number):
-                store.keep(event)
+            keep(store, *answered(number))
             if copy is not None:
                 seal(store)
                 copy.push(store)
@@ -68,8 +62,7 @@ def left_open(folder: Path, *numbers: int) -> None:
     copy = FolderCopy.claim(URL, folder)
     write(folder, *numbers[:-1], copy=copy)
     with Store.open(folder, sweep="night") as store:
-        for event in answered(numbers[-1]):
-            store.keep(event)
+        keep(store, *answered(numbers[-1]))
         seal(store)
     copy._claim.close()
 
@@ -91,8 +84,7 @@ def test_readers_see_what_was_sealed_while_the_run_goes_on(tmp_path: Path):
     copy = FolderCopy.claim(URL, tmp_path / "night")
     with Store.open(tmp_path / "night", sweep="night") as store:
         for number in (1, 2):
-            for event in answered(number):
-                store.keep(event)
+            keep(store, *answered(number))
             seal(store)
             copy.push(store)
             assert ids(URL) == [trial_id(n) for n in range(1, number + 1)]
@@ -165,13 +157,11 @@ def test_an_answer_that_replaced_another_is_the_one_that_is_read(tmp_path: Path)
     folder = tmp_path / "night"
     copy = FolderCopy.claim(URL, folder)
     with Store.open(folder, sweep="night") as store:
-        for event in refused(1):
-            store.keep(event)
+        keep(store, *refused(1))
     finish(copy)
     copy = FolderCopy.claim(URL, folder)
     with Store.open(folder, sweep="night", again=[Outcome.FAILED]) as store:
-        for event in answered(1, attempt=2):
-            store.keep(event)
+        keep(store, *answered(1, attempt=2))
     finish(copy)
 
     assert ab.read_trials(URL, ["outcome"])["outcome"].to_pylist() == ["correct"]
@@ -379,8 +369,7 @@ def half_of_worker(folder: Path) -> None:
     worker = FolderCopy.claim(f"{URL}/workers/w001-e1", folder)
     write(folder, 2, copy=worker)
     with Store.open(folder, sweep="night") as store:
-        for event in answered(3):
-            store.keep(event)
+        keep(store, *answered(3))
     worker._claim.close()
 
 

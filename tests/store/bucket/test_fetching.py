@@ -12,16 +12,14 @@ from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from tests.store.bucket.s3_server import S3Server
-from tests.store.made import answered, trial_id
+from tests.store.made import answered, keep, seal, trial_id
 
 URL = "s3://bucket/mine/night"
 
 
 def answer(copy: FolderCopy, store: Store, number: int) -> None:
-    for event in answered(number):
-        store.keep(event)
-    store.journal.rotate()
-    store.journal.seal()
+    keep(store, *answered(number))
+    seal(store)
     copy.push(store)
 
 

@@ -13,7 +13,7 @@ from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from tests.store.bucket.s3_server import Answer, Request, S3Server, nothing
 from tests.store.dying import start
-from tests.store.made import answered, trial_id
+from tests.store.made import answered, keep, seal, trial_id
 
 pytestmark = pytest.mark.long
 
@@ -28,10 +28,8 @@ def work(address: str, folder: Path, environment: Mapping[str, str]) -> None:
     with Store.open(folder, sweep="night") as store:
         for number in range(1, 4):
             if trial_id(number) not in store.finished:
-                for event in answered(number):
-                    store.keep(event)
-            store.journal.rotate()
-            store.journal.seal()
+                keep(store, *answered(number))
+            seal(store)
             copy.push(store)
         store.compact()
     asyncio.run(copy.finish(print, tries=1))

@@ -14,7 +14,7 @@ from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from tests.store.bucket.s3_server import KEY, S3Server
 from tests.store.bucket.servers import moto, seaweedfs
-from tests.store.made import answered
+from tests.store.made import answered, keep, seal
 
 pytestmark = pytest.mark.slow
 URL = "s3://bucket/mine/night"
@@ -70,10 +70,8 @@ def test_polars_and_pandas_read_the_parts_in_the_bucket(s3: S3Server, tmp_path: 
     copy = FolderCopy.claim(URL, tmp_path / "night")
     with Store.open(tmp_path / "night", sweep="night") as store:
         for number in (1, 2):
-            for event in answered(number):
-                store.keep(event)
-            store.journal.rotate()
-            store.journal.seal()
+            keep(store, *answered(number))
+            seal(store)
             copy.push(store)
     trials = f"{URL}/trials/**/*.parquet"
     options = {

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,21 +18,9 @@ from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, journa
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from tests.store.bucket.s3_server import Answer, Request, S3Server, refusal
-from tests.sweep_files import problem_set
 
 URL = "s3://bucket/mine/night"
 pytestmark = pytest.mark.usefixtures("s3")
-
-
-@pytest.fixture
-def mapping(tmp_path: Path) -> dict[str, object]:
-    """A sweep of one simulated model and 72 problems whose results go to the bucket."""
-    return {
-        "name": "night",
-        "problems": [str(problem_set(tmp_path, trials=1))],
-        "models": [{"model": "simulated/oracle", "price": {"input": 1, "output": 2}}],
-        "out": URL,
-    }
 
 
 def run(mapping: Mapping[str, object], **options: Any) -> Summary:
