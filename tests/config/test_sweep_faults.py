@@ -196,6 +196,7 @@ def test_other_keys_that_hold_such_a_word_are_still_suggested():
 
 
 def test_a_bare_on_is_called_by_its_name(night):
+    """YAML 1.1 reads `on` as true."""
     text = "name: s\nproblems: [p]\nmodels: [simulated/x]\nnotify:\n  command: x\n  on: finishd\n"
     assert complaint_about(night(text)) == (
         "night.yaml, line 6: 'on' must be 'finished', 'suspended', 'crashed' or 'batches', not 'finishd'"

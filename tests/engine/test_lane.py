@@ -309,17 +309,6 @@ def test_stopping_ends_a_wait_for_limits_at_once():
     assert stopped_after(5, Desk(), model).seconds == about(5.0)
 
 
-def test_requests_a_minute_are_kept():
-    model = replace(MODEL, limits=Limits(rpm=600, concurrency=1000))
-    desk = Desk()
-    night_of(desk.ask, 600, model)
-    times = [when for when, _ in desk.calls]
-    assert len(times) == 600
-    for i, since_s in enumerate(times):
-        within = [when for when in times[i:] if when < since_s + 1]
-        assert len(within) <= 10 + 1  # ten a second, and the bucket of 100 ms
-
-
 def test_tokens_a_minute_are_kept_after_estimates_were_put_right():
     model = replace(MODEL, limits=Limits(tpm=9_000, concurrency=1000))
     night = night_of(Desk().ask, 600, model)

@@ -516,17 +516,6 @@ def test_a_command_or_an_address_is_named_in_short_or_at_length(given, command, 
     assert {*notify.events} == {"finished", "suspended", "crashed", "batches"}
 
 
-def test_a_bare_on_is_the_key_and_not_a_truth_value(tmp_path):
-    """YAML 1.1 reads `on` as true."""
-    file = tmp_path / "sweep.yaml"
-    file.write_text(
-        "name: s\nproblems: [p.parquet]\nmodels: [simulated/oracle]\n"
-        "notify: {webhook_env: HOOK, on: [crashed, suspended]}\n"
-    )
-    assert (notify := load_sweep(file).notify) is not None
-    assert {*notify.events} == {"crashed", "suspended"}
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [

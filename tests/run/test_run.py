@@ -281,20 +281,6 @@ def test_fewer_tokens_a_minute_than_one_request_needs_are_refused(tmp_path):
         run(asked)
 
 
-def test_a_folder_of_another_sweep_is_refused(tmp_path):
-    asked = sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle")
-    run(asked, limit=1)
-    with pytest.raises(ConfigError, match=r"'test'.*'other'"):
-        run(replace(asked, name="other"))
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    asked = sweep(tmp_path / "file" / "out", problem_set(tmp_path), "simulated/oracle")
-    with pytest.raises(StoreError, match="file"):
-        run(asked)
-
-
 def test_more_calls_in_flight_than_the_system_has_files_are_refused(tmp_path):
     model = {"model": "simulated/oracle", "concurrency": 10**9}
     with pytest.raises(ConfigError, match="open files and connections, but the system allows"):
