@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 from unittest.mock import patch
 
 import pytest
@@ -19,6 +19,9 @@ from tests.processes import Forked
 
 ROOT = Path(__file__).resolve().parent.parent
 CLEAN = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
+
+
+T = TypeVar("T", "subprocess.CompletedProcess[str]", "Done")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,12 @@ def asyncbench(
         streams = {"stdout": out.fileno(), "stderr": errors.fileno()}
         command = Forked("asyncbench", *arguments, **streams, cwd=cwd, env=CLEAN | dict(env or {}))
         return subprocess.CompletedProcess(command.args, command.wait(), whole(out), whole(errors))
+
+
+def succeeded(done: T) -> T:
+    """Return what became of a command that ended well."""
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def whole(file: IO[str]) -> str:

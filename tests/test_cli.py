@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from asyncbench.reports.status.run_overview import run_overview_on
-from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, whole
+from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, succeeded, whole
 from tests.processes import Forked, until
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep_file
 
@@ -66,8 +66,7 @@ def test_the_demo_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(tmp
         if "storm_s" not in model["params"]["simulate"]:  # slower: a busy machine starts calls slowly
             model["params"]["simulate"] = {"speedup": 1, "longest_s": 20}
     (tmp_path / "demo.yaml").write_text(yaml.safe_dump(demo))
-    done = asyncbench("run", tmp_path / "demo.yaml", "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(asyncbench("run", tmp_path / "demo.yaml", "--json"))
     told = json.loads(done.stdout)
     (seen,) = told["simulators"]
     assert seen["max_in_flight"] >= 1000

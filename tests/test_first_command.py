@@ -8,7 +8,7 @@ import pytest
 from asyncbench.commands.sweep_flags import flag
 from asyncbench.config.sweep import load_sweep
 from asyncbench.suites.table import SUITES
-from tests.commands import asyncbench, asyncbench_here
+from tests.commands import asyncbench, asyncbench_here, succeeded
 
 WHOLE = (
     "--suite llm_arithmetic --depths 2-3 --trials 1 --variants int_add,int_mul --effort high --repeats 3 "
@@ -168,8 +168,7 @@ def test_a_folder_is_compared_with_all_it_holds_and_not_with_its_last_sweep_alon
     worded = "--template 'A {question}'"
     other = base.replace("llm_arithmetic --depths 2-2 --trials 1 --variants int_add", "nupa --lengths 2-2")
     for flags in (f"{base} {worded}", base, f"{other} --extend"):
-        done = asyncbench_here("run", "--quiet", *typed(flags, out))
-        assert done.returncode == 0, done.stderr
+        succeeded(asyncbench_here("run", "--quiet", *typed(flags, out)))
     before = (out / "sweep.yaml").read_bytes()
     refused = asyncbench_here("run", *typed(f"{base} --template 'B {{question}}'", out))
     assert refused.returncode == 2
@@ -179,8 +178,7 @@ def test_a_folder_is_compared_with_all_it_holds_and_not_with_its_last_sweep_alon
     redrawn = asyncbench_here("run", *typed(f"{base} --seed 5", out))
     assert redrawn.returncode == 2
     assert f"--out {out}: it holds problems of llm_arithmetic with seed 0" in redrawn.stderr
-    more = asyncbench_here("plan", *typed(f"{base.replace('2-2', '2-3')} --extend", out))
-    assert more.returncode == 0, more.stderr
+    succeeded(asyncbench_here("plan", *typed(f"{base.replace('2-2', '2-3')} --extend", out)))
 
 
 def test_longer_replies_of_truncated_trials_need_the_file(tmp_path):

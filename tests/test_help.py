@@ -11,7 +11,7 @@ import typer
 import asyncbench as ab
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
-from tests.commands import CLEAN, asyncbench_here
+from tests.commands import CLEAN, asyncbench_here, succeeded
 
 COMMANDS = {command.name: command for command in vars(typer.main.get_command(app))["commands"].values()}
 
@@ -61,8 +61,7 @@ def test_every_command_has_an_example_that_fits_and_says_what_each_option_does(c
 
 @pytest.mark.parametrize("words", [(), ("run",)])
 def test_h_is_short_for_help(words):
-    done = asyncbench_here(*words, "-h")
-    assert done.returncode == 0
+    done = succeeded(asyncbench_here(*words, "-h"))
     assert done.stdout == asyncbench_here(*words, "--help").stdout
 
 

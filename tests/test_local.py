@@ -14,7 +14,7 @@ from asyncbench.page.writing import write_page
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.problems.opening import open_set
 from asyncbench.store.folder import Store
-from tests.store.made import answered, keep
+from tests.store.made import add, answered
 from tests.sweep_files import problem_set
 from tests.upkeep.exchange.made import jsonl, trial
 
@@ -28,8 +28,7 @@ def here(tmp_path, monkeypatch):
     problem_set(tmp_path, trials=1)
     jsonl(tmp_path / "x.jsonl", trial())
     for name in "ab":
-        with Store.open(tmp_path / name, sweep="night") as store:
-            keep(store, *answered(1))
+        add(tmp_path / name, *answered(1))
     return tmp_path
 
 

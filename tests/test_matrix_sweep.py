@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.commands import ROOT, asyncbench, asyncbench_here
+from tests.commands import ROOT, asyncbench, asyncbench_here, succeeded
 from tests.docs.blocks import blocks_of
 
 pytestmark = pytest.mark.long
@@ -27,8 +27,7 @@ def test_a_short_file_asks_ten_models_at_three_efforts_in_two_wordings(tmp_path)
         for condition in ("plain", "steps")
     ]
 
-    done = asyncbench("run", file, "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(asyncbench("run", file, "--json"))
     assert [model["done"] for model in json.loads(done.stdout)["models"].values()] == [24] * 30
     lines = json.loads(asyncbench_here("report", out, "--by", "effort", "--json").stdout)["lines"]
     assert len(lines) == 3 * (1 + 10 * 2)

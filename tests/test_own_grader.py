@@ -19,7 +19,7 @@ from asyncbench.problems.custom import used_grader
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Outcome, Reply
 from asyncbench.suites.table import SUITES
-from tests.commands import asyncbench_here
+from tests.commands import asyncbench_here, succeeded
 
 CSV = "question,expected\n1/2 + 1/4?,3/4\n1/2 + 1/2?,2/2\n"
 SAME = """
@@ -62,8 +62,7 @@ def digest(home: Path) -> str:
 
 @pytest.mark.long
 def test_results_name_the_grader_and_its_source(home):
-    done = asyncbench_here("run", home / "own.yaml")
-    assert done.returncode == 0, done.stderr
+    succeeded(asyncbench_here("run", home / "own.yaml"))
     version = int(digest(home)[:7], 16)
     names = ("grader", "grader_version", "headline", "outcome", "format_ok", "classification")
     rows = [tuple(row[name] for name in names) for row in grades(home)]
@@ -111,8 +110,7 @@ def test_regrade_uses_the_function_as_it_is_now(home):
 @pytest.mark.long
 def test_a_run_says_how_many_grades_are_of_another_version_and_keeps_all_digests(home):
     def begun() -> tuple[list[str], dict[str, Any]]:
-        said = asyncbench_here("run", home / "own.yaml")
-        assert said.returncode == 0, said.stderr
+        said = succeeded(asyncbench_here("run", home / "own.yaml"))
         words = " ".join((said.stdout + said.stderr).split())
         return re.findall(r"\S+ trials were graded by .*? --write", words), json.loads(
             (home / "out" / "manifest.json").read_text()

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from asyncbench.page.writing import APP, library, write_page
-from asyncbench.store.folder import Store
-from tests.store.made import answered, keep
+from tests.store.made import add, answered
 
 ROOT = Path(__file__).resolve().parent.parent
 WHEEL = ("tool", "hatch", "build", "targets", "wheel")
@@ -81,8 +80,7 @@ def test_every_library_of_the_page_has_its_notice():
 
 @pytest.mark.long
 def test_the_notices_go_with_the_page_and_with_the_wheel(tmp_path):
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, *answered(1))
+    add(tmp_path, *answered(1))
     page = write_page(tmp_path).path.read_text("utf-8")
     assert NOTICES in html.unescape(page)
     said = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["license-files"]

@@ -29,7 +29,7 @@ from asyncbench.planning.sweep_plan import plan
 from asyncbench.pricing import rates_for
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.run.summary import Exit
-from tests.commands import CLEAN, asyncbench, whole
+from tests.commands import CLEAN, asyncbench, succeeded, whole
 from tests.processes import Forked
 from tests.sweep_files import problem_set
 
@@ -168,8 +168,7 @@ def test_a_dangling_link_is_not_written_through(folder):
     "arguments", [pytest.param(["--yes"], id="--yes"), pytest.param([], id="no terminal")]
 )
 def test_without_questions_every_key_that_is_found_is_used(folder, arguments):
-    done = asyncbench("init", *arguments, cwd=folder, env=keys("openai", "anthropic"))
-    assert done.returncode == 0, done.stderr
+    done = succeeded(asyncbench("init", *arguments, cwd=folder, env=keys("openai", "anthropic")))
     assert "asyncbench plan sweep.yaml" in done.stdout
     assert SECRET not in done.stdout + done.stderr + (folder / "sweep.yaml").read_text()
     assert [one.provider for one in load_sweep(folder / "sweep.yaml").models] == ["openai", "anthropic"]

@@ -33,18 +33,16 @@ def test_a_minutes_limit_is_back_after_a_minute_whatever_its_reset_says(gate):
     assert wait_s(gate, 0.0) == 60
 
 
-def test_a_pause_of_more_than_ten_seconds_is_told_once_with_its_cause():
-    gate = Gate(Limits(), at_s=0.0)
-    assert gate.hold(gone(9.0), 0.0) is None
-    gate = Gate(Limits(), at_s=0.0)
+def test_a_pause_of_more_than_ten_seconds_is_told_once_with_its_cause(gate):
+    assert Gate(Limits(), at_s=0.0).hold(gone(9.0), 0.0) is None
     pause = gate.hold(gone(360.0), 0.0)
     assert pause is not None
     assert pause.why == "the provider's headers report no tokens left for 360 s; waiting 60 s"
     assert gate.hold(gone(360.0), 1.0) is None
 
 
-def test_a_day_that_is_used_up_stops_a_lane_until_its_reset_and_says_so_once():
-    gate, day = Gate(Limits(), at_s=0.0), gone(7_200.0, what="requests", period_s=A_DAY_S)
+def test_a_day_that_is_used_up_stops_a_lane_until_its_reset_and_says_so_once(gate):
+    day = gone(7_200.0, what="requests", period_s=A_DAY_S)
     pause = gate.hold(day, 0.0)
     assert pause is not None
     assert pause.why == "the daily limit of requests is used up; waiting 2.0 hours until it resets"

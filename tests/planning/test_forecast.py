@@ -32,7 +32,7 @@ from asyncbench.store.folder import Store
 from asyncbench.tables.numbers import dollars
 from benchmarks.forecast import checked, recorded, within
 from tests import recorded as recorded_files
-from tests.commands import asyncbench_here
+from tests.commands import asyncbench_here, succeeded
 from tests.reports.paid import Call, folder_of, trials
 from tests.sweep_files import Said, entry as entry_of, problem_set, simulator, sweep
 
@@ -391,8 +391,7 @@ def replayed(tmp_path, golden):
 def test_a_pilot_forecasts_a_replayed_run_which_then_asks_nothing_twice(replayed):
     file, out, imported = replayed
     cells = 17
-    first = asyncbench_here("plan", file, "--pilot", 2, "--json")
-    assert first.returncode == 0, first.stderr
+    first = succeeded(asyncbench_here("plan", file, "--pilot", 2, "--json"))
     told = json.loads(first.stdout)
     (model,) = told["models"]
     assert (told["pilot"]["models"]["o4"]["attempts"], model["done"], model["left"]) == (

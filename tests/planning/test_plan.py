@@ -27,7 +27,7 @@ from asyncbench.providers.params import longest_reply_of
 from asyncbench.records import Condition, Limits
 from asyncbench.suites.requests import request_for
 from asyncbench.tables.numbers import duration
-from tests.commands import asyncbench, asyncbench_here
+from tests.commands import asyncbench, asyncbench_here, succeeded
 from tests.sweep_files import problem_set, sweep, sweep_file
 
 MESSAGES = "anthropic/claude-haiku-4-5"
@@ -439,8 +439,7 @@ def test_the_command_prints_text_or_json(tmp_path):
     file = sweep_file(
         tmp_path, problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE}, "openai/gpt-4.1"
     )
-    shown = asyncbench("plan", file)
-    assert shown.returncode == 0, shown.stderr
+    shown = succeeded(asyncbench("plan", file))
     for part in ("SIMULATED", "openai/gpt-4.1", "together", "Assumptions:", "Nothing was asked"):
         assert part in shown.stdout
     told = json.loads(asyncbench("plan", file, "--limit", 5, "--models", "simulated/oracle", "--json").stdout)

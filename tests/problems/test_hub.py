@@ -17,7 +17,7 @@ import asyncbench as ab
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.opening import open_set
 from asyncbench.run.sweep_run import run_sweep
-from tests.commands import asyncbench, asyncbench_here
+from tests.commands import asyncbench, asyncbench_here, succeeded
 from tests.problems.loopback_hub import Dataset, Hub, loopback_hub
 from tests.sweep_files import Said
 
@@ -116,8 +116,7 @@ def test_a_folder_keeps_the_commit_that_it_asked_first(hub, tmp_path, monkeypatc
         f"problems: [{{path: '{NAME}', suite: custom, grader: number}}]\n"
     )
     env = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": TOKEN}
-    done = asyncbench("run", sweep, "--limit", "1", env=env)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(asyncbench("run", sweep, "--limit", "1", env=env))
     pinned = {NAME: f"{NAME}@{before}/test.csv"}
     assert json.loads((out / "manifest.json").read_text())["hub"] == pinned
 

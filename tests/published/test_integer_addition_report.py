@@ -89,8 +89,7 @@ def row_of(text: str, start: str) -> list[str]:
 @pytest.fixture
 def folder(tmp_path):
     """A results folder without results."""
-    with Store.open(tmp_path, sweep="night"):
-        pass
+    Store.open(tmp_path, sweep="night").close()
     return tmp_path
 
 

@@ -178,16 +178,20 @@ def made(tmp_path_factory):
     for one, tokens in zip(sums, (10, 2000), strict=True):  # the second does not fit
         text, usage = f"{steps}So the answer is {one.expected}", Usage(input_tokens=10, output_tokens=tokens)
         results.append(replace(result(one, text, condition=RULES), reply=Reply(text=text, usage=usage)))
-    folder = tmp_path_factory.mktemp("made") / "night"
+    waits = [{"fast": 1, "slow": 4}.get(one.trial.model.alias, 2) for one in results]
+    return pictures_of(kept(tmp_path_factory.mktemp("made") / "night", results, waits))
+
+
+def kept(folder, results, waits_s):
+    """A folder of these results; of two calls the second begins when the first has ended."""
     with Store.open(folder, sweep="night") as store:
-        for number, one in enumerate(results):
+        for number, (one, wait_s) in enumerate(zip(results, waits_s, strict=True)):
             closed = replace(one, trial=replace(one.trial, trial_id=trial_id(number)))
             call = ended(closed.trial, closed.reply)
-            wait = {"fast": 1, "slow": 4}.get(closed.trial.model.alias, 2)
-            at = AT + wait * (number % 2)  # the second call begins when the first has ended
-            keep(store, replace(call, attempt=replace(call.attempt, started_at=at, latency_s=wait)), closed)
+            times = {"started_at": AT + wait_s * (number % 2), "latency_s": wait_s}
+            keep(store, replace(call, attempt=replace(call.attempt, **times)), closed)
         store.write_manifest({})
-    return pictures_of(folder)
+    return folder
 
 
 def rows_of(picture, *columns, **wanted):
@@ -368,13 +372,7 @@ def beside(tmp_path_factory):
     lengths[FLOATS] = {5: 1}
     asked = [one for name, some in lengths.items() for one in problems(name, some)]
     results = [result(one, right(one)) for one in asked]
-    folder = tmp_path_factory.mktemp("beside") / "night"
-    with Store.open(folder, sweep="night") as store:
-        for number, one in enumerate(results):
-            closed = replace(one, trial=replace(one.trial, trial_id=trial_id(number)))
-            call = ended(closed.trial, closed.reply)
-            keep(store, replace(call, attempt=replace(call.attempt, started_at=AT, latency_s=1.0)), closed)
-        store.write_manifest({})
+    folder = kept(tmp_path_factory.mktemp("beside") / "night", results, [1.0] * len(results))
     return pictures_of(folder, published=True)
 
 

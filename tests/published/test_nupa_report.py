@@ -182,7 +182,6 @@ def test_json_holds_all_figures_with_nulls_where_nothing_is_known(tmp_path):
 
 
 def test_a_folder_without_nupa_is_refused(tmp_path):
-    with Store.open(tmp_path, sweep="night"):
-        pass
+    Store.open(tmp_path, sweep="night").close()
     with pytest.raises(ConfigError, match=r"has no trials yet\. Run its sweep first\."):
         nupa_report_on(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.tables.headings import HEADINGS
-from tests.commands import asyncbench_here
+from tests.commands import asyncbench_here, succeeded
 
 MATRIX = """\
 name: matrix
@@ -115,8 +115,7 @@ def test_what_was_not_varied_is_refused_with_what_was(night):
 
 @pytest.mark.long
 def test_the_command_shows_the_table(night):
-    done = asyncbench_here("report", night, "--by", "effort")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(asyncbench_here("report", night, "--by", "effort"))
     assert "By effort" in done.stdout
     assert "all together" in done.stdout
     sheet = ab.report(night, "standings", by="effort")._parts()

@@ -154,8 +154,7 @@ def test_damaged_lines_are_told_before_and_after_they_are_set_aside(tmp_path):
     segment.write_bytes(segment.read_bytes() + b"00000000 {}\n")
     status = status_of(tmp_path)
     assert (status.damaged_lines, status.quarantined_lines) == (1, 0)
-    with Store.open(tmp_path, sweep="night"):
-        pass
+    Store.open(tmp_path, sweep="night").close()
     status = status_of(tmp_path)
     assert (status.damaged_lines, status.quarantined_lines) == (0, 1)
     assert "1 damaged lines of earlier journals are kept in quarantine/." in status.as_text()
@@ -170,8 +169,7 @@ def test_what_a_dead_process_left_is_told_and_gone_after_the_next_run(tmp_path):
     assert status.files.leftovers[0] == ".tmp/trials/part.partial"
     assert status.files.leftovers[1].startswith("journal/")
     assert "Unfinished files: .tmp/trials/part.partial, journal/" in status.as_text()
-    with Store.open(tmp_path, sweep="night"):
-        pass
+    Store.open(tmp_path, sweep="night").close()
     assert status_of(tmp_path).files.leftovers == ()
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from asyncbench import load_sweep, read_trials
-from tests.commands import asyncbench
+from tests.commands import asyncbench, succeeded
 from tests.processes import Forked
 from tests.sweep_files import base_url, calls, contents, simulator
 
@@ -34,8 +34,7 @@ def begun(tmp_path, server, problems):
         model = {"model": f"{provider}/oracle", "base_url": base_url(server, provider), **keys}
         raw = {"name": "night", "problems": ["problems.parquet"], "models": [model], "out": "s"}
         (tmp_path / "night.yaml").write_text(yaml.safe_dump(raw))
-        done = asyncbench("run", "night.yaml", "--limit", "20", "--quiet", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        succeeded(asyncbench("run", "night.yaml", "--limit", "20", "--quiet", cwd=tmp_path))
         return tmp_path / "s"
 
     return begin
@@ -43,8 +42,7 @@ def begun(tmp_path, server, problems):
 
 def continued(file, cwd, *words):
     """Run a sweep file to its end; return what the run says of its model, and what stood on the screen."""
-    done = asyncbench("run", file, *words, "--json", cwd=cwd)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(asyncbench("run", file, *words, "--json", cwd=cwd))
     (counters,) = json.loads(done.stdout)["models"].values()
     return counters, done.stderr
 
@@ -112,8 +110,7 @@ def test_a_folder_stands_alone_without_the_problem_files_it_was_made_of(begun, s
     shutil.rmtree(folder)
     (tmp_path / "problems.parquet").unlink()
     before = calls(server)
-    planned = asyncbench("plan", away / "sweep.yaml", "--json", cwd=tmp_path)
-    assert planned.returncode == 0, planned.stderr
+    planned = succeeded(asyncbench("plan", away / "sweep.yaml", "--json", cwd=tmp_path))
     assert json.loads(planned.stdout)["models"][0]["left"] == PROBLEMS - 20
     counters, _ = continued(away / "sweep.yaml", tmp_path)
     assert (counters["done"], calls(server) - before) == (PROBLEMS, PROBLEMS - 20)
@@ -139,8 +136,7 @@ def test_every_command_takes_a_moved_folder_for_itself(begun, server):
         assert done.returncode == 0, (words, done.stderr)
     assert "moved" in asyncbench("plan", "moved/sweep.yaml", cwd=folder.parent).stdout
     assert contents(folder) == held
-    merged = asyncbench("merge", "s", "moved", "--out", "both", cwd=folder.parent)
-    assert merged.returncode == 0, merged.stderr
+    succeeded(asyncbench("merge", "s", "moved", "--out", "both", cwd=folder.parent))
     assert len(read_trials(folder.with_name("both"))) == 20
     assert calls(server) == before
 
@@ -151,12 +147,10 @@ def test_a_copy_of_a_folder_with_open_batches_says_who_else_waits_for_them(begun
     raw = yaml.safe_load((folder.parent / "night.yaml").read_text())
     raw["models"][0] |= {"mode": "batch", "max_tokens": 64}
     (folder.parent / "night.yaml").write_text(yaml.safe_dump(raw))
-    sent = asyncbench("run", "night.yaml", "--detach", "--quiet", cwd=folder.parent)
-    assert sent.returncode == 0, sent.stderr
+    succeeded(asyncbench("run", "night.yaml", "--detach", "--quiet", cwd=folder.parent))
     shutil.copytree(folder, folder.with_name("copy"))
     held = contents(folder)
-    taken = asyncbench("run", "copy/sweep.yaml", "--detach", cwd=folder.parent)
-    assert taken.returncode == 0, taken.stderr
+    taken = succeeded(asyncbench("run", "copy/sweep.yaml", "--detach", cwd=folder.parent))
     assert f"{PROBLEMS} trials are in open batches that s waits for, too" in taken.stderr
     assert contents(folder) == held
 

@@ -13,7 +13,7 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit, Summary
 from asyncbench.store.budget_state import known_costs
 from asyncbench.store.catalog import read_attempts
-from tests.commands import asyncbench_here
+from tests.commands import asyncbench_here, succeeded
 from tests.sweep_files import entry, problem_set, simulator
 
 PRICE = {"input": 1, "output": 10}
@@ -119,8 +119,7 @@ def test_a_limit_that_is_reached_says_what_is_left_and_what_a_later_run_cost(tmp
     file.write_text(
         f"{{name: s, problems: [{problems}], models: [{model}], out: {tmp_path / 'out'}}}".replace("'", '"')
     )
-    typed = asyncbench_here("run", file, "--limit", 20, "--quiet")
-    assert typed.returncode == 0
+    typed = succeeded(asyncbench_here("run", file, "--limit", 20, "--quiet"))
     assert (
         "--limit 20 reached: 20 of 144 problems asked; run again without --limit for the rest" in typed.stdout
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,31 +123,29 @@ async def simulator(problems) -> AsyncIterator[Callable[..., Awaitable[Client]]]
         yield start
 
 
-@pytest.fixture
-async def openai_sdk(simulator):
-    """Start a simulator; returns OpenAI's client of it."""
+@asynccontextmanager
+async def _sdk(simulator, make, http, path=""):
     async with AsyncExitStack() as stack:
 
         async def start(**settings):
-            url = (await simulator(**settings)).url
-            http = openai.DefaultAioHttpClient()
-            sdk = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=http)
+            url = (await simulator(**settings)).url + path
+            sdk = make(base_url=url, api_key="k", max_retries=0, http_client=http())
             return await stack.enter_async_context(sdk)
 
         yield start
 
 
 @pytest.fixture
+async def openai_sdk(simulator):
+    """Start a simulator; returns OpenAI's client of it."""
+    async with _sdk(simulator, openai.AsyncOpenAI, openai.DefaultAioHttpClient, "/v1") as start:
+        yield start
+
+
+@pytest.fixture
 async def anthropic_sdk(simulator):
     """Start a simulator; returns Anthropic's client of it."""
-    async with AsyncExitStack() as stack:
-
-        async def start(**settings):
-            url = (await simulator(**settings)).url
-            http = anthropic.DefaultAioHttpClient()
-            sdk = anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0, http_client=http)
-            return await stack.enter_async_context(sdk)
-
+    async with _sdk(simulator, anthropic.AsyncAnthropic, anthropic.DefaultAioHttpClient) as start:
         yield start
 
 

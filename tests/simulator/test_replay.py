@@ -17,8 +17,7 @@ from asyncbench.providers.error_kinds import kind_of, read_error
 from asyncbench.records import Reply, Usage
 from asyncbench.simulator.faults import COMPLETE, OF_STREAMS, FaultKind, parse_fault
 from asyncbench.simulator.recordings import read
-from asyncbench.store.folder import Store
-from tests.store.made import AT, USAGE, keep, model, result, trial, with_calls
+from tests.store.made import AT, USAGE, add, model, result, trial, with_calls
 
 QUESTION, OTHER = trial(1).problem.question, trial(2).problem.question
 
@@ -33,8 +32,7 @@ def took(text, *, n=1, run="night", alias="small", repeat=0, at_s=0.0, usage=USA
 
 def recorded(folder, *results, problems=(1, 2)):
     """Write a results folder with these results and the problems of these numbers."""
-    with Store.open(folder, sweep="night") as store:
-        keep(store, *(event for result in results for event in with_calls(result)))
+    add(folder, *(event for result in results for event in with_calls(result)))
     (folder / "problems").mkdir()
     batches = batches_of((trial(n).problem for n in problems), rows=8)
     if problems:

@@ -26,7 +26,7 @@ from asyncbench.upkeep.importing import import_files
 from asyncbench.upkeep.merging import merge_folders
 from asyncbench.upkeep.regrading import regrade_folder
 from tests.store import night
-from tests.store.made import answered, ended, minute, model, refused, reply, result, sent, skipped, trial
+from tests.store.made import add, answered, ended, minute, model, refused, reply, result, sent, skipped, trial
 from tests.upkeep.exchange import made as exchanged
 from tests.upkeep.regrading import made as regraded
 
@@ -153,12 +153,10 @@ def again(folder: Path) -> None:
 def compaction(folder: Path) -> None:
     """Parts of three nights become one of each partition."""
     for n in range(3):
-        with Store.open(folder, sweep="night") as store:
-            keep(store, *answered(2 * n), *answered(2 * n + 1, alias="large"))
+        add(folder, *answered(2 * n), *answered(2 * n + 1, alias="large"))
     with Store.reopen(folder) as store:
         store.compact()
-    with Store.open(folder, sweep="night") as store:
-        keep(store, *answered(7))
+    add(folder, *answered(7))
 
 
 def compaction_by_renames(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Events as a run makes them, small and told apart by a number."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -248,6 +248,12 @@ def without_list(folder: Path) -> None:
 def keep(store: Store, *events: Event) -> None:
     for event in events:
         store.keep(event)
+
+
+def add(folder: Path, *events: Event, again: Collection[Outcome] = ()) -> None:
+    """Open a folder as a run does, keep these events, and close it."""
+    with Store.open(folder, sweep="night", again=again) as store:
+        keep(store, *events)
 
 
 def seal(store: Store) -> None:

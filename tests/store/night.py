@@ -5,7 +5,19 @@ from pathlib import Path
 
 from asyncbench.records import History, Outcome
 from asyncbench.store.folder import Store
-from tests.store.made import answered, ended, keep, refused, reply, result, sent, skipped, trial, trial_id
+from tests.store.made import (
+    add,
+    answered,
+    ended,
+    keep,
+    refused,
+    reply,
+    result,
+    sent,
+    skipped,
+    trial,
+    trial_id,
+)
 
 TRIALS = range(3000)
 AGAIN = {Outcome.FAILED}
@@ -13,8 +25,7 @@ AGAIN = {Outcome.FAILED}
 
 def before(folder: Path) -> None:
     """Fill a folder, sealed: a failed trial, one that was answered, two that were not asked."""
-    with Store.open(folder, sweep="night") as store:
-        keep(store, *refused(0), *answered(1), skipped(2), skipped(8))
+    add(folder, *refused(0), *answered(1), skipped(2), skipped(8))
 
 
 def interrupted(store: Store) -> None:

@@ -13,7 +13,7 @@ from asyncbench.store.catalog import known_trials, read_attempts, read_grades, r
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import ATTEMPTS, GRADES, TRIALS
 from asyncbench.store.status import ModelCounts, trial_counts
-from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id, without_list
+from tests.store.made import add, answered, ended, keep, refused, reply, sent, trial, trial_id, without_list
 
 READERS = (read_trials, read_grades, read_attempts)
 
@@ -21,8 +21,7 @@ READERS = (read_trials, read_grades, read_attempts)
 @pytest.fixture(params=["running", "killed", "complete"])
 def folder(request, tmp_path):
     """A folder in each of its states: some rows are in parts, and others in the journal or in parts too."""
-    with Store.open(tmp_path / "night", sweep="night") as store:
-        keep(store, *answered(1), *refused(2))
+    add(tmp_path / "night", *answered(1), *refused(2))
     with Store.open(tmp_path / "night", sweep="night") as store:
         keep(store, *answered(3), *answered(4, alias="large"), ended(trial(5), None, cost_usd=None))
         if request.param == "running":
@@ -114,13 +113,11 @@ def test_a_folder_may_be_named_by_text(tmp_path):
 
 
 def test_a_column_that_earlier_parts_did_not_have_is_null_in_their_rows(tmp_path):
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, *answered(1), *refused(2))
+    add(tmp_path, *answered(1), *refused(2))
     (part,) = (tmp_path / "trials").rglob("*.parquet")
     earlier = pq.ParquetFile(part).read().drop_columns(["request_id"])
     pq.write_table(earlier.replace_schema_metadata(), part)  # from before there were checksums, too
     without_list(tmp_path)
     assert read_trials(tmp_path, ["request_id"])["request_id"].to_pylist() == [None, None]
-    with Store.open(tmp_path, sweep="night", again={Outcome.FAILED}) as store:
-        keep(store, *answered(2, attempt=2))
+    add(tmp_path, *answered(2, attempt=2), again={Outcome.FAILED})
     assert read_trials(tmp_path, ["request_id"])["request_id"].to_pylist() == [None, "req-2"]

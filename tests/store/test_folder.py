@@ -14,7 +14,7 @@ from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import changed_manifest
 from tests.store.disk import disk_for
-from tests.store.made import AT, answered, ended, keep, reply, result, sent, trial, trial_id
+from tests.store.made import AT, add, answered, ended, keep, reply, result, sent, trial, trial_id
 
 
 def opened(folder):
@@ -134,8 +134,7 @@ def test_a_file_that_does_not_fit_leaves_the_one_before(tmp_path):
 
 
 def test_closing_leaves_parquet_and_no_journal(tmp_path):
-    with opened(tmp_path) as store:
-        keep(store, *answered(1))
+    add(tmp_path, *answered(1))
     assert not list((tmp_path / "journal").iterdir())
     assert len(parts(tmp_path)) == 1
     assert not (tmp_path / ".tmp").exists()
@@ -177,8 +176,7 @@ def test_it_is_given_back_until_it_has_its_result_however_often_the_folder_is_op
                 keep(store, sent(trial(1)), ended(trial(1), reply(1)))
             else:
                 assert store.histories[trial_id(1)].ended == ended(trial(1), reply(1))
-    with opened(tmp_path) as store:
-        keep(store, result(trial(1), reply(1)))
+    add(tmp_path, result(trial(1), reply(1)))
     with opened(tmp_path) as store:
         assert store.histories == {}
     assert read_attempts(tmp_path)["status"].to_pylist() == ["ok"]
@@ -195,15 +193,13 @@ def test_a_call_without_an_end_is_lost_once_and_its_cost_is_unknown(tmp_path):
 
 def test_the_calls_of_earlier_runs_are_counted_and_added_up(tmp_path):
     for attempt in (1, 2):
-        with opened(tmp_path) as store:
-            keep(store, ended(trial(1), None, attempt=attempt, cost_usd=0.5), *answered(attempt + 1))
+        add(tmp_path, ended(trial(1), None, attempt=attempt, cost_usd=0.5), *answered(attempt + 1))
     with opened(tmp_path) as store:
         assert store.histories == {trial_id(1): History(attempts=2, cost_usd=1.0)}
 
 
 def test_one_call_of_unknown_cost_makes_the_sum_unknown(tmp_path):
-    with opened(tmp_path) as store:
-        keep(store, ended(trial(1), None), ended(trial(1), None, attempt=2, cost_usd=None))
+    add(tmp_path, ended(trial(1), None), ended(trial(1), None, attempt=2, cost_usd=None))
     with opened(tmp_path) as store:
         assert store.histories[trial_id(1)].cost_usd is None
 

@@ -18,7 +18,7 @@ from asyncbench.store.verify import verify_folder
 from tests.store import night
 from tests.store.disk import quick_disk as quick_disk
 from tests.store.dying import CHANGES, MOVES, killed_copies, outlives
-from tests.store.made import answered, compacted, keep, refused
+from tests.store.made import add, answered, compacted, keep, refused
 
 NIGHTS = 3
 
@@ -27,8 +27,7 @@ NIGHTS = 3
 def folder(tmp_path):
     """Trials of two models, sealed in three nights."""
     for n in range(NIGHTS):
-        with Store.open(tmp_path / "night", sweep="night") as store:
-            keep(store, *answered(2 * n), *answered(2 * n + 1, alias="large"))
+        add(tmp_path / "night", *answered(2 * n), *answered(2 * n + 1, alias="large"))
     return tmp_path / "night"
 
 
@@ -118,11 +117,9 @@ def test_no_name_is_given_twice_however_often_it_is_compacted(folder):
 def test_a_run_that_leaves_many_parts_compacts_them_at_its_end(tmp_path):
     for n in range(MANY_PARTS):
         assert len(names(tmp_path)) == n
-        with Store.open(tmp_path, sweep="night") as store:
-            keep(store, *answered(n))
+        add(tmp_path, *answered(n))
     assert names(tmp_path) == {f"part-g000001-{MANY_PARTS:06d}.parquet"}
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, *answered(MANY_PARTS))
+    add(tmp_path, *answered(MANY_PARTS))
     assert len(names(tmp_path)) == 2
     assert ids(tmp_path) == [*range(MANY_PARTS + 1)]
 
@@ -139,12 +136,10 @@ def test_a_full_part_is_taken_over_as_it_is(folder, monkeypatch):
 @pytest.mark.long
 def test_an_answer_given_again_takes_its_place_in_a_compacted_part(tmp_path):
     for n in (1, 2):
-        with Store.open(tmp_path, sweep="night") as store:
-            keep(store, *refused(n))
+        add(tmp_path, *refused(n))
     with Store.reopen(tmp_path) as store:
         store.compact()
-    with Store.open(tmp_path, sweep="night", again=night.AGAIN) as store:
-        keep(store, *answered(1, attempt=2))
+    add(tmp_path, *answered(1, attempt=2), again=night.AGAIN)
     assert set(read_trials(tmp_path)["outcome"].to_pylist()) == {"correct", "failed"}
     assert len(read_trials(tmp_path)) == 2
     assert verify_folder(tmp_path).sound
@@ -235,8 +230,7 @@ def compacted_by_renames(folder: Path) -> None:
 def test_killed_before_any_step_of_a_compaction_the_folder_tells_the_same(quick_disk, work, changes, steps):
     alive = quick_disk / "alive"
     for n in (1, 2):
-        with Store.open(alive, sweep="night") as store:
-            keep(store, *answered(n))
+        add(alive, *answered(n))
     for step, copy in killed_copies(alive, work, *steps, changes=changes):
         assert ids(copy) == [1, 2]
         if step % 3 == 0:

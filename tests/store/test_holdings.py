@@ -21,7 +21,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.manifest import HOLDS, kept_sweep_file, read_manifest
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.verify import verify_folder
-from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id, without_list
+from tests.store.made import add, answered, ended, keep, refused, reply, sent, trial, trial_id, without_list
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 5.0}
@@ -103,8 +103,7 @@ def test_a_copied_part_that_is_set_aside_counts_once(folder):
     for files in take_snapshot(folder).files.values():
         for path in files:
             copied(path)
-    with Store.open(folder, sweep="night", accept=True):
-        pass
+    Store.open(folder, sweep="night", accept=True).close()
     assert totals(folder) == before
     assert read_trials(folder).equals(trials)
 
@@ -123,8 +122,7 @@ def test_trials_of_a_lost_part_are_asked_again_and_their_calls_go_on_counting(fo
 @pytest.mark.long
 def test_an_older_state_of_a_part_is_refused_though_it_is_sound_in_itself(folder, tmp_path):
     older = shutil.copytree(folder, tmp_path / "older")
-    with Store.open(folder, sweep="night", again={Outcome.FAILED}) as store:
-        keep(store, *answered(3, attempt=2))
+    add(folder, *answered(3, attempt=2), again={Outcome.FAILED})
     path = next(
         path
         for path in take_snapshot(folder).files["trials"]

@@ -29,7 +29,7 @@ from tests.store.fleets import (
     write,
     write_and_die,
 )
-from tests.store.made import folder_of, keep, minute, skipped, trial, trial_id
+from tests.store.made import compacted, folder_of, keep, minute, skipped, trial, trial_id
 
 
 def join(folder: Path) -> None:
@@ -199,8 +199,7 @@ def test_parts_of_later_segments_have_names_of_their_own(tmp_path):
         write(tmp_path, None, *closed(n, n))
     numbers = [int(path.stem.rpartition("-")[2]) for path in take_snapshot(tmp_path).files["trials"]]
     assert len(set(numbers)) == len(numbers) == 7
-    with Store.reopen(tmp_path) as store:
-        store.compact()
+    compacted(tmp_path)
     assert len(read_trials(tmp_path)) == 7
 
 

@@ -13,7 +13,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.store.folder import Store
 from asyncbench.store.parts import ROW_GROUP, Part, read, scanned
 from asyncbench.store.schema import SCHEMAS
-from tests.store.made import answered, keep
+from tests.store.made import add, answered, keep
 from tests.upkeep.regrading.made import fill, right, sums
 
 READ = (ab.read_trials, ab.read_grades, ab.read_attempts, ab.read_problems)
@@ -84,8 +84,7 @@ def test_problems_are_told_by_the_set_that_trials_name(folder):
 
 @pytest.mark.long
 def test_long_replies_are_read_page_by_page_not_a_row_group_at_once(tmp_path):
-    with Store.open(tmp_path / "one", sweep="night") as store:
-        keep(store, *answered(1))
+    add(tmp_path / "one", *answered(1))
     rows = pa.concat_tables([ab.read_trials(tmp_path / "one")] * ROW_GROUP).combine_chunks()
     texts = pa.chunked_array([[f"{n}{'9' * 10_000}" for n in range(ROW_GROUP)]])
     rows = rows.set_column(rows.column_names.index("reply_text"), "reply_text", texts)
@@ -104,8 +103,7 @@ def test_long_replies_are_read_page_by_page_not_a_row_group_at_once(tmp_path):
 
 @pytest.mark.long
 def test_a_filter_leaves_the_same_rows_batch_by_batch_as_in_the_whole_table(tmp_path):
-    with Store.open(tmp_path / "one", sweep="night") as store:
-        keep(store, *answered(1))
+    add(tmp_path / "one", *answered(1))
     many = 2 * ROW_GROUP + 100
     rows = pa.concat_tables([ab.read_attempts(tmp_path / "one").slice(0, 1)] * many).combine_chunks()
     given = {"trial_id": [f"{n:05}" for n in range(many)], "status": [f"{n // 9000}" for n in range(many)]}

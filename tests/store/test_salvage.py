@@ -20,7 +20,7 @@ from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.salvage import Salvage
 from asyncbench.store.segment import payloads
-from tests.commands import asyncbench
+from tests.commands import asyncbench, succeeded
 from tests.store.disk import disk_for, limited, small_disk
 from tests.store.made import answered, ended, keep, reply, result, sent, trial, trial_id
 from tests.sweep_files import entry, outcomes, problem_set, simulator
@@ -178,8 +178,7 @@ def test_a_full_file_system_ends_the_run_with_code_5_and_the_next_run_goes_on(tm
             before = len(outcomes(out))
             assert 0 < before < planned
             assert ended_of(["mount", "-o", "remount,size=20m", str(disk)]).returncode == 0
-            ran = asyncbench("run", file, "--quiet")
-            assert ran.returncode == 0, ran.stderr
+            ran = succeeded(asyncbench("run", file, "--quiet"))
         assert len(outcomes(out)) == planned
 
 
@@ -191,8 +190,7 @@ def test_the_systems_limit_on_a_file_ends_the_run_with_code_5_and_the_next_run_g
         limit = f"ulimit -f 400; exec {' '.join(command(file))}"
         ran = ended_of(["bash", "-c", limit])
         check_stopped(ran, out, server.stats()["delivered"])
-        ran = asyncbench("run", file, "--quiet")
-        assert ran.returncode == 0, ran.stderr
+        ran = succeeded(asyncbench("run", file, "--quiet"))
     assert len(outcomes(out)) == planned
 
 
@@ -233,8 +231,7 @@ def test_what_is_removed_while_a_run_writes_is_back_and_no_answer_is_missing(tmp
         assert "Traceback" not in ran.stderr
         told = read_attempts(out, ["status"])["status"].to_pylist()
         assert told.count("ok") == server.stats()["delivered"]
-        ran = asyncbench("run", file, "--quiet")
-        assert ran.returncode == 0, ran.stderr
+        ran = succeeded(asyncbench("run", file, "--quiet"))
     assert len(outcomes(out)) == planned
 
 

@@ -9,14 +9,13 @@ from asyncbench.store.folder import Store
 from asyncbench.store.joining import join_folders
 from asyncbench.store.status import trial_counts
 from asyncbench.store.verify import verify_folder
-from tests.store.made import answered, compacted, keep, refused, skipped, trial_id
+from tests.store.made import add, answered, compacted, keep, refused, skipped, trial_id
 
 
 @pytest.fixture
 def folder(tmp_path):
     """One trial was answered, one failed, two were not asked."""
-    with Store.open(tmp_path / "one", sweep="night") as store:
-        keep(store, *answered(1), *refused(2), skipped(3), skipped(4))
+    add(tmp_path / "one", *answered(1), *refused(2), skipped(3), skipped(4))
     return tmp_path / "one"
 
 
@@ -67,8 +66,7 @@ def test_one_that_is_asked_after_all_is_no_longer_skipped(folder):
 
 @pytest.mark.long
 def test_when_all_are_asked_none_is_left(folder):
-    with Store.open(folder, sweep="night") as store:
-        keep(store, *answered(3), *answered(4))
+    add(folder, *answered(3), *answered(4))
     assert ids(folder) == set()
     compacted(folder)
     assert ids(folder) == set()
@@ -87,8 +85,7 @@ def test_one_that_is_skipped_again_stands_once_as_it_was_decided_last(folder):
 
 
 def test_compaction_keeps_them(folder):
-    with Store.open(folder, sweep="night") as store:
-        keep(store, skipped(5))
+    add(folder, skipped(5))
     compacted(folder)
     assert ids(folder) == in_parts(folder) == {3, 4, 5}
 
@@ -96,10 +93,8 @@ def test_compaction_keeps_them(folder):
 @pytest.mark.long
 def test_a_merged_folder_has_them_once_and_not_where_the_other_folder_asked(folder, tmp_path):
     other = tmp_path / "other"
-    with Store.open(other, sweep="night") as store:
-        keep(store, *answered(4), skipped(3, asked=99), skipped(5))
-    with Store.open(tmp_path / "both", sweep="night"):
-        pass
+    add(other, *answered(4), skipped(3, asked=99), skipped(5))
+    Store.open(tmp_path / "both", sweep="night").close()
     join_folders([folder, other], tmp_path / "both")
     assert ids(tmp_path / "both") == {3, 5}
     assert read_skipped(tmp_path / "both")["asked"].to_pylist() == [84, 84]

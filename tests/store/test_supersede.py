@@ -6,7 +6,7 @@ import pytest
 from asyncbench.records import History, Outcome
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.folder import Store
-from tests.store.made import answered, ended, keep, refused, reply, trial, trial_id
+from tests.store.made import add, answered, ended, keep, refused, reply, trial, trial_id
 
 AGAIN = {Outcome.FAILED}
 
@@ -15,8 +15,7 @@ AGAIN = {Outcome.FAILED}
 def folder(tmp_path):
     """Two failed trials, sealed apart, each beside one that was answered."""
     for first in (1, 11):
-        with Store.open(tmp_path, sweep="night") as store:
-            keep(store, *refused(first), *answered(first + 1))
+        add(tmp_path, *refused(first), *answered(first + 1))
     return tmp_path
 
 
@@ -78,8 +77,7 @@ def test_under_another_alias_it_moves_to_the_folder_of_that_alias(folder):
 
 
 def test_a_part_whose_rows_have_all_moved_is_gone(tmp_path):
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, *refused(1))
+    add(tmp_path, *refused(1))
     keep_again(tmp_path, 1, alias="new-name")
     assert [path.parent.name for path in (tmp_path / "trials").rglob("*.parquet")] == ["model=new-name"]
 
@@ -95,8 +93,7 @@ def test_what_is_to_be_asked_again_is_known_with_its_calls_so_far(folder):
 
 def test_a_later_answer_that_was_paid_for_is_graded_even_if_nobody_asks_again(folder):
     paid = ended(trial(1), reply(1), attempt=2)
-    with Store.open(folder, sweep="night", again=AGAIN) as store:
-        keep(store, paid)
+    add(folder, paid, again=AGAIN)
     with Store.open(folder, sweep="night") as store:
         assert store.finished == {trial_id(2), trial_id(11), trial_id(12)}
         assert store.histories == {trial_id(1): History(attempts=2, cost_usd=0.25, ended=paid)}

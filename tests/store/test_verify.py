@@ -11,15 +11,14 @@ from asyncbench.store.budget_state import spending_of
 from asyncbench.store.folder import Store
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.verify import verify_folder
-from tests.store.made import answered, ended, keep, refused, reply, result, sent, trial
+from tests.store.made import add, answered, ended, keep, refused, reply, result, sent, trial
 
 
 @pytest.fixture
 def folder(tmp_path):
     """Two nights of a model, and what a third that was killed left in the journal."""
     for n in (1, 11):
-        with Store.open(tmp_path / "alive", sweep="night") as store:
-            keep(store, *answered(n), *refused(n + 1))
+        add(tmp_path / "alive", *answered(n), *refused(n + 1))
     with Store.open(tmp_path / "alive", sweep="night") as store:
         keep(store, *answered(21), sent(trial(22)))
         return shutil.copytree(store.folder, tmp_path / "night")
@@ -85,8 +84,7 @@ def test_a_part_in_the_folder_of_another_model_is_found(folder):
 
 @pytest.mark.long
 def test_calls_that_are_missing_are_found(folder):
-    with Store.open(folder, sweep="night") as store:
-        keep(store, result(trial(31), reply(31), attempts=3), ended(trial(31), reply(31)))
+    add(folder, result(trial(31), reply(31), attempts=3), ended(trial(31), reply(31)))
     lacking, each = told(folder)
     assert lacking.startswith("attempts: lacks 1 of the calls that trials count")
     assert each == "attempts: calls of 1 trials are missing, so a part is missing. Restore it from a backup"

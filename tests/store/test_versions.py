@@ -18,7 +18,7 @@ from asyncbench.store.schema import SCHEMA_VERSION, SCHEMAS
 from asyncbench.store.segment import Segment, head_of, number_of
 from asyncbench.store.status import trial_counts
 from asyncbench.store.verify import verify_folder
-from tests.store.made import answered, ended, keep, reply, trial, trial_id, without_list
+from tests.store.made import add, answered, ended, keep, reply, trial, trial_id, without_list
 
 RELEASED = sorted((Path(__file__).parent / "versions").iterdir())
 
@@ -71,8 +71,7 @@ def test_what_an_earlier_version_did_not_write_down_is_null(folder):
 
 @pytest.fixture
 def own(tmp_path):
-    with Store.open(tmp_path / "own", sweep="night") as store:
-        keep(store, *answered(1))
+    add(tmp_path / "own", *answered(1))
     return tmp_path / "own"
 
 

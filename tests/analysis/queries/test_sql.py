@@ -22,7 +22,7 @@ from asyncbench.store.parts import read
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.sealing import part_files
 from tests.reports.answered import Asked, folder_of
-from tests.store.made import answered, ended, keep, refused, reply, trial
+from tests.store.made import add, answered, ended, keep, refused, reply, trial
 from tests.upkeep.regrading.made import as_now, fill, right, sums
 
 READERS = {"trials": read_trials, "grades": read_grades, "attempts": read_attempts, "problems": read_problems}
@@ -61,8 +61,7 @@ def test_a_new_folder_has_empty_views_of_the_same_columns(tmp_path, table):
 
 
 def test_what_only_the_journal_holds_is_seen_and_what_it_answers_again_counts_once(tmp_path):
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, *answered(1), *refused(2))
+    add(tmp_path, *answered(1), *refused(2))
     with Store.open(tmp_path, sweep="night", again={Outcome.FAILED}) as store:
         keep(store, *answered(2, attempt=2), ended(trial(3), reply(3)))
         assert values(tmp_path, "SELECT outcome, count(*) FROM trials GROUP BY ALL") == [("correct", 2)]
@@ -90,21 +89,18 @@ def test_a_problem_counts_once_in_the_intervals_however_often_it_was_asked(tmp_p
 
 
 def test_cost_counts_every_call_and_says_how_many_are_priced(tmp_path):
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, *answered(1), *refused(2), ended(trial(3), None, cost_usd=None))
+    add(tmp_path, *answered(1), *refused(2), ended(trial(3), None, cost_usd=None))
     query = "SELECT model, calls, answered, trials, priced_calls, cost_usd, output_tokens FROM cost"
     assert values(tmp_path, query) == [("small", 3, 1, 3, 2, 0.25, 7)]
 
 
 def test_a_cost_that_nobody_knows_is_null(tmp_path):
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, ended(trial(3), None, cost_usd=None))
+    add(tmp_path, ended(trial(3), None, cost_usd=None))
     assert values(tmp_path, "SELECT cost_usd FROM cost") == [(None,)]
 
 
 def test_latency_is_of_answered_calls(tmp_path):
-    with Store.open(tmp_path, sweep="night") as store:
-        keep(store, *answered(1), *refused(2))
+    add(tmp_path, *answered(1), *refused(2))
     query = (
         "SELECT model, answered, latency_p50_s, latency_p99_s, ttft_p50_s, output_tokens_per_s FROM latency"
     )

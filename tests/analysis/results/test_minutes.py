@@ -28,8 +28,7 @@ def minutes(tmp_path):
             | {"started_at": AT + timedelta(seconds=row["after_s"])}
             for row in rows
         ]
-        with Store.open(tmp_path / "f", sweep="s"):
-            pass
+        Store.open(tmp_path / "f", sweep="s").close()
         names = (
             *("trial_id", "model", "status", "started_at", "ttft_s", "latency_s", "queued_s"),
             *("output_tokens", "mode"),

@@ -13,7 +13,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import published_drawn
 from asyncbench.published.reports import PublishedPicture
 from asyncbench.tables.report import SIMULATED
-from tests.commands import asyncbench_here
+from tests.commands import asyncbench_here, succeeded
 from tests.published.test_nupa_report import SUM, keep, problems, result, right
 
 pytestmark = pytest.mark.long
@@ -104,8 +104,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_command_writes_the_pictures_of_a_style_their_rows_and_its_tables(folder, tmp_path):
-    done = asyncbench_here("report", folder, "--style", "nupa", "--figures", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(asyncbench_here("report", folder, "--style", "nupa", "--figures", tmp_path / "out"))
     written = done.stdout.splitlines()
     assert set(written) == set(map(str, tmp_path.glob("out/*")))
     forms = {path.suffix for path in tmp_path.glob("out/figure-5-sums.*")}

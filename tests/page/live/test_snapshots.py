@@ -107,8 +107,7 @@ def test_a_trial_that_two_workers_answered_is_found_and_opened_once(sweep):
     folder, _, problems = sweep
     asked = trial_of(100, problems[0], model="large")
     for name, text, at in (("w001-e1", "137", AT), ("w002-e1", "731", AT + 9)):
-        with Store.open(folder / "workers" / name, sweep="night") as store:
-            made.keep(store, *events(asked, text, at=at))
+        made.add(folder / "workers" / name, *events(asked, text, at=at))
     snapshot = take_live_snapshot(LiveMemory(chosen(folder)))
     with snapshot.views() as views:
         snapshot.read_index(views, asked_in(views))

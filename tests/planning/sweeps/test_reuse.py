@@ -15,7 +15,7 @@ from asyncbench.records import Outcome
 from asyncbench.reports.overview import report_on
 from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
-from tests.commands import asyncbench
+from tests.commands import asyncbench, succeeded
 from tests.sweep_files import Said, entry, outcomes, problem_set, run, simulator, sweep, sweep_file
 
 PRICE = {"input": 2, "output": 10}
@@ -254,8 +254,7 @@ def test_the_command_line_gives_more_room_and_takes_over(tmp_path, server, probl
     (tmp_path / "later").mkdir()
     second = sweep_file(tmp_path / "later", problems, entry(server, MODEL, max_tokens=80))
     before, reuse = requests(), ("--reuse", tmp_path / "out", "--ignore", "max_tokens")
-    done = asyncbench("run", second, "--limit", 30, *reuse)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(asyncbench("run", second, "--limit", 30, *reuse))
     assert requests() == before
     assert f"took over 30 answers from {tmp_path / 'out'}" in done.stderr
     assert set(outcomes(tmp_path / "later" / "out").values()) == {"correct"}

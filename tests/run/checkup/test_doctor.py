@@ -24,7 +24,7 @@ from asyncbench.run.findings import (
     rate_headers,
 )
 from asyncbench.simulator.settings import Settings
-from tests.commands import asyncbench
+from tests.commands import asyncbench, succeeded
 from tests.providers.asking import CHAT
 from tests.providers.raw_server import answering, head, raw_server, sending, stream_of
 from tests.simulators import running
@@ -429,8 +429,7 @@ async def test_the_noise_floor_is_told_for_every_adapter_and_says_that_it_is_sim
 def test_the_command_looks_at_a_sweep_and_ends_with_0_or_3(tmp_path):
     sweep = tmp_path / "s.yaml"
     sweep.write_text("{name: s, problems: [{suite: integer_addition}], models: [simulated/oracle]}")
-    done = asyncbench("doctor", sweep, "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(asyncbench("doctor", sweep, "--json"))
     told = json.loads(done.stdout)
     assert [one["fine"] for one in told["models"]] == [True]
     done = asyncbench("doctor", "openai/gpt-4o")
@@ -446,8 +445,7 @@ def test_of_a_sweep_it_makes_two_calls_and_keeps_nothing(tmp_path):
         file = tmp_path / "s.yaml"
         file.write_text(json.dumps({"name": "s", "problems": [str(problems)], "models": [entry]}))
         cache = tmp_path / "cache"
-        done = asyncbench("doctor", file, "--json", env={"XDG_CACHE_HOME": str(cache)})
-        assert done.returncode == 0, done.stderr
+        succeeded(asyncbench("doctor", file, "--json", env={"XDG_CACHE_HOME": str(cache)}))
         assert simulator.stats()["requests"] == 2
     assert not cache.exists()
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import asyncbench as ab
-from tests.commands import CLEAN, asyncbench
+from tests.commands import CLEAN, asyncbench, succeeded
 from tests.processes import Forked
 from tests.store.bucket.s3_server import Answer, Request, S3Server, nothing
 from tests.sweep_files import problem_set
@@ -73,7 +73,6 @@ def test_a_run_that_is_killed_at_a_request_loses_nothing_that_is_paid(
         s3.before = kill
         running.wait()
         s3.before = nothing
-    done = asyncbench("run", sweep_file, "--quiet", env=env)
-    assert done.returncode == 0, done.stderr
+    succeeded(asyncbench("run", sweep_file, "--quiet", env=env))
     statuses = ab.read_attempts(URL, ["status"])["status"].to_pylist()
     assert statuses.count("ok") == len(ab.read_trials(URL)) == 72

@@ -23,7 +23,7 @@ from asyncbench.store.copying import LAST_TRIES, FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
 from tests.store.bucket.s3_server import Answer, Request, S3Server, nothing, refusal
-from tests.store.made import answered, keep, refused, seal, sent, trial, trial_id
+from tests.store.made import add, answered, keep, refused, seal, sent, trial, trial_id
 
 URL = "s3://bucket/mine/night"
 pytestmark = pytest.mark.usefixtures("s3")
@@ -156,12 +156,10 @@ def test_what_compaction_replaced_is_gone_from_the_bucket(tmp_path: Path):
 def test_an_answer_that_replaced_another_is_the_one_that_is_read(tmp_path: Path):
     folder = tmp_path / "night"
     copy = FolderCopy.claim(URL, folder)
-    with Store.open(folder, sweep="night") as store:
-        keep(store, *refused(1))
+    add(folder, *refused(1))
     finish(copy)
     copy = FolderCopy.claim(URL, folder)
-    with Store.open(folder, sweep="night", again=[Outcome.FAILED]) as store:
-        keep(store, *answered(1, attempt=2))
+    add(folder, *answered(1, attempt=2), again=[Outcome.FAILED])
     finish(copy)
 
     assert ab.read_trials(URL, ["outcome"])["outcome"].to_pylist() == ["correct"]
@@ -368,8 +366,7 @@ def half_of_worker(folder: Path) -> None:
     """Have a worker upload trial 2, and keep trial 3 in its journal; then its machine goes away."""
     worker = FolderCopy.claim(f"{URL}/workers/w001-e1", folder)
     write(folder, 2, copy=worker)
-    with Store.open(folder, sweep="night") as store:
-        keep(store, *answered(3))
+    add(folder, *answered(3))
     worker._claim.close()
 
 
@@ -378,8 +375,7 @@ def run_with_workers(out: Path) -> bool | None:
     copy = FolderCopy.claim(URL, out)
     copy.fetch_workers()
     whole = copy.workers.get("w001-e1")
-    with Store.open(out, sweep="night"):
-        pass
+    Store.open(out, sweep="night").close()
     finish(copy)
     copy.remove_workers()
     return whole

@@ -208,8 +208,7 @@ def test_problems_of_a_bucket_are_asked_like_those_of_a_file(mapping, tmp_path):
 def test_a_bucket_that_denies_deletion_has_all_results_nonetheless(mapping, s3: S3Server, tmp_path):
     run(mapping, limit=10)
     worker = FolderCopy.claim(f"{URL}/workers/w001-e1", tmp_path / "w001-e1")
-    with Store.open(tmp_path / "w001-e1", sweep="night"):
-        pass
+    Store.open(tmp_path / "w001-e1", sweep="night").close()
     asyncio.run(worker.finish(print))
 
     def deny(_: int, request: Request) -> Answer | None:

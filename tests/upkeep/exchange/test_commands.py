@@ -10,7 +10,7 @@ import pytest
 
 from asyncbench import generate, read_trials
 from asyncbench.tables.report import SIMULATED
-from tests.commands import CLEAN, asyncbench
+from tests.commands import CLEAN, asyncbench, succeeded
 from tests.upkeep.exchange.made import jsonl, trial
 
 SOME_TRIALS = 20_000  # bytes of a journal: some trials are closed in it, and thousands are still to come
@@ -29,8 +29,7 @@ def test_an_import_tells_what_came_of_each_file(tmp_path):
         jsonl(tmp_path / "a.jsonl", trial(), trial(raw_response="7")),
         jsonl(tmp_path / "b.jsonl", trial()),
     )
-    done = asyncbench("import", "llm-arithmetic", *files, "--out", tmp_path / "results")
-    assert done.returncode == 0
+    done = succeeded(asyncbench("import", "llm-arithmetic", *files, "--out", tmp_path / "results"))
     assert done.stdout.splitlines()[:2] == ["a: 2 trials imported", "b: 1 trials imported"]
     assert done.stderr == ""
 
@@ -74,8 +73,7 @@ def test_no_sweep_can_be_run_into_imported_results(results, tmp_path):
 
 
 def test_an_export_gives_the_file_back(results, tmp_path):
-    done = asyncbench("export", "llm-arithmetic", results, "--out", tmp_path / "out")
-    assert done.returncode == 0
+    done = succeeded(asyncbench("export", "llm-arithmetic", results, "--out", tmp_path / "out"))
     out = tmp_path / "out"
     assert done.stdout == f"{out / 'a.jsonl'}: 2 trials\n{out / 'aggregate.jsonl'}: the sums of each file\n"
     again = asyncbench("export", "llm-arithmetic", results, "--out", tmp_path / "out")

@@ -275,8 +275,7 @@ def test_a_file_is_no_results_folder_nor_above_one(tmp_path, out):
 
 
 def test_a_sweep_s_folder_is_refused(tmp_path):
-    with Store.open(tmp_path / "results", sweep="results"):
-        pass
+    Store.open(tmp_path / "results", sweep="results").close()
     before = contents(tmp_path / "results")
     with pytest.raises(ConfigError, match="holds the results of a sweep, and nothing can be imported there"):
         brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", trial()))

@@ -234,8 +234,7 @@ def folder_of(path, *events, **keys):
             [sys.executable, "-c", script, str(path)], input=pickle.dumps(list(events)), check=False
         )
         return path
-    with Store.open(path, sweep="night") as store:
-        made.keep(store, *events)
+    made.add(path, *events)
     return path
 
 
