@@ -14,8 +14,7 @@ from asyncbench.records import RetryPolicy
 from asyncbench.run.refusals import Refusals, stop_lines
 from asyncbench.run.summary import Exit
 from tests.sweep_files import Said, entry, problem_set, simulator, sweep
-from tests.world.clock import virtually
-from tests.world.night import MODEL, Night, fresh
+from tests.world.night import MODEL, night_of
 
 DEAD = [replace(MODEL, alias=f"m{n}", provider="vllm", base_url="http://127.0.0.1:9/v1") for n in range(3)]
 LIVE = replace(MODEL, alias="live", provider="openai", key_env="KEY")
@@ -100,16 +99,10 @@ def test_it_is_known_within_two_seconds(kind):
         await asyncio.sleep(0.5)
         raise ProviderError(kind, "no")
 
-    async def night() -> None:
-        told = Night()
-        wide = replace(MODEL, retry=RetryPolicy(attempts=2, total_s=5))
-        told.lane(ask, fresh(50, wide), wide)
-        (asker,) = told.lanes[0].clients
-        found = Refusals([wide], lambda _: heard_s.append(asyncio.get_running_loop().time()))
-        asker.on_failure, asker.on_suspension = partial(found.failed, wide), partial(found.stopped, wide)
-        await told.go()
-
-    virtually(night())
+    wide = replace(MODEL, retry=RetryPolicy(attempts=2, total_s=5))
+    found = Refusals([wide], lambda _: heard_s.append(asyncio.get_running_loop().time()))
+    failed, stopped = partial(found.failed, wide), partial(found.stopped, wide)
+    night_of(ask, 50, wide, on_failure=failed, on_suspension=stopped)
     assert heard_s[0] < 2
 
 
