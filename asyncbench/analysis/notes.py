@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from asyncbench.providers.wire import SIMULATOR
 from asyncbench.records import BATCH, Outcome
 from asyncbench.stats.proportions import Accuracy
 from asyncbench.store.manifest import Manifest, simulated_note
+from asyncbench.tables.data import HIDDEN, data_of
 from asyncbench.tables.report import Report
 from asyncbench.tables.screen import safe_notes
 
@@ -97,7 +98,7 @@ class FolderReport(Report):
     """A report on a results folder, which says first if no model was asked now."""
 
     folder: str
-    simulated_note: str  # empty: no results are simulated
+    simulated_note: str = field(metadata=HIDDEN)  # empty: no results are simulated
 
     @property
     def simulated(self) -> bool:
@@ -105,9 +106,7 @@ class FolderReport(Report):
         return bool(self.simulated_note)
 
     def _data(self) -> dict[str, Any]:  # Any: JSON
-        entries = {"folder": self.folder, "simulated": self.simulated} | asdict(self)
-        del entries["simulated_note"]
-        return entries
+        return {"folder": self.folder, "simulated": self.simulated, **data_of(self)}
 
     def _simulated(self) -> list[str]:
         return [self.simulated_note] * self.simulated

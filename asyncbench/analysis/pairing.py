@@ -5,7 +5,7 @@ A bit stands for a problem. So twenty models on fifty thousand problems are some
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
@@ -21,6 +21,7 @@ from asyncbench.stats.repeats import Votes
 from asyncbench.store.catalog import steady
 from asyncbench.store.schema import ENTRANT
 from asyncbench.store.snapshot import Snapshot
+from asyncbench.tables.data import HIDDEN, in_data
 
 SEED: Final = 8  # of the bootstrap
 ALL: Final = -1  # as bits: every problem
@@ -93,9 +94,11 @@ class ModelPair:
     both: int  # trials that both got right
     only_a: int
     only_b: int
-    by_problem: Mapping[tuple[int, int], int]  # (times right of a less those of b, times asked) → problems
+    # (times right of a less those of b, times asked) → problems
+    by_problem: Mapping[tuple[int, int], int] = field(metadata=HIDDEN)
 
     @property
+    @in_data("neither")
     def neither(self) -> int:
         return self.trials - self.both - self.only_a - self.only_b
 
@@ -108,6 +111,7 @@ class ModelPair:
         return (self.both + self.only_b) / self.trials
 
     @property
+    @in_data("difference")
     def difference(self) -> float:
         """The accuracy of a less that of b."""
         return (self.only_a - self.only_b) / self.trials

@@ -1,10 +1,21 @@
 """`report --style anatomy`: kinds of errors, the places of wrong digits, and the cost of right answers."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
+from operator import attrgetter
+from typing import Final
 
-from asyncbench.analysis.anatomy.counts import ErrorFindings, errors_in, kinds_of, most_of_a_group
-from asyncbench.analysis.anatomy.error import KINDS, UNCLASSIFIED
+from asyncbench.analysis.anatomy.counts import (
+    ErrorFindings,
+    WrongExample,
+    errors_in,
+    kinds_of,
+    most_of_a_group,
+)
+from asyncbench.analysis.anatomy.error import KINDS, ORDER, UNCLASSIFIED
 from asyncbench.analysis.anatomy.numbers import GROUP, MOST_PROBLEMS, CarryBin, Group
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
@@ -19,11 +30,13 @@ from asyncbench.analysis.notes import (
     no_trials,
     note_of_simulated,
 )
-from asyncbench.reports import anatomy_sheets as sheets
 from asyncbench.reports.cost.right_answers import Worth, asked_alike, best, worth_of
+from asyncbench.stats.proportions import Proportion
 from asyncbench.store.schema import ENTRANT
-from asyncbench.tables.headings import RIGHT_50, RIGHT_90
-from asyncbench.tables.report import Sheet
+from asyncbench.tables.data import data_of
+from asyncbench.tables.headings import ACCURACY, FORMAT, PER_CORRECT, RIGHT_50, RIGHT_90
+from asyncbench.tables.numbers import MISSING, count, per_correct_text, percent
+from asyncbench.tables.report import Columns, Sheet
 
 MEANING = (
     "Kinds: an answer counts for the first kind that matches; `all matches` counts later ones, too. "
@@ -35,6 +48,7 @@ MEANING = (
     "same; `-` means that there is no such model. In all intervals a problem counts once, however often it "
     "was asked."
 )
+Names = Mapping[Entrant, str]
 UNLIKE = "Not all models were asked the same tasks and lengths. `Unbeaten` compares only models that were."
 
 
@@ -65,7 +79,7 @@ class AnatomyReport(FolderReport):
         return {
             "folder": self.folder,
             "simulated": self.simulated,
-            "graders": [asdict(one) for one in self.graders],
+            "graders": data_of(self.graders),
             "wrong": self.wrong,
             "examined": self.examined,
             "most_of_a_group": self.most_of_a_group,
@@ -77,7 +91,7 @@ class AnatomyReport(FolderReport):
 
     def _group(self, one: ErrorFindings, worth: Worth) -> dict[str, object]:
         return {
-            **sheets.group_as_dict(one.group),
+            **dict(zip(GROUP, one.group, strict=True)),
             "wrong": one.wrong,
             "unread": one.unread,
             "examined": one.examined,
@@ -94,8 +108,8 @@ class AnatomyReport(FolderReport):
             "compared": one.compared,
             "too_short": one.too_short,
             "too_long": one.too_long,
-            "wrong_from_left": [sheets.proportion_as_dict(at) for at in one.wrong_at(one.from_left)],
-            "wrong_from_right": [sheets.proportion_as_dict(at) for at in one.wrong_at(one.from_right)],
+            "wrong_from_left": [_share(at) for at in one.wrong_at(one.from_left)],
+            "wrong_from_right": [_share(at) for at in one.wrong_at(one.from_right)],
             "by_carries": [_bin(at) for at in one.by_carries],
             "by_chain": [_bin(at) for at in one.by_chain],
             "digits": _digits(self.digits.get(one.group)),
@@ -103,15 +117,13 @@ class AnatomyReport(FolderReport):
         }
 
     def _models(self) -> Iterator[dict[str, object]]:
-        cheapest = best(self.by_asked, "cost_per_trial_usd", self.alike)
-        tersest = best(self.by_asked, "reasoning_per_trial", self.alike)
+        cheapest, tersest = self._best
         for one in self.by_asked:
-            entrant = sheets.entrant_of(one.of)
             yield {
-                **dict(zip(ENTRANT, entrant, strict=True)),
+                **dict(zip(ENTRANT, one.asked, strict=True)),
                 **_worth(one),
-                "best_for_its_cost": cheapest.get(entrant),
-                "best_for_its_reasoning": tersest.get(entrant),
+                "best_for_its_cost": cheapest.get(one.asked),
+                "best_for_its_reasoning": tersest.get(one.asked),
             }
 
     def _notes(self) -> Iterator[str]:
@@ -123,7 +135,7 @@ class AnatomyReport(FolderReport):
             yield graded_by(self.graders)
         yield self._examined()
         names = names_of(self.order)
-        yield from lost_notes({names[sheets.entrant_of(one.of)]: one.outcomes for one in self.by_asked})
+        yield from lost_notes({names[one.asked]: one.outcomes for one in self.by_asked})
         if len(self.alike) > 1:
             yield UNLIKE
         yield MEANING
@@ -142,16 +154,67 @@ class AnatomyReport(FolderReport):
 
     def _sheets(self) -> Iterator[Sheet]:
         names = names_of(self.order)
+        who: Columns[ErrorFindings] = {
+            "model": lambda one: names[entrant_of(one.group)],
+            "suite/task": lambda one: task_of(one.group),
+        }
         if self.examined:
-            yield sheets.kinds(self.findings)
-            yield sheets.by_group(self.findings, names)
-            yield from sheets.by_place(self.findings, names)
-        yield from sheets.by_carries(self.findings, names)
-        if not self.by_asked:
-            return
-        yield sheets.by_worth(self.worths, self.digits, names)
-        yield sheets.efficiency(self.by_asked, self.order, names, self.alike)
-        yield from sheets.unclassified(self.findings, names)
+            yield _kinds(self.findings)
+            examined = [one for one in self.findings if one.examined]
+            yield Sheet.of("Wrong answers by model and task", {**who, **WRONG}, examined, labels=3)
+            compared = [one for one in self.findings if one.compared]
+            for end in ("first", "last"):
+                places: Columns[ErrorFindings] = {
+                    "compared": lambda one: count(one.compared),
+                    **{str(place): partial(_wrong_at, place, end) for place in range(1, PLACES + 1)},
+                }
+                title = f"Wrong digits by position, counted from the {end} digit of the expected value"
+                yield Sheet.of(title, {**who, **places}, compared, labels=2)
+        yield _binned("number of carries or borrows", self.findings, who, attrgetter("by_carries"))
+        yield _binned("length of the longest carry chain", self.findings, who, attrgetter("by_chain"))
+        yield self._by_worth(names)
+        yield self._efficiency(names)
+        yield _unclassified(self.findings, who)
+
+    def _by_worth(self, names: Names) -> Sheet:
+        """Return accuracy, form, digits and cost of each model and task."""
+        digits = self.digits
+        columns: Columns[Worth] = {
+            "model": lambda one: names[entrant_of(one.of)],
+            "suite/task": lambda one: task_of(one.of),
+            ACCURACY: lambda one: percent(one.accuracy.share, one.accuracy.interval),
+            FORMAT: lambda one: percent(one.format_ok.share, one.format_ok.interval),
+            RIGHT_90: lambda one: str(digits[one.of].at_90) if one.of in digits else MISSING,
+            RIGHT_50: lambda one: str(digits[one.of].at_50) if one.of in digits else MISSING,
+            PER_CORRECT: _each,
+        }
+        return Sheet.of("Accuracy, format, length and cost by model and task", columns, self.worths, labels=2)
+
+    def _efficiency(self, names: Names) -> Sheet:
+        """Return accuracy beside its cost; a mark where none that was asked the same is as good for less."""
+        cheapest, tersest = self._best
+        columns: Columns[Worth] = {
+            "model": lambda one: names[entrant_of(one.of)],
+            ACCURACY: lambda one: percent(one.accuracy.share, one.accuracy.interval),
+            "cost per 1,000 trials": lambda one: (
+                "unknown" if one.cost_per_trial_usd is None else f"${1000 * one.cost_per_trial_usd:,.4f}"
+            ),
+            PER_CORRECT: _each,
+            "unbeaten on cost": lambda one: _MARK[cheapest.get(one.asked)],
+            "reasoning tokens per trial": lambda one: _rounded(one.reasoning_per_trial),
+            "unbeaten on tokens": lambda one: _MARK[tersest.get(one.asked)],
+            "output tokens per trial": lambda one: _rounded(one.output_per_trial),
+        }
+        ordered = sorted(self.by_asked, key=lambda one: self.order.index(one.asked))
+        return Sheet.of("Accuracy against cost and reasoning tokens", columns, ordered)
+
+    @property
+    def _best(self) -> tuple[Mapping[Entrant, bool], Mapping[Entrant, bool]]:
+        """Who is as accurate as nobody else for less, in dollars and in tokens of reasoning."""
+        cheapest, tersest = (
+            best(self.by_asked, spent, self.alike) for spent in ("cost_per_trial_usd", "reasoning_per_trial")
+        )
+        return cheapest, tersest
 
 
 def anatomy_on(folder: Folders) -> AnatomyReport:
@@ -167,8 +230,8 @@ def anatomy_on(folder: Folders) -> AnatomyReport:
 
 def _anatomy(views: FolderViews) -> AnatomyReport:
     by_group, cells = errors_in(views), views.table("FROM cells")
-    order = in_order({sheets.entrant_of(group) for group in by_group}, views.manifest)
-    groups = sorted(by_group, key=lambda group: (order.index(sheets.entrant_of(group)), group))
+    order = in_order({entrant_of(group) for group in by_group}, views.manifest)
+    groups = sorted(by_group, key=lambda group: (order.index(entrant_of(group)), group))
     worths = {worth.of: worth for worth in worth_of(cells, GROUP)}
     return AnatomyReport(
         folder=str(views.chosen),
@@ -184,13 +247,139 @@ def _anatomy(views: FolderViews) -> AnatomyReport:
     )
 
 
+# ── tables ───────────────────────────────────────────────────────────────────────────────────
+
+COMMONEST: Final = 4  # kinds that are named beside a model and task
+PLACES: Final = 12  # digits from either end that have a column
+MOST_SHOWN: Final = 12  # unclassified answers
+TEXT: Final = 40  # characters of a number that are shown
+
+WRONG: Final[Columns[ErrorFindings]] = {
+    "most frequent kinds": lambda one: ", ".join(
+        f"{kind} {n / one.examined:.0%}" for kind, n in one.kinds.most_common(COMMONEST)
+    ),
+    "wrong": lambda one: count(one.wrong),
+    "no answer": lambda one: count(one.unread),
+    "examined": lambda one: count(one.examined),
+    UNCLASSIFIED: lambda one: percent(one.kinds[UNCLASSIFIED] / one.examined),
+    "too short": lambda one: count(one.too_short),
+    "too long": lambda one: count(one.too_long),
+}
+_MARK: Final = {True: "yes", False: "", None: MISSING}  # None: there is nobody to compare with
+
+
+def task_of(group: Group) -> str:
+    """Return what a group was asked, shortly: `nupa/add easy fraction`, `llm_arithmetic/int_add`."""
+    _, _, _, suite, task, variant, representation = group
+    more = [variant, representation] if suite == "nupa" else []
+    return " ".join(filter(None, [task if suite == task else f"{suite}/{task}", *more]))
+
+
+def entrant_of(group: Sequence[str]) -> Entrant:
+    """Return who was asked."""
+    run, model, condition = group[: len(ENTRANT)]
+    return run, model, condition
+
+
+def _kinds(findings: Sequence[ErrorFindings]) -> Sheet:
+    """Return all kinds that occur, with how often, what they mean and an example."""
+    counts, flags, examples = Counter[str](), Counter[str](), dict[str, WrongExample]()
+    for one in findings:
+        counts.update(one.kinds)
+        flags.update(one.flags)
+        for kind, kept in one.examples.items():
+            examples.setdefault(kind, kept[0])
+    texts: Columns[str] = {
+        "kind": str,
+        "meaning": lambda kind: KINDS.get(kind, "matches no kind"),
+        "example": lambda kind: _example(examples[kind]),
+    }
+    figures: Columns[str] = {
+        "answers": lambda kind: count(counts[kind]),
+        "share": lambda kind: percent(counts[kind] / counts.total()),
+        "all matches": lambda kind: count(flags[kind]) if kind in KINDS else MISSING,
+    }
+    kinds = sorted(counts, key=lambda kind: ORDER.get(kind, len(ORDER)))
+    title = "Kinds of wrong answers, in the order in which they are tried"
+    named, meaning, example = ({name: texts[name]} for name in texts)
+    narrow = (
+        Sheet.of(title, {**named, **meaning, **figures}, kinds, labels=2),
+        Sheet.of("An example of each kind (expected → answer)", {**named, **example}, kinds, labels=2),
+    )
+    return replace(Sheet.of(title, {**texts, **figures}, kinds, labels=3), instead=narrow)
+
+
+def _example(one: WrongExample) -> str:
+    read = one.answer if one.answer is not None else f"“{one.reply[-TEXT:].strip()}”"
+    return f"{_cut(one.expected)} → {_cut(read)}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT else f"{text[:TEXT]}…"
+
+
+def _wrong_at(place: int, end: str, one: ErrorFindings) -> str:
+    """Return how often a digit of the truth is wrong, counted from the first or from the last."""
+    shares = one.wrong_at(one.from_left if end == "first" else one.from_right)
+    return f"{shares[place - 1].share:.0%}" if place <= len(shares) else MISSING
+
+
+def _binned(
+    by: str,
+    findings: Sequence[ErrorFindings],
+    who: Columns[ErrorFindings],
+    bins_of: Callable[[ErrorFindings], Sequence[CarryBin]],
+) -> Sheet:
+    """Return accuracy by number of carries, or by the longest ripple of one."""
+    own = [one for one in findings if bins_of(one)]
+    sizes = sorted({(at.first, at.last) for one in own for at in bins_of(one)})
+
+    def right(size: tuple[int, int | None], one: ErrorFindings) -> str:
+        shares = [at.right for at in bins_of(one) if (at.first, at.last) == size]
+        return percent(shares[0].share, shares[0].interval) if shares else MISSING
+
+    columns: Columns[ErrorFindings] = {**who, **{_range(*size): partial(right, size) for size in sizes}}
+    return Sheet.of(f"Accuracy of additions and subtractions by {by}", columns, own, labels=2)
+
+
+def _range(first: int, last: int | None) -> str:
+    if last is None:
+        return f"{first}+"
+    return f"{first}" if first == last else f"{first}-{last}"
+
+
+def _each(one: Worth) -> str:
+    each = one.cost_per_correct_usd
+    return f"{per_correct_text(one.cost_usd, each)}{'' if each is None or one.all_priced else ' (known)'}"
+
+
+def _rounded(tokens: float | None) -> str:
+    return count(None if tokens is None else round(tokens))
+
+
+def _unclassified(findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]) -> Sheet:
+    """Return examples of what has no kind, in turn of each group."""
+    kept = [[(one, example) for example in one.examples.get(UNCLASSIFIED, [])] for one in findings]
+    in_turn = [row for turn in zip_longest(*kept) for row in turn if row is not None]
+    columns: Columns[tuple[ErrorFindings, WrongExample]] = {
+        "model": lambda row: who["model"](row[0]),
+        "suite/task": lambda row: who["suite/task"](row[0]),
+        "operands": lambda row: ", ".join(map(_cut, row[1].operands)),
+        "expected": lambda row: _cut(row[1].expected),
+        "answer": lambda row: (
+            f"“{_cut(row[1].reply.strip())}”" if row[1].answer is None else _cut(row[1].answer)
+        ),
+    }
+    return Sheet.of("Examples of unclassified answers", columns, in_turn[:MOST_SHOWN], labels=5)
+
+
 # ── as JSON ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _worth(one: Worth) -> dict[str, object]:
     return {
-        "accuracy": sheets.proportion_as_dict(one.accuracy),
-        "format_ok": sheets.proportion_as_dict(one.format_ok),
+        "accuracy": _share(one.accuracy),
+        "format_ok": _share(one.format_ok),
         "cost_usd": one.cost_usd,
         "all_priced": one.all_priced,
         "cost_per_trial_usd": one.cost_per_trial_usd,
@@ -201,7 +390,7 @@ def _worth(one: Worth) -> dict[str, object]:
 
 
 def _bin(one: CarryBin) -> dict[str, object]:
-    return {"first": one.first, "last": one.last, **sheets.proportion_as_dict(one.right)}
+    return {"first": one.first, "last": one.last, **_share(one.right)}
 
 
 def _digits(one: DigitsCurve | None) -> dict[str, object] | None:
@@ -214,6 +403,10 @@ def _digits(one: DigitsCurve | None) -> dict[str, object] | None:
         "intercept": line and line.intercept,
         "slope": line and line.slope,
         "points": one.curve.points,
-        "at_90": asdict(one.at_90),
-        "at_50": asdict(one.at_50),
+        "at_90": data_of(one.at_90),
+        "at_50": data_of(one.at_50),
     }
+
+
+def _share(one: Proportion) -> dict[str, object]:
+    return {"successes": one.successes, "trials": one.trials, "share": one.share, "interval": one.interval}

@@ -29,15 +29,12 @@ from asyncbench.reports.standings.report import SKIPPED
 from asyncbench.stats.paired import holm, sign_flip
 from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.headings import ACCURACY
-from asyncbench.tables.numbers import dollars, p_text, percent, points
-from asyncbench.tables.report import Sheet, filled
+from asyncbench.tables.numbers import MISSING, count, dollars, p_text, percent, points
+from asyncbench.tables.report import Columns, Sheet, filled
 
 CONDITION: Final = "condition"  # what `--by` calls the condition as a whole
 FOLDER: Final = "folder"  # and each of several results folders
 TOGETHER: Final = "all together"
-DIFFERENCE: Final = "beside the first (95 % CI)"
-PER_TRIAL: Final = "output tokens per trial"
-HEAD: Final = ("model", "value", "problems", ACCURACY, DIFFERENCE, "p (Holm)", PER_TRIAL, "cost")
 PAIRED: Final = (
     "Each value is compared with the first one of the same model, on the problems that were asked with all "
     "of its values. Differences are in percentage points (paired bootstrap). p: exact paired tests, "
@@ -79,8 +76,7 @@ class Effects(FolderReport):
         yield from lost_notes(self.outcomes)
 
     def _sheets(self) -> Iterator[Sheet]:
-        rows = list(map(_row, self.lines))
-        yield filled(Sheet(title=f"By {self.by}", head=HEAD, rows=rows, labels=2))
+        yield filled(Sheet.of(f"By {self.by}", COLUMNS, self.lines, labels=2))
 
 
 def effects_on(folder: Folders, by: str) -> Effects:
@@ -285,11 +281,15 @@ def _ended(trials: Marked, who: Entrant) -> dict[str, int]:
     return {outcome: sum(map(int.bit_count, turns)) for outcome, turns in trials.ended[who].items()}
 
 
-def _row(line: EffectLine) -> tuple[str, ...]:
-    return (
-        *(line.name, line.value, f"{line.problems:,}", percent(line.accuracy, line.interval)),
-        "-" if line.difference is None else points(line.difference, line.difference_interval),
-        "-" if line.p_holm is None else p_text(line.p_holm),
-        "-" if line.output_tokens is None else f"{line.output_tokens:,.0f}",
-        "-" if line.cost_usd is None else dollars(line.cost_usd),
-    )
+COLUMNS: Final[Columns[EffectLine]] = {
+    "model": lambda line: line.name,
+    "value": lambda line: line.value,
+    "problems": lambda line: count(line.problems),
+    ACCURACY: lambda line: percent(line.accuracy, line.interval),
+    "beside the first (95 % CI)": lambda line: points(line.difference, line.difference_interval),
+    "p (Holm)": lambda line: p_text(line.p_holm),
+    "output tokens per trial": lambda line: (
+        MISSING if line.output_tokens is None else f"{line.output_tokens:,.0f}"
+    ),
+    "cost": lambda line: MISSING if line.cost_usd is None else dollars(line.cost_usd),
+}

@@ -1,7 +1,7 @@
 """The core report: run × model × condition × suite/task."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -37,6 +37,7 @@ from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.manifest import planned
 from asyncbench.store.schema import CELL
+from asyncbench.tables.data import in_data
 from asyncbench.tables.headings import (
     ACCURACY,
     ANSWERED,
@@ -47,7 +48,7 @@ from asyncbench.tables.headings import (
     P95_TTFT,
 )
 from asyncbench.tables.numbers import count, dollars, percent, seconds
-from asyncbench.tables.report import Sheet, filled
+from asyncbench.tables.report import Columns, Sheet, filled
 
 # Of `trials`, where they are priced again; the columns that pricing needs come on top.
 COLUMNS = (
@@ -122,15 +123,18 @@ class Overview(FolderReport):
     stopped: tuple[StoppedCell, ...] = ()
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
 
-    def _data(self) -> dict[str, object]:
-        return FolderReport._data(self) | {"nothing": None if self.suites else no_trials(self.folder)}
+    @property
+    @in_data("nothing")
+    def nothing(self) -> str | None:
+        """What to say of a folder without trials."""
+        return None if self.suites else no_trials(self.folder)
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
         if self.prices:
             yield f"These are not the costs of the run: {self.prices}."
-        if not self.suites:
-            yield no_trials(self.folder)
+        if self.nothing:
+            yield self.nothing
             return
         yield graded_by(self.graders)
         by_name: dict[str, Counter[str]] = {}
@@ -167,37 +171,17 @@ class Overview(FolderReport):
         yield self._accuracy("Accuracy by suite", self.suites)
         yield self._accuracy("Accuracy by task", [line for line in self.tasks if line.task != line.suite])
         yield stopped_sheet(self.stopped)
-        costs = list(map(_cost_row, self.suites))
-        yield filled(
-            Sheet(title="Tokens, cost and latency of the trials", head=COST_HEAD, rows=costs, labels=2)
-        )
+        yield filled(Sheet.of("Tokens, cost and latency of the trials", COSTS, self.suites, labels=2))
         spent = "What all attempts would cost" if self.prices else "Total cost of all attempts"
         spent += " (a model's conditions and runs together)" if self._several else ""
-        spending = [
-            (cost.model, f"{cost.attempts:,}", f"{cost.priced_attempts:,}", dollars(cost.cost_usd))
-            for cost in self.spending
-        ]
-        yield Sheet(title=spent, head=("model", "attempts", COST_KNOWN, "cost"), rows=spending)
-        unpriced = [(calls.model, calls.why, f"{calls.calls:,}") for calls in self.unpriced]
-        yield Sheet(
-            title="Attempts without a price today", head=("model", "why", "attempts"), rows=unpriced, labels=2
-        )
+        yield Sheet.of(spent, SPENDING, self.spending)
+        yield Sheet.of("Attempts without a price today", UNPRICED, self.unpriced, labels=2)
 
     def _accuracy(self, title: str, lines: Sequence[OverviewLine]) -> Sheet:
         """Return a table of accuracies; what was planned, skipped and is open, where trials were skipped."""
-        head: Sequence[str] = ("trials",)
-        counts: Sequence[Sequence[str]] = [(f"{line.trials:,}",) for line in lines]
-        if self.stopped or self.lapsed:
-            head = ("planned", "trials", "skipped", "open")
-            counts = [
-                tuple(map(count, (line.planned, line.trials, line.skipped, line.open))) for line in lines
-            ]
-        return Sheet(
-            title=title,
-            head=("model", "suite/task", *head, ACCURACY, ANSWERED, *Outcome),
-            rows=[_accuracy_row(line, own) for line, own in zip(lines, counts, strict=True)],
-            labels=2,
-        )
+        hidden = () if self.stopped or self.lapsed else ("planned", "skipped", "open")
+        columns = {name: cell for name, cell in ACCURACIES.items() if name not in hidden}
+        return Sheet.of(title, columns, lines, labels=2)
 
 
 def report_on(folder: Folders, *, prices_at: datetime | None = None) -> Overview:
@@ -315,34 +299,55 @@ def _line(
     )
 
 
-# ── how figures are written ──────────────────────────────────────────────────────────────────
-
-COST_HEAD: Final = (
-    *("model", "suite", "effort", "input tokens", "output tokens", "reasoning tokens", "cost", COST_KNOWN),
-    *(MEDIAN_TTFT, P95_TTFT, MEDIAN_LATENCY, P95_LATENCY),
-)
+# ── columns of tables ────────────────────────────────────────────────────────────────────────
 
 
-def _accuracy_row(line: OverviewLine, counts: Sequence[str]) -> Sequence[str]:
-    mark = STOPPED_MARK if line.skipped else ""
-    answered = percent(line.accuracy_of_answered, line.accuracy_of_answered_interval)
-    return (
-        line.name,
-        line.suite if line.task in (None, line.suite) else f"{line.suite}/{line.task}",
-        *counts,
-        percent(line.accuracy, line.accuracy_interval) + mark,
-        answered if line.accuracy_of_answered is None else answered + mark,
-        *(f"{line.outcomes[outcome]:,}" for outcome in Outcome),
-    )
+def _task(line: OverviewLine) -> str:
+    return line.suite if line.task in (None, line.suite) else f"{line.suite}/{line.task}"
 
 
-def _cost_row(line: OverviewLine) -> Sequence[str]:
-    return (
-        line.name,
-        line.suite,
-        ", ".join(line.efforts) or "-",
-        *map(count, (line.input_tokens, line.output_tokens, line.reasoning_tokens)),
-        dollars(line.cost_usd),
-        f"{line.priced_trials:,} of {line.trials:,}",
-        *map(seconds, (line.ttft_p50_s, line.ttft_p95_s, line.latency_p50_s, line.latency_p95_s)),
-    )
+def _marked(line: OverviewLine, share: float | None, interval: tuple[float, float] | None) -> str:
+    """Return an accuracy, with a mark where it has stopped cells in it."""
+    return percent(share, interval) + (STOPPED_MARK if line.skipped and share is not None else "")
+
+
+def _ended(outcome: Outcome) -> Callable[[OverviewLine], str]:
+    return lambda line: count(line.outcomes[outcome])
+
+
+ACCURACIES: Final[Columns[OverviewLine]] = {
+    "model": lambda line: line.name,
+    "suite/task": _task,
+    "planned": lambda line: count(line.planned),
+    "trials": lambda line: count(line.trials),
+    "skipped": lambda line: count(line.skipped),
+    "open": lambda line: count(line.open),
+    ACCURACY: lambda line: _marked(line, line.accuracy, line.accuracy_interval),
+    ANSWERED: lambda line: _marked(line, line.accuracy_of_answered, line.accuracy_of_answered_interval),
+    **{outcome: _ended(outcome) for outcome in Outcome},
+}
+COSTS: Final[Columns[OverviewLine]] = {
+    "model": lambda line: line.name,
+    "suite": lambda line: line.suite,
+    "effort": lambda line: ", ".join(line.efforts) or "-",
+    "input tokens": lambda line: count(line.input_tokens),
+    "output tokens": lambda line: count(line.output_tokens),
+    "reasoning tokens": lambda line: count(line.reasoning_tokens),
+    "cost": lambda line: dollars(line.cost_usd),
+    COST_KNOWN: lambda line: f"{line.priced_trials:,} of {line.trials:,}",
+    MEDIAN_TTFT: lambda line: seconds(line.ttft_p50_s),
+    P95_TTFT: lambda line: seconds(line.ttft_p95_s),
+    MEDIAN_LATENCY: lambda line: seconds(line.latency_p50_s),
+    P95_LATENCY: lambda line: seconds(line.latency_p95_s),
+}
+SPENDING: Final[Columns[ModelCost]] = {
+    "model": lambda cost: cost.model,
+    "attempts": lambda cost: count(cost.attempts),
+    COST_KNOWN: lambda cost: count(cost.priced_attempts),
+    "cost": lambda cost: dollars(cost.cost_usd),
+}
+UNPRICED: Final[Columns[Unpriced]] = {
+    "model": lambda calls: calls.model,
+    "why": lambda calls: calls.why,
+    "attempts": lambda calls: count(calls.calls),
+}

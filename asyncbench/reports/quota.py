@@ -1,8 +1,9 @@
 """`report --style quota`: the used share of each limit, the causes of the rest, and the work of workers."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from asyncbench.analysis.choosing import Folders
@@ -12,9 +13,10 @@ from asyncbench.analysis.views import BIN_OF_MINUTES
 from asyncbench.records import BATCH
 from asyncbench.store.manifest import worker_hosts
 from asyncbench.store.schema import LIMITS, LOST, WAITS
+from asyncbench.tables.data import HIDDEN, in_data
 from asyncbench.tables.headings import BOUND_BY
-from asyncbench.tables.numbers import MISSING
-from asyncbench.tables.report import Sheet, filled
+from asyncbench.tables.numbers import MISSING, count, percent
+from asyncbench.tables.report import Columns, Sheet, filled
 
 # ── What each worker did
 
@@ -38,6 +40,7 @@ class WorkerUse:
     lag_max_s: float | None
 
     @property
+    @in_data("calls_per_s")
     def calls_per_s(self) -> float | None:
         """Calls a second while it worked; None: for no time that can be told."""
         return self.calls / self.working_s if self.working_s else None
@@ -85,7 +88,7 @@ ORDER BY min(length(split_part(worker, '.', 1))), min(split_part(worker, '.', 1)
 
 
 # A worker of a cluster may have processes of its own, which are on its machine: w003-e1, w003-e1.2.
-_LATENCIES = f"""
+_LATENCY_OF_WORKERS = f"""
 SELECT model, {{name}} AS worker, {{machine}} AS machine, count(*) AS answered,
     quantile_cont(ttft_s, 0.5) AS ttft_p50_s, quantile_cont(latency_s, 0.5) AS latency_p50_s,
     quantile_cont(latency_s, 0.95) AS latency_p95_s, quantile_cont(latency_s, 0.99) AS latency_p99_s
@@ -106,7 +109,7 @@ def worker_latencies(views: FolderViews) -> tuple[WorkerLatency, ...]:
     if not (hosts := _hosts(views)):
         return ()
     machine = _named(_MACHINE, views)
-    rows = views.rows(_LATENCIES.format(name=machine, machine=machine))
+    rows = views.rows(_LATENCY_OF_WORKERS.format(name=machine, machine=machine))
     return tuple(WorkerLatency(host=hosts.get(row.pop("machine")), **row) for row in rows)
 
 
@@ -149,14 +152,6 @@ MEANING: Final = (
     "Used: part of the limit in force, while the lane ran. Limited by: what the lane waited for most, apart "
     "from work to do."
 )
-_WORKERS_HEAD: Final = (
-    *("worker", "host", "calls made", "lost calls", "calls per s", "busiest minute"),
-    *("lag p50 ms", "lag p99 ms", "lag max ms"),
-)
-_LATENCIES_HEAD: Final = (
-    *("model", "worker", "host", "answered"),
-    *("TTFT p50 s", "latency p50 s", "latency p95 s", "latency p99 s"),
-)
 LEFT_OUT: Final = "They are left out here: batches have limits of their own."
 
 
@@ -176,11 +171,13 @@ class LimitUse:
     waited_s: dict[str, float]  # by cause
 
     @property
+    @in_data("shares")
     def shares(self) -> dict[str, float]:
         """The part of each limit that was used, 1 is all."""
         return {name: self.used_of_allowed[name] / most for name, most in self.allowed.items() if most}
 
     @property
+    @in_data("bound_by")
     def bound_by(self) -> str | None:
         """What it waited for most; None: for nothing but work."""
         causes = {cause: seconds for cause, seconds in self.waited_s.items() if cause != "work"}
@@ -193,26 +190,21 @@ class QuotaReport(FolderReport):
     """The lanes of a folder, as a whole and minute by minute, and its workers."""
 
     lanes: tuple[LimitUse, ...]
-    hours: tuple[LimitUse, ...]
+    hours: tuple[LimitUse, ...] = field(metadata=HIDDEN)
     minutes: tuple[LimitUse, ...]
     batches: tuple[BatchUse, ...]
     workers: tuple[WorkerUse, ...]
-    latencies: tuple[WorkerLatency, ...]  # () without a cluster
-
-    def _data(self) -> dict[str, object]:
-        whole = {"folder": self.folder, "simulated": self.simulated, "nothing": self._nothing}
-        uses = {"lanes": map(_as_mapping, self.lanes), "minutes": map(_as_mapping, self.minutes)}
-        uses |= {"batches": map(asdict, self.batches), "workers": map(_worker_mapping, self.workers)}
-        uses |= {"worker_latencies": map(asdict, self.latencies)}
-        return whole | {name: list(rows) for name, rows in uses.items()}
+    worker_latencies: tuple[WorkerLatency, ...]  # () without a cluster
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
-        yield self._nothing or MEANING
+        yield self.nothing or MEANING
         yield from batch_notes(self.batches, LEFT_OUT)
 
     @property
-    def _nothing(self) -> str | None:
+    @in_data("nothing")
+    def nothing(self) -> str | None:
+        """What to say of a folder without rate limits."""
         if self.lanes:
             return None
         if self.batches:
@@ -225,12 +217,8 @@ class QuotaReport(FolderReport):
     def _sheets(self) -> Iterator[Sheet]:
         if self.lanes:
             yield from self._lane_sheets()
-        if self.workers:
-            rows = list(map(_worker_row, self.workers))
-            yield filled(Sheet(title="By worker", head=_WORKERS_HEAD, rows=rows))
-        if self.latencies:
-            rows = list(map(_latency_row, self.latencies))
-            yield filled(Sheet(title="Latency by worker", head=_LATENCIES_HEAD, rows=rows, labels=2))
+        yield filled(Sheet.of("By worker", _WORKERS, self.workers))
+        yield filled(Sheet.of("Latency by worker", _LATENCIES, self.worker_latencies, labels=2))
 
     def _lane_sheets(self) -> Iterator[Sheet]:
         limits = [name for name in LIMITS if any(name in one.allowed for one in self.lanes)]
@@ -289,7 +277,7 @@ def quota_of(views: FolderViews) -> QuotaReport:
     return QuotaReport(
         batches=batch_uses(views),
         workers=worker_uses(views),
-        latencies=worker_latencies(views),
+        worker_latencies=worker_latencies(views),
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views, known=bool(views.manifest.get("simulated"))),
         lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),
@@ -318,62 +306,60 @@ def _use(row: Mapping[str, Any]) -> LimitUse:  # Any: sums of `lanes`
     )
 
 
-def _as_mapping(one: LimitUse) -> dict[str, object]:
-    return asdict(one) | {"shares": one.shares, "bound_by": one.bound_by}
-
-
 def _sheet(
     title: str, uses: Iterable[LimitUse], limits: list[str], causes: list[str], *, at: str | None
 ) -> Sheet:
-    head = ["lane", *(["at (UTC)"] if at else []), "time running", "requests"]
-    head += [f"{LIMIT_NAMES[name]} used" for name in limits]
-    head += [
-        "refused",
-        "most in flight",
-        BOUND_BY,
-        *(f"waiting: {WAIT_NAMES.get(name, name)}" for name in causes),
-    ]
-    rows = [_row(one, limits, causes, at) for one in uses]
-    return Sheet(title=title, head=head, rows=rows, labels=2 if at else 1)
+    columns: dict[str, Callable[[LimitUse], str]] = {
+        "lane": lambda one: one.lane,
+        "at (UTC)": lambda one: one.started_at.astimezone(UTC).strftime(at or ""),
+        "time running": lambda one: str(timedelta(seconds=round(one.seconds))),
+        "requests": lambda one: count(one.used["requests"]),
+        **{f"{LIMIT_NAMES[name]} used": partial(_share_of, name) for name in limits},
+        "refused": lambda one: count(one.refused),
+        "most in flight": lambda one: count(one.most_in_flight),
+        BOUND_BY: lambda one: WAIT_NAMES.get(one.bound_by or MISSING, one.bound_by or MISSING),
+        **{f"waiting: {WAIT_NAMES.get(name, name)}": partial(_waited_for, name) for name in causes},
+    }
+    if at is None:
+        del columns["at (UTC)"]
+    return Sheet.of(title, columns, uses, labels=2 if at else 1)
 
 
-def _row(one: LimitUse, limits: list[str], causes: list[str], at: str | None) -> list[str]:
-    shares = one.shares
-    return [
-        one.lane,
-        *([one.started_at.astimezone(UTC).strftime(at)] if at else []),
-        str(timedelta(seconds=round(one.seconds))),
-        f"{one.used['requests']:,}",
-        *(f"{shares[name]:.1%}" if name in shares else "-" for name in limits),
-        f"{one.refused:,}",
-        f"{one.most_in_flight:,}",
-        WAIT_NAMES.get(one.bound_by or "-", one.bound_by or "-"),
-        *(_part(one.waited_s[name], one.seconds) for name in causes),
-    ]
+def _share_of(limit: str, one: LimitUse) -> str:
+    return percent(one.shares.get(limit))
 
 
-def _part(seconds: float, whole: float) -> str:
-    return f"{seconds / whole:.1%}" if whole and seconds / whole > WORTH_SHOWING else "-"
+def _waited_for(cause: str, one: LimitUse) -> str:
+    share = one.waited_s[cause] / one.seconds if one.seconds else 0.0
+    return percent(share if share > WORTH_SHOWING else None)
 
 
-def _worker_mapping(one: WorkerUse) -> dict[str, object]:
-    return asdict(one) | {"calls_per_s": one.calls_per_s}
+def _figure(value: float | None, decimals: int = 1) -> str:
+    return MISSING if value is None else f"{value:,.{decimals}f}"
 
 
-def _worker_row(one: WorkerUse) -> list[str]:
-    lags = (one.lag_p50_s, one.lag_p99_s, one.lag_max_s)
-    lags_ms = (None if lag_s is None else 1000 * lag_s for lag_s in lags)
-    measured = (one.calls_per_s, one.busiest_per_s, *lags_ms)
-    return [
-        one.worker,
-        one.host or MISSING,
-        f"{one.calls:,}",
-        f"{one.lost:,}" if one.lost else MISSING,
-        *(MISSING if number is None else f"{number:,.1f}" for number in measured),
-    ]
+def _in_ms(lag_s: float | None) -> str:
+    return _figure(None if lag_s is None else 1000 * lag_s)
 
 
-def _latency_row(one: WorkerLatency) -> list[str]:
-    times_s = (one.ttft_p50_s, one.latency_p50_s, one.latency_p95_s, one.latency_p99_s)
-    seconds = (MISSING if time_s is None else f"{time_s:,.3f}" for time_s in times_s)
-    return [one.model, one.worker, one.host or MISSING, f"{one.answered:,}", *seconds]
+_WORKERS: Final[Columns[WorkerUse]] = {
+    "worker": lambda one: one.worker,
+    "host": lambda one: one.host or MISSING,
+    "calls made": lambda one: count(one.calls),
+    "lost calls": lambda one: count(one.lost) if one.lost else MISSING,
+    "calls per s": lambda one: _figure(one.calls_per_s),
+    "busiest minute": lambda one: _figure(one.busiest_per_s),
+    "lag p50 ms": lambda one: _in_ms(one.lag_p50_s),
+    "lag p99 ms": lambda one: _in_ms(one.lag_p99_s),
+    "lag max ms": lambda one: _in_ms(one.lag_max_s),
+}
+_LATENCIES: Final[Columns[WorkerLatency]] = {
+    "model": lambda one: one.model,
+    "worker": lambda one: one.worker,
+    "host": lambda one: one.host or MISSING,
+    "answered": lambda one: count(one.answered),
+    "TTFT p50 s": lambda one: _figure(one.ttft_p50_s, 3),
+    "latency p50 s": lambda one: _figure(one.latency_p50_s, 3),
+    "latency p95 s": lambda one: _figure(one.latency_p95_s, 3),
+    "latency p99 s": lambda one: _figure(one.latency_p99_s, 3),
+}

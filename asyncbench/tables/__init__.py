@@ -1,6 +1,7 @@
 """Tables and text for people: headings, numbers, LaTeX and HTML, and lines that fit a terminal."""
 
 PUBLIC = (
+    "data",
     "headings",
     "numbers",
     "report",

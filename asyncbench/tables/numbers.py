@@ -72,8 +72,10 @@ def days(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(0.0, seconds):.0f} s"
 
 
-def points(difference: float, interval: tuple[float, float] | None = None) -> str:
+def points(difference: float | None, interval: tuple[float, float] | None = None) -> str:
     """Return a difference of shares in points, with its interval: `+1.2 (-0.3 to +2.7)`."""
+    if difference is None:
+        return "-"
     text = f"{100 * difference:+.1f}"
     return text if interval is None else f"{text} ({100 * interval[0]:+.1f} to {100 * interval[1]:+.1f})"
 

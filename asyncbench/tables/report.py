@@ -8,13 +8,14 @@ for HTML. JSON keeps it exactly.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from rich.text import Text
 
 from asyncbench.tables import html, latex
+from asyncbench.tables.data import data_of
 from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import MISSING
 from asyncbench.tables.screen import (
@@ -31,6 +32,9 @@ from asyncbench.tables.screen import (
 )
 
 SIMULATED = "SIMULATED: these replies came from asyncbench's own server on this machine. No model was asked."
+
+Record = TypeVar("Record")
+Columns = Mapping[str, Callable[[Record], Cell]]  # heading → the cell that a record has below it
 
 # What would begin markup: spans, links, cells; tags; entities; addresses that become links by themselves.
 _MARKS = re.compile(r"[\\`*\[\]|~]")
@@ -75,6 +79,14 @@ class Sheet:
     gap: int = 2  # characters between columns, in text
     instead: Sequence["Sheet"] = ()  # the same in narrower sheets, for where this one does not fit
     drawn: Callable[[int | None], str] | None = None  # its text in so many characters, where it is no table
+
+    @classmethod
+    def of(
+        cls, title: str, columns: Columns[Record], records: Iterable[Record], *, labels: int = 1
+    ) -> "Sheet":
+        """Return the table of some records, a row each."""
+        rows = [[cell(record) for cell in columns.values()] for record in records]
+        return cls(title=title, head=tuple(columns), rows=rows, labels=labels)
 
     def as_text(self, *, width: int | None = None) -> str:
         """Return it for a terminal of so many characters; what does not fit is as `fitted` has it."""
@@ -191,5 +203,6 @@ class Report:
         return iter(())
 
     def _data(self) -> Mapping[str, object]:
-        """Return what `--json` has; by default every field of the record."""
-        return asdict(self)  # type: ignore[call-overload,no-any-return]  # a style is a dataclass, or has its own
+        """Return what `--json` has; by default what the fields and properties of the report are."""
+        entries: Mapping[str, object] = data_of(self)
+        return entries

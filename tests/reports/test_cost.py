@@ -222,7 +222,7 @@ def test_answers_taken_over_cost_nothing_here_and_make_none_cheaper(tmp_path):
 
     assert (report.reused, report.whole.correct, report.whole.usd_a_correct) == (1, 1, 1.0)
     assert "were reused from another sweep" in report.as_text()
-    assert report.sources == ("genai-prices",), "nobody's price holds for what was taken over"
+    assert report.price_sources == ("genai-prices",), "nobody's price holds for what was taken over"
     assert read_trials(folder).num_rows == 2
 
 

@@ -200,10 +200,10 @@ def test_what_this_computer_spoilt_is_unknown_and_who_has_no_calls_is_named(tmp_
     text = providers_on(folder).as_text(width=200)
     assert "m has no times: in each of its steps this computer was the bottleneck" in text
     assert "Without a line, for no call of theirs counts: gone." in text
-    (line,) = providers_on(folder).lines
+    (line,) = providers_on(folder).providers
     assert (_highest(line), _stopped_by(line)) == ("unknown", "this computer was the bottleneck")
     kept = load_folder(tmp_path / "kept", [Loaded(model="m", rates=(1.0,), verdict="met")])
-    (line,) = providers_on(kept).lines
+    (line,) = providers_on(kept).providers
     assert _highest(line) == "60 RPM"  # the unit of all limits
 
 

@@ -158,16 +158,16 @@ def test_the_workers_of_a_cluster_are_told_with_their_machines_while_they_work_a
         ("w010-e1", "machine-of-w010-e1", 1),
         ("w010-e1.2", "machine-of-w010-e1", 2),
     ]
-    latencies = {one.worker: (one.model, one.host, one.answered) for one in report.latencies}
+    latencies = {one.worker: (one.model, one.host, one.answered) for one in report.worker_latencies}
     assert latencies == {
         "w002-e1": ("small", "machine-of-w002-e1", 3),
         "w010-e1": ("small", "machine-of-w010-e1", 3),
     }
-    assert [one.latency_p50_s for one in report.latencies] == [1.0, 3.0]
+    assert [one.latency_p50_s for one in report.worker_latencies] == [1.0, 3.0]
     assert "### Latency by worker" in report.as_markdown()
     Store.open(folder, sweep="night").close()  # joins them
     assert not workers_folder(folder).exists()
-    assert (told().workers, told().latencies) == (report.workers, report.latencies)
+    assert (told().workers, told().worker_latencies) == (report.workers, report.worker_latencies)
 
     several = quota_report_on([folder, folder_of(tmp_path / "day", minute(), call(1, "1", at_s=0.0))])
     hosts = {one.worker: one.host for one in several.workers}

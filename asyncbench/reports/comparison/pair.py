@@ -1,7 +1,7 @@
 """Two models on the same questions: the better one, the interval, and the questions on which they differ."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from asyncbench.records import Outcome
 from asyncbench.stats.paired import holm, pooled_z, problems_needed, sign_flip, smallest_detectable
 from asyncbench.store.manifest import Manifest, simulated_note
 from asyncbench.store.schema import ENTRANT
+from asyncbench.tables.data import HIDDEN, in_data
 from asyncbench.tables.screen import safe
 
 LISTED: Final = 40  # names in a message
@@ -43,7 +44,7 @@ class ComparedSide:
     run: str
     model: str
     conditions: tuple[str, ...]
-    source: Chosen  # where its trials are
+    source: Chosen = field(metadata=HIDDEN)  # where its trials are
 
     def manifest(self, views: FolderViews) -> Manifest:
         """Return that of its folder, given views of its source."""
@@ -156,6 +157,7 @@ class Unpaired:
     trials_b: int
 
     @property
+    @in_data("difference")
     def difference(self) -> float | None:
         """The accuracy of a less that of b; None: one was asked nothing."""
         if not (self.trials_a and self.trials_b):
@@ -163,6 +165,7 @@ class Unpaired:
         return self.correct_a / self.trials_a - self.correct_b / self.trials_b
 
     @property
+    @in_data("p")
     def p(self) -> float | None:
         """Of the two being equally good, by the pooled z test; None: one was asked nothing."""
         if not (self.trials_a and self.trials_b):

@@ -1,7 +1,7 @@
 """`compare A B FOLDER`: two models on the same questions, as tables and examples."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,25 +14,19 @@ from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.reports.comparison.pair import (
     Compared,
-    ComparedSide,
     ComparisonRow,
     Question,
     compared,
     sides_of,
 )
-from asyncbench.reports.standings.report import pair_mapping
-from asyncbench.tables.numbers import number_of, p_sentence, p_text, points
-from asyncbench.tables.report import Report, Sheet
+from asyncbench.tables.data import data_of
+from asyncbench.tables.numbers import MISSING, count, number_of, p_sentence, p_text, percent, points
+from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.tables.screen import as_lines, middle_cut, safe, safe_notes, shown_width
 
 ALPHA: Final = 0.05
 EXAMPLES: Final = 5  # shown each way
 LONGEST_QUESTION, LONGEST_NAME, LEAST_PIECE = 400, 24, 10  # characters
-
-HEAD: Final = (
-    *("suite/task", "problems", "A accuracy", "B accuracy"),
-    *("both right", "only A right", "only B right", "neither right", "A − B (95 % CI)", "p", "p (Holm)"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +49,8 @@ class Comparison(Report):
     def _data(self) -> dict[str, object]:
         compared = self.found
         return ({"chosen": self.said} if self.said else {}) | {
-            "a": _side_mapping(compared.a),
-            "b": _side_mapping(compared.b),
+            "a": data_of(compared.a),
+            "b": data_of(compared.b),
             "simulated": bool(compared.simulated_notes),
             "rows": list(map(_row_mapping, compared.rows)),
             "problems_needed": compared.needed,
@@ -64,8 +58,8 @@ class Comparison(Report):
             "outcomes_b": compared.outcomes_b,
             "asked_a_alone": compared.asked_a_alone,
             "asked_b_alone": compared.asked_b_alone,
-            "only_a": list(map(asdict, compared.only_a)),
-            "only_b": list(map(asdict, compared.only_b)),
+            "only_a": data_of(compared.only_a),
+            "only_b": data_of(compared.only_b),
         }
 
     def _notes(self) -> Iterator[str]:
@@ -92,12 +86,10 @@ class Comparison(Report):
     def _sheets(self) -> Iterator[Sheet]:
         labelled = list(zip(_labels(self.found.rows), self.found.rows, strict=True))
         if self.found.whole.found.trials:
-            head = [*HEAD, *(["p (unpaired)"] if self.unpaired else [])]
-            cells = [[label, *_cells(row, unpaired=self.unpaired)] for label, row in labelled]
-            yield Sheet(title="Problems that both were asked", head=head, rows=cells)
+            unpaired = {"p (unpaired)": UNPAIRED_COLUMNS["p (unpaired)"]} if self.unpaired else {}
+            yield Sheet.of("Problems that both were asked", {**COLUMNS, **unpaired}, labelled)
         if self.unpaired:
-            cells = [[label, *_unpaired_cells(row)] for label, row in labelled]
-            yield Sheet(title="All problems that each was asked", head=UNPAIRED_HEAD, rows=cells)
+            yield Sheet.of("All problems that each was asked", UNPAIRED_COLUMNS, labelled)
         for title, questions in self._ways():
             yield self._questions(title, questions)
 
@@ -144,9 +136,6 @@ UNPAIRED: Final = (
     "detects less than the paired test."
 )
 HOLM: Final = "A − B: in percentage points. p (Holm): corrected for looking at {} rows below the first."
-UNPAIRED_HEAD: Final = (
-    *("suite/task", "A trials", "A accuracy", "B trials", "B accuracy", "A − B", "p (unpaired)"),
-)
 
 
 def compare_on(
@@ -250,51 +239,52 @@ def _labels(rows: Sequence[ComparisonRow]) -> list[str]:
     ]
 
 
-def _cells(row: ComparisonRow, *, unpaired: bool) -> list[str]:
-    shared = row.found
-    own = [p_text(row.unpaired.p)] if unpaired else []
-    if not shared.trials:
-        return [*("0" if name == "problems" else "-" for name in HEAD[1:]), *own]
-    return [
-        f"{shared.problems:,}",
-        f"{shared.share_a:.1%}",
-        f"{shared.share_b:.1%}",
-        *(f"{count:,}" for count in (shared.both, shared.only_a, shared.only_b, shared.neither)),
-        points(shared.difference, row.interval),
-        p_text(row.p),
-        p_text(row.p_holm),
-        *own,
-    ]
+Labelled = tuple[str, ComparisonRow]  # what a row is called, and the row
 
 
-def _unpaired_cells(row: ComparisonRow) -> list[str]:
-    one = row.unpaired
-    return [
-        f"{one.trials_a:,}",
-        f"{one.correct_a / one.trials_a:.1%}" if one.trials_a else "-",
-        f"{one.trials_b:,}",
-        f"{one.correct_b / one.trials_b:.1%}" if one.trials_b else "-",
-        "-" if one.difference is None else points(one.difference),
-        p_text(one.p),
-    ]
+def _shared(figure: Callable[[ComparisonRow], str]) -> Callable[[Labelled], str]:
+    """Return a figure of the problems that both were asked; without any there is none."""
+    return lambda row: figure(row[1]) if row[1].found.trials else MISSING
 
 
-def _side_mapping(side: ComparedSide) -> dict[str, object]:
-    names = ("name", "folder", "run", "model", "conditions")
-    return {name: getattr(side, name) for name in names}
+def _share(correct: int, trials: int) -> str:
+    return percent(correct / trials if trials else None)
+
+
+COLUMNS: Final[Columns[Labelled]] = {
+    "suite/task": lambda row: row[0],
+    "problems": lambda row: count(row[1].found.problems if row[1].found.trials else 0),
+    "A accuracy": _shared(lambda row: percent(row.found.share_a)),
+    "B accuracy": _shared(lambda row: percent(row.found.share_b)),
+    "both right": _shared(lambda row: count(row.found.both)),
+    "only A right": _shared(lambda row: count(row.found.only_a)),
+    "only B right": _shared(lambda row: count(row.found.only_b)),
+    "neither right": _shared(lambda row: count(row.found.neither)),
+    "A − B (95 % CI)": _shared(lambda row: points(row.found.difference, row.interval)),
+    "p": _shared(lambda row: p_text(row.p)),
+    "p (Holm)": _shared(lambda row: p_text(row.p_holm)),
+}
+UNPAIRED_COLUMNS: Final[Columns[Labelled]] = {
+    "suite/task": lambda row: row[0],
+    "A trials": lambda row: count(row[1].unpaired.trials_a),
+    "A accuracy": lambda row: _share(row[1].unpaired.correct_a, row[1].unpaired.trials_a),
+    "B trials": lambda row: count(row[1].unpaired.trials_b),
+    "B accuracy": lambda row: _share(row[1].unpaired.correct_b, row[1].unpaired.trials_b),
+    "A − B": lambda row: points(row[1].unpaired.difference),
+    "p (unpaired)": lambda row: p_text(row[1].unpaired.p),
+}
 
 
 def _row_mapping(row: ComparisonRow) -> dict[str, object]:
-    one = row.unpaired
     return {
         "suite": row.suite,
         "task": row.task,
-        **({"problems": 0, "trials": 0} if not row.found.trials else pair_mapping(row.found)),
+        **(data_of(row.found) if row.found.trials else {"problems": 0, "trials": 0}),
         "interval": row.interval,
         "p": row.p,
         "p_holm": row.p_holm,
         "smallest_detectable": row.detectable,
-        "unpaired": asdict(one) | {"difference": one.difference, "p": one.p},
+        "unpaired": data_of(row.unpaired),
     }
 
 

@@ -5,7 +5,7 @@ beside it. `PRICED` are the calls with their dollars.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from asyncbench.pricing import PERIOD_S, Rates, RatesAt, tier_of
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import BATCH, REALTIME, Sent
 from asyncbench.store.schema import LOST
+from asyncbench.tables.data import in_data
 
 TOKEN_KINDS: Final = ("uncached_input", "cached_input", "cache_write_5m", "cache_write_1h", "output")
 OPEN: Final = "open"  # suite, task and outcome of a trial that is not finished
@@ -223,20 +224,18 @@ class CallCosts:
     usd_again: float
 
     @property
+    @in_data("usd")
     def known_usd(self) -> float | None:
         """Dollars; None where no call's cost is known."""
         return self.usd if self.calls > self.unknown else None
 
     @property
+    @in_data("cached_share")
     def cached_share(self) -> float | None:
         """The part of the input that was read from a cache, 1 is all."""
         kinds = self.tokens_by_kind
         whole = sum(kinds[kind] for kind in TOKEN_KINDS if kind != "output")
         return kinds["cached_input"] / whole if whole else None
-
-    def as_mapping(self) -> dict[str, object]:
-        """Return every figure; NULL where nothing is known."""
-        return asdict(self) | {"usd": self.known_usd, "cached_share": self.cached_share}
 
 
 def call_costs(views: FolderViews) -> dict[tuple[str, ...], dict[CostKey, CallCosts]]:
@@ -314,13 +313,10 @@ class Untold:
     measured: bool  # on the model's replies with a count; False: assumed
 
     @property
+    @in_data("estimated_output_tokens")
     def estimated_output_tokens(self) -> int:
         """About as many output tokens, by the length of the replies."""
         return round(self.characters / self.characters_per_token)
-
-    def as_mapping(self) -> dict[str, object]:
-        """Return every figure."""
-        return asdict(self) | {"estimated_output_tokens": self.estimated_output_tokens}
 
 
 # Tokens without the thinking that the reply does not show.

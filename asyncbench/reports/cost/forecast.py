@@ -9,8 +9,9 @@ from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.pricing import PICO_PLACES
 from asyncbench.reports.cost.counts import CallCosts, CostKey
-from asyncbench.tables.numbers import dollars
-from asyncbench.tables.report import Sheet
+from asyncbench.tables.data import in_data
+from asyncbench.tables.numbers import count, dollars
+from asyncbench.tables.report import Columns, Sheet
 
 COST: Final = "cost_usd"
 MEASURES: Final = ("input_tokens", "output_tokens", COST)  # that are forecast
@@ -46,6 +47,7 @@ class ForecastReview:
     others: Others | None = None  # None: it is no measure of theirs, for failed calls tell no tokens
 
     @property
+    @in_data("within")
     def within(self) -> bool | None:
         """Whether it came as expected; None where it is not known, or trials are still open or were added."""
         if self.actual is None or self.partial or self.trials != self.planned:
@@ -144,26 +146,27 @@ def _others(made: CallCosts | None, came: Mapping[str, Any]) -> Others:
 
 def expected(forecasts: Iterable[ForecastReview]) -> Sheet:
     """Return forecasts beside what came."""
-    rows = []
-    for review in forecasts:
-        show = dollars if review.measure == COST else "{:,.0f}".format
-        at_least = "≥ " if review.partial else ""
-        skipped = f", {review.skipped:,} skipped" if review.skipped else ""
-        rows.append(
-            [
-                review.model,
-                review.measure,
-                show(review.p50),
-                f"{show(review.p5)} to {show(review.p95)}",
-                "unknown" if review.actual is None else f"{at_least}{show(review.actual)}",
-                _within(review),
-                "" if review.others is None else _others_text(review.others),
-                f"{review.trials:,} of {review.planned:,}{skipped}",
-            ]
-        )
-    head = ["model", "measure", "forecast", "90 % range", "actual", "in range", "other attempts", "trials"]
+    columns: Columns[ForecastReview] = {
+        "model": lambda review: review.model,
+        "measure": lambda review: review.measure,
+        "forecast": lambda review: _amount(review, review.p50),
+        "90 % range": lambda review: f"{_amount(review, review.p5)} to {_amount(review, review.p95)}",
+        "actual": lambda review: (
+            ("≥ " if review.partial and review.actual is not None else "") + _amount(review, review.actual)
+        ),
+        "in range": _within,
+        "other attempts": lambda review: "" if review.others is None else _others_text(review.others),
+        "trials": lambda review: (
+            f"{review.trials:,} of {review.planned:,}"
+            + (f", {review.skipped:,} skipped" if review.skipped else "")
+        ),
+    }
     title = "Forecast and actual (only the attempts that gave the answers)"
-    return Sheet(title=title, head=head, rows=rows, labels=2)
+    return Sheet.of(title, columns, forecasts, labels=2)
+
+
+def _amount(review: ForecastReview, amount: float | None) -> str:
+    return dollars(amount) if review.measure == COST else count(None if amount is None else round(amount))
 
 
 def _others_text(others: Others) -> str:

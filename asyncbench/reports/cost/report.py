@@ -1,8 +1,8 @@
 """`report --style cost`: the cost of a folder's calls, by purpose, beside forecast and budget."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import fsum
 from typing import Final
 
@@ -27,9 +27,10 @@ from asyncbench.reports.cost.counts import (
 from asyncbench.reports.cost.forecast import ForecastReview, expected, forecasts_of
 from asyncbench.store.budget_state import spending_of
 from asyncbench.store.manifest import IMPORTED, planned, read_manifest
+from asyncbench.tables.data import HIDDEN, INSIDE, data_of, in_data
 from asyncbench.tables.headings import PER_CORRECT
-from asyncbench.tables.numbers import dollars, per_correct, per_correct_text
-from asyncbench.tables.report import Sheet, filled
+from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent
+from asyncbench.tables.report import Columns, Sheet, filled
 
 NAMES: Final = {
     "uncached_input": "uncached input",
@@ -47,18 +48,14 @@ class Group:
     """The calls of one model, suite, task or outcome."""
 
     name: CostKey
-    spent: CallCosts
     correct: int | None = None  # right answers asked for here; None: it is no group of trials
+    spent: CallCosts = field(metadata=INSIDE)
 
     @property
+    @in_data("usd_a_correct")
     def usd_a_correct(self) -> float | None:
         """Dollars for a right answer, every call counted; None when none is right or no cost is known."""
         return per_correct(self.spent.known_usd, self.correct)
-
-    def as_mapping(self) -> dict[str, object]:
-        """Return every figure."""
-        own = {"name": list(self.name), "correct": self.correct, "usd_a_correct": self.usd_a_correct}
-        return own | self.spent.as_mapping()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +76,12 @@ class CostReport(FolderReport):
     """Where the money of a folder went."""
 
     imported: bool
-    several: bool  # whether a model has several conditions or runs: they are together everywhere
     reused: int  # answers taken over from another sweep, which cost nothing here
     loaded: int  # of the calls: those of a load
     unended: int  # calls without an end
     unended_reserved_usd: float
-    sources: tuple[str, ...]  # whose prices
+    price_sources: tuple[str, ...]
+    several: bool = field(metadata=HIDDEN)  # whether a model has several conditions or runs: as one here
     whole: Group
     models: tuple[Group, ...]
     tasks: tuple[Group, ...]  # by suite and task
@@ -98,32 +95,16 @@ class CostReport(FolderReport):
     budgets: tuple[Budget, ...] = ()
 
     @property
+    @in_data("priced_share_of_tokens")
     def priced_share(self) -> float | None:
         """The part of all known tokens whose cost is known, 1 is all."""
         spent = self.whole.spent
         return spent.priced_tokens / spent.tokens if spent.tokens else None
 
-    def _data(self) -> dict[str, object]:
-        facts = {
-            name: getattr(self, name)
-            for name in ("folder", "simulated", "imported", "reused", "loaded", "unended")
-        }
-        lists = {name: getattr(self, name) for name in ("models", "tasks", "outcomes", "statuses", "modes")}
-        return (
-            facts
-            | {"unended_reserved_usd": self.unended_reserved_usd, "price_sources": self.sources}
-            | {"priced_share_of_tokens": self.priced_share, "whole": self.whole.as_mapping()}
-            | {name: [group.as_mapping() for group in groups] for name, groups in lists.items()}
-            | {"unknown": [{"cause": cause} | asdict(calls) for cause, calls in self.unknown.items()]}
-            | {"untold": [untold.as_mapping() for untold in self.untold]}
-            | {"cells": [{"name": list(key)} | costs.as_mapping() for key, costs in self.cells.items()]}
-            | {"forecasts": [asdict(review) | {"within": review.within} for review in self.forecasts]}
-            | {"budgets": [asdict(budget) for budget in self.budgets]}
-            | {"nothing": self._nothing}
-        )
-
     @property
-    def _nothing(self) -> str | None:
+    @in_data("nothing")
+    def nothing(self) -> str | None:
+        """What to say of a folder without calls."""
         if self.whole.spent.calls:
             return None
         return (
@@ -131,11 +112,17 @@ class CostReport(FolderReport):
             f"sweep first. `asyncbench status {self.folder}` shows how far it is."
         )
 
+    def _data(self) -> dict[str, object]:
+        return FolderReport._data(self) | {
+            "unknown": [{"cause": cause} | data_of(calls) for cause, calls in self.unknown.items()],
+            "cells": [{"name": list(key)} | data_of(costs) for key, costs in self.cells.items()],
+        }
+
     # ── as tables ────────────────────────────────────────────────────────────────────────────
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
-        yield from [self._nothing] if self._nothing else self._sums()
+        yield from [self.nothing] if self.nothing else self._sums()
         if self.several:
             yield "A model's conditions and runs are counted together."
         if self.imported:
@@ -167,16 +154,16 @@ class CostReport(FolderReport):
         usd = fsum(cost for cost in costs if cost is not None)
         unknown = calls and all(cost is None for cost in costs)
         parts = {
-            f"Input read from caches: {_share(spent.cached_share)}.": spent.cached_share,
+            f"Input read from caches: {percent(spent.cached_share)}.": spent.cached_share,
             f"Failed or lost calls: {_of(calls, spent.calls)} of the calls, "
-            f"{_dollars_part(_share(None) if unknown else _of(usd, spent.usd))}.": calls,
+            f"{_dollars_part(_of(None if unknown else usd, spent.usd))}.": calls,
             f"Retries: {_of(spent.calls_again, spent.calls)} of the calls, "
             f"{_dollars_part(_of(spent.usd_again, spent.usd))}.": spent.calls_again,
         }
         if sentence := " ".join(part for part, count in parts.items() if count):
             yield sentence
-        if self.sources:
-            yield f"Prices from: {', '.join(self.sources)}."
+        if self.price_sources:
+            yield f"Prices from: {', '.join(self.price_sources)}."
 
     def _sheets(self) -> Iterator[Sheet]:
         if self.whole.spent.calls:
@@ -190,19 +177,15 @@ class CostReport(FolderReport):
             yield _money("By status of the attempts", ("status",), self.statuses, whole)
             if any(mode.name == (BATCH,) for mode in self.modes):
                 yield _money("Batches and real time", ("mode",), self.modes, whole)
-        if self.unknown:
-            rows = [
-                [why, f"{calls.calls:,}", _bound_text(calls.calls, calls.reserved_usd, calls.unbounded)]
-                for why, calls in self.unknown.items()
-            ]
-            head = ["why", "attempts", "worst case"]
-            yield Sheet(title="Attempts of unknown cost", head=head, rows=rows)
-        if self.untold:
-            yield _estimates(self.untold)
-        if self.forecasts:
-            yield expected(self.forecasts)
-        if self.budgets:
-            yield _caps(self.budgets)
+        of_unknown: Columns[tuple[str, UnknownCosts]] = {
+            "why": lambda one: one[0],
+            "attempts": lambda one: count(one[1].calls),
+            "worst case": lambda one: _bound_text(one[1].calls, one[1].reserved_usd, one[1].unbounded),
+        }
+        yield Sheet.of("Attempts of unknown cost", of_unknown, self.unknown.items())
+        yield _estimates(self.untold)
+        yield expected(self.forecasts)
+        yield _caps(self.budgets)
 
 
 def cost_report_on(folder: Folders) -> CostReport:
@@ -245,7 +228,7 @@ def cost_report_of(views: FolderViews) -> CostReport:
         loaded=views.rows("SELECT count(load) AS calls FROM attempts")[0]["calls"],
         unended=len(unended),
         unended_reserved_usd=sum(bound_of(sent) or 0.0 for sent in unended),
-        sources=tuple(sorted(all_trials["sources"] or ())),
+        price_sources=tuple(sorted(all_trials["sources"] or ())),
         whole=Group(name=("all",), spent=costs[()][()], correct=all_trials["correct"]),
         models=_groups(costs["model",], correct),
         tasks=_groups(costs["suite", "task"], correct),
@@ -301,38 +284,26 @@ def _bound_text(calls: int, reserved_usd: float, unbounded: int) -> str:
 
 
 def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: CallCosts) -> Sheet:
-    head = [
-        *names,
-        "attempts",
-        "cost unknown",
-        "cost",
-        "share of cost",
-        "input from cache",
-        "spent on retries",
-    ]
-    head += ["correct answers", PER_CORRECT]
-    rows = []
-    for group in groups:
-        spent, each = group.spent, group.usd_a_correct
-        unknown = spent.calls and spent.known_usd is None  # then it has no share of the known dollars
-        at_least = "≥ " if spent.unknown and each is not None else ""
-        rows.append(
-            [
-                *group.name,
-                *("" for _ in range(len(names) - len(group.name))),
-                f"{spent.calls:,}",
-                f"{spent.unknown:,}" if spent.unknown else "-",
-                dollars(spent.known_usd),
-                _share(None) if unknown else _of(spent.usd, whole.usd),
-                _share(spent.cached_share),
-                _of(spent.usd_again, spent.usd),
-                f"{group.correct or 0:,}",
-                at_least + per_correct_text(spent.known_usd, each),
-            ]
-        )
+    columns: dict[str, Callable[[Group], str]] = {
+        names[0]: lambda group: group.name[0],
+        names[-1]: lambda group: (*group.name, "")[len(names) - 1],
+        "attempts": lambda group: count(group.spent.calls),
+        "cost unknown": lambda group: count(group.spent.unknown) if group.spent.unknown else MISSING,
+        "cost": lambda group: dollars(group.spent.known_usd),
+        "share of cost": lambda group: _of(group.spent.known_usd, whole.usd),
+        "input from cache": lambda group: percent(group.spent.cached_share),
+        "spent on retries": lambda group: _of(group.spent.usd_again, group.spent.usd),
+        "correct answers": lambda group: count(group.correct or 0),
+        PER_CORRECT: _each,
+    }
     if names[0] in ("outcome", "status", "mode"):
-        head, rows = head[:-2], [row[:-2] for row in rows]
-    return filled(Sheet(title=title, head=head, rows=rows, labels=len(names)))
+        del columns["correct answers"], columns[PER_CORRECT]
+    return filled(Sheet.of(title, columns, groups, labels=len(names)))
+
+
+def _each(group: Group) -> str:
+    text = per_correct_text(group.spent.known_usd, group.usd_a_correct)
+    return f"≥ {text}" if group.spent.unknown and group.usd_a_correct is not None else text
 
 
 def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
@@ -347,34 +318,32 @@ def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
 
 
 def _estimates(models: Iterable[Untold]) -> Sheet:
-    rows = [
-        [
-            model.model,
-            f"{model.replies:,}",
-            f"{model.characters:,}",
-            f"{model.characters_per_token:.1f} ({'measured' if model.measured else 'assumed'})",
-            f"about {model.estimated_output_tokens:,}",
-        ]
-        for model in models
-    ]
-    head = ["model", "replies", "characters", "characters per token", "output tokens (estimate)"]
-    return Sheet(title="Replies without token counts (estimates; no sum includes them)", head=head, rows=rows)
+    columns: Columns[Untold] = {
+        "model": lambda model: model.model,
+        "replies": lambda model: count(model.replies),
+        "characters": lambda model: count(model.characters),
+        "characters per token": lambda model: (
+            f"{model.characters_per_token:.1f} ({'measured' if model.measured else 'assumed'})"
+        ),
+        "output tokens (estimate)": lambda model: f"about {model.estimated_output_tokens:,}",
+    }
+    return Sheet.of("Replies without token counts (estimates; no sum includes them)", columns, models)
 
 
 def _caps(budgets: Iterable[Budget]) -> Sheet:
-    rows = [
-        [
-            f"{cap.kind} {cap.of}",
-            dollars(max(0.0, cap.spent_usd - cap.doubted_usd)),
-            f"up to {dollars(cap.doubted_usd)} of {cap.doubted_calls:,} calls" if cap.doubted_calls else "-",
-            dollars(cap.limit_usd),
-            _of(cap.spent_usd, cap.limit_usd),
-            dollars(cap.reserved_usd),
-        ]
-        for cap in budgets
-    ]
-    head = ["budget", "spent", "unknown cost", "limit", "used", "reserved"]
-    return Sheet(title="Budgets (used: unknown costs count as their worst case)", head=head, rows=rows)
+    columns: Columns[Budget] = {
+        "budget": lambda cap: f"{cap.kind} {cap.of}",
+        "spent": lambda cap: dollars(max(0.0, cap.spent_usd - cap.doubted_usd)),
+        "unknown cost": lambda cap: (
+            f"up to {dollars(cap.doubted_usd)} of {cap.doubted_calls:,} calls"
+            if cap.doubted_calls
+            else MISSING
+        ),
+        "limit": lambda cap: dollars(cap.limit_usd),
+        "used": lambda cap: _of(cap.spent_usd, cap.limit_usd),
+        "reserved": lambda cap: dollars(cap.reserved_usd),
+    }
+    return Sheet.of("Budgets (used: unknown costs count as their worst case)", columns, budgets)
 
 
 def fine(usd: float) -> str:
@@ -382,13 +351,9 @@ def fine(usd: float) -> str:
     return dollars(usd) if usd >= 0.01 or usd == 0 else f"${float(f'{usd:.2g}'):.12f}".rstrip("0")
 
 
-def _share(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"
-
-
 def _dollars_part(share: str) -> str:
-    return "an unknown share of the cost" if share == _share(None) else f"{share} of the cost"
+    return "an unknown share of the cost" if share == MISSING else f"{share} of the cost"
 
 
-def _of(part: float, whole: float) -> str:
-    return _share(part / whole if whole else None)
+def _of(part: float | None, whole: float) -> str:
+    return percent(part / whole if whole and part is not None else None)

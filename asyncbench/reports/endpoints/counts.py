@@ -7,7 +7,7 @@ do not. Times of a load count from when a call was due, and are those of one rat
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,8 +18,10 @@ from asyncbench.errors import ErrorKind
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, base_in
 from asyncbench.records import BATCH, Outcome
 from asyncbench.reports.load.steps import CallTimes, StepFigures
+from asyncbench.stats.proportions import Proportion
 from asyncbench.store.manifest import kept_sweep_file
 from asyncbench.store.schema import LIMITS, LOST
+from asyncbench.tables.data import HIDDEN, in_data
 
 # `seen_s`, `first_s`: as a user sees them, from when the call was due. `pace`: tokens a second from the first
 # one on; thinking that nobody saw is no part of them.
@@ -117,6 +119,13 @@ FROM trials ANTI JOIN warmed USING (trial_id)
 """
 
 
+@in_data(None)
+def _availability(of: "HourFigures | EndpointFigures") -> Mapping[str, object]:
+    """Return the share of calls that were answered, with its interval."""
+    share = Proportion(successes=of.answered, trials=of.calls)
+    return {"availability": share.share, "availability_interval": share.interval}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourFigures:
     """The timed calls that began within an hour."""
@@ -125,6 +134,7 @@ class HourFigures:
     calls: int
     answered: int
     latency: CallTimes
+    availability = property(_availability)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +190,9 @@ class EndpointFigures:
     declined: int
     cost_usd: float | None  # of trials whose cost is known
     unpriced: int
-    priced_replies: int
-    priced_correct: int
-    step: StepFigures | None  # whose calls are timed; None: all calls are
+    priced_replies: int = field(metadata=HIDDEN)
+    priced_correct: int = field(metadata=HIDDEN)
+    step: StepFigures | None = field(metadata=HIDDEN)  # whose calls are timed; None: all calls are
     ttft: CallTimes
     latency: CallTimes
     tokens_per_s: float | None  # median of calls, from the first token on
@@ -191,6 +201,13 @@ class EndpointFigures:
     served: Mapping[str, Sequence[ServedValue]]  # by `SERVED_BY`, the most frequent first
     hours: Sequence[HourFigures]
     steps: Sequence[StepFigures]  # of its load, by rate
+    availability = property(_availability)
+
+    @property
+    @in_data("timed_step")
+    def timed_step(self) -> str | None:
+        """The step whose calls are timed; None: all of its calls are."""
+        return None if self.step is None else self.step.step
 
 
 def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[EndpointFigures, ...]:

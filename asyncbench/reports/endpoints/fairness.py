@@ -10,6 +10,7 @@ import orjson
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.lanes.load.steps import MET
 from asyncbench.reports.endpoints.counts import EndpointFigures
+from asyncbench.tables.data import in_data
 
 NEARBY: Final = 2  # minutes: calls that are no further apart met the same weather
 TOGETHER: Final = 0.9  # of a model's calls near calls to all others: that is the same time
@@ -43,8 +44,10 @@ class Fairness:
     timed: Mapping[str, str | None]  # model → the step whose calls are timed; None: all of its calls
     all_kept: bool  # whether all kept their SLO in that step
 
+    @property
+    @in_data("notes")
     def notes(self) -> Iterator[str]:
-        """Yield what a reader has to know before comparing."""
+        """What a reader has to know before comparing."""
         if self.models < 2:
             return
         if self.common_problems == self.problems:
@@ -92,7 +95,7 @@ def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures]) -> Fairn
         common_problems=counts["common"],
         together=_together(views),
         parameters=_differing(views),
-        timed={one.model: None if one.step is None else one.step.step for one in figures},
+        timed={one.model: one.timed_step for one in figures},
         all_kept=bool(timed) and all(step.verdict == MET for step in timed),
     )
 

@@ -1,7 +1,7 @@
 """`report --style providers`: models side by side as providers of one: answers, price, times, limits."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import isinf
 from typing import Final
@@ -12,19 +12,22 @@ from asyncbench.analysis.notes import FolderReport, NothingToShowError, mixtures
 from asyncbench.analysis.pairing import Marks, ModelPair, difference_interval, marked, pair
 from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
-from asyncbench.reports.endpoints.counts import EndpointFigures, HourFigures, endpoints_in
+from asyncbench.reports.endpoints.counts import (
+    EndpointFigures,
+    HourFigures,
+    endpoints_in,
+)
 from asyncbench.reports.endpoints.fairness import Fairness, fairness_of
 from asyncbench.reports.load.report import HighestRate, highest_rates, spent_models
 from asyncbench.reports.load.sheets import ENDLESS
 from asyncbench.reports.load.steps import CallTimes, steps_in
 from asyncbench.reports.standings.rankings import share_of
-from asyncbench.reports.standings.report import pair_mapping
 from asyncbench.stats.paired import holm, sign_flip
-from asyncbench.stats.proportions import Proportion
 from asyncbench.store.schema import LIMITS
+from asyncbench.tables.data import INSIDE, in_data
 from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent, points
-from asyncbench.tables.report import Sheet, filled
+from asyncbench.tables.report import Columns, Sheet, filled
 
 TIMES: Final = ("p50", "p95", "p99")
 LIMIT_UNITS: Final = {
@@ -65,37 +68,34 @@ class BesideBest:
     """A model and the most accurate one, on the problems that both answered."""
 
     best: str
-    counts: ModelPair  # of this one less the best
     interval: tuple[float, float]
     p: float
     p_holm: float
+    counts: ModelPair = field(metadata=INSIDE)  # of this one less the best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLine:
     """One model of a folder."""
 
-    figures: EndpointFigures
+    figures: EndpointFigures = field(metadata=INSIDE)
     accuracy: float | None  # of answers
-    interval: tuple[float, float] | None
+    accuracy_interval: tuple[float, float] | None
     answers: int
-    beside: BesideBest | None  # None: it is the best, or they share no problem
-    highest: HighestRate | None  # None: no load with an SLO
+    beside_best: BesideBest | None  # None: it is the best, or they share no problem
+    highest_rate: HighestRate | None  # None: no load with an SLO
 
     @property
+    @in_data("usd_per_1000_answers")
     def usd_per_1000(self) -> float | None:
         """Dollars for a thousand answers, those for calls without one added."""
         cost, answers = self.figures.cost_usd, self.figures.priced_replies
         return 1000 * cost / answers if cost is not None and answers else None
 
     @property
+    @in_data("usd_per_correct")
     def usd_per_correct(self) -> float | None:
         return per_correct(self.figures.cost_usd, self.figures.priced_correct)
-
-    @property
-    def available(self) -> Proportion:
-        """Answers of all calls."""
-        return Proportion(successes=self.figures.answered, trials=self.figures.calls)
 
     @property
     def hours(self) -> tuple[HourFigures, HourFigures] | None:
@@ -110,29 +110,19 @@ class ProviderLine:
 class Providers(FolderReport):
     """The models of a folder, the most accurate first."""
 
-    lines: tuple[ProviderLine, ...]
     fairness: Fairness
     mixtures: tuple[str, ...]
     absent: tuple[str, ...]  # models without a call that counts
-
-    def _data(self) -> dict[str, object]:
-        return {
-            "folder": self.folder,
-            "simulated": self.simulated,
-            "fairness": asdict(self.fairness) | {"notes": list(self.fairness.notes())},
-            "mixtures": list(self.mixtures),
-            "absent": list(self.absent),
-            "providers": list(map(_as_mapping, self.lines)),
-        }
+    providers: tuple[ProviderLine, ...]
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
         yield MEANING
-        yield from self.fairness.notes()
+        yield from self.fairness.notes
         yield from self.mixtures
         if self.absent:
             yield f"Without a line, for no call of theirs counts: {', '.join(self.absent)}."
-        for line in self.lines:
+        for line in self.providers:
             if line.figures.asked_by == "load" and line.figures.step is None:
                 yield (
                     f"{line.figures.model} has no times: in each of its steps this computer was the "
@@ -141,8 +131,8 @@ class Providers(FolderReport):
 
     def _sheets(self) -> Iterator[Sheet]:
         for title, columns in _SHEETS.items():
-            rows = [[line.figures.model, *(of(line) for of in columns.values())] for line in self.lines]
-            sheet = filled(Sheet(title=title, head=("model", *columns), rows=rows))
+            names: Columns[ProviderLine] = {"model": lambda line: line.figures.model}
+            sheet = filled(Sheet.of(title, {**names, **columns}, self.providers))
             if len(sheet.head) > 1:
                 yield sheet
 
@@ -181,7 +171,7 @@ def providers_of(views: FolderViews) -> Providers:
     report = Providers(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
-        lines=tuple(
+        providers=tuple(
             _line(one, marks.get(one.model), beside.get(one.model), highest.get(one.model))
             for one in best_first
         ),
@@ -216,10 +206,10 @@ def _line(
     return ProviderLine(
         figures=figures,
         accuracy=accuracy,
-        interval=interval,
+        accuracy_interval=interval,
         answers=0 if marks is None else marks.trials,
-        beside=beside,
-        highest=highest,
+        beside_best=beside,
+        highest_rate=highest,
     )
 
 
@@ -239,21 +229,17 @@ def _figure(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds:.3f}"
 
 
-def _difference(line: ProviderLine) -> str:
-    return "-" if line.beside is None else points(line.beside.counts.difference, line.beside.interval)
-
-
 def _highest(line: ProviderLine) -> str:
-    if line.highest is None:
+    if line.highest_rate is None:
         return "-"
-    kept = line.highest.kept
+    kept = line.highest_rate.kept
     if kept is None:  # nobody knows, unless a rate surely missed it
-        return "unknown" if line.highest.stopped_by in _UNKNOWN else "none"
-    return f"{kept:g} callers" if line.highest.arrivals == CLOSED else _a_minute(60 * kept)
+        return "unknown" if line.highest_rate.stopped_by in _UNKNOWN else "none"
+    return f"{kept:g} callers" if line.highest_rate.arrivals == CLOSED else _a_minute(60 * kept)
 
 
 def _stopped_by(line: ProviderLine) -> str:
-    by = (line.highest and line.highest.stopped_by) or MISSING
+    by = (line.highest_rate and line.highest_rate.stopped_by) or MISSING
     return _UNKNOWN.get(by, by.replace("slo", "SLO"))
 
 
@@ -293,16 +279,19 @@ def _hour(line: ProviderLine, *, which: int) -> str:
     return f"{median.value:.2f} ({median.low:.2f}-{high}), {hour.hour:%d %b %H}h"
 
 
-Columns = Mapping[str, Callable[[ProviderLine], str]]
-_PRICES: Final[Columns] = {
-    "accuracy of answers (95 % CI)": lambda line: percent(line.accuracy, line.interval),
-    "beside the best (95 % CI)": _difference,
+_PRICES: Final[Columns[ProviderLine]] = {
+    "accuracy of answers (95 % CI)": lambda line: percent(line.accuracy, line.accuracy_interval),
+    "beside the best (95 % CI)": lambda line: (
+        MISSING
+        if line.beside_best is None
+        else points(line.beside_best.counts.difference, line.beside_best.interval)
+    ),
     "cost per 1,000 answers": lambda line: dollars(line.usd_per_1000),
     PER_CORRECT: lambda line: per_correct_text(line.figures.cost_usd, line.usd_per_correct),
     "truncated": lambda line: count(line.figures.truncated),
     "declined": lambda line: count(line.figures.declined),
 }
-_TIMES: Final[Columns] = {
+_TIMES: Final[Columns[ProviderLine]] = {
     **{f"TTFT {name}": partial(_seconds_of, kind="ttft", name=name) for name in TIMES},
     **{f"latency {name}": partial(_seconds_of, kind="latency", name=name) for name in TIMES},
     "tokens/s of a call": lambda line: (
@@ -310,9 +299,9 @@ _TIMES: Final[Columns] = {
     ),
     "connecting": lambda line: _figure(line.figures.connect_p50_s),
 }
-_CAPACITY: Final[Columns] = {
+_CAPACITY: Final[Columns[ProviderLine]] = {
     "calls": lambda line: count(line.figures.calls),
-    "availability (95 % CI)": lambda line: percent(line.available.share, line.available.interval),
+    "availability (95 % CI)": lambda line: percent(*line.figures.availability.values()),
     "refused": lambda line: percent(line.figures.refused / line.figures.calls),
     "Retry-After": _retry_after,
     "went through after it": _obeyed,
@@ -323,67 +312,16 @@ _CAPACITY: Final[Columns] = {
     "limit found": lambda line: _a_minute(line.figures.limits.found),
     "most answered": lambda line: _a_minute(line.figures.limits.most),
 }
-_WHO: Final[Columns] = {
+_WHO: Final[Columns[ProviderLine]] = {
     "served model": partial(_served, column="model_served"),
     "fingerprint": partial(_served, column="fingerprint"),
     "upstream": partial(_served, column="upstream"),
     "fastest hour (95 % CI)": partial(_hour, which=0),
     "slowest hour (95 % CI)": partial(_hour, which=1),
 }
-_SHEETS: Final[Mapping[str, Columns]] = {
+_SHEETS: Final[Mapping[str, Columns[ProviderLine]]] = {
     "Answers and price": _PRICES,
     "Times, in seconds": _TIMES,
     "Limits and refusals": _CAPACITY,
     "Who answered, and when": _WHO,
 }
-
-
-# ── as JSON ──────────────────────────────────────────────────────────────────────────────────
-
-
-_PLAIN: Final = (
-    *("model", "provider", "model_ids", "asked_by", "calls", "answered", "refused", "replies", "truncated"),
-    *("declined", "cost_usd", "unpriced", "connections", "connect_p50_s", "tokens_per_s"),
-    *("first_at", "last_at"),
-)
-
-
-def _as_mapping(line: ProviderLine) -> dict[str, object]:
-    figures = line.figures
-    return {
-        **{name: getattr(figures, name) for name in _PLAIN},
-        "accuracy": line.accuracy,
-        "accuracy_interval": line.interval,
-        "answers": line.answers,
-        "beside_best": None if line.beside is None else _beside_mapping(line.beside),
-        "usd_per_1000_answers": line.usd_per_1000,
-        "usd_per_correct": line.usd_per_correct,
-        "availability": line.available.share,
-        "availability_interval": line.available.interval,
-        "highest_rate": None if line.highest is None else asdict(line.highest) | {"text": line.highest.text},
-        "timed_step": None if figures.step is None else figures.step.step,
-        "ttft": figures.ttft.as_mapping(),
-        "latency": figures.latency.as_mapping(),
-        "limits": asdict(figures.limits),
-        "retry_after": asdict(figures.retry_after),
-        "served": {name: list(map(asdict, values)) for name, values in figures.served.items()},
-        "hours": [_hour_mapping(hour) for hour in figures.hours],
-        "steps": [step.as_mapping() for step in figures.steps],
-    }
-
-
-def _beside_mapping(beside: BesideBest) -> dict[str, object]:
-    test = {name: getattr(beside, name) for name in ("best", "interval", "p", "p_holm")}
-    return test | pair_mapping(beside.counts)
-
-
-def _hour_mapping(hour: HourFigures) -> dict[str, object]:
-    share = Proportion(successes=hour.answered, trials=hour.calls)
-    return {
-        "hour": hour.hour,
-        "calls": hour.calls,
-        "answered": hour.answered,
-        "availability": share.share,
-        "availability_interval": share.interval,
-        "latency": hour.latency.as_mapping(),
-    }

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import inf
 from typing import Any, Final
@@ -18,6 +18,7 @@ from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step, notes
 from asyncbench.reports.load.sheets import load_sheets, what_is_lacking
 from asyncbench.reports.load.steps import StepFigures, steps_in
 from asyncbench.store.catalog import read_steps
+from asyncbench.tables.data import data_of, in_data
 from asyncbench.tables.numbers import percent
 from asyncbench.tables.report import Sheet
 
@@ -43,6 +44,7 @@ class HighestRate:
     why: str  # the same in words
 
     @property
+    @in_data("text")
     def text(self) -> str:
         """What was found."""
         unit = "/s" if self.arrivals != CLOSED else " caller" if self.kept == 1 else " callers"
@@ -199,8 +201,8 @@ class LoadReport(FolderReport):
         return {
             "folder": self.folder,
             "simulated": self.simulated,
-            "steps": [step.as_mapping() for step in self.steps],
-            "highest": [asdict(one) | {"text": one.text} for one in self.highest],
+            "steps": data_of(self.steps),
+            "highest": data_of(self.highest),
             "answers": [_answers(step) for step in self.answers],
             "notes": [*self._warnings()],
             "formulas": [text for text, _ in FORMULAS],

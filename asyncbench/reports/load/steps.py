@@ -6,7 +6,7 @@ which it was due; one without an answer took infinitely long. Times count from w
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import fsum, inf, isinf
 from typing import Any, Final
@@ -26,6 +26,7 @@ from asyncbench.stats.percentiles import (
     percentile,
     rank_of,
 )
+from asyncbench.tables.data import HIDDEN, INSIDE, in_data
 
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 TIME_KINDS: Final = ("ttft", "ttfo", "tpot", "latency")  # of times
@@ -108,10 +109,10 @@ _NONE_ENDED: Final = {"ended": 0, "ended_tokens": 0, "good": 0}
 class CallTimes:
     """Seconds of one kind, of the calls of a step."""
 
-    kind: str
-    told_s: Sequence[float]  # ascending
-    endless: int  # calls that have no end: they are above all of these
-    short: int = 0  # calls with too short an answer for such a time
+    kind: str = field(metadata=HIDDEN)
+    told_s: Sequence[float] = field(metadata=HIDDEN)  # ascending
+    endless: int = field(metadata=HIDDEN)  # calls that have no end: they are above all of these
+    short: int = field(default=0, metadata=HIDDEN)  # calls with too short an answer for such a time
 
     def at(self, name: str) -> Percentile | None:
         """Return a percentile, `p50`, `p95` or `p99`; None: `why` says so."""
@@ -137,8 +138,10 @@ class CallTimes:
             return f"{100 * self.endless / self.calls:.1f} % of {which} have no answer"
         return ""
 
-    def as_mapping(self) -> dict[str, object]:
-        """Return all percentiles; NULL where there is none, or no end."""
+    @property
+    @in_data(None)
+    def percentiles(self) -> Mapping[str, object]:
+        """All percentiles; NULL where there is none, or no end."""
         return {name: _as_mapping(self.at(name), self.why(name)) for name in PERCENTILES}
 
 
@@ -166,28 +169,32 @@ class StepFigures:
     failed: int
     unfinished: int
     ended: int  # answers that came within these seconds, whenever they were due
-    ended_tokens: int | None  # output tokens of these; None: of some they are not told
-    good: int | None  # of these, answers that kept the SLO
+    ended_tokens: int | None = field(metadata=HIDDEN)  # of these; None: of some they are not told
+    good: int | None = field(metadata=HIDDEN)  # of these, answers that kept the SLO
     in_flight_mean: float | None
     in_flight_max: int
-    times: Mapping[str, CallTimes]  # by kind: ttft, ttfo, tpot, latency
-    late_s: Sequence[float]  # ascending, of calls that were sent: this computer's own
+    times: Mapping[str, CallTimes] = field(metadata=INSIDE)  # by kind: ttft, ttfo, tpot, latency
+    late_s: Sequence[float] = field(metadata=HIDDEN)  # ascending, of sent calls: this computer's own
     late_share: float | None  # of the latency: how much of it this computer was late
     output_tokens: int | None  # of answers; None: of some they are not told
     output_chars: int
     cost_usd: float | None  # of calls whose cost is known; None: of none it is
     unpriced: int  # calls whose cost is not known
-    priced_answers: int
+    priced_answers: int = field(metadata=HIDDEN)
     resent: int  # calls made again at once: the server had closed their kept connection, and read nothing
     lost: int  # failed calls on such a connection, which the server may have read
     met: int | None  # calls that kept the SLO
-    gaps: Counter[int]  # between the pieces of all answers, in bins: see `histogram_text`
+    gaps: Counter[int] = field(
+        metadata=HIDDEN
+    )  # between the pieces of all answers, in bins: see `histogram_text`
     saturated: bool | None  # whether calls in flight grew to the end
     verdict: str | None
-    refused_with: tuple[int, ...] = ()  # HTTP statuses of refused calls
-    bound_by: str | None = None  # what says that this computer was the bottleneck; None: nothing
-    repeats: tuple["StepFigures", ...] = ()  # each step by itself, where there are several
+    refused_with: tuple[int, ...] = field(default=(), metadata=HIDDEN)  # HTTP statuses of refused calls
+    bound_by: str | None = field(
+        default=None, metadata=HIDDEN
+    )  # what says that this computer was the bottleneck; None: nothing
     left_out: tuple[str, ...] = ()  # verdicts of others of this rate, which do not count
+    repeats: tuple["StepFigures", ...] = ()  # each step by itself, where there are several
 
     @property
     def asked(self) -> str:
@@ -197,41 +204,49 @@ class StepFigures:
         return f"{self.rate:g}/s"
 
     @property
+    @in_data("offered_per_s")
     def offered_per_s(self) -> float:
         """Calls a second that were due."""
         return self.offered / self.seconds if self.seconds else 0.0
 
     @property
+    @in_data("answered_per_s")
     def answered_per_s(self) -> float:
         """Answers that came within the step, a second of it: never more than the server can do."""
         return self.ended / self.seconds if self.seconds else 0.0
 
     @property
+    @in_data("tokens_per_s")
     def tokens_per_s(self) -> float | None:
         """Output tokens of these answers, a second of the step."""
         return None if self.ended_tokens is None or not self.seconds else self.ended_tokens / self.seconds
 
     @property
+    @in_data("goodput_per_s")
     def goodput_per_s(self) -> float | None:
         """These answers that kept the SLO, a second of the step."""
         return None if self.good is None or not self.seconds else self.good / self.seconds
 
     @property
+    @in_data("kept_share")
     def kept_share(self) -> float | None:
         """The part of all calls that kept the SLO."""
         return None if self.met is None or not self.offered else self.met / self.offered
 
     @property
+    @in_data("kept_interval")
     def kept_interval(self) -> Interval | None:
         """Its 95 % interval, which decides the verdict; it holds however often it is looked at."""
         return None if self.met is None else always_valid_interval(self.met, self.offered)
 
     @property
+    @in_data("late_p99_s")
     def late_p99_s(self) -> float | None:
         """How late 99 % of the calls were sent at most, however few they are: it is no figure of a server."""
         return self.late_s[rank_of(len(self.late_s), 0.99) - 1] if self.late_s else None
 
     @property
+    @in_data("latency_mean_s")
     def latency_mean_s(self) -> float | None:
         """The mean latency; None: some calls have no answer, and so no end."""
         times = self.times["latency"]
@@ -242,6 +257,7 @@ class StepFigures:
         return histogram_percentile(self.gaps, PERCENTILES[name])
 
     @property
+    @in_data("usd_per_1000_answers")
     def usd_per_1000(self) -> float | None:
         """Dollars for a thousand answers, all calls of known cost counted."""
         if self.cost_usd is None or not self.priced_answers:
@@ -252,36 +268,12 @@ class StepFigures:
     def unanswered(self) -> int:
         return self.offered - self.answered
 
-    def as_mapping(self) -> dict[str, object]:
-        """Return every figure, those of each repeat, too; NULL: not known."""
-        plain = (
-            *(*COUNTS, "resent", "lost", "ended", "in_flight_mean", "in_flight_max"),
-            *("late_share", "output_chars"),
-        )
-        rates = ("offered_per_s", "answered_per_s", "tokens_per_s", "goodput_per_s")
-        counted = {name: getattr(self, name) for name in ("model", "step", "arrivals", "rate", "seconds")}
-        counted |= {name: getattr(self, name) for name in (*plain, *rates)}
-        times = {name: one.as_mapping() for name, one in self.times.items()}
-        interval = self.kept_interval
-        last = {
-            "latency_mean_s": self.latency_mean_s,
-            "itl": {name: self.itl_s(name) for name in PERCENTILES} | {"gaps": self.gaps.total()},
-            "ended_per_s": self.answered_per_s,
-            "late_p99_s": self.late_p99_s,
-            "output_tokens": self.output_tokens,
-            "slo": self.slo,
-            "met": self.met,
-            "kept_share": self.kept_share,
-            "kept_interval": None if interval is None else list(interval),
-            "saturated": self.saturated,
-            "cost_usd": self.cost_usd,
-            "unpriced": self.unpriced,
-            "usd_per_1000_answers": self.usd_per_1000,
-            "verdict": self.verdict,
-            "left_out": list(self.left_out),
-            "repeats": [one.as_mapping() for one in self.repeats],
-        }
-        return counted | times | last
+    @property
+    @in_data(None)
+    def itl(self) -> Mapping[str, object]:
+        """The percentiles of its gaps."""
+        percentiles = {name: self.itl_s(name) for name in PERCENTILES}
+        return {"itl": percentiles | {"gaps": self.gaps.total()}, "ended_per_s": self.answered_per_s}
 
 
 def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:

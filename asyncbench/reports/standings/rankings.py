@@ -6,7 +6,7 @@ kind, as often.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import combinations
 from operator import and_, or_
@@ -37,6 +37,7 @@ from asyncbench.stats.proportions import Accuracy, Proportion
 from asyncbench.stats.repeats import AtK, at_each_k, clustered, pass_at_k, pass_hat_k
 from asyncbench.store.manifest import Manifest
 from asyncbench.store.schema import ENTRANT
+from asyncbench.tables.data import INSIDE, in_data
 from asyncbench.tables.numbers import per_correct
 
 MOST_SHARED: Final = 0.01  # of two models' problems: so few by chance change no unpaired test
@@ -79,6 +80,19 @@ class RankingRow:
         """On the ranking's problems, as `share` is: over all, over answered, and the bounds."""
         return Accuracy.of(self.shared)
 
+    @property
+    @in_data(None)
+    def accuracies(self) -> Mapping[str, float | None]:
+        """The figures of `accuracy`."""
+        accuracy = self.accuracy
+        return {
+            "accuracy": accuracy.over_all.share,
+            "accuracy_of_answered": accuracy.over_answered.share,
+            "answered": accuracy.over_answered.trials,
+            "accuracy_if_lost_right": accuracy.highest,
+            "lost_share": accuracy.lost_share,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class PairLine:
@@ -86,7 +100,7 @@ class PairLine:
 
     a: str  # placed before b
     b: str
-    counts: ModelPair
+    counts: ModelPair = field(metadata=INSIDE)
     p: float  # exact and two-sided, of the two being equally good
     p_holm: float  # adjusted for all pairs of the ranking
 
@@ -103,12 +117,13 @@ class Ranking:
     suite: str | None  # None: several suites together
     suites: tuple[str, ...]
     problems: int  # that all in it were asked; not `paired`: that each was asked
-    lines: tuple[RankingRow, ...]  # the best first
-    ties: tuple[tuple[str, ...], ...]  # names by place; the first is better than, or as good as, the others
-    pairs: tuple[PairLine, ...]  # none unless `paired`
     paired: bool = True  # False: each was asked problems of its own, as many of every kind as all others
+    ties: tuple[tuple[str, ...], ...]  # names by place; the first is better than, or as good as, the others
+    lines: tuple[RankingRow, ...]  # the best first
+    pairs: tuple[PairLine, ...]  # none unless `paired`
 
     @property
+    @in_data("alone")
     def alone(self) -> bool:
         """Whether this is one that shares too few problems with any other."""
         return len(self.lines) == 1

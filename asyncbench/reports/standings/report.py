@@ -1,7 +1,7 @@
 """`report --style standings`: the rankings as tables."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from asyncbench.analysis.cells import keep_skips, lapsed_note
@@ -17,9 +17,10 @@ from asyncbench.analysis.notes import (
     no_trials,
     note_of_simulated,
 )
-from asyncbench.analysis.pairing import ModelPair
 from asyncbench.reports.standings.by_kind import kind_bits
 from asyncbench.reports.standings.rankings import Ranking, RankingRow, rankings_of
+from asyncbench.stats.repeats import AtK
+from asyncbench.tables.data import in_data
 from asyncbench.tables.headings import (
     ACCURACY,
     ANSWERED,
@@ -34,8 +35,8 @@ from asyncbench.tables.headings import (
     RIGHT_50,
     RIGHT_90,
 )
-from asyncbench.tables.numbers import dollars, number_of, per_correct_text, percent, seconds
-from asyncbench.tables.report import Sheet, filled
+from asyncbench.tables.numbers import MISSING, count, dollars, number_of, per_correct_text, percent, seconds
+from asyncbench.tables.report import Columns, Sheet, filled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +69,16 @@ class Standings(FolderReport):
         if any(line.at_50 and line.at_50.tasks > 1 for line in lines):
             yield HARDEST
 
-    def _data(self) -> dict[str, object]:
-        names = ("folder", "simulated", "asked", "skipped", "lapsed")
-        return {name: getattr(self, name) for name in names} | {
-            "rankings": list(map(_ranking_mapping, self.rankings)),
-            "batches": list(map(asdict, self.batches)),
-            "nothing": None if self.rankings else no_trials(self.folder),
-        }
+    @property
+    @in_data("nothing")
+    def nothing(self) -> str | None:
+        """What to say of a folder without trials."""
+        return None if self.rankings else no_trials(self.folder)
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
-        if not self.rankings:
-            yield no_trials(self.folder)
+        if self.nothing:
+            yield self.nothing
             return
         yield from lost_notes(outcomes_of(self.rankings))
         yield from batch_notes(self.batches, OTHER_LATENCY)
@@ -193,81 +192,41 @@ def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = Fa
     )
 
 
-# ── how they are written ─────────────────────────────────────────────────────────────────────
-
-ACCURACY_HEAD: Final = (ACCURACY, ANSWERED, LOST, BEST_CASE, RIGHT_90, RIGHT_50)
-REPEATS_HEAD: Final = ("model", "k", "problems", PASS_AT_K, MAJORITY_AT_K, PASS_HAT_K)
-COST_HEAD: Final = ("cost", PER_CORRECT, FORMAT, MEDIAN_LATENCY)
+# ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _sheets(title: str, lines: Collection[RankingRow], *, placed: bool) -> Iterator[Sheet]:
     """Yield all figures side by side, or in two sheets where that is too wide; then what repeats tell."""
-    names = ("rank", "model") if placed else ("model",)
-    table: list[tuple[Sequence[str], ...]] = [(names, ACCURACY_HEAD, COST_HEAD)]
-    for line in lines:
-        place = [str(line.place)] if placed else []
-        table.append(([*place, line.name], _accuracy_row(line), _cost_row(line)))
+    rank: Columns[RankingRow] = {"rank": lambda line: str(line.place)} if placed else {}
+    names: Columns[RankingRow] = {**rank, "model": lambda line: line.name}
 
-    def of(title: str, *parts: int, instead: Sequence[Sheet] = ()) -> Sheet:
-        head, *rows = ([cell for part in parts for cell in row[part]] for row in table)
-        return Sheet(title=title, head=head, rows=rows, labels=len(names), instead=instead)
+    def of(title: str, columns: Columns[RankingRow]) -> Sheet:
+        return filled(Sheet.of(title, {**names, **columns}, lines, labels=len(names)))
 
-    narrow = [of(title, 0, 1), of(f"{title}: cost, format and latency", 0, 2)]
-    yield filled(of(title, 0, 1, 2, instead=narrow))
-    yield Sheet(title=f"{title}: repeats", head=REPEATS_HEAD, rows=list(_repeats_rows(lines)))
+    narrow = of(title, ACCURACIES), of(f"{title}: cost, format and latency", COSTS)
+    yield replace(of(title, {**ACCURACIES, **COSTS}), instead=narrow)
+    yield Sheet.of(f"{title}: repeats", REPEATS, [(line, at) for line in lines for at in line.at_k])
 
 
-def _repeats_rows(lines: Iterable[RankingRow]) -> Iterator[list[str]]:
-    for line in lines:
-        for at in line.at_k:
-            shares = [percent(figure.share, figure.interval) for figure in at.figures]
-            yield [line.name, str(at.k), f"{at.pass_at_k.clusters:,}", *shares]
-
-
-def _accuracy_row(line: RankingRow) -> list[str]:
-    accuracy = line.accuracy
-    return [
-        percent(line.share, line.interval),
-        percent(accuracy.over_answered.share),
-        f"{accuracy.lost:,}",
-        percent(accuracy.highest),
-        str(line.at_90 or "-"),
-        str(line.at_50 or "-"),
-    ]
-
-
-def _cost_row(line: RankingRow) -> list[str]:
-    return [
-        dollars(line.cost_usd),
-        per_correct_text(line.cost_usd, line.cost_per_correct),
-        percent(line.format_ok / line.format_known if line.format_known else None),
-        seconds(line.latency_p50_s),
-    ]
-
-
-def _ranking_mapping(ranking: Ranking) -> dict[str, object]:
-    pairs = [
-        {"a": line.a, "b": line.b, **pair_mapping(line.counts), "p": line.p, "p_holm": line.p_holm}
-        for line in ranking.pairs
-    ]
-    names = ("suite", "suites", "problems", "paired", "alone", "ties")
-    lines = list(map(ranking_row_mapping, ranking.lines))
-    return {name: getattr(ranking, name) for name in names} | {"lines": lines, "pairs": pairs}
-
-
-def ranking_row_mapping(line: RankingRow) -> dict[str, object]:
-    """Return a line as JSON has it."""
-    accuracy = line.accuracy
-    return asdict(line) | {
-        "accuracy": accuracy.over_all.share,
-        "accuracy_of_answered": accuracy.over_answered.share,
-        "answered": accuracy.over_answered.trials,
-        "accuracy_if_lost_right": accuracy.highest,
-        "lost_share": accuracy.lost_share,
-    }
-
-
-def pair_mapping(pair: ModelPair) -> dict[str, object]:
-    """Return a pair's counts as JSON has them."""
-    names = ("problems", "trials", "both", "only_a", "only_b", "neither", "difference")
-    return {name: getattr(pair, name) for name in names}
+ACCURACIES: Final[Columns[RankingRow]] = {
+    ACCURACY: lambda line: percent(line.share, line.interval),
+    ANSWERED: lambda line: percent(line.accuracy.over_answered.share),
+    LOST: lambda line: count(line.accuracy.lost),
+    BEST_CASE: lambda line: percent(line.accuracy.highest),
+    RIGHT_90: lambda line: str(line.at_90 or MISSING),
+    RIGHT_50: lambda line: str(line.at_50 or MISSING),
+}
+COSTS: Final[Columns[RankingRow]] = {
+    "cost": lambda line: dollars(line.cost_usd),
+    PER_CORRECT: lambda line: per_correct_text(line.cost_usd, line.cost_per_correct),
+    FORMAT: lambda line: percent(line.format_ok / line.format_known if line.format_known else None),
+    MEDIAN_LATENCY: lambda line: seconds(line.latency_p50_s),
+}
+REPEATS: Final[Columns[tuple[RankingRow, AtK]]] = {
+    "model": lambda of_k: of_k[0].name,
+    "k": lambda of_k: str(of_k[1].k),
+    "problems": lambda of_k: count(of_k[1].pass_at_k.clusters),
+    PASS_AT_K: lambda of_k: percent(of_k[1].pass_at_k.share, of_k[1].pass_at_k.interval),
+    MAJORITY_AT_K: lambda of_k: percent(of_k[1].majority_at_k.share, of_k[1].majority_at_k.interval),
+    PASS_HAT_K: lambda of_k: percent(of_k[1].pass_hat_k.share, of_k[1].pass_hat_k.interval),
+}

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -20,13 +20,13 @@ from asyncbench.reports.standings.report import (
     Standings,
     outcomes_of,
     over,
-    ranking_row_mapping,
     standings_on,
     unranked,
 )
 from asyncbench.reports.status.report import Status, joined_status, status_of
 from asyncbench.stats.proportions import Accuracy
 from asyncbench.store.manifest import IMPORTED, Manifest
+from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import dollars, per_correct_text, percent
 from asyncbench.tables.report import Report, Sheet
 from asyncbench.tables.screen import (
@@ -85,10 +85,10 @@ class RunOverview(Report):
             "cost_usd": self.status.cost_usd,
             "unpriced_attempts": self.status.unpriced_attempts,
             "over": title,
-            "lines": list(map(ranking_row_mapping, lines)),
+            "lines": data_of(lines),
             "attention": list(self._attention()),
-            "models": list(map(asdict, self.status.models)),
-            "calls": None if self.load is None else asdict(self.load),
+            "models": data_of(self.status.models),
+            "calls": data_of(self.load),
             "nothing": self._nothing,
         }
 

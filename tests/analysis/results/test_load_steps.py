@@ -11,6 +11,7 @@ import pytest
 from asyncbench.reports.load.steps import steps_in
 from asyncbench.store.rows import step_row
 from asyncbench.store.schema import ATTEMPTS, STEPS
+from asyncbench.tables.data import data_of
 from tests.analysis.views.made import views_of
 from tests.store import made
 
@@ -76,7 +77,7 @@ def test_too_few_calls_have_no_percentile_and_say_how_many_it_takes():
     assert found.times["latency"].at("p95") is None
     assert found.times["latency"].why("p95") == "71 calls, and p95 takes 72"
     assert found.times["latency"].why("p50") == ""
-    told = json.loads(json.dumps(found.as_mapping(), allow_nan=False))
+    told = json.loads(json.dumps(data_of(found), allow_nan=False))
     assert told["latency"]["p95"] == {
         "s": None,
         "low_s": None,
@@ -94,7 +95,7 @@ def test_calls_without_an_answer_are_above_all_others_those_never_sent_too():
     assert found.times["latency"].at("p50").value == pytest.approx(1.25)
     assert found.times["latency"].why("p95") == "10.0 % of calls have no answer"
     assert found.times["ttft"].why("p95") == "10.0 % of calls have no answer"
-    assert found.as_mapping()["latency"]["p95"]["s"] is None
+    assert data_of(found)["latency"]["p95"]["s"] is None
     assert (found.kept_share, found.unanswered) == (0.9, 10)
 
 

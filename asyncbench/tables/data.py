@@ -1,0 +1,61 @@
+"""Records as data for programs: their fields, and what their properties add.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    calls: int
+    by_kind: Kinds = field(metadata=INSIDE)  # its entries stand among the others
+    rows: Sequence[Row] = field(metadata=HIDDEN)  # not in the data
+
+    @property
+    @in_data("usd_per_call")
+    def each(self) -> float: ...
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeVar
+
+HIDDEN: Final = {"data": "hidden"}  # of a field that the data does not have
+INSIDE: Final = {"data": "inside"}  # of a field whose entries stand among those of its record
+
+Method = TypeVar("Method", bound=Callable[..., object])
+_KEYS: Final = dict[object, str | None]()  # of the methods of properties
+
+
+def in_data(key: str | None) -> Callable[[Method], Method]:
+    """Return a mark for the method of a property: the data of its record has it by this key.
+
+    None: it has the entries of the property among its own.
+    """
+
+    def mark(method: Method) -> Method:
+        _KEYS[method] = key
+        return method
+
+    return mark
+
+
+def data_of(value: Any) -> Any:  # Any: JSON
+    """Return a value with each record in it as a mapping, and tuples and iterators as lists."""
+    if is_dataclass(value):
+        return dict(_entries(value))
+    if isinstance(value, Mapping):
+        return {name: data_of(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | Iterator):
+        return list(map(data_of, value))
+    return value
+
+
+def _entries(record: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a record, then the properties that are marked."""
+    keys = {
+        each.name: None if each.metadata == INSIDE else each.name
+        for each in fields(record)
+        if each.metadata != HIDDEN
+    }
+    for name, method in vars(type(record)).items():
+        if isinstance(method, property) and method.fget in _KEYS:
+            keys[name] = _KEYS[method.fget]
+    for name, key in keys.items():
+        part = data_of(getattr(record, name))
+        yield from part.items() if key is None else [(key, part)]
