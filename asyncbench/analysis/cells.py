@@ -296,12 +296,13 @@ def stopped_cells_in(views: FolderViews, skips: Skips) -> tuple[StoppedCell, ...
     return tuple(StoppedCell(**{name: row[name] for name in names}) for row in views.rows(_STOPPED))
 
 
-def lapsed_note(lapsed: int) -> str:
-    """Return what a reader has to know of recorded skips that no longer hold."""
-    return (
+def lapsed_notes(lapsed: int) -> list[str]:
+    """Return what a reader has to know of recorded skips that no longer hold; nothing without any."""
+    note = (
         f"Earlier runs skipped {lapsed:,} trials that the present `stop_when` does not skip. They count as "
         "open; the next run asks them."
     )
+    return [note] if lapsed else []
 
 
 def stopped_note(cells: Sequence[StoppedCell]) -> str:

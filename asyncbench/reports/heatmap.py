@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any, Final
 
-from asyncbench.analysis.cells import keep_skips, lapsed_note
+from asyncbench.analysis.cells import keep_skips, lapsed_notes
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
@@ -103,8 +103,7 @@ class AccuracyMaps(FolderReport):
         yield from lost_notes(self.outcomes)
         if self.skipped:
             yield f"{self.skipped:,} {SKIPPED}"
-        if self.lapsed:
-            yield lapsed_note(self.lapsed)
+        yield from lapsed_notes(self.lapsed)
         if self.without_length:
             yield f"{self.without_length:,} trials have no length. Only the first table has them."
         few = any(one.few for one in (*self.tasks, *self.lengths))

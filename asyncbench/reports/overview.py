@@ -10,7 +10,7 @@ from asyncbench.analysis.cells import (
     STOPPED_MARK,
     StoppedCell,
     keep_skips,
-    lapsed_note,
+    lapsed_notes,
     stopped_cells_in,
     stopped_note,
     stopped_sheet,
@@ -145,8 +145,7 @@ class Overview(FolderReport):
         yield from batch_notes(self.batches, OTHER_LATENCY)
         if self.stopped:
             yield stopped_note(self.stopped)
-        if self.lapsed:
-            yield lapsed_note(self.lapsed)
+        yield from lapsed_notes(self.lapsed)
         if any(line.repeats > 1 for line in self.suites):
             yield REPEATED
         yield from self.mixtures

@@ -1,8 +1,9 @@
 """Changes by a regrade, as tables: by model, from outcome to outcome, with examples."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from asyncbench.analysis.notes import simulated_note_of
 from asyncbench.errors import ConfigError
@@ -10,24 +11,12 @@ from asyncbench.records import Outcome
 from asyncbench.suites.own import ADDED_GRADERS
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
-from asyncbench.tables.report import Report, Sheet
+from asyncbench.tables.data import data_of
+from asyncbench.tables.numbers import count
+from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.upkeep.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
 
 NOT_GRADED = "not graded"
-BY_MODEL = "By model (all its conditions and runs together)"
-
-MODEL_HEAD = ("model", "suite", "grader", "trials", "correct before", "correct now", "changed")
-MOVE_HEAD = ("model", "suite", "before", "now", "trials")
-GRADER_HEAD = ("suite", "grader", "version", "grades", "changed")
-EXAMPLE_HEAD = (
-    "model",
-    "before → now",
-    "expected",
-    "answer before",
-    "answer now",
-    "end of the reply",
-    "trial",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +28,9 @@ class RegradeReport(Report):
     grader: str | None  # None: the headline graders
 
     def _data(self) -> dict[str, object]:
-        moves, examples = list(map(asdict, self._moves())), list(map(asdict, self._examples()))
-        counts = asdict(self.regraded) | {"simulated": bool(self.simulated_note)}
-        return counts | {"moves": moves, "examples": examples}
+        own = {"simulated": bool(self.simulated_note), "moves": self._moves(), "examples": self._examples()}
+        data: dict[str, object] = data_of(self.regraded) | data_of(own)
+        return data
 
     def _moves(self) -> list[Move]:
         return [
@@ -83,33 +72,16 @@ class RegradeReport(Report):
         return "The stored grades are up to date. There is nothing to write."
 
     def _sheets(self) -> Iterator[Sheet]:
-        yield Sheet(title=BY_MODEL, head=MODEL_HEAD, rows=list(self._by_model()), labels=3)
-        moved = [
-            (move.model, move.suite, move.before or NOT_GRADED, move.now, f"{move.trials:,}")
-            for move in self._moves()
-            if move.before != move.now
-        ]
-        yield Sheet(title="Changed outcomes", head=MOVE_HEAD, rows=moved, labels=4)
-        examples = list(map(_example_row, self._examples())) if moved else []
-        yield Sheet(title="Examples", head=EXAMPLE_HEAD, rows=examples, labels=len(EXAMPLE_HEAD))
-        graders = [
-            (one.suite, one.grader, _versions(one), f"{one.grades:,}", f"{one.changed:,}")
-            for one in self.regraded.graders
-        ]
-        yield Sheet(title="All graders", head=GRADER_HEAD, rows=graders, labels=3)
-
-    def _by_model(self) -> Iterator[tuple[str, ...]]:
-        groups: dict[tuple[str, str, str], list[Move]] = {}
+        by_model: dict[tuple[str, str, str], list[Move]] = {}
         for one in self._moves():
-            groups.setdefault((one.model, one.suite, one.grader), []).append(one)
-        for names, moves in groups.items():
-            counts = (
-                sum(one.trials for one in moves),
-                sum(one.trials for one in moves if one.before == Outcome.CORRECT),
-                sum(one.trials for one in moves if one.now == Outcome.CORRECT),
-                sum(one.trials for one in moves if one.before != one.now),
-            )
-            yield (*names, *(f"{count:,}" for count in counts))
+            by_model.setdefault((one.model, one.suite, one.grader), []).append(one)
+        title = "By model (all its conditions and runs together)"
+        yield Sheet.of(title, MODELS, by_model.items(), labels=3)
+        moved = [move for move in self._moves() if move.before != move.now]
+        yield Sheet.of("Changed outcomes", MOVES, moved, labels=4)
+        examples = self._examples() if moved else []
+        yield Sheet.of("Examples", EXAMPLES, examples, labels=len(EXAMPLES))
+        yield Sheet.of("All graders", GRADERS, self.regraded.graders, labels=3)
 
 
 def regrade_report(folder: Path, *, write: bool = False, grader: str | None = None) -> RegradeReport:
@@ -137,21 +109,48 @@ def _versions(one: Grader) -> str:
     return now if before == now else f"{before} → {now}"
 
 
-def _example_row(one: ChangedTrial) -> tuple[str, ...]:
-    return (
-        one.model,
-        f"{one.before or NOT_GRADED} → {one.now}",
-        _short(one.expected),
-        _short(one.answer_before),
-        _short(one.answer),
-        _short(one.reply_end),
-        one.trial_id,
-    )
-
-
 def _short(text: str | None, most: int = 40) -> str:
     """Return a text on one line, its end where it is long; `-` where there is none."""
     if text is None:
         return "-"
     line = " ".join(text.split())
     return line if len(line) <= most else f"…{line[1 - most :]}"
+
+
+def _trials(moves: Iterable[Move]) -> str:
+    return count(sum(move.trials for move in moves))
+
+
+Moves = tuple[tuple[str, str, str], list[Move]]  # model, suite and grader, and what they moved
+MODELS: Final[Columns[Moves]] = {
+    "model": lambda of: of[0][0],
+    "suite": lambda of: of[0][1],
+    "grader": lambda of: of[0][2],
+    "trials": lambda of: _trials(of[1]),
+    "correct before": lambda of: _trials(one for one in of[1] if one.before == Outcome.CORRECT),
+    "correct now": lambda of: _trials(one for one in of[1] if one.now == Outcome.CORRECT),
+    "changed": lambda of: _trials(one for one in of[1] if one.before != one.now),
+}
+MOVES: Final[Columns[Move]] = {
+    "model": lambda move: move.model,
+    "suite": lambda move: move.suite,
+    "before": lambda move: move.before or NOT_GRADED,
+    "now": lambda move: move.now,
+    "trials": lambda move: count(move.trials),
+}
+GRADERS: Final[Columns[Grader]] = {
+    "suite": lambda one: one.suite,
+    "grader": lambda one: one.grader,
+    "version": _versions,
+    "grades": lambda one: count(one.grades),
+    "changed": lambda one: count(one.changed),
+}
+EXAMPLES: Final[Columns[ChangedTrial]] = {
+    "model": lambda one: one.model,
+    "before → now": lambda one: f"{one.before or NOT_GRADED} → {one.now}",
+    "expected": lambda one: _short(one.expected),
+    "answer before": lambda one: _short(one.answer_before),
+    "answer now": lambda one: _short(one.answer),
+    "end of the reply": lambda one: _short(one.reply_end),
+    "trial": lambda one: one.trial_id,
+}

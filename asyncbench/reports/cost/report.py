@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import fsum
 from typing import Final
 
@@ -306,15 +307,19 @@ def _each(group: Group) -> str:
     return f"≥ {text}" if group.spent.unknown and group.usd_a_correct is not None else text
 
 
-def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
-    listed = list(groups)
-    counted = [(group, getattr(group.spent, which)) for group in listed]
-    used = [kind for kind in NAMES if any(amounts.get(kind) for _, amounts in counted)]
-    if which == "usd_by_kind":
-        counted = [(group, amounts) for group, amounts in counted if group.spent.known_usd is not None]
-    show = dollars if which == "usd_by_kind" else "{:,}".format
-    rows = [[group.name[0], *(show(amounts[kind]) for kind in used)] for group, amounts in counted]
-    return Sheet(title=title, head=["model", *(NAMES[kind] for kind in used)], rows=rows)
+def _kinds(title: str, groups: Sequence[Group], which: str) -> Sheet:
+    used = [kind for kind in NAMES if any(getattr(group.spent, which).get(kind) for group in groups)]
+    shown = [group for group in groups if which != "usd_by_kind" or group.spent.known_usd is not None]
+    columns: Columns[Group] = {
+        "model": lambda group: group.name[0],
+        **{NAMES[kind]: partial(_amount, kind, which) for kind in used},
+    }
+    return Sheet.of(title, columns, shown)
+
+
+def _amount(kind: str, which: str, group: Group) -> str:
+    amount = getattr(group.spent, which)[kind]
+    return dollars(amount) if which == "usd_by_kind" else count(amount)
 
 
 def _estimates(models: Iterable[Untold]) -> Sheet:

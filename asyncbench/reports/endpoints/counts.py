@@ -153,10 +153,10 @@ class RateLimits:
 class RetryAfter:
     """What a provider asked of those that it refused."""
 
-    told: int  # refusals that named a time to wait
-    median_s: float | None
-    obeyed: int  # of them: after which a call waited so long
-    admitted: int  # of these calls: not refused
+    told: int = 0  # refusals that named a time to wait
+    median_s: float | None = None
+    obeyed: int = 0  # of them: after which a call waited so long
+    admitted: int = 0  # of these calls: not refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ class EndpointFigures:
 
     model: str
     provider: str
-    model_ids: Sequence[str]
+    model_ids: Sequence[str] = ()
     asked_by: str  # `load` or `sweep`
     calls: int
     answered: int
@@ -185,13 +185,13 @@ class EndpointFigures:
     connect_p50_s: float | None
     first_at: datetime
     last_at: datetime
-    replies: int  # trials with one
-    truncated: int
-    declined: int
-    cost_usd: float | None  # of trials whose cost is known
-    unpriced: int
-    priced_replies: int = field(metadata=HIDDEN)
-    priced_correct: int = field(metadata=HIDDEN)
+    replies: int = 0  # trials with one
+    truncated: int = 0
+    declined: int = 0
+    cost_usd: float | None = None  # of trials whose cost is known
+    unpriced: int = 0
+    priced_replies: int = field(default=0, metadata=HIDDEN)
+    priced_correct: int = field(default=0, metadata=HIDDEN)
     step: StepFigures | None = field(metadata=HIDDEN)  # whose calls are timed; None: all calls are
     ttft: CallTimes
     latency: CallTimes
@@ -235,18 +235,15 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
     hours = _grouped(_rows(views, _HOURS))
     return tuple(
         EndpointFigures(
+            model=model,
             **row,
-            model_ids=per_model["trials"].get(model, {}).get("model_ids") or [],
             asked_by="load" if model in by_model else "sweep",
-            **{
-                name: per_model["trials"].get(model, {}).get(name, 0)
-                for name in ("replies", "truncated", "declined")
-            },
-            **_cost_of(per_model["costs"].get(model)),
+            **per_model["trials"].get(model, {}),
+            **per_model["costs"].get(model, {}),
             step=timed.get(model),
             **_times_of(timed.get(model), per_model["times"].get(model, {})),
             limits=limits[model],
-            retry_after=_retry_after(per_model["obeyed"].get(model)),
+            retry_after=RetryAfter(**per_model["obeyed"].get(model, {})),
             served={
                 name: [ServedValue(**value) for value in served[name].get(model, [])] for name in SERVED_BY
             },
@@ -317,7 +314,7 @@ _TIMED_STEPS: Final = pa.schema([("model", pa.string()), ("load", pa.string())])
 
 
 def _by_model(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:  # Any: of a query
-    return {row["model"]: row for row in rows}
+    return {row.pop("model"): row for row in rows}
 
 
 def _grouped(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:  # Any: of a query
@@ -327,12 +324,6 @@ def _grouped(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def _cost_of(row: Mapping[str, Any] | None) -> Mapping[str, Any]:  # Any: sums
-    if row is None:
-        return {"cost_usd": None, "unpriced": 0, "priced_replies": 0, "priced_correct": 0}
-    return {name: row[name] for name in ("cost_usd", "unpriced", "priced_replies", "priced_correct")}
-
-
 def _times_of(step: StepFigures | None, row: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: lists of seconds
     times = {
         kind: CallTimes(kind=kind, told_s=row.get(kind) or [], endless=0) for kind in ("ttft", "latency")
@@ -340,12 +331,6 @@ def _times_of(step: StepFigures | None, row: Mapping[str, Any]) -> Mapping[str, 
     if step is not None:
         times = {kind: step.times[kind] for kind in times}
     return times | {"tokens_per_s": row.get("pace")}
-
-
-def _retry_after(row: Mapping[str, Any] | None) -> RetryAfter:
-    if row is None:
-        return RetryAfter(told=0, median_s=None, obeyed=0, admitted=0)
-    return RetryAfter(**{name: row[name] for name in ("told", "median_s", "obeyed", "admitted")})
 
 
 def _hour(row: Mapping[str, Any], *, endless: bool) -> HourFigures:

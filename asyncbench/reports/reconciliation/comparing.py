@@ -3,8 +3,9 @@
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +29,9 @@ from asyncbench.reports.reconciliation.reading import (
     use_of,
 )
 from asyncbench.store.bucket.fetching import at_hand, display_name
-from asyncbench.tables.report import Report, Sheet
+from asyncbench.tables.data import INSIDE, data_of
+from asyncbench.tables.numbers import count
+from asyncbench.tables.report import Columns, Report, Sheet
 
 # ── Models of a bill, matched with models of a folder by their names
 
@@ -159,7 +162,7 @@ class LeftOut:
 
     model: str
     why: str
-    told: BillSide
+    told: BillSide = field(metadata=INSIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,9 +223,7 @@ class Reconciled(Report):
             "whole": _pair_data(self.whole),
             "models": [*map(_pair_data, self.models)],
             "days": [*map(_pair_data, self.days)],
-            "left_out": [
-                {"model": part.model, "why": part.why, **_side_data(part.told)} for part in self.left_out
-            ],
+            "left_out": data_of(self.left_out),
         }
 
     def _notes(self) -> Iterator[str]:
@@ -259,13 +260,13 @@ class Reconciled(Report):
         yield _pairs("By model", [*self.models, *several], by_day=False)
         if any(pair.day for pair in self.days):
             yield _pairs("By day", self.days, by_day=True)
-        if self.left_out:
-            rows = [
-                [part.model, part.why, f"{part.told.lines:,}", *_amounts(_side_data(part.told))]
-                for part in self.left_out
-            ]
-            head = ["model", "why", "lines", *MEASURES.values()]
-            yield Sheet(title="Not compared", head=head, rows=rows, labels=2)
+        others: Columns[LeftOut] = {
+            "model": lambda part: part.model,
+            "why": lambda part: part.why,
+            "lines": lambda part: count(part.told.lines),
+            **{name: partial(_amount, measure) for measure, name in MEASURES.items()},
+        }
+        yield Sheet.of("Not compared", others, self.left_out, labels=2)
 
 
 def reconcile(
@@ -380,10 +381,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-def _side_data(side: BillSide) -> dict[str, float | None]:
-    return {name: getattr(side, name) for name in (*MEASURES, "cached_input", "requests", "lines")}
-
-
 def _pair_data(pair: BillPair) -> dict[str, object]:
     ours = pair.ours
     unknown = {"lost": ours.lost_calls, "cut": ours.cut_calls, "priceless": ours.priceless}
@@ -391,7 +388,7 @@ def _pair_data(pair: BillPair) -> dict[str, object]:
     return {
         "model": pair.model,
         "day": pair.day.isoformat() if pair.day else None,
-        "theirs": _side_data(pair.theirs),
+        "theirs": data_of(pair.theirs),
         "ours": recorded | {"unknown_calls": unknown},
         "gap": {measure: pair.gap(measure) for measure in MEASURES},
     }
@@ -414,8 +411,8 @@ def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
     return Sheet(title=title, head=head, rows=rows, labels=1 + by_day)
 
 
-def _amounts(sums: Mapping[str, float | None]) -> list[str]:
-    return [_shown(measure, sums.get(measure)) for measure in MEASURES]
+def _amount(measure: str, part: LeftOut) -> str:
+    return _shown(measure, getattr(part.told, measure))
 
 
 def _shown(measure: str, amount: float | None) -> str:

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import combinations
 from operator import and_
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, KindKey
 from asyncbench.analysis.pairing import Bits, Marked, Marks, bits_by_kind, marks_in
 from asyncbench.records import Outcome
-from asyncbench.reports.standings.rankings import Ranking, paired_lines, share_of
-from asyncbench.stats.paired import holm, stratified, tied
+from asyncbench.reports.standings.rankings import Ranking, paired_lines, share_of, unpaired
+from asyncbench.stats.paired import tied
 from asyncbench.stats.proportions import Accuracy
 
 Lengths = Mapping[int | None, Bits]  # length → the problems of a kind that have it
@@ -68,7 +67,12 @@ def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) 
         return None
     best_first = sorted(marks, key=lambda name: -marks[name].correct / marks[name].trials)
     pairs = paired_lines(best_first, marks) if ranking.paired else ()
-    p_of = {(line.a, line.b): line.p_holm for line in pairs} or _unpaired(best_first, marks, lengths)
+    unlike = {} if ranking.paired else marks
+    of_lengths = {
+        name: {length: its.within(bits).by_problem() for length, bits in lengths.items()}
+        for name, its in unlike.items()
+    }
+    p_of = {(line.a, line.b): line.p_holm for line in pairs} or unpaired(best_first, of_lengths)
     ties = tied(best_first, lambda a, b: p_of[a, b])
     places = {name: place for place, names in enumerate(ties, 1) for name in names}
     lines = []
@@ -101,17 +105,6 @@ def _marks(ranking: Ranking, who: Mapping[str, Entrant], trials: Marked, kind: B
         )
         for name, its in own.items()
     }
-
-
-def _unpaired(
-    best_first: Sequence[str], marks: Mapping[str, Marks], lengths: Lengths
-) -> dict[tuple[str, str], float]:
-    strata = {
-        name: [its.within(bits).by_problem() for bits in lengths.values()] for name, its in marks.items()
-    }
-    both = list(combinations(best_first, 2))
-    chances = [stratified(zip(strata[a], strata[b], strict=True)) for a, b in both]
-    return dict(zip(both, holm(chances), strict=True))
 
 
 def _accuracy(marks: Marks, ended: Mapping[str, Sequence[Bits]]) -> Accuracy:

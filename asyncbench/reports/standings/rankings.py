@@ -247,8 +247,8 @@ def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts
     best_first = sorted(names, key=lambda name: -marks[name].correct)
     paired = len(groups) == 1
     pairs = paired_lines(best_first, marks) if paired else ()
-    chances = {(line.a, line.b): line.p_holm for line in pairs}
-    p_of = chances if paired else _unpaired(best_first, names, counts, suite)
+    kinds = {} if paired else {name: counts.kinds(who, suite) for name, who in names.items()}
+    p_of = {(line.a, line.b): line.p_holm for line in pairs} or unpaired(best_first, kinds)
     ties = tied(best_first, lambda a, b: p_of[a, b])
     places = {name: place for place, names in enumerate(ties, 1) for name in names}
     problems = marks[best_first[0]].problems
@@ -270,13 +270,12 @@ def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts
     )
 
 
-def _unpaired(
-    best_first: Sequence[str], names: Mapping[str, Entrant], counts: "_Counts", suite: str | None
+def unpaired(
+    best_first: Sequence[str], problems: Mapping[str, Mapping[Any, Problems]]
 ) -> dict[tuple[str, str], float]:
-    """Return the adjusted p of each two that share no problem, but the kinds of their problems."""
-    kinds = {name: counts.kinds(names[name], suite) for name in best_first}
+    """Return the adjusted p of each two that share no problem, given each one's problems by their kind."""
     both = list(combinations(best_first, 2))
-    chances = [stratified((kinds[a][kind], kinds[b][kind]) for kind in kinds[a]) for a, b in both]
+    chances = [stratified((own, problems[b][kind]) for kind, own in problems[a].items()) for a, b in both]
     return dict(zip(both, holm(chances), strict=True))
 
 

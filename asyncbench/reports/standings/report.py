@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from asyncbench.analysis.cells import keep_skips, lapsed_note
+from asyncbench.analysis.cells import keep_skips, lapsed_notes
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.notes import (
@@ -57,8 +57,7 @@ class Standings(FolderReport):
     def _rules(self) -> Iterator[str]:
         if self.skipped:
             yield f"{self.skipped:,} {SKIPPED}"
-        if self.lapsed:
-            yield lapsed_note(self.lapsed)
+        yield from lapsed_notes(self.lapsed)
         kinds = {ranking.paired for ranking in self.rankings if not ranking.alone}
         yield from (PLACES,) * (True in kinds) + (UNPAIRED,) * (False in kinds)
         lines = [line for ranking in self.rankings for line in ranking.lines]

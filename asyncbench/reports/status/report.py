@@ -2,13 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from asyncbench.analysis.cells import cells_still_stopped, lapsed_note
+from asyncbench.analysis.cells import cells_still_stopped, lapsed_notes
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, note_of_simulated
 from asyncbench.config.sweep import priced_models
@@ -26,15 +26,14 @@ from asyncbench.store.budget_state import FolderSpending, spending_of
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest, simulated_note
 from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_counts
-from asyncbench.tables.numbers import MISSING, days, dollars, number_of
-from asyncbench.tables.report import Sheet
+from asyncbench.tables.numbers import MISSING, count, days, dollars, number_of
+from asyncbench.tables.report import Columns, Sheet
 from asyncbench.tables.screen import safe_note
 
 # ── The batches of a results folder as `status` shows them
 
 
 MOST_ROWS: Final = 20
-HEAD: Final = ("batch", "model", "state", "as of", "trials", "done", "age", "due within", "results kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,25 +76,30 @@ class BatchesStatus:
         shown = self.open
         yield f"Batches: {states_text(self.parts)}."
         if shown:
-            yield Sheet(title="", head=HEAD, rows=list(map(self._row, shown[:MOST_ROWS])), labels=3)
+            yield self._sheet(shown[:MOST_ROWS])
         if len(shown) > MOST_ROWS:
             yield f"{len(shown) - MOST_ROWS:,} more batches: --json lists all."
         if any(part.known_at is not None for part in shown):
             yield "A run asks the providers how their batches stand; `status --refresh` does so now."
         yield from warnings_on(self.parts, now=self.at)
 
-    def _row(self, part: PartStanding) -> Sequence[str]:
-        return (
-            part.named,
-            part.model,
-            part.state.value,
-            MISSING if part.known_at is None else f"{days(max(0.0, self.at - part.known_at))} ago",
-            f"{part.trials:,}",
-            f"{part.answered:,}" if part.answered else MISSING,
-            days(self.at - part.begun_at),
-            self._left(part.window_ends_at) if (part.window_ends_at or self.at) >= self.at else "overdue",
-            self._left(part.deleted_at),
-        )
+    def _sheet(self, parts: Iterable[PartStanding]) -> Sheet:
+        columns: Columns[PartStanding] = {
+            "batch": lambda part: part.named,
+            "model": lambda part: part.model,
+            "state": lambda part: part.state.value,
+            "as of": lambda part: (
+                MISSING if part.known_at is None else f"{days(max(0.0, self.at - part.known_at))} ago"
+            ),
+            "trials": lambda part: count(part.trials),
+            "done": lambda part: count(part.answered) if part.answered else MISSING,
+            "age": lambda part: days(self.at - part.begun_at),
+            "due within": lambda part: (
+                self._left(part.window_ends_at) if (part.window_ends_at or self.at) >= self.at else "overdue"
+            ),
+            "results kept": lambda part: self._left(part.deleted_at),
+        }
+        return Sheet.of("", columns, parts, labels=3)
 
     def _left(self, at: float | None) -> str:
         return MISSING if at is None else days(at - self.at)
@@ -127,8 +131,6 @@ def aliases_of(provider: str, folder: Path) -> set[str]:
 
 _SHOWN_LEFTOVERS = 3
 _SHOWN_CHANGES = 5
-_LANES_HEAD = ("lane", "limited by", "limits in force", "in flight")
-_WORKERS_HEAD = ("worker", "in flight", "calls made", "calls per s", "of all calls", "lag ms", "deaths")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,14 +166,9 @@ class ModelStatus:
         """Whether nothing but loads asked it: they have steps, no planned trials."""
         return self.planned == 0 and bool(self.load_text)
 
-    def as_row(self, *, skipped: bool, batches: bool) -> tuple[str, ...]:
-        """Return the figures as they are shown, with or without what was skipped, and what is in batches."""
-        closed = (self.done, self.skipped) if skipped else (self.done,)
-        out = (self.in_batches, self.in_flight) if batches else (self.in_flight,)
-        trials: Iterable[int | None] = (self.planned, *closed, self.failed, self.open)
-        figures = ["-" if self.only_loaded else "?" if count is None else f"{count:,}" for count in trials]
-        figures += [f"{count:,}" for count in (*out, self.attempts)]
-        return self.model, *figures, self.cost_text, f"suspended: {self.suspended}" if self.suspended else ""
+    def trials_text(self, trials: int | None) -> str:
+        """Return a number of its trials; `?` is one that nobody knows."""
+        return MISSING if self.only_loaded else "?" if trials is None else count(trials)
 
     @property
     def cost_text(self) -> str:
@@ -251,10 +248,7 @@ class Status(FolderReport):
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
         yield from [self.elsewhere] if self.elsewhere else []
-        closed = ("done", "skipped") if self._skipped else ("done",)
-        out = ("in batches", "in flight") if self._batched else ("in flight",)
-        head = ("model", "planned", *closed, "failed", "open", *out, "attempts", "cost", "")
-        yield Sheet(title="", head=head, rows=self._rows())
+        yield self._progress()
         loads = [model.load_text for model in self.models if model.load_text]
         yield from loads
         if loads:
@@ -267,9 +261,9 @@ class Status(FolderReport):
                 if one.in_batches and (rest := (one.open or 0) - one.in_batches) > 0:
                     yield f"{one.model}: {rest:,} open trials are in no batch yet. A run sends them."
         if self.lanes:
-            yield Sheet(title="", head=_LANES_HEAD, rows=list(map(_lane_row, self.lanes)))
+            yield Sheet.of("", _LANES, self.lanes)
         if self.workers:
-            yield Sheet(title="", head=_WORKERS_HEAD, rows=[*_worker_rows(self.workers)])
+            yield _worker_sheet(self.workers)
         for change in self.changes[-_SHOWN_CHANGES:]:
             yield f"changed {change.what} [{', '.join(change.lanes)}]"
         yield from self._health()
@@ -278,20 +272,31 @@ class Status(FolderReport):
         """Return how far each model is, in one line."""
         return safe_note(f"{self.written_at or 'never'} {'; '.join(map(_sentence, self.models))}")
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        shown = {"skipped": self._skipped, "batches": self._batched}
-        rows = [one.as_row(**shown) for one in self.models]
-        if len(self.models) > 1:
-            total = _total(self.models, self.cost_usd, self.unpriced_attempts)
-            rows.append(total.as_row(**shown))
-        return rows
+    def _progress(self) -> Sheet:
+        """Return how far each model is; what was skipped, or is in batches, where there is any."""
+        columns: dict[str, Callable[[ModelStatus], str]] = {
+            "model": lambda one: one.model,
+            "planned": lambda one: one.trials_text(one.planned),
+            "done": lambda one: one.trials_text(one.done),
+            "skipped": lambda one: one.trials_text(one.skipped),
+            "failed": lambda one: one.trials_text(one.failed),
+            "open": lambda one: one.trials_text(one.open),
+            "in batches": lambda one: count(one.in_batches),
+            "in flight": lambda one: count(one.in_flight),
+            "attempts": lambda one: count(one.attempts),
+            "cost": lambda one: one.cost_text,
+            "": lambda one: f"suspended: {one.suspended}" if one.suspended else "",
+        }
+        if not self._skipped:
+            del columns["skipped"]
+        if not any(one.in_batches for one in self.models):
+            del columns["in batches"]
+        several = len(self.models) > 1
+        total = [_total(self.models, self.cost_usd, self.unpriced_attempts)] if several else []
+        return Sheet.of("", columns, [*self.models, *total])
 
     def _data(self) -> dict[str, Any]:  # Any: JSON
         return FolderReport._data(self) | {"batches": [] if self.batches is None else self.batches.data()}
-
-    @property
-    def _batched(self) -> bool:
-        return any(one.in_batches for one in self.models)
 
     @property
     def _skipped(self) -> bool:
@@ -301,8 +306,7 @@ class Status(FolderReport):
         files = self.files
         if self._skipped:
             yield "skipped: made unnecessary by `stop_when`"
-        if self.lapsed:
-            yield lapsed_note(self.lapsed)
+        yield from lapsed_notes(self.lapsed)
         journal = ""
         if any(self.waiting.values()):
             waiting = f"{self.waiting['trials']:,} trials and {self.waiting['attempts']:,} calls"
@@ -518,24 +522,32 @@ def _sentence(one: ModelStatus) -> str:
     return ", ".join([*parts, f"suspended: {one.suspended}"] if one.suspended else parts)
 
 
-def _lane_row(lane: Mapping[str, Any]) -> tuple[str, ...]:
+def _limits_text(lane: Mapping[str, Any]) -> str:
     limits = [f"{most:,.10g} {name}" for name, most in lane["limits"].items()]
-    limits += [f"{calls:,} at once"] if (calls := lane["concurrency"]) else []
-    return lane["lane"], lane["limited_by"], ", ".join(limits) or "-", f"{lane['in_flight']:,}"
+    limits += [f"{lane['concurrency']:,} at once"] * bool(lane["concurrency"])
+    return ", ".join(limits) or MISSING
 
 
-def _worker_rows(workers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+_LANES: Final[Columns[Mapping[str, Any]]] = {
+    "lane": lambda lane: str(lane["lane"]),
+    "limited by": lambda lane: str(lane["limited_by"]),
+    "limits in force": _limits_text,
+    "in flight": lambda lane: count(lane["in_flight"]),
+}
+
+
+def _worker_sheet(workers: Sequence[Mapping[str, Any]]) -> Sheet:
     together = sum(worker["calls_per_s"] for worker in workers)
-    for worker in workers:
-        host, per_s = worker.get("host"), worker["calls_per_s"]
-        yield (
-            f"{worker['name']} on {host}" if host else worker["name"],
-            *(f"{worker[name]:,}" for name in ("in_flight", "calls")),
-            f"{per_s:,.1f}",
-            f"{per_s / together:.0%}" if together else MISSING,
-            f"{1000 * worker['lag_s']:,.1f}",
-            f"{worker['deaths']:,}",
-        )
+    columns: Columns[Mapping[str, Any]] = {
+        "worker": lambda one: f"{one['name']} on {one['host']}" if one.get("host") else one["name"],
+        "in flight": lambda one: count(one["in_flight"]),
+        "calls made": lambda one: count(one["calls"]),
+        "calls per s": lambda one: f"{one['calls_per_s']:,.1f}",
+        "of all calls": lambda one: f"{one['calls_per_s'] / together:.0%}" if together else MISSING,
+        "lag ms": lambda one: f"{1000 * one['lag_s']:,.1f}",
+        "deaths": lambda one: count(one["deaths"]),
+    }
+    return Sheet.of("", columns, workers)
 
 
 def _size(size: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from rich.cells import cell_len
 
@@ -55,11 +55,7 @@ NAMED: Final = 3  # of those that need attention, in a line
 LONGEST_NAMED: Final = 60  # characters of one, with what is said of it
 
 
-class OverviewColumn(NamedTuple):
-    """A figure of the table; the later ones give way on a narrow screen. Its name may have a break."""
-
-    name: str
-    of: Callable[[RankingRow], str]
+Figures = dict[str, Callable[[RankingRow], str]]  # the last give way on a narrow screen; names have breaks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +113,7 @@ class RunOverview(Report):
     def _sheets(self) -> Iterator[Sheet]:
         title, lines = self._listed()
         figures = _columns(self.standings.rankings)
-        head = ["rank", "model", *(" ".join(one.name.split("\n")) for one in figures)]
+        head = ["rank", "model", *(" ".join(name.split("\n")) for name in figures)]
         if lines:
             yield Sheet(title=title, head=head, rows=self._cells(figures, lines), labels=2)
 
@@ -256,20 +252,20 @@ class RunOverview(Report):
         figures = _columns(self.standings.rankings)
         longest = max(len(safe(line.name)) for line in lines)
         while len(figures) > FIGURES and self._width(figures, lines, min(longest, WHOLE_NAME)) > width:
-            figures.pop()
+            figures.popitem()
         while len(figures) > 1 and self._width(figures, lines, SHORTEST_NAME) > width:
-            figures.pop()
+            figures.popitem()
         over_by = self._width(figures, lines, longest) - width
         cells = self._cells(figures, lines, max(SHORTEST_NAME, longest - max(0, over_by)))
         if left_out:
             cells.insert(len(cells) - LAST, ["", f"({left_out} more)", *("" for _ in figures)])
         return as_lines(columns(_head(figures), cells, labels=2), width=width).splitlines()
 
-    def _width(self, figures: Sequence[OverviewColumn], lines: Sequence[RankingRow], name: int) -> int:
+    def _width(self, figures: Figures, lines: Sequence[RankingRow], name: int) -> int:
         return natural_width(columns(_head(figures), self._cells(figures, lines, name), labels=2))
 
     def _cells(
-        self, figures: Sequence[OverviewColumn], lines: Sequence[RankingRow], longest: int | None = None
+        self, figures: Figures, lines: Sequence[RankingRow], longest: int | None = None
     ) -> list[list[str]]:
         """Return a row for each line; names are cut to the longest."""
         ranked = self._ranking is not None
@@ -277,7 +273,7 @@ class RunOverview(Report):
             [
                 str(line.place) if ranked else "",
                 line.name if longest is None else middle_cut(safe(line.name), longest),
-                *(figure.of(line) for figure in figures),
+                *(figure(line) for figure in figures.values()),
             ]
             for line in lines
         ]
@@ -349,21 +345,20 @@ def _legend(ranking: Ranking | None) -> Iterator[str]:
         yield f"Same rank = no significant difference ({kind} test, 5 %)."
 
 
-def _columns(rankings: Sequence[Ranking]) -> list[OverviewColumn]:
+def _columns(rankings: Sequence[Ranking]) -> Figures:
     """Return the figures, those that may give way last."""
     suites = _by_suite(rankings)
-    per_suite = [OverviewColumn(f"\n{suite}", partial(_share_of, shares)) for suite, shares in suites.items()]
-    return [
-        OverviewColumn("accuracy\n(95 % CI)", lambda line: percent(line.share, line.interval)),
-        *([] if suites else [OverviewColumn("50 % right up to\n(hardest task)", _digits)]),
-        OverviewColumn("\ncost", lambda line: _usd(line.cost_usd, dollars(line.cost_usd))),
-        OverviewColumn(
-            "per correct\nanswer",
-            lambda line: _usd(line.cost_usd, per_correct_text(line.cost_usd, line.cost_per_correct)),
+    digits: Figures = {} if suites else {"50 % right up to\n(hardest task)": _digits}
+    return {
+        "accuracy\n(95 % CI)": lambda line: percent(line.share, line.interval),
+        **digits,
+        "\ncost": lambda line: _usd(line.cost_usd, dollars(line.cost_usd)),
+        "per correct\nanswer": lambda line: _usd(
+            line.cost_usd, per_correct_text(line.cost_usd, line.cost_per_correct)
         ),
-        *per_suite,
-        OverviewColumn("accuracy when\nit answered", lambda line: percent(line.accuracy.over_answered.share)),
-    ]
+        **{f"\n{suite}": partial(_share_of, shares) for suite, shares in suites.items()},
+        "accuracy when\nit answered": lambda line: percent(line.accuracy.over_answered.share),
+    }
 
 
 def _usd(cost: float | None, text: str) -> str:
@@ -385,8 +380,8 @@ def _by_suite(rankings: Sequence[Ranking]) -> dict[str, dict[str, str]]:
     return shares if len(shares) > 1 else {}
 
 
-def _head(figures: Sequence[OverviewColumn]) -> list[str]:
-    return ["\nrank", "\nmodel", *(one.name for one in figures)]
+def _head(figures: Figures) -> list[str]:
+    return ["\nrank", "\nmodel", *figures]
 
 
 def _share_of(shares: Mapping[str, str], line: RankingRow) -> str:
