@@ -278,6 +278,11 @@ def left_out_at_import(entries: Mapping[str, int]) -> list[str]:
     return [f"Entries that the import could not use, by run: {runs}."] if runs else []
 
 
+def counted_note(number: int, words: str) -> list[str]:
+    """Return a note that begins with a number of things; none where there are none."""
+    return [f"{number:,} {words}"] if number else []
+
+
 # ── reports of chosen trials ─────────────────────────────────────────────────────────────────────
 
 

@@ -6,6 +6,8 @@ A bit stands for a problem. So twenty models on fifty thousand problems are some
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
@@ -151,6 +153,16 @@ def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> ModelPair:
         only_b=counts[3] - counts[1],
         by_problem=_by_problem(right_a, right_b, common),
     )
+
+
+def in_common(marks: Mapping[str, Marks]) -> dict[str, Marks]:
+    """Return the marks of several on the problems that all were asked, repeat by repeat."""
+    turns = zip(*(each.asked for each in marks.values()), strict=True)
+    common = tuple(reduce(and_, asked) for asked in turns)
+    return {
+        name: Marks(asked=common, right=tuple(a & b for a, b in zip(each.right, common, strict=True)))
+        for name, each in marks.items()
+    }
 
 
 def difference_interval(models: ModelPair) -> tuple[float, float]:

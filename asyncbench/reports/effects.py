@@ -3,26 +3,24 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import fsum
-from operator import and_
 from statistics import fmean
 from typing import Any, Final
 
 import orjson
 
 from asyncbench.analysis.cells import keep_skips
-from asyncbench.analysis.choosing import Folders
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.notes import (
     FolderReport,
     NothingToShowError,
+    counted_note,
     lost_notes,
     no_trials,
     note_of_simulated,
 )
-from asyncbench.analysis.pairing import Marked, Marks, difference_interval, marked, pair
+from asyncbench.analysis.pairing import Marked, Marks, difference_interval, in_common, marked, pair
 from asyncbench.errors import ConfigError
 from asyncbench.reports.standings.rankings import share_of
 from asyncbench.reports.standings.report import SKIPPED
@@ -71,29 +69,24 @@ class Effects(FolderReport):
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
         yield PAIRED
-        if self.skipped:
-            yield f"{self.skipped:,} {SKIPPED}"
+        yield from counted_note(self.skipped, SKIPPED)
         yield from lost_notes(self.outcomes)
 
     def _sheets(self) -> Iterator[Sheet]:
         yield filled(Sheet.of(f"By {self.by}", COLUMNS, self.lines, labels=2))
 
 
-def effects_on(folder: Folders, by: str) -> Effects:
+def effects_of(views: FolderViews, by: str) -> Effects:
     """Return what a parameter does on the problems that were asked with all of its values.
 
     Args:
-        folder: the results folder, or several; nothing is written to it.
+        views: of the results folder, or of several.
         by: `condition`, `folder`, or a parameter as the columns `params` and `condition_params` have it.
 
     Raises:
-        ConfigError: it is not a results folder, or nobody was asked with several values.
-        StoreError: it cannot be read.
+        ConfigError: nobody was asked with several values.
+        StoreError: a folder cannot be read.
     """
-    return counted(folder, lambda views: _effects(views, by))
-
-
-def _effects(views: FolderViews, by: str) -> Effects:
     folder, skips, trials = views.chosen, keep_skips(views), marked(views, _COLUMNS)
     if not trials.marks:
         raise NothingToShowError(folder, no_trials(folder))
@@ -219,7 +212,7 @@ def _lines(
     """Yield the fields of each line, and p, all models together first; the first value has no p."""
     order = list(dict.fromkeys(value for values in groups.values() for value in values))
     marks = {
-        name: _in_common({value: trials.marks[values[value]] for value in order if value in values})
+        name: in_common({value: trials.marks[values[value]] for value in order if value in values})
         for name, values in groups.items()
     }
     whole = [name for name, values in groups.items() if len(values) == len(order)]
@@ -258,15 +251,6 @@ def _beside_the_first(marks: Mapping[str, Marks]) -> Iterator[tuple[str, dict[st
             continue
         line |= {"difference": both.difference, "difference_interval": difference_interval(both)}
         yield value, line, sign_flip(both.differences)
-
-
-def _in_common(marks: Mapping[str, Marks]) -> dict[str, Marks]:
-    """Return the marks of the problems that were asked with all values, repeat by repeat."""
-    common = [reduce(and_, turns) for turns in zip(*(each.asked for each in marks.values()), strict=True)]
-    return {
-        value: Marks(asked=tuple(common), right=tuple(a & b for a, b in zip(each.right, common, strict=True)))
-        for value, each in marks.items()
-    }
 
 
 def _joined(each: Sequence[Marks]) -> Marks:

@@ -13,6 +13,7 @@ from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
 from asyncbench.analysis.notes import (
     FolderReport,
     Graded,
+    counted_note,
     graded_by,
     headline_graders,
     lost_notes,
@@ -101,11 +102,9 @@ class AccuracyMaps(FolderReport):
             return
         yield graded_by(self.graders)
         yield from lost_notes(self.outcomes)
-        if self.skipped:
-            yield f"{self.skipped:,} {SKIPPED}"
+        yield from counted_note(self.skipped, SKIPPED)
         yield from lapsed_notes(self.lapsed)
-        if self.without_length:
-            yield f"{self.without_length:,} trials have no length. Only the first table has them."
+        yield from counted_note(self.without_length, "trials have no length. Only the first table has them.")
         few = any(one.few for one in (*self.tasks, *self.lengths))
         yield f"{MEANING} {MARKED}" if few else MEANING
 

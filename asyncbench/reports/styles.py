@@ -3,17 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
+from asyncbench.analysis.counting import counted
 from asyncbench.analysis.notes import Nothing, NothingToShowError, of_chosen
 from asyncbench.errors import ConfigError
 from asyncbench.reports.anatomy import anatomy_on
 from asyncbench.reports.cost.report import cost_report_on
-from asyncbench.reports.effects import effects_on
-from asyncbench.reports.endpoints.report import providers_on
+from asyncbench.reports.effects import effects_of
+from asyncbench.reports.endpoints.report import providers_of
 from asyncbench.reports.heatmap import accuracy_maps_on
-from asyncbench.reports.load.report import load_report_on, only_loaded
+from asyncbench.reports.load.report import load_report_of, only_loaded
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings.report import standings_on
@@ -30,8 +32,8 @@ OWN: Mapping[str, Callable[[Chosen], Report]] = {
     "anatomy": anatomy_on,
     "cost": cost_report_on,
     "quota": quota_report_on,
-    "load": load_report_on,
-    "providers": providers_on,
+    "load": partial(counted, count=load_report_of),
+    "providers": partial(counted, count=providers_of),
 }
 _LOADED = ("load", "providers", "cost")  # styles in which answers to a load count
 _FITTING: Mapping[str | None, set[str]] = {  # the options of a style; those not listed have none
@@ -131,7 +133,7 @@ def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of th
 
 def _made(folder: Chosen, style: str | None, options: Mapping[str, Any]) -> Report:  # Any: of the style
     if "by" in options:
-        return effects_on(folder, options["by"])
+        return counted(folder, partial(effects_of, by=options["by"]))
     match style:
         case None:
             return report_on(folder, prices_at=datetime.now(UTC) if options else None)

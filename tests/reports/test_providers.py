@@ -8,13 +8,17 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.records import LaneMinute
-from asyncbench.reports.endpoints.report import _highest, _stopped_by, providers_on
+from asyncbench.reports.endpoints.report import _highest, _stopped_by
 from asyncbench.store.folder import Store
 from tests.reports import answered
 from tests.reports.load_folders import Loaded, load_folder
 from tests.store import made
 
 HOUR_S = 3600.0
+
+
+def providers_on(folder):
+    return ab.report(folder, "providers")
 
 
 def told(folder):
@@ -78,7 +82,7 @@ def test_calls_without_an_answer_are_endless_and_said_to_be(tmp_path):
     lines, _ = told(folder)
     assert lines["m"]["latency"]["p95"]["why"] == "10.0 % of calls have no answer"
     assert lines["m"]["latency"]["p50"]["s"] is not None
-    assert "∞" in ab.report(folder, "providers").as_text(width=160)
+    assert "∞" in providers_on(folder).as_text(width=160)
 
 
 @pytest.mark.long
@@ -109,7 +113,7 @@ def test_limits_are_as_promised_as_told_and_as_found(tmp_path):
     assert lines["m"]["limits"]["told"] == {"requests": 300.0, "tokens": 9000.0}
     assert lines["m"]["limits"]["found"] == pytest.approx(114.0)  # half of four a second; one ended later
     assert lines["m"]["limits"]["most"] == pytest.approx(114.0)
-    text = ab.report(folder, "providers").as_text(width=160)
+    text = providers_on(folder).as_text(width=160)
     assert "600 RPM" in text
     assert "300 RPM, 9,000 TPM" in text
 
@@ -217,4 +221,4 @@ def test_parts_of_steps_are_no_steps(tmp_path):
 
 def test_a_folder_without_calls_says_so(tmp_path):
     folder = answered.folder_of(tmp_path / "night", [answered.Asked(model="c", outcomes="++", batch="b1")])
-    assert "no calls in real time" in ab.report(folder, "providers").as_text()
+    assert "no calls in real time" in providers_on(folder).as_text()

@@ -3,24 +3,13 @@
 import pytest
 from rich.cells import cell_len
 
-from asyncbench.reports.anatomy import anatomy_on
-from asyncbench.reports.comparison.report import compare_on
-from asyncbench.reports.cost.report import cost_report_on
-from asyncbench.reports.endpoints.report import providers_on
-from asyncbench.reports.heatmap import accuracy_maps_on
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.quota import quota_report_on
-from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench import compare, report
 from tests.reports.answered import Asked, folder_of
 
 pytestmark = pytest.mark.long
 
 LONG, OTHER = "a-provider/a-model-with-a-rather-long-name-2026-11-21", "another-model-of-the-same-provider"
-REPORTS = (
-    *(report_on, standings_on, accuracy_maps_on, anatomy_on),
-    *(cost_report_on, quota_report_on, run_overview_on, providers_on),
-)
+STYLES = (None, "standings", "heatmap", "anatomy", "cost", "quota", "morning", "providers")
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +24,12 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reports(folder):
-    return {**{one.__name__: one(folder) for one in REPORTS}, "compare": compare_on(LONG, OTHER, folder)}
+    return {style: report(folder, style) for style in STYLES} | {"compare": compare(LONG, OTHER, folder)}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("width", [100, 80, 60, 40])
-@pytest.mark.parametrize("name", [*(one.__name__ for one in REPORTS), "compare"])
+@pytest.mark.parametrize("name", [*STYLES, "compare"])
 def test_no_line_of_any_report_is_longer_than_the_screen(reports, name, width):
     text = reports[name].as_text(width=width)
     shown = text.partition("\nNext:")[0]  # the words of commands are whole, whatever their length

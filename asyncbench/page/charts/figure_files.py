@@ -29,9 +29,9 @@ from asyncbench.page.charts.pictures import Picture, load_charts, pictures_of
 from asyncbench.published.reports import PublishedReport
 from asyncbench.reports.anatomy import anatomy_on
 from asyncbench.reports.cost.report import cost_report_on
-from asyncbench.reports.endpoints.report import providers_on
+from asyncbench.reports.endpoints.report import providers_of
 from asyncbench.reports.heatmap import accuracy_maps_on
-from asyncbench.reports.load.report import load_report_on
+from asyncbench.reports.load.report import load_report_of
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings.report import standings_on
@@ -247,7 +247,7 @@ def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:
     reports: dict[str, Report] = {}
     if loaded:
         whole = replace(folder, loaded=True)
-        reports = {"load": load_report_on(whole), "providers": providers_on(whole)}
+        reports = {"load": counted(whole, load_report_of), "providers": counted(whole, providers_of)}
     if trials:
         reports |= {name: report_of(folder) for name, report_of in _OF_TRIALS.items()}
         if (quota := quota_report_on(folder)).lanes:

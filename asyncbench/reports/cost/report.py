@@ -9,7 +9,7 @@ from typing import Final
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.notes import FolderReport
+from asyncbench.analysis.notes import FolderReport, counted_note
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import BATCH
 from asyncbench.reports.cost.counts import (
@@ -128,15 +128,13 @@ class CostReport(FolderReport):
             yield "A model's conditions and runs are counted together."
         if self.imported:
             yield "Imported: these are the costs in the imported files. Costs that they lack are not counted."
-        if self.reused:
-            yield f"{self.reused:,} answers were reused from another sweep and cost nothing here."
-        if self.loaded:
-            yield f"{self.loaded:,} of these calls were made by `asyncbench load`."
-        if self.unended:
-            yield (
-                f"{self.unended:,} calls have not ended (in flight; lost, if no run is going). The tables "
-                f"leave them out. They may cost up to {dollars(self.unended_reserved_usd)}."
-            )
+        yield from counted_note(self.reused, "answers were reused from another sweep and cost nothing here.")
+        yield from counted_note(self.loaded, "of these calls were made by `asyncbench load`.")
+        yield from counted_note(
+            self.unended,
+            "calls have not ended (in flight; lost, if no run is going). The tables leave them out. They may "
+            f"cost up to {dollars(self.unended_reserved_usd)}.",
+        )
 
     def _sums(self) -> Iterator[str]:
         spent = self.whole.spent

@@ -1,13 +1,12 @@
 """`report --style providers`: models side by side as providers of one: answers, price, times, limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import isinf
 from typing import Final
 
-from asyncbench.analysis.choosing import Folders, chosen
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, NothingToShowError, mixtures, note_of_simulated
 from asyncbench.analysis.pairing import Marks, ModelPair, difference_interval, marked, pair
 from asyncbench.config.loading import CLOSED
@@ -137,18 +136,8 @@ class Providers(FolderReport):
                 yield sheet
 
 
-def providers_on(folder: Folders) -> Providers:
-    """Return what each model of results folders delivers, side by side.
-
-    Raises:
-        ConfigError: it is not a results folder.
-        StoreError: it cannot be read.
-    """
-    return counted(replace(chosen(folder), loaded=True), providers_of)
-
-
 def providers_of(views: FolderViews) -> Providers:
-    """Return the same of views with the answers to a load.
+    """Return what each model of results folders delivers, side by side; views have the answers to a load.
 
     Raises:
         ConfigError: a filter takes parts of steps.

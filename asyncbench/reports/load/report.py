@@ -7,7 +7,7 @@ from itertools import groupby
 from math import inf
 from typing import Any, Final
 
-from asyncbench.analysis.choosing import Chosen, Folders, chosen
+from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.notes import FolderReport, NothingToShowError, note_of_simulated
 from asyncbench.config.loading import CLOSED
@@ -327,22 +327,15 @@ def only_loaded(folder: Chosen) -> bool:
     return not counted(replace(folder, loaded=True), lambda views: views.rows(query))
 
 
-def load_report_on(folder: Folders) -> LoadReport:
-    """Return what the load of a results folder came to.
+def load_report_of(views: FolderViews) -> LoadReport:
+    """Return what the load of results folders came to, given views with the answers to it.
 
     Raises:
-        ConfigError: it is no results folder; a filter takes parts of steps.
-        StoreError: it cannot be read.
-        NothingToShowError: it holds no steps.
+        ConfigError: a filter takes parts of steps.
+        NothingToShowError: there are no steps.
     """
-    of = chosen(folder, loaded=True)
-    if of.partly:
+    if views.chosen.partly:
         raise ConfigError("--style load measures whole steps. Filter by --models alone.")
-    return counted(of, load_report_of)
-
-
-def load_report_of(views: FolderViews) -> LoadReport:
-    """Return the same of views with the answers to a load; raises NothingToShowError likewise."""
     steps, of = steps_in(views), views.chosen
     if not steps:
         raise NothingToShowError(of, f"{of} has no steps of a load. `asyncbench load` measures them.")

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, KindKey
-from asyncbench.analysis.pairing import Bits, Marked, Marks, bits_by_kind, marks_in
+from asyncbench.analysis.pairing import Bits, Marked, Marks, bits_by_kind, in_common, marks_in
 from asyncbench.records import Outcome
 from asyncbench.reports.standings.rankings import Ranking, paired_lines, share_of, unpaired
 from asyncbench.stats.paired import tied
@@ -95,16 +94,7 @@ def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) 
 def _marks(ranking: Ranking, who: Mapping[str, Entrant], trials: Marked, kind: Bits) -> dict[str, Marks]:
     """Return the marks of each on the problems of a kind; where they are paired, on those that all have."""
     own = {name: trials.marks[entrant].within(kind) for name, entrant in who.items()}
-    if not ranking.paired:
-        return own
-    common = [reduce(and_, turns) for turns in zip(*(its.asked for its in own.values()), strict=True)]
-    return {
-        name: Marks(
-            asked=tuple(common),
-            right=tuple(right & shared for right, shared in zip(its.right, common, strict=True)),
-        )
-        for name, its in own.items()
-    }
+    return in_common(own) if ranking.paired else own
 
 
 def _accuracy(marks: Marks, ended: Mapping[str, Sequence[Bits]]) -> Accuracy:

@@ -13,6 +13,7 @@ from asyncbench.analysis.notes import (
     FolderReport,
     batch_notes,
     batch_uses,
+    counted_note,
     lost_notes,
     no_trials,
     note_of_simulated,
@@ -55,8 +56,7 @@ class Standings(FolderReport):
         return tuple(self._rules())
 
     def _rules(self) -> Iterator[str]:
-        if self.skipped:
-            yield f"{self.skipped:,} {SKIPPED}"
+        yield from counted_note(self.skipped, SKIPPED)
         yield from lapsed_notes(self.lapsed)
         kinds = {ranking.paired for ranking in self.rankings if not ranking.alone}
         yield from (PLACES,) * (True in kinds) + (UNPAIRED,) * (False in kinds)

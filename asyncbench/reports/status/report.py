@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from asyncbench.analysis.cells import cells_still_stopped, lapsed_notes
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import FolderReport, note_of_simulated
+from asyncbench.analysis.notes import FolderReport, counted_note, note_of_simulated
 from asyncbench.config.sweep import priced_models
 from asyncbench.engine.stopping import CellCounts
 from asyncbench.errors import ConfigError
@@ -312,20 +312,19 @@ class Status(FolderReport):
             waiting = f"{self.waiting['trials']:,} trials and {self.waiting['attempts']:,} calls"
             journal = f"; the journal ({_size(files.journal_bytes)}) holds {waiting} more"
         yield f"{files.parts:,} Parquet files, {_size(files.part_bytes)}{journal}"
-        if self.ungraded and not self.running:
-            yield (
-                f"{self.ungraded:,} answers are not graded. The next run grades those that its sweep still "
-                "asks, without asking again."
-            )
-        if self.outside:
-            yield (
-                f"{self.outside:,} answers of batches are of trials that have left the sweep, as it was "
-                "changed. They were paid and are kept. A run grades them if the sweep asks the same again."
-            )
-        if self.damaged_lines:
-            yield f"{self.damaged_lines:,} lines of the journal are damaged and left out. The rest is kept."
-        if self.quarantined_lines:
-            yield f"{self.quarantined_lines:,} damaged lines of earlier journals are kept in {QUARANTINE}/."
+        yield from counted_note(
+            0 if self.running else self.ungraded,
+            "answers are not graded. The next run grades those that its sweep still asks, without asking "
+            "again.",
+        )
+        yield from counted_note(
+            self.outside,
+            "answers of batches are of trials that have left the sweep, as it was changed. They were paid "
+            "and are kept. A run grades them if the sweep asks the same again.",
+        )
+        damaged, kept = self.damaged_lines, self.quarantined_lines
+        yield from counted_note(damaged, "lines of the journal are damaged and left out. The rest is kept.")
+        yield from counted_note(kept, f"damaged lines of earlier journals are kept in {QUARANTINE}/.")
         if files.leftovers:
             shown = ", ".join(files.leftovers[:_SHOWN_LEFTOVERS])
             more = ", …" if len(files.leftovers) > _SHOWN_LEFTOVERS else ""

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from asyncbench.analysis.notes import counted_note
 from asyncbench.errors import ProblemSetError, StoreError
 from asyncbench.problems.copies import copies, read_problems
 from asyncbench.problems.opening import open_set
@@ -40,12 +41,11 @@ class Health(Report):
     def _notes(self) -> Iterator[str]:
         for finding in self.verified.findings:
             yield f"{finding.place}: {finding.what}"
-        if self.verified.unchecked:
-            yield (
-                f"{self.verified.unchecked:,} Parquet files have no checksums (an earlier version wrote "
-                "them). They were read, but not compared. `asyncbench compact` writes them again with "
-                "checksums."
-            )
+        yield from counted_note(
+            self.verified.unchecked,
+            "Parquet files have no checksums (an earlier version wrote them). They were read, but not "
+            "compared. `asyncbench compact` writes them again with checksums.",
+        )
         rows = ", ".join(f"{rows:,} rows of {name}" for name, rows in self.verified.rows.items())
         verdict = "sound" if self.sound else "NOT SOUND"
         yield f"{self.folder} is {verdict}: {rows} in {self.verified.parts:,} Parquet files"
