@@ -11,9 +11,16 @@ from asyncbench.analysis.entrants import Entrant, asked_in
 from asyncbench.analysis.pairing import ANSWERS, marks_in
 from asyncbench.page.charts.breaks import KindCurve, kind_curves
 from asyncbench.page.charts.pictures import dot_rows, pair_rows
-from asyncbench.reports.standings.by_kind import KindRankingRow, rankings_by_kind
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
-from asyncbench.reports.standings.report import ALONE, Standings, over, standings_of, unranked
+from asyncbench.reports.standings.report import (
+    ALONE,
+    KindRankingRow,
+    Standings,
+    over,
+    rankings_by_kind,
+    standings_of,
+    unranked,
+)
 from asyncbench.tables.numbers import number_of
 from asyncbench.tables.screen import safe
 

@@ -16,7 +16,6 @@ PUBLIC = (
     "quota",
     "reconciliation.comparing",
     "regrading",
-    "standings.by_kind",
     "standings.rankings",
     "standings.report",
     "status.report",
