@@ -56,14 +56,6 @@ def _without_html(text: str) -> str:
     return _ADDRESS.sub("&#58;", _TAG.sub("&lt;", _ENTITY.sub("&amp;", text)))
 
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int, title: str) -> str:
-    """Return the same as a Markdown table under a heading."""
-    rule = "|" + "---|" * labels + "---:|" * (len(head) - labels)
-    lines = (_markdown_row(row) for row in [head, *rows])
-    heading = [f"### {safe_markdown(title)}", ""] if title else []
-    return "\n".join([*heading, next(lines), rule, *lines, ""])
-
-
 def _markdown_row(row: Sequence[Cell]) -> str:
     return f"| {' | '.join(safe_markdown(str(cell)) for cell in row)} |"
 
@@ -103,7 +95,10 @@ class Sheet:
 
     def as_markdown(self) -> str:
         """Return it as a Markdown table under a heading."""
-        return markdown(self.head, self.rows, labels=self.labels, title=self.title)
+        rule = "|" + "---|" * self.labels + "---:|" * (len(self.head) - self.labels)
+        heading = [f"### {safe_markdown(self.title)}", ""] if self.title else []
+        lines = map(_markdown_row, self.rows)
+        return "\n".join([*heading, _markdown_row(self.head), rule, *lines, ""])
 
     def as_latex(self) -> str:
         """Return it as a LaTeX table (booktabs) with a caption."""
@@ -138,13 +133,6 @@ def html_of(parts: Iterable[str | Sheet]) -> str:
     )
 
 
-def latex_of(parts: Iterable[str | Sheet]) -> str:
-    """Return notes and tables in LaTeX, one after the other."""
-    return latex.document(
-        part.as_latex() if isinstance(part, Sheet) else latex.paragraph(safe_note(part)) for part in parts
-    )
-
-
 class Report:
     """Report: notes and tables for people, data for programs.
 
@@ -172,7 +160,10 @@ class Report:
 
     def as_latex(self) -> str:
         """Return the same in LaTeX."""
-        return latex_of(self._parts())
+        return latex.document(
+            part.as_latex() if isinstance(part, Sheet) else latex.paragraph(safe_note(part))
+            for part in self._parts()
+        )
 
     def _repr_html_(self) -> str:
         """Return the same for a notebook, which shows it as the value of a cell."""

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from rich.style import Style
 
 from asyncbench.tables.numbers import colour, of_accuracy, of_deviate_rate, of_nan_rate, shaded
-from asyncbench.tables.report import markdown
+from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import as_lines, columns
 
 SHARES = st.floats(min_value=0, max_value=1)
@@ -77,4 +77,4 @@ def test_a_table_that_is_piped_has_no_escape_codes(monkeypatch):
 
 
 def test_markdown_has_the_text_alone():
-    assert "| x | 50 |" in markdown(["a", "b"], [["x", shaded("50", 0.5)]], labels=1, title="t")
+    assert "| x | 50 |" in Sheet(title="t", head=["a", "b"], rows=[["x", shaded("50", 0.5)]]).as_markdown()

@@ -3,7 +3,7 @@
 import pytest
 
 from asyncbench.tables.numbers import dollars, per_correct, per_correct_text
-from asyncbench.tables.report import Sheet, markdown, safe_markdown, safe_note_markdown
+from asyncbench.tables.report import Sheet, safe_markdown, safe_note_markdown
 
 NAME = "a-model-with-a-name-of-40-characters-here"
 
@@ -96,7 +96,7 @@ def test_cells_heads_and_titles_are_safe_in_text_and_markdown(name):
     assert sheet.as_text(width=200).replace("\n", "").isprintable()
     assert sheet.as_text(width=20).replace("\n", "").isprintable()
     assert len(sheet.as_text(width=200).splitlines()) == 3
-    text = markdown(["model", name], [[name, name]], labels=1, title=name)
+    text = Sheet(title=name, head=["model", name], rows=[[name, name]]).as_markdown()
     assert text == sheet.as_markdown()
     assert text.replace("\n", "").isprintable()
     assert "<script" not in text
