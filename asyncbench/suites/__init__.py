@@ -25,7 +25,6 @@ PUBLIC = (
     "own",
     "plugins",
     "requests",
-    "strings",
     "suite",
     "table",
     "wording",

@@ -1,18 +1,23 @@
-"""integer_addition: the sum of two whole numbers of 2 to 30 digits, answered with nothing else.
+"""The "Integer addition" benchmark: a sum of two whole numbers, and two control tasks of texts.
 
-The question and the grading are those of the public "Integer addition" benchmark: a reply counts when
-Python's `int()` reads the sum in it. Numbers are drawn as there, digit by digit with leading zeros, so one
-number in ten is shorter than it was drawn, and zero is possible.
+    integer_addition   the sum of two numbers of 2 to 30 digits, answered with nothing else
+    string_reversal    a text of letters and digits, to be written backwards
+    string_rehearsal   the same, to be written again
+
+The questions and the grading are those of the public benchmark. A reply counts when Python's `int()` reads the
+sum in it, or when it is the text and nothing else, without normalisation of any kind. Numbers are drawn as
+there, digit by digit with leading zeros, so one number in ten is shorter than it was drawn, and zero is possible.
 """
 
 import json
 import random
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import string
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from functools import partial
 from operator import eq
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 from asyncbench.records import Draft, Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import EXACT, MAX_DIGITS, relative_error
@@ -20,12 +25,14 @@ from asyncbench.suites.suite import Parameter, Suite, ascending, one_of, whole_n
 
 GENERATOR_VERSION = 1
 GRADER_VERSION = 1
+
+# ── sums
+
 QUESTION = (
     "Provide the sum of the two numbers. Don't output anything else. Only output the sum of the two numbers "
     "without anything additional. Only output the final number, no calculation, no explanation, just the "
     'final number without any text.: "{0}" "{1}"'
 )
-PRESETS: Mapping[str, Mapping[str, object]] = {"upstream-code": {"min_digits": 3, "max_digits": 30}}
 
 _PYTHON_INT = re.compile(r"([+-]?)(\d+(?:_\d+)*)")
 _AS_ASKED = re.compile(r"0|[1-9][0-9]*")
@@ -80,62 +87,185 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
     reply without a number has none right.
     """
     answer = None if reply is None else read_int(reply.text)
-    reason = _reason(problem, reply, answer)
-    read = None if answer is None else str(answer)
-    graded = Grade(
-        grader="int",
-        grader_version=GRADER_VERSION,
-        headline=True,
-        answer=read,
-        classification="fail" if reason else "success",
-        reason=reason,
-        outcome=outcome_of(reply, answer=read, exact_match=not reason),
-        exact_match=not reason,
+    return _graded(
+        "int",
+        reply,
+        None if answer is None else str(answer),
+        right=answer is not None and answer == Decimal(problem.expected),
+        measures={} if reply is None else _measures(reply.text, answer, problem.expected),
     )
-    return (graded if reply is None else _measured(graded, problem, reply.text, answer),)
 
 
-def _reason(problem: Problem, reply: Reply | None, answer: Decimal | None) -> str | None:
+def _measures(text: str, answer: Decimal | None, expected: str) -> dict[str, Any]:
+    """Return how near a reply came: in form, in digits and in value."""
+    read = "" if answer is None else str(answer.copy_abs())
+    measures = {
+        "format_ok": bool(_AS_ASKED.fullmatch(text.strip())),
+        "digits_right": sum(map(eq, reversed(read), reversed(expected))),
+        "digits_total": len(expected),
+        "length_error": abs(len(read) - len(expected)),
+    }
+    if answer is None or answer == Decimal(expected):
+        return measures
+    error = EXACT.subtract(answer, Decimal(expected)).copy_abs()
+    return {**measures, "abs_error": str(error), "rel_error": relative_error(error, Decimal(expected))}
+
+
+# ── texts
+
+ALPHABET = string.ascii_uppercase + string.digits + string.ascii_lowercase
+
+
+class StringTask(NamedTuple):
+    """One of the two tasks of texts; its lengths in characters from end to end, both included."""
+
+    question: str
+    answer: Callable[[str], str]
+    lengths: tuple[int, int]
+
+
+STRING_TASKS: Mapping[str, StringTask] = {
+    "string_reversal": StringTask(
+        "Provide the following text in reverse order. Don't output anything else. Only output the reversed "
+        'string without anything additional, not even quotes: "{0}"',
+        lambda text: text[::-1],
+        (3, 30),
+    ),
+    "string_rehearsal": StringTask(
+        "Repeat the following string exactly without modifying it. Don't output anything else. Only output "
+        'the string without anything additional, not even quotes: "{0}"',
+        lambda text: text,
+        (10, 600),
+    ),
+}
+
+
+def generate_strings(name: str, seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
+    """Yield `tries` problems of a task; their lengths are uniform from `min_length` to `max_length`."""
+    stream = random.Random(f"{name}/{GENERATOR_VERSION}/{seed}")
+    shortest, longest = cast("int", parameters["min_length"]), cast("int", parameters["max_length"])
+    for _ in range(cast("int", parameters["tries"])):
+        text = "".join(stream.choices(ALPHABET, k=stream.randint(shortest, longest)))
+        yield draft_string(name, text)
+
+
+def draft_string(name: str, text: str) -> Draft:
+    """Return the problem of a task with this text."""
+    task = STRING_TASKS[name]
+    return Draft(
+        suite=name,
+        task=name,
+        representation="text",
+        length=len(text),
+        operands=(text,),
+        question=task.question.format(text),
+        expected=task.answer(text),
+        answer_type="text",
+    )
+
+
+def grade_string(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:
+    """Grade a reply by `exact`: `success` when the trimmed reply is the expected text, else `fail`.
+
+    The reason of a fail is `wrong`, `empty` or `error` (no reply came). `format_ok`: the trimmed reply is
+    letters and digits of the alphabet alone, as any right answer is.
+    """
+    text = "" if reply is None else reply.text.strip()
+    measures = {} if reply is None else {"format_ok": text.isascii() and text.isalnum()}
+    return _graded("exact", reply, text or None, right=text == problem.expected, measures=measures)
+
+
+# ── grades and suites of all three
+
+
+def _graded(
+    grader: str, reply: Reply | None, answer: str | None, *, right: bool, measures: Mapping[str, Any]
+) -> tuple[Grade, ...]:
+    """Return the only grade of a reply, with how near it came."""
+    return (
+        Grade(
+            grader=grader,
+            grader_version=GRADER_VERSION,
+            headline=True,
+            answer=answer,
+            classification="success" if right else "fail",
+            reason=None if right else _why_not(reply, answer),
+            outcome=outcome_of(reply, answer=answer, exact_match=right),
+            exact_match=right,
+            **measures,
+        ),
+    )
+
+
+def _why_not(reply: Reply | None, answer: str | None) -> str:
     if reply is None:
         return "error"
     if answer is None:
         return "not_a_number" if reply.text.strip() else "empty"
-    return None if answer == Decimal(problem.expected) else "wrong"
+    return "wrong"
 
 
-def _measured(graded: Grade, problem: Problem, text: str, answer: Decimal | None) -> Grade:
-    """Add how near the reply came: in form, in digits and in value."""
-    read, expected = "" if answer is None else str(answer.copy_abs()), problem.expected
-    graded = replace(
-        graded,
-        format_ok=bool(_AS_ASKED.fullmatch(text.strip())),
-        digits_right=sum(map(eq, reversed(read), reversed(expected))),
-        digits_total=len(expected),
-        length_error=abs(len(read) - len(expected)),
+def _suite(
+    name: str,
+    size: tuple[str, str, str],
+    drawn: tuple[int, int],
+    published: tuple[int, int],
+    largest: int,
+    **own: Any,  # of a `Suite`
+) -> Suite:
+    """Return a suite that draws the size of its operands from the smallest to the largest one.
+
+    Args:
+        name: of the suite.
+        size: the end of two parameters' names, what is counted, and the end of their help.
+        drawn: the sizes from which it draws, unless others are chosen.
+        published: those from which the benchmark's program draws.
+        largest: the largest size that can be chosen.
+    """
+    ending, unit, drawn_for = size
+    (least, most), parse = (f"min_{ending}", f"max_{ending}"), whole_number(1, largest)
+    published_sizes = "{} to {}".format(*published)
+    return Suite(
+        name=name,
+        generator_version=GENERATOR_VERSION,
+        prompt_version=1,
+        parameters={
+            "tries": Parameter(default=100, parse=whole_number(1), help="problems"),
+            least: Parameter(default=drawn[0], parse=parse, help=f"fewest {unit}{drawn_for}"),
+            most: Parameter(default=drawn[1], parse=parse, help=f"most {unit}{drawn_for}"),
+            "preset": Parameter(
+                default=None,
+                parse=one_of(["upstream-code"]),
+                help=f"upstream-code: {published_sizes} {unit}, as its program has it",
+            ),
+        },
+        presets={"upstream-code": {least: published[0], most: published[1]}},
+        check=ascending(least, most),
+        **own,
     )
-    if answer is None or graded.exact_match:
-        return graded
-    error = EXACT.subtract(answer, Decimal(expected)).copy_abs()
-    return replace(graded, abs_error=str(error), rel_error=relative_error(error, Decimal(expected)))
 
 
-_DIGITS = whole_number(1, MAX_DIGITS - 1)  # the sum may have one more, and still be read
-
-SUITE = Suite(
-    name="integer_addition",
-    generator_version=GENERATOR_VERSION,
-    prompt_version=1,
+SUITE = _suite(
+    "integer_addition",
+    ("digits", "digits", " drawn for an operand"),
+    (2, 30),
+    (3, 30),
+    MAX_DIGITS - 1,  # the sum may have one more, and still be read
     graders=("int",),
-    parameters={
-        "tries": Parameter(default=100, parse=whole_number(1), help="problems"),
-        "min_digits": Parameter(default=2, parse=_DIGITS, help="fewest digits drawn for an operand"),
-        "max_digits": Parameter(default=30, parse=_DIGITS, help="most digits drawn for an operand"),
-        "preset": Parameter(
-            default=None, parse=one_of(PRESETS), help="upstream-code: 3 to 30 digits, as its program has it"
-        ),
-    },
-    presets=PRESETS,
-    check=ascending("min_digits", "max_digits"),
     generate=generate,
     grade=grade,
+)
+STRING_REVERSAL, STRING_REHEARSAL = (
+    _suite(
+        name,
+        ("length", "characters", ""),
+        task.lengths,
+        task.lengths,
+        100_000,
+        graders=("exact",),
+        rewritable=(),  # a digit of these texts is a character, and no number
+        generate=partial(generate_strings, name),
+        grade=grade_string,
+    )
+    for name, task in STRING_TASKS.items()
 )

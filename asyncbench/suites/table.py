@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.records import Grade, Problem, Reply
-from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa, strings
+from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa
 from asyncbench.suites.digits import plain
 from asyncbench.suites.plugins import Origin, WithPackages
 from asyncbench.suites.suite import Suite
@@ -14,8 +14,8 @@ from asyncbench.suites.suite import Suite
 _OURS = (
     llm_arithmetic.SUITE,
     integer_addition.SUITE,
-    strings.STRING_REVERSAL,
-    strings.STRING_REHEARSAL,
+    integer_addition.STRING_REVERSAL,
+    integer_addition.STRING_REHEARSAL,
     nupa.SUITE,
     custom.SUITE,
 )

@@ -13,7 +13,7 @@ from asyncbench.published.integer_addition.counts import RunLine, SizeBin
 from asyncbench.published.integer_addition.report import integer_addition_report_on
 from asyncbench.records import Condition, Draft, Problem, Reply, Result
 from asyncbench.store.folder import Store
-from asyncbench.suites import integer_addition, strings
+from asyncbench.suites import integer_addition
 from asyncbench.tables.report import SIMULATED
 from tests.published.made import closed
 from tests.store import made
@@ -219,9 +219,9 @@ def test_simulated_results_say_so_in_every_form(folder):
 
 def test_suites_stand_in_the_order_in_which_they_are_asked(folder):
     drafts = [
-        strings.draft_string("string_rehearsal", "a" * 10),
+        integer_addition.draft_string("string_rehearsal", "a" * 10),
         add(1, 2),
-        strings.draft_string("string_reversal", "abc"),
+        integer_addition.draft_string("string_reversal", "abc"),
     ]
     keep(folder, *(result(problem, "3") for problem in asked(folder, *drafts)))
 
@@ -316,7 +316,9 @@ def test_success_is_counted_by_length(folder):
 
 
 def test_texts_to_be_repeated_are_long(folder):
-    texts = [strings.draft_string("string_rehearsal", "a" * length) for length in (10, 100, 101, 600, 601)]
+    texts = [
+        integer_addition.draft_string("string_rehearsal", "a" * length) for length in (10, 100, 101, 600, 601)
+    ]
     keep(folder, *(result(problem, problem.expected) for problem in asked(folder, *texts)))
 
     line = only_line(folder)

@@ -5,12 +5,12 @@ from collections import Counter
 import pytest
 
 from asyncbench.records import Grade, Outcome, Reply
-from asyncbench.suites.strings import ALPHABET, grade
+from asyncbench.suites.integer_addition import ALPHABET, grade_string
 from tests.suites.made import drafts_of as drafts, problem
 
 
 def graded(text: str | None, expected: str = "aB3") -> Grade:
-    (one,) = grade(problem("string_rehearsal", expected), None if text is None else Reply(text=text))
+    (one,) = grade_string(problem("string_rehearsal", expected), None if text is None else Reply(text=text))
     return one
 
 

@@ -42,8 +42,7 @@ from asyncbench.published.recorded import (
     within,
 )
 from asyncbench.records import Condition, Draft, Reply
-from asyncbench.suites.integer_addition import draft_addition
-from asyncbench.suites.strings import draft_string
+from asyncbench.suites.integer_addition import draft_addition, draft_string
 
 ENDING = ".json"
 DATE = "%Y-%m-%d_%H-%M-%S"
