@@ -273,8 +273,8 @@ def test_other_work_goes_on_while_a_function_takes_its_time(home):
 def test_a_function_that_never_ends_holds_up_neither_the_run_nor_its_end(endless, home):
     (home / "mine.py").write_text(f"import time\ndef same(reply, problem):\n    {endless}\n")
     program = (
-        "import asyncio, sys, threading, time\nimport asyncbench as ab\nfrom asyncbench.suites import own\n"
-        "own.TIME_LIMIT_S = 0.05\n"
+        "import asyncio, sys, threading, time\nimport asyncbench as ab\n"
+        "from asyncbench.suites import custom\ncustom.TIME_LIMIT_S = 0.05\n"
         "asyncio.run(ab.run_sweep(sys.argv[1]))\n"
         "spins = [t for t in threading.enumerate() if t.name == 'mine:same']\n"
         "[t.join(5) for t in spins if 'pass' in sys.argv[2]]\n"

@@ -15,7 +15,7 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.providers import endpoints
-from asyncbench.suites import own, table
+from asyncbench.suites import custom, table
 from asyncbench.suites.plugins import WithPackages
 from asyncbench.suites.table import SUITES
 from tests.commands import CLEAN
@@ -159,7 +159,7 @@ def test_a_package_adds_a_suite_a_grader_and_a_provider_which_results_name(tmp_p
 
 TABLES: dict[str, Callable[[], Mapping[str, object]]] = {
     "suites": lambda: WithPackages("suites", {"nupa": SUITES["nupa"]}, table._added),
-    "graders": lambda: WithPackages("graders", {}, own._added, reserved=own.OUR_GRADERS),
+    "graders": lambda: WithPackages("graders", {}, custom._added, reserved=custom.CUSTOM_GRADERS),
     "providers": lambda: WithPackages("providers", {}, endpoints._added),
 }
 

@@ -15,7 +15,7 @@ from asyncbench.problems.problem_set import contract_batches
 from asyncbench.problems.schema import ROWS_AT_ONCE
 from asyncbench.records import Condition, Grade, Problem, Reply, outcome_of
 from asyncbench.store.catalog import read_grades, read_trials, texts
-from asyncbench.suites.own import grader_of
+from asyncbench.suites.custom import grader_of
 from asyncbench.suites.plugins import version_of
 from asyncbench.suites.table import SUITES, grade
 

@@ -15,8 +15,7 @@ from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.schema import Column, converted, is_text
 from asyncbench.problems.text_files import Row, is_text_file, names_in, text_rows, text_value
 from asyncbench.records import Draft
-from asyncbench.suites.custom import check_expected
-from asyncbench.suites.own import TAKES, use_grader
+from asyncbench.suites.custom import TAKES, check_expected, use_grader
 from asyncbench.suites.plugins import OwnFunction, function_named
 
 SUITE = "custom"

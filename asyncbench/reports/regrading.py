@@ -8,7 +8,7 @@ from typing import Final
 from asyncbench.analysis.notes import simulated_note_of
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.suites.own import ADDED_GRADERS
+from asyncbench.suites.custom import ADDED_GRADERS
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
 from asyncbench.tables.data import data_of

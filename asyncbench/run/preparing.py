@@ -80,7 +80,7 @@ from asyncbench.store.catalog import known_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import RECORDED, Manifest, joined_recordings, planned_aliases
 from asyncbench.store.salvage import Salvage
-from asyncbench.suites.own import ADDED_GRADERS
+from asyncbench.suites.custom import ADDED_GRADERS
 from asyncbench.suites.table import SUITES
 
 # ── Forecasts: all open trials before the first call, the rest at the end

@@ -22,7 +22,6 @@ PUBLIC = (
     "nupa.grading",
     "nupa.suite",
     "nupa.tasks",
-    "own",
     "plugins",
     "requests",
     "suite",

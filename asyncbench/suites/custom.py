@@ -9,24 +9,35 @@
 A problem names its grader in `extra`: {"grader": "number"} or {"grader": "regex", "pattern": "…"}. The
 classification is `correct`, `wrong` (an answer was read, another one) or `none`, whose reason is `no_answer`,
 `timed_out` (the pattern took too long), `empty` or `error` (no reply came).
+
+A function of your own takes a reply and its problem:
+
+    def grade(reply: str, problem: Problem) -> bool | dict
+
+It returns True or False, or a dict: `correct` (True or False), and if it likes `answer` (what was read; None:
+nothing) and `format_ok` (True or False). With True or False alone the whole reply is the answer.
 """
 
+import ctypes
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from contextvars import copy_context
 from decimal import Decimal
-from functools import lru_cache
-from typing import NamedTuple, Protocol
+from functools import lru_cache, partial
+from threading import Thread
+from typing import Any, Final, NamedTuple, Protocol
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import exact
-from asyncbench.suites.own import ADDED_GRADERS, OUR_GRADERS, grader_of, own_grade, own_grader
-from asyncbench.suites.plugins import is_in_file
+from asyncbench.suites.plugins import Origin, OwnFunction, WithPackages, checked_callable, is_in_file
 from asyncbench.suites.suite import Suite
 
 GRADER_VERSION = 1
-TIME_LIMIT_S = 0.1  # for one search: a pattern may be one that never ends
+SEARCH_LIMIT_S = 0.1  # for one search: a pattern may be one that never ends
+CUSTOM_GRADERS: Final = ("exact", "number", "choice", "regex")
 
 _NUMBER = re.compile(
     r"""
@@ -55,12 +66,21 @@ class _Pattern(Protocol):
     def search(self, text: str, *, timeout: float) -> re.Match[str] | None: ...
 
 
-class _Rule(NamedTuple):
-    """A problem's grader: how it reads a reply, and how the expected text; None where it reads nothing."""
+class _Verdict(NamedTuple):
+    """What a grader says of a reply."""
 
-    grader: str
-    read: Callable[[str], Answer | None]
-    expected: Callable[[str], Answer | None]
+    correct: bool
+    answer: str | None
+    format_ok: bool | None = None
+    reason: str | None = None  # why there is no answer; None: none was read
+
+
+class _Grader(NamedTuple):
+    """A problem's grader, one of ours or of somebody's own."""
+
+    name: str
+    version: int
+    judge: Callable[[str, Problem], _Verdict]
 
 
 def check_custom(grader: str, pattern: str | None = None, *, place: str = "custom") -> None:
@@ -142,66 +162,80 @@ READERS: Mapping[str, Callable[[str], Answer | None]] = {
     "number": last_number,
     "choice": last_letter,
 }  # and `regex`, whose reader is made of its pattern
-CUSTOM_GRADERS = OUR_GRADERS
 
 
 def is_own(problem: Problem) -> bool:
     """Return whether a function of somebody's own grades a problem: it may take its time."""
-    return problem.suite == SUITE.name and grader_of(problem.extra) not in OUR_GRADERS
+    return problem.suite == SUITE.name and grader_of(problem.extra) not in CUSTOM_GRADERS
+
+
+def grader_of(extra: str) -> str | None:
+    """Return the grader that a custom problem names."""
+    grader: str | None = json.loads(extra).get("grader")
+    return grader
 
 
 def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:
-    """Grade a reply by the grader that the problem names.
+    """Grade a reply by the grader that the problem names; without a text it is not called.
 
     Raises:
         ConfigError: the problem names a grader that `check_custom` refuses, or that is not loaded.
-        Exception: whatever a grader of somebody's own raises.
+        TypeError, TimeoutError, RuntimeError: a function of somebody's own returned no verdict, took too
+            long, or tried to end the process.
+        Exception: whatever such a function raises.
     """
-    if (own := own_grader(problem.extra)) is not None:
-        return (own_grade(own, problem, reply),)
-    rule = _rule(problem.extra)
-    answer, reason = _answer(rule, reply)
-    right = answer is not None and answer == rule.expected(problem.expected)
-    text = None if answer is None else str(answer)
+    grader = _grader(problem.extra)
+    verdict = _Verdict(correct=False, answer=None, reason="error" if reply is None else "empty")
+    if reply is not None and reply.text.strip():
+        verdict = grader.judge(reply.text, problem)
+    none = verdict.answer is None and not verdict.correct
     return (
         Grade(
-            grader=rule.grader,
-            grader_version=GRADER_VERSION,
+            grader=grader.name,
+            grader_version=grader.version,
             headline=True,
-            answer=text,
-            classification="correct" if right else "none" if answer is None else "wrong",
-            reason=reason,
-            outcome=outcome_of(reply, answer=text, exact_match=right),
-            exact_match=right,
+            answer=verdict.answer,
+            classification="correct" if verdict.correct else "none" if none else "wrong",
+            reason=verdict.reason or ("no_answer" if none else None),
+            outcome=outcome_of(reply, answer=verdict.answer, exact_match=verdict.correct),
+            exact_match=verdict.correct,
+            format_ok=verdict.format_ok,
         ),
     )
 
 
-def _answer(rule: _Rule, reply: Reply | None) -> tuple[Answer | None, str | None]:
-    """Return the answer, or why there is none."""
-    if reply is None:
-        return None, "error"
-    if not reply.text.strip():
-        return None, "empty"
-    try:
-        answer = rule.read(reply.text)
-    except TimeoutError:
-        return None, "timed_out"
-    return answer, "no_answer" if answer is None else None
-
-
 @lru_cache(maxsize=1024)
-def _rule(extra: str) -> _Rule:
+def _grader(extra: str) -> _Grader:
     settings = json.loads(extra)
-    grader, pattern = settings.get("grader"), settings.get("pattern")
-    check_custom(grader, pattern, place="a custom problem's extra")
-    read = READERS.get(grader) or _first_group(_compiled(pattern, place=grader))
-    return _Rule(grader, read, _trimmed if grader == "regex" else read)
+    if (own := _own_function(settings)) is not None:
+        return _Grader(own.name, own.version, partial(_by_function, own))
+    name, pattern = settings.get("grader"), settings.get("pattern")
+    check_custom(name, pattern, place="a custom problem's extra")
+    read = READERS.get(name) or _first_group(_compiled(pattern, place=name))
+    return _Grader(name, GRADER_VERSION, partial(_by_rule, read, _trimmed if name == "regex" else read))
+
+
+# ── plain rules
+
+
+def _by_rule(
+    read: Callable[[str], Answer | None],
+    read_expected: Callable[[str], Answer | None],
+    reply: str,
+    problem: Problem,
+) -> _Verdict:
+    """Return whether what is read in a reply is what is expected."""
+    try:
+        answer = read(reply)
+    except TimeoutError:
+        return _Verdict(correct=False, answer=None, reason="timed_out")
+    right = answer is not None and answer == read_expected(problem.expected)
+    return _Verdict(correct=right, answer=None if answer is None else str(answer))
 
 
 def _first_group(pattern: _Pattern) -> Callable[[str], str | None]:
     def read(text: str) -> str | None:
-        match = pattern.search(text, timeout=TIME_LIMIT_S)
+        match = pattern.search(text, timeout=SEARCH_LIMIT_S)
         return None if match is None or match[1] is None else match[1].strip()
 
     return read
@@ -219,6 +253,98 @@ def _compiled(pattern: str | None, *, place: str) -> _Pattern:
     if not compiled.groups:
         raise ConfigError(f"{place}: pattern {pattern!r} has no group. Put the answer in parentheses.")
     return compiled
+
+
+# ── functions of your own
+
+TIME_LIMIT_S = 10.0  # for one reply
+TAKES: Final = ("reply", "problem")  # what such a function is called with
+_KEYS: Final = {"correct": bool, "answer": str | None, "format_ok": bool | None}
+_RULE: Final = "Return True, False or {'correct': True or False, 'answer': text, 'format_ok': True or False}"
+_KNOWN: dict[tuple[str, str], OwnFunction] = {}  # by name and source: a process may run several sweeps
+
+
+def _added(function: object, origin: Origin) -> OwnFunction:
+    call = checked_callable(function, origin.name, place="its entry point", takes=TAKES)
+    return OwnFunction(name=origin.name, call=call, digest=origin.source)
+
+
+ADDED_GRADERS: Final = WithPackages("graders", {}, _added, reserved=CUSTOM_GRADERS)
+
+
+def use_grader(grader: OwnFunction) -> None:
+    """Make a grader known to problems that name it and its source."""
+    _KNOWN[grader.name, grader.digest] = grader
+
+
+def used_graders(named: Mapping[str, str]) -> list[OwnFunction]:
+    """Return graders of somebody's own that were made known here, by name and digest."""
+    return [_KNOWN[known] for known in named.items()]
+
+
+def _own_function(settings: Mapping[str, Any]) -> OwnFunction | None:
+    """Return the grader of somebody's own that a problem names; None: it names one of ours.
+
+    Raises:
+        ConfigError: it was not made known in this process.
+    """
+    name, digest = settings.get("grader"), settings.get("source")
+    if name in ADDED_GRADERS:
+        return ADDED_GRADERS[name]
+    if not isinstance(name, str) or not is_in_file(name):
+        return None
+    if (name, digest) not in _KNOWN:
+        raise ConfigError(
+            f"grader {name!r} is not loaded. Run the sweep, or `asyncbench regrade`, to load it."
+        )
+    return _KNOWN[name, digest]
+
+
+def _verdict_of(grader: OwnFunction, reply: str, problem: Problem) -> Any:
+    """Return what a grader returns within its time; it can neither end this process nor keep it from ending.
+
+    It has a thread of its own, so an interrupt that it raises cannot be taken for Ctrl-C.
+    """
+    ended = Future[Any]()
+
+    def call() -> None:
+        try:
+            ended.set_result(grader.call(reply, problem))
+        except BaseException as error:
+            ended.set_exception(error)
+
+    thread = Thread(target=copy_context().run, args=(call,), name=grader.name, daemon=True)
+    thread.start()
+    try:
+        error = ended.exception(TIME_LIMIT_S)
+    except TimeoutError:
+        raise TimeoutError(f"{grader.name} took more than {TIME_LIMIT_S:g} s for one reply.") from None
+    finally:
+        if not ended.done():
+            _interrupt(thread)
+    if error is not None and not isinstance(error, Exception):
+        raise RuntimeError(f"{grader.name} raised {error!r}. {_RULE}.") from error
+    return ended.result()
+
+
+def _interrupt(thread: Thread) -> None:
+    """Raise SystemExit in a thread as soon as it runs Python code: else it would slow down all others."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
+    )
+
+
+def _by_function(grader: OwnFunction, reply: str, problem: Problem) -> _Verdict:
+    """Return what somebody's function says of a reply, once it was checked."""
+    verdict = _verdict_of(grader, reply, problem)
+    if isinstance(verdict, bool):
+        verdict = {"correct": verdict}
+    if not isinstance(verdict, Mapping) or "correct" not in verdict:
+        raise TypeError(f"{grader.name} returned {verdict!r:.80}. {_RULE}.")
+    for key, value in verdict.items():
+        if key not in _KEYS or not isinstance(value, _KEYS[key]):
+            raise TypeError(f"{grader.name} returned {key!r}: {value!r:.80}. {_RULE}.")
+    return _Verdict(**{"answer": reply.strip(), **verdict})
 
 
 SUITE = Suite(

@@ -4,9 +4,10 @@
     string_reversal    a text of letters and digits, to be written backwards
     string_rehearsal   the same, to be written again
 
-The questions and the grading are those of the public benchmark. A reply counts when Python's `int()` reads the
-sum in it, or when it is the text and nothing else, without normalisation of any kind. Numbers are drawn as
-there, digit by digit with leading zeros, so one number in ten is shorter than it was drawn, and zero is possible.
+The questions and the grading are those of the public benchmark. A reply counts when Python's `int()` reads
+the sum in it, or when it is the text and nothing else, without normalisation of any kind. Numbers are drawn
+as there, digit by digit with leading zeros, so one number in ten is shorter than it was drawn, and zero is
+possible.
 """
 
 import json

@@ -22,7 +22,7 @@ from asyncbench.records import Condition, Grade, Problem, Reply, Usage
 from asyncbench.store.manifest import kept_sweep_file
 from asyncbench.store.schema import GRADES, OF_THE_TRIAL, PARTITIONED_BY
 from asyncbench.store.snapshot import Snapshot
-from asyncbench.suites.own import grader_of
+from asyncbench.suites.custom import grader_of
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
 from asyncbench.suites.wording import digits_stored
