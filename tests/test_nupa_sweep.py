@@ -58,7 +58,7 @@ def test_every_task_is_asked_of_every_model_under_every_condition(results):
 @pytest.mark.parametrize("folder", ["chat", "rules"])
 def test_who_knows_everything_is_right_everywhere_and_others_are_not(results, folder):
     for (_, model, _), lines in by_asked(nupa_report_on(results / folder).lines).items():
-        shares = [line.by_grader["strict"].exact_match for line in lines]
+        shares = [line.by_grader["strict"]["exact_match"].mean for line in lines]
         assert (set(shares) == {1}) is (model == MODELS[0])
 
 

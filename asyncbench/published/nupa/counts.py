@@ -8,8 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.entrants import Entrant, in_order
@@ -29,6 +28,7 @@ from asyncbench.suites.nupa.tasks import (
     Sum,
     by_range,
     digits,
+    pooled,
     task_of,
 )
 
@@ -44,40 +44,14 @@ KIND = ("task", "variant", "representation")
 KEYS = (*STYLED, *KIND)
 
 
-class LengthTally(NamedTuple):
-    """The answers to problems of one length, added up."""
-
-    answers: int = 0
-    exact_match: int = 0
-    digit_match: Fraction = Fraction(0)  # of each answer, the share of the truth's digits that are right
-    dlength: int = 0  # digits too many or too few, part by part
-    dlength_total: int = 0  # of all parts as one
-
-    def plus(self, other: "LengthTally") -> "LengthTally":
-        """Return both together."""
-        return LengthTally(*map(add, self, other))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One figure of a task: means over answers, None where there is none."""
 
+    by_length: Mapping[int, Sum]  # ascending
     mean: Number | None  # over all answers, those beyond all ranges included
     ranges: Mapping[str, Number | None]  # S, M, L, XL, in_domain, out_domain
     digits: PassedLengths | None  # None: no threshold is published for it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFindings:
-    """What one grader found in the answers to one task."""
-
-    by_length: Mapping[int, LengthTally]
-    figures: Mapping[str, Figure]
-
-    @property
-    def exact_match(self) -> Number | None:
-        """The share of answers that are exactly right."""
-        return self.figures["exact_match"].mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +66,7 @@ class TaskLine:
     trials: int
     failed: int  # without a reply
     ungraded: int  # with a reply that a grader stumbled over
-    by_grader: Mapping[str, TaskFindings]
+    by_grader: Mapping[str, Mapping[str, Figure]]  # by the name of the figure
 
     @property
     def asked(self) -> Entrant:
@@ -107,7 +81,7 @@ class TaskLine:
     @property
     def other_form(self) -> bool:
         """True if replies were not in the form asked for: both graders are more than a point apart."""
-        strict, search = (self.by_grader[grader].exact_match for grader in GRADERS)
+        strict, search = (self.by_grader[grader]["exact_match"].mean for grader in GRADERS)
         return (
             strict is not None
             and search is not None
@@ -170,11 +144,14 @@ def counts_of(folder: Folders, manifest: Manifest) -> NupaCounts:
 def _lines(
     rows: Iterable[Mapping[str, Any]], headline: Iterable[Mapping[str, Any]], manifest: Manifest
 ) -> list[TaskLine]:
-    tallies = defaultdict[tuple[str, ...], defaultdict[int, LengthTally]](lambda: defaultdict(LengthTally))
+    sums = defaultdict[tuple[str, ...], dict[str, dict[int, Sum]]](lambda: {name: {} for name in FIGURES})
     for row in rows:
         if row["replied"] and row["digits_total"] is not None:
-            by_length = tallies[*_key(row), row["grader"]]
-            by_length[row["of_length"]] = by_length[row["of_length"]].plus(_tally(row))
+            # of each answer, the share of the truth's digits that are right
+            totals = {**row, "digit_match": Fraction(row["digits_right"], row["digits_total"])}
+            for name, by_length in sums[*_key(row), row["grader"]].items():
+                earlier = by_length.get(row["of_length"], Sum())
+                by_length[row["of_length"]] = earlier.plus(Sum(totals[name], row["trials"]))
     trials, failed, unread = (Counter[tuple[str, ...]]() for _ in range(3))
     for row in headline:
         trials[_key(row)] += row["trials"]
@@ -192,7 +169,13 @@ def _lines(
                 trials=count,
                 failed=failed[key],
                 ungraded=unread[key],
-                by_grader={grader: findings(tallies[*key, grader], task) for grader in GRADERS},
+                by_grader={
+                    grader: {
+                        name: _figure(name, by_length, task.length_class)
+                        for name, by_length in sums[*key, grader].items()
+                    }
+                    for grader in GRADERS
+                },
             )
         )
     return sorted(lines, key=lambda line: (entrants.index(line.asked), places[line.task.name]))
@@ -202,16 +185,6 @@ def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(row[name] for name in KEYS)
 
 
-def _tally(row: Mapping[str, Any]) -> LengthTally:
-    return LengthTally(
-        answers=row["trials"],
-        exact_match=row["exact_match"],
-        digit_match=Fraction(row["digits_right"], row["digits_total"]),
-        dlength=row["dlength"],
-        dlength_total=row["dlength_total"],
-    )
-
-
 def _task(task: str, variant: str, representation: str) -> NupaTask:
     try:
         return task_of(task, variant, representation)
@@ -219,19 +192,12 @@ def _task(task: str, variant: str, representation: str) -> NupaTask:
         raise ConfigError(f"These results are not from NUPA: {error}") from None
 
 
-def findings(by_length: Mapping[int, LengthTally], task: NupaTask) -> TaskFindings:
-    """Return what follows from the answers to one task."""
-    figures = {name: _figure(by_length, name, task.length_class) for name in FIGURES}
-    return TaskFindings(by_length=dict(sorted(by_length.items())), figures=figures)
-
-
-def _figure(by_length: Mapping[int, LengthTally], name: str, length_class: int) -> Figure:
-    sums = {length: Sum(getattr(one, name), one.answers) for length, one in by_length.items()}
-    answers = sum(tally.answers for tally in sums.values())
+def _figure(name: str, by_length: Mapping[int, Sum], length_class: int) -> Figure:
     return Figure(
-        mean=Sum(sum(tally.total for tally in sums.values()), answers).mean if answers else None,
-        ranges=by_range(sums, length_class),
-        digits=digits(sums, name, length_class) if name in THRESHOLDS else None,
+        by_length=by_length,
+        mean=pooled(by_length.values()),
+        ranges=by_range(by_length, length_class),
+        digits=digits(by_length, name, length_class) if name in THRESHOLDS else None,
     )
 
 

@@ -23,7 +23,6 @@ from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Final
 from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
@@ -53,7 +52,7 @@ from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites.numbers import parts
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.suite import STYLES
-from asyncbench.suites.nupa.tasks import BASE_TASKS, FORMAT, TASKS, NupaTask, template
+from asyncbench.suites.nupa.tasks import BASE_TASKS, FORMAT, TASKS, NupaTask, task_of, template
 
 NAME = "nupa"
 ENDING = ".jsonl"
@@ -63,9 +62,6 @@ SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {}
 PROFILE = "reference"  # of what the published code made
 OURS = ("question", "style", "simulated")  # keys of a line that only ours have
 NO_QUESTION = "(its question is not recorded) ="
-
-_NAMES: Final = {(task.task, task.variant, task.representation): task.name for task in TASKS.values()}
-
 
 # ── the test set ─────────────────────────────────────────────────────────────────────────────
 
@@ -279,7 +275,7 @@ def notes(rows: list[Row]) -> list[str]:
 def _line(rows: list[Row]) -> Row:
     first = rows[0]
     fields = {
-        "task": _NAMES[first["task"], first["variant"], first["representation"]],
+        "task": task_of(first["task"], first["variant"], first["representation"]).name,
         "digit": first["length"],
         "generated_text": [row["reply_text"] for row in rows],
         "groundtruth": first["expected"],

@@ -21,6 +21,7 @@ from asyncbench.published.reports import MARK, PublishedPicture, counted_of, pic
 from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.tasks import REPRESENTATIONS, TASKS, NupaTask, range_of, task_of
+from asyncbench.suites.suite import Kind
 
 # ── The data of NUPA's pictures
 
@@ -31,8 +32,6 @@ SCALES: Final[Mapping[str, str]] = {"exact_match": "share", "digit_match": "shar
 GUESSED: Final[Mapping[str, float]] = {"get_digit": 0.1, "max": 0.5, "min": 0.5}  # exact match of guessing
 POOLED: Final = "Means over the answers of a range, graded by `strict`."
 PRINTED_NOTE: Final = f"Models marked {MARK} are as the paper prints them."
-
-Kind = tuple[str, str, str]  # task, variant, representation
 
 TRACE_TOKENS: Final = 2000  # of prompt and reply together: the context of the paper's rule-following model
 SINGLE: Final[Mapping[tuple[str, str], range]] = {  # Table 3: task, representation → lengths
@@ -163,14 +162,14 @@ def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[
     """Return a row for each range of each line: its means, its answers, and what guessing reaches."""
     rows = []
     for line in lines:
-        findings, task = line.by_grader["strict"], line.task
+        figures, task = line.by_grader["strict"], line.task
         for of_range in RANGES:
             answers = sum(
-                tally.answers
-                for length, tally in findings.by_length.items()
+                added.answers
+                for length, added in figures["exact_match"].by_length.items()
                 if range_of(length, task.length_class) == of_range
             )
-            means = {figure: float_or_none(findings.figures[figure].ranges[of_range]) for figure in SCALES}
+            means = {figure: float_or_none(figures[figure].ranges[of_range]) for figure in SCALES}
             rows.append(
                 {
                     "task": task_name(task),
@@ -178,17 +177,13 @@ def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[
                     "range": of_range,
                     "model": names[line.asked],
                     "asked": line.asked,
-                    "kind": kind_of(task),
+                    "kind": task.kind,
                     "answers": answers,
                     **means,
                     "guess": GUESSED.get(task.task),
                 }
             )
     return rows
-
-
-def kind_of(task: NupaTask) -> Kind:
-    return task.task, task.variant, task.representation
 
 
 def asked_of(row: Row) -> Entrant:
@@ -258,9 +253,9 @@ def of_tables(shown: Shown) -> Iterator[PublishedPicture]:
 
 
 def _digit_rows(shown: Shown, table: str, figure: str) -> Iterator[Row]:
-    kinds = {kind_of(line.task): line.task for line in shown.lines}
+    kinds = {line.task.kind: line.task for line in shown.lines}
     for line in shown.lines:
-        learned = line.by_grader["strict"].figures[figure].digits
+        learned = line.by_grader["strict"][figure].digits
         if learned is not None and learned.well_learned is not None and learned.preserving is not None:
             yield _digit_row(shown.names[line.asked], line.task, learned.well_learned, learned.preserving)
     for model, its in printed_digits(published_table(table)).items() if shown.printed else ():
@@ -291,11 +286,11 @@ def _cells(
         if row["kind"] in kinds and row["exact_match"] is not None
     ]
     for line in shown.lines if with_digits else ():
-        learned = line.by_grader["strict"].figures["exact_match"].digits
-        if learned is not None and kind_of(line.task) in kinds:
+        learned = line.by_grader["strict"]["exact_match"].digits
+        if learned is not None and line.task.kind in kinds:
             for of, digits in (("well learned", learned.well_learned), ("preserving", learned.preserving)):
                 if digits is not None:
-                    rows.append(_cell(shown.names[line.asked], kind_of(line.task), of, digits))
+                    rows.append(_cell(shown.names[line.asked], line.task.kind, of, digits))
     if shown.printed and rows:
         rows += [_cell(f"{model} {MARK}", kind, of, value) for model, kind, of, value in printed]
     models = list(dict.fromkeys(row["model"] for row in rows))
@@ -337,7 +332,7 @@ def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
         _framed(
             line.task,
             model=shown.names[line.asked],
-            exact_match=float_or_none(line.by_grader["strict"].exact_match),
+            exact_match=float_or_none(line.by_grader["strict"]["exact_match"].mean),
         )
         for line in shown.lines
         if "paper41" in line.task.sets

@@ -8,7 +8,8 @@ import pyarrow as pa
 from asyncbench.analysis.entrants import names_of
 from asyncbench.published.nupa.counts import TaskLine, by_asked, macro
 from asyncbench.published.reports import MARK, published_table
-from asyncbench.suites.nupa.tasks import Number, NupaTask
+from asyncbench.suites.nupa.tasks import Number
+from asyncbench.suites.suite import Kind
 from asyncbench.tables.numbers import MISSING
 from asyncbench.tables.report import Sheet
 
@@ -19,8 +20,6 @@ DIGITS: Final[Mapping[str, tuple[str, str]]] = {  # table → a figure, and what
 }
 BY_RANGE: Final = "nupa_table_10"
 SENTENCES: Final = "nupa_text_statements"
-
-Kind = tuple[str, str, str]  # task, variant, representation
 
 
 def printed_tables() -> tuple[pa.Table, ...]:
@@ -37,17 +36,13 @@ def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Ite
     """
     groups = by_asked(lines)
     names = names_of(groups)
-    own = {names[entrant]: {_kind(line.task): line for line in its} for entrant, its in groups.items()}
-    kinds = list(dict.fromkeys(_kind(line.task) for line in lines))
+    own = {names[entrant]: {line.task.kind: line for line in its} for entrant, its in groups.items()}
+    kinds = list(dict.fromkeys(line.task.kind for line in lines))
     *of_digits, by_range, sentences = tables
     for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
         yield _digits_sheet(table, figure, title, own=own, kinds=kinds)
     yield _ranges_sheet(by_range, own=own)
     yield _sentences_sheet(sentences, own=own)
-
-
-def _kind(task: NupaTask) -> Kind:
-    return task.task, task.variant, task.representation
 
 
 def _digits_sheet(
@@ -90,7 +85,7 @@ def printed_digits(table: pa.Table) -> dict[str, dict[Kind, tuple[int, int]]]:
 
 
 def _passed(line: TaskLine | None, figure: str) -> str:
-    digits = None if line is None else line.by_grader["strict"].figures[figure].digits
+    digits = None if line is None else line.by_grader["strict"][figure].digits
     if digits is None or digits.well_learned is None:
         return MISSING
     return f"{digits.well_learned} / {digits.preserving}"
@@ -115,9 +110,7 @@ def _ranges_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]
 
 
 def _mean(line: TaskLine | None, name: str) -> str:
-    value: Number | None = (
-        None if line is None else line.by_grader["strict"].figures["exact_match"].ranges[name]
-    )
+    value: Number | None = None if line is None else line.by_grader["strict"]["exact_match"].ranges[name]
     return MISSING if value is None else f"{float(value):.2f}"
 
 
@@ -147,7 +140,7 @@ def _of_sentence(lines: Sequence[TaskLine], sentence: Mapping[str, str]) -> str:
     """Return the mean over a sentence's tasks; what it says of no range has no figure of ours."""
     if not lines or not sentence["range"]:
         return MISSING
-    value = macro([line.by_grader["strict"].figures[sentence["metric"]] for line in lines])[sentence["range"]]
+    value = macro([line.by_grader["strict"][sentence["metric"]] for line in lines])[sentence["range"]]
     return MISSING if value is None else f"{float(value):.2f}"
 
 

@@ -10,7 +10,7 @@ from asyncbench.published.nupa.counts import (
     FIGURES,
     RANGES,
     SUITE,
-    TaskFindings,
+    Figure,
     TaskLine,
     by_asked,
     counts_of,
@@ -79,7 +79,7 @@ class NupaReport(PublishedReport):
             "ungraded": sum(line.ungraded for line in lines),
             "mean_over_tasks": {
                 grader: {
-                    name: _exactly(macro([line.by_grader[grader].figures[name] for line in lines]))
+                    name: _exactly(macro([line.by_grader[grader][name] for line in lines]))
                     for name in FIGURES
                 }
                 for grader in GRADERS
@@ -183,10 +183,10 @@ def _tables(lines: Sequence[TaskLine]) -> Iterator[Sheet]:
 
 def _overview_row(name: str, lines: Sequence[TaskLine]) -> list[Cell]:
     of = {
-        figure: macro([line.by_grader["strict"].figures[figure] for line in lines])
+        figure: macro([line.by_grader["strict"][figure] for line in lines])
         for figure in ("exact_match", "digit_match", "dlength")
     }
-    searched = macro([line.by_grader["search"].figures["exact_match"] for line in lines])
+    searched = macro([line.by_grader["search"]["exact_match"] for line in lines])
     return [
         name,
         f"{len(lines):,}",
@@ -206,7 +206,7 @@ def _side_by_side(groups: Mapping[Entrant, Sequence[TaskLine]], named: Mapping[E
     rows = []
     for name, task in tasks.items():
         in_row = [lines[entrant].get(name) for entrant in groups]
-        shares = [None if line is None else line.by_grader["strict"].exact_match for line in in_row]
+        shares = [None if line is None else line.by_grader["strict"]["exact_match"].mean for line in in_row]
         rows.append([task_name(task), *map(_share, shares)])
     head = ("task", *(named[entrant] for entrant in groups))
     return Sheet(title="Exact match by task and model", head=head, rows=rows)
@@ -214,22 +214,22 @@ def _side_by_side(groups: Mapping[Entrant, Sequence[TaskLine]], named: Mapping[E
 
 def _task_row(line: TaskLine) -> list[Cell]:
     strict, search = line.by_grader["strict"], line.by_grader["search"]
-    exact = strict.figures["exact_match"]
+    exact, searched = strict["exact_match"], percent(search["exact_match"].mean)
     return [
         task_name(line.task),
         f"{line.answers:,}",
         _share(exact.mean),
         *(_share(exact.ranges[name]) for name in (*RANGES, "in_domain", "out_domain")),
-        f"{percent(search.exact_match)}{MARK if line.other_form else ''}",
-        percent(strict.figures["digit_match"].mean),
-        _digits(strict.figures["dlength"].mean),
+        f"{searched}{MARK if line.other_form else ''}",
+        percent(strict["digit_match"].mean),
+        _digits(strict["dlength"].mean),
     ]
 
 
 def _passed(line: TaskLine) -> Iterator[str]:
     """Yield how many digits of a task are well learned, and how many are kept, by each figure."""
     for name in ("exact_match", "digit_match", "dlength"):
-        of = line.by_grader["strict"].figures[name].digits or PassedLengths()
+        of = line.by_grader["strict"][name].digits or PassedLengths()
         for longest, contiguous in (
             (of.well_learned, of.well_learned_contiguous),
             (of.preserving, of.preserving_contiguous),
@@ -274,22 +274,22 @@ def _line(line: TaskLine) -> dict[str, object]:
     }
 
 
-def _findings(findings: TaskFindings, length_class: int) -> dict[str, object]:
+def _findings(figures: Mapping[str, Figure], length_class: int) -> dict[str, object]:
     by_length = [
         {
             "length": length,
             "range": range_of(length, length_class),
-            "answers": tally.answers,
-            **{name: float(getattr(tally, name) / tally.answers) for name in FIGURES},
+            "answers": added.answers,
+            **{name: float(figure.by_length[length].mean) for name, figure in figures.items()},
         }
-        for length, tally in findings.by_length.items()
+        for length, added in figures["exact_match"].by_length.items()
     ]
-    figures = {
+    means = {
         name: _exactly({"mean": figure.mean, **figure.ranges})
         | ({} if figure.digits is None else asdict(figure.digits))
-        for name, figure in findings.figures.items()
+        for name, figure in figures.items()
     }
-    return {**figures, "by_length": by_length}
+    return {**means, "by_length": by_length}
 
 
 def _exactly(values: Mapping[str, Number | None]) -> dict[str, float | None]:

@@ -17,8 +17,7 @@ from typing import cast
 
 from asyncbench.records import Draft
 from asyncbench.suites.numbers import FORMS, parts
-from asyncbench.suites.nupa.operands import SHORTER, below_of, pairs_of
-from asyncbench.suites.nupa.preparation import Operands, by_operand, uniform
+from asyncbench.suites.nupa.operands import SHORTER, Operands, below_of, by_operand, pairs_of, uniform
 from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, TASKS, NupaTask, chosen, range_of, template, writing
 
 GENERATOR_VERSION = 1

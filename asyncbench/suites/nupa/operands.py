@@ -1,15 +1,21 @@
-"""Pairs of operands as the paper draws them (A.1.7), and the wholly random ones that preparation needs.
+"""Pairs of operands as the paper draws them (A.1.7), and prepares them before a task asks them (section 2).
 
 A pair of length L: the first has L digits, the second from half of that to L, or from 1 to L, as section 2.2
 of the paper has it. Then the two may change places.
+
+Every function that prepares takes the pair and `choose`, and returns the operands as they are shown: one or
+two, each as its parts; some take the representation first. `choose(seed, low, high)` is a whole number from
+low to high. What it makes of `seed`, a part of the second operand, is the profile's matter: by `fixed` it is
+uniform, by `reference` that part alone decides. All of it follows the code published with the paper.
 """
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import gcd
 from typing import TypeAlias
 
-from asyncbench.suites.numbers import Parts
+from asyncbench.suites.numbers import Parts, fraction_parts, integer_parts, length_of, scientific_parts
 
 Pair: TypeAlias = tuple[Parts, Parts]
 Below: TypeAlias = Callable[[int], int]  # of n: a whole number from 0 to n - 1, uniform
@@ -126,3 +132,216 @@ _SHARED: Mapping[str, Callable[[Below, Parts, Parts], Parts]] = {
     "float": _share_float,
     "scientific": _share_scientific,
 }
+
+
+# ── preparation
+
+Choose: TypeAlias = Callable[[str, int, int], int]
+Operands: TypeAlias = tuple[Parts, ...]
+Prepare: TypeAlias = Callable[[Parts, Parts, Choose], Operands]
+
+EASY_DIGITS = 3  # of the shorter operand of an easy task, at most
+_EASY = 10**EASY_DIGITS
+_LARGEST_EXPONENT = 99
+
+
+def uniform(below: Below) -> Choose:
+    """Return the choice of profile `fixed`: uniform, whatever the operands."""
+    return lambda _seed, low, high: low + below(high - low + 1)
+
+
+def by_operand(seed: str, low: int, high: int) -> int:
+    """Choose as profile `reference` does: the first draw of Python's generator, seeded with an operand."""
+    return random.Random(int(seed)).randint(low, high)
+
+
+# ── order
+
+
+def scale_of(number: Parts, representation: str) -> tuple[int, int]:
+    """Return (units, power) with value = units × 10**power; no fraction has that."""
+    match number:
+        case (mantissa, decimals, exponent):
+            return int(mantissa + decimals), int(exponent) - len(decimals)
+        case (whole, decimals) if representation == "float":
+            return int(whole + decimals), -len(decimals)
+    return int(number[0]), 0
+
+
+def on_one_scale(left: Parts, right: Parts, representation: str) -> tuple[int, int, int]:
+    """Return (units, units, power): both values as whole numbers of the same power of ten."""
+    a, power_a = scale_of(left, representation)
+    b, power_b = scale_of(right, representation)
+    power = min(power_a, power_b)
+    return a * 10 ** (power_a - power), b * 10 ** (power_b - power), power
+
+
+def is_less(left: Parts, right: Parts, representation: str) -> bool:
+    """Return whether the left number is less than the right one."""
+    match representation:
+        case "fraction":
+            return int(left[0]) * int(right[1]) < int(right[0]) * int(left[1])
+        case "integer":
+            return (len(left[0]), left[0]) < (len(right[0]), right[0])
+        case "float":  # decimals compare like words: 0.5 comes after 0.4999
+            return (len(left[0]), *left) < (len(right[0]), *right)
+    # canonical scientific numbers: 0 first, then by exponent, then by mantissa
+    a, b = ((number[0] != "0", int(number[2]), *number[:2]) for number in (left, right))
+    return a < b
+
+
+def _larger_first(a: Parts, b: Parts, representation: str) -> Pair:
+    return (b, a) if is_less(a, b, representation) else (a, b)
+
+
+def _longer_first(a: Parts, b: Parts, representation: str) -> Pair:
+    return (b, a) if length_of(b, representation) > length_of(a, representation) else (a, b)
+
+
+# ── two operands
+
+
+def unchanged(a: Parts, b: Parts, _choose: Choose) -> Operands:
+    """Ask the pair as it was drawn."""
+    return a, b
+
+
+def add_scientific(a: Parts, b: Parts, choose: Choose) -> Operands:
+    """Bring the second exponent within 5 of the first, so that the sum is not just the larger one."""
+    near = choose(b[0], -5, 5)
+    exponent = min(int(a[2]), _LARGEST_EXPONENT - 1)
+    other = min(max(exponent + near, 0), _LARGEST_EXPONENT - 1)
+    return (a[0], a[1], str(exponent)), (b[0], b[1], str(other))
+
+
+def larger_first(representation: str, a: Parts, b: Parts, _choose: Choose) -> Operands:
+    """Ask the larger number first: differences are never negative."""
+    return _larger_first(a, b, representation)
+
+
+def sub_scientific(a: Parts, b: Parts, choose: Choose) -> Operands:
+    """Bring the second exponent 1 to 5 below the first, and the difference above 1."""
+    a, b = _larger_first(a, b, "scientific")
+    exponent = max(int(a[2]), 1)
+    other = min(max(exponent + choose(b[0], -5, -1), 0), _LARGEST_EXPONENT)
+    a, b = (a[0], a[1], str(exponent)), (b[0], b[1], str(other))
+    left, right, power = on_one_scale(a, b, "scientific")
+    one = 10**-power if power < 0 else 0
+    if left - right <= one:  # of powers from 0 on, any difference is above 1 or there is none
+        return scientific_parts(left + one, power), b
+    return a, b
+
+
+def add_easy_fraction(a: Parts, b: Parts, _choose: Choose) -> Operands:
+    """Cut the shorter fraction down to three digits."""
+    if length_of(a, "fraction") > length_of(b, "fraction"):
+        return a, _cut_fraction(b, 10 ** min(length_of(b, "fraction"), EASY_DIGITS))
+    return _cut_fraction(a, 10 ** min(length_of(a, "fraction"), EASY_DIGITS)), b
+
+
+def _cut_fraction(number: Parts, modulus: int) -> Parts:
+    return fraction_parts(int(number[0]) % modulus, int(number[1]) % modulus or 1)
+
+
+def proper_fractions(a: Parts, b: Parts, _choose: Choose) -> Operands:
+    """Turn fractions above 1 upside down."""
+    a, b = (number[::-1] if int(number[0]) > int(number[1]) else number for number in (a, b))
+    return a, b
+
+
+def multiply_easy(representation: str, a: Parts, b: Parts, _choose: Choose) -> Operands:
+    """Ask the longer number first and cut the other one down to three digits."""
+    a, b = _longer_first(a, b, representation)
+    return a, _CUTS[representation](b) if length_of(b, representation) > EASY_DIGITS else b
+
+
+_CUTS: dict[str, Callable[[Parts], Parts]] = {
+    "integer": lambda b: integer_parts(int(b[0]) % _EASY),
+    "float": lambda b: (str(int(b[0]) % _EASY), b[1][:EASY_DIGITS].rstrip("0") or "0"),
+    "fraction": lambda b: _cut_fraction(b, _EASY),
+    "scientific": lambda b: (b[0], b[1][:EASY_DIGITS].rstrip("0") or "0", b[2]),
+}
+
+
+def divide(a: Parts, b: Parts, _choose: Choose) -> Operands:
+    """Keep the order; nothing is divided by zero, but by one."""
+    return a, b if b[0] != "0" else ("1", *b[1:])
+
+
+def divide_whole(a: Parts, b: Parts, choose: Choose) -> Operands:
+    """Divide the larger number by the other."""
+    return divide(*_larger_first(a, b, "integer"), choose)
+
+
+def mod(a: Parts, b: Parts, _choose: Choose, *, most_digits: int | None = None) -> Operands:
+    """Divide the larger number by at most seven tenths of its digits, and one, or by so many digits."""
+    a, b = _larger_first(a, b, "integer")
+    digits = most_digits or 7 * len(a[0]) // 10 + 1
+    if len(b[0]) > digits:
+        b = integer_parts(int(b[0]) % 10**digits)
+    return a, b if b[0] != "0" else ("1",)
+
+
+mod_easy = partial(mod, most_digits=EASY_DIGITS)
+
+
+# ── one operand, sometimes with a small whole number
+
+
+def longer_alone(representation: str, a: Parts, b: Parts, _choose: Choose) -> Operands:
+    """Ask the longer number alone."""
+    return _longer_first(a, b, representation)[:1]
+
+
+def get_digit(representation: str, a: Parts, b: Parts, choose: Choose) -> Operands:
+    """Ask for a position in the longer number."""
+    a, b = _longer_first(a, b, representation)
+    return a, integer_parts(choose(b[0], 0, sum(map(len, a)) - 1))
+
+
+def count(a: Parts, b: Parts, choose: Choose) -> Operands:
+    """Ask for one of the ten digits in the longer number."""
+    a, b = _longer_first(a, b, "integer")
+    return a, integer_parts(choose(b[0], 0, 9))
+
+
+def finite_fraction(a: Parts, b: Parts, choose: Choose) -> Operands:
+    """Put a denominator of twos and fives below the larger part of the longer number."""
+    longest = max(length_of(a, "fraction"), length_of(b, "fraction"))
+    a, b = _longer_first(a, b, "fraction")
+    denominator = 2 ** choose(b[0], 0, longest) * 5 ** choose(b[1], 0, longest)
+    return (fraction_parts(max(map(int, a)), denominator),)
+
+
+def short_exponent(a: Parts, b: Parts, choose: Choose) -> Operands:
+    """Lower the exponent of the longer number, so that its float needs no zeros at the end."""
+    a, b = _longer_first(a, b, "scientific")
+    return ((a[0], a[1], str(choose(b[0], 0, min(int(a[2]), len(a[1]))))),)
+
+
+def zeros_at_the_end(a: Parts, b: Parts, choose: Choose) -> Operands:
+    """Set up to half of the digits of the longer number to zero, from the last one on."""
+    a, b = _longer_first(a, b, "integer")
+    zeros = choose(b[0], 0, len(a[0]) // 2)
+    return ((a[0][: len(a[0]) - zeros] + "0" * zeros,),)
+
+
+def significant(representation: str, a: Parts, b: Parts, choose: Choose) -> Operands:
+    """Ask for two significant digits of the longer number, up to all that it has."""
+    a, b = _longer_first(a, b, representation)
+    digits = "".join(a)
+    most = len(digits if representation == "integer" else digits.strip("0"))
+    return a, integer_parts(choose(b[0], 2, most))
+
+
+def significant_without_ties(representation: str, a: Parts, b: Parts, choose: Choose) -> Operands:
+    """As `significant`, but never to cut off exactly one half: no rule for that is published."""
+    while True:
+        number, kept = significant(representation, a, b, choose)
+        if not is_half("".join(number)[int(kept[0]) :]):
+            return number, kept
+
+
+def is_half(dropped: str) -> bool:
+    """Return whether digits that are cut off are exactly one half of the last digit kept: 5, 50, 500."""
+    return dropped[:1] == "5" and not dropped[1:].strip("0")

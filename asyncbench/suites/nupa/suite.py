@@ -2,7 +2,7 @@
 
     chat         a system prompt that says how to answer; examples are turns; the question as it stands
     completion   examples and question line by line in one text, which goes on with the answer
-    rules        one message: a procedure of the task and the question (`rules`); no examples
+    rules        one message: a procedure of the task, to be carried out line by line (RF-CoT), the question
 
 The same problem is asked in all of them. Nothing here depends on what else is in a problem set.
 """
@@ -11,12 +11,13 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.resources import files
 from itertools import islice, pairwise
 from typing import NamedTuple, cast
 
 from asyncbench.records import Draft, Message, Problem
 from asyncbench.suites.digits import rewritten
-from asyncbench.suites.nupa import grading, rules
+from asyncbench.suites.nupa import grading
 from asyncbench.suites.nupa.generation import EXAMPLES, GENERATOR_VERSION, PROFILES, generate, rows, rows_of
 from asyncbench.suites.nupa.grading import ANSWER
 from asyncbench.suites.nupa.operands import SHORTER
@@ -65,7 +66,7 @@ def wording(problem: Problem, style: str, shots: int, digits: Sequence[str] = ()
         KeyError: style `rules`, and the task has none.
     """
     if style == "rules":
-        question = rules.prompt(problem.question, task=problem.task, representation=problem.representation)
+        question = rule_prompt(problem.question, task=problem.task, representation=problem.representation)
         return Wording(question=question)
     worked = [example.rewritten(digits) for example in (examples_for(problem, shots) if shots else ())]
     question = rewritten(problem.question, digits, problem.operands)
@@ -82,14 +83,14 @@ def wording(problem: Problem, style: str, shots: int, digits: Sequence[str] = ()
 
 def question_in(message: str) -> str | None:
     """Return the question in the last message of a user: the last line, or what a rule is asked about."""
-    return rules.question_in(message) or message.rpartition("\n")[2] or None
+    return question_of_rule(message) or message.rpartition("\n")[2] or None
 
 
 @cache
 def beside(style: str, shots: int) -> int:
     """Return the most characters that are said beside a question."""
     if style == "rules":
-        return max(len(rules.prompt("", task=task, representation=kind)) for task, kind in rules.RULES)
+        return max(len(rule_prompt("", task=task, representation=kind)) for task, kind in RULES)
     system = len(SYSTEM) + max(map(len, REGEXES.values())) if style == "chat" else 0
     numbers = 3 * LONGEST_NUMBER + len(f"{ANSWER} \n")
     longest = max(len(template(task, "fixed")) for task in TASKS.values()) + numbers
@@ -115,9 +116,116 @@ def complaint(kind: Kind, style: str, digits: Sequence[str] = ()) -> str | None:
         return str(error)
     if lost := [form for form in digits if task in OTHER_DIGITS.get(form, ())]:
         return f"nupa's {task} has another answer if its numbers are {lost[0]}"
-    if style != "rules" or (task, representation) in rules.RULES:
+    if style != "rules" or (task, representation) in RULES:
         return None
     return f"nupa has no rule for {task} of representation {representation!r}"
+
+
+# ── rules
+#
+# Procedures (procedures.txt) are short Python functions of texts, which count on no arithmetic beyond three
+# digits; those of decimals, fractions and scientific notation call those of whole numbers. They run as they
+# stand. The paper trains on written-out executions; here a model is only asked for one, so `max_tokens`
+# should leave room: 2000.
+
+
+class Routine(NamedTuple):
+    """A function, and the functions that it calls."""
+
+    source: str
+    calls: tuple[str, ...] = ()
+
+
+# What a procedure calls, in the order in which a prompt has it.
+_CALLS: Mapping[str, tuple[str, ...]] = {
+    "multiply": ("add", "times"),
+    "divide": ("larger", "sub"),
+    "floordiv": ("divide",),
+    "mod": ("divide",),
+    "get_digit_float": ("get_digit",),
+    "add_float": ("align", "with_point", "add"),
+    "sub_float": ("align", "with_point", "sub"),
+    "multiply_float": ("with_point", "multiply"),
+    "max_float": ("align", "larger"),
+    "reduce": ("divide",),
+    "add_fraction": ("multiply", "reduce"),
+    "sub_fraction": ("multiply", "reduce"),
+    "multiply_fraction": ("multiply", "reduce"),
+    "max_fraction": ("multiply", "larger"),
+    "add_scientific": ("move_right", "normal", "add_float"),
+    "sub_scientific": ("move_right", "normal", "sub_float"),
+    "multiply_scientific": ("normal", "multiply_float"),
+    "max_scientific": ("max_float",),
+}
+_SOURCES = (
+    files("asyncbench.suites.nupa").joinpath("procedures.txt").read_text("utf-8").strip().split("\n\n\n")
+)
+ROUTINES: Mapping[str, Routine] = {
+    name: Routine(source, _CALLS.get(name, ()))
+    for source in _SOURCES
+    for name in [source.removeprefix("def ").partition("(")[0]]
+}
+
+# By task and representation; easy and hard variants share one. The other tasks have none, as in the paper.
+_OF_INTEGERS = ("add", "sub", "multiply", "floordiv", "mod", "digit_max", "get_digit", "length")
+RULES: Mapping[tuple[str, str], str] = {
+    **{(task, "integer"): task for task in _OF_INTEGERS},
+    ("max", "integer"): "larger",
+    ("get_digit", "float"): "get_digit_float",
+    **{
+        (task, kind): f"{task}_{kind}"
+        for task in ("add", "sub", "multiply", "max")
+        for kind in ("float", "fraction", "scientific")
+    },
+}
+
+_PROMPT = """\
+Follow the given rule to solve the question.
+Its last function gives the answer. Carry it out line by line: write each line that you execute, then the \
+values that changed. End with: So the answer is X.
+
+```python
+{rule}
+```
+
+Q: {question}
+
+## Response:
+"""
+_QUESTION = "\nQ: "
+_HEADING = "\n\n## Response:\n"
+_EQUALS = " ="
+
+
+@cache
+def rule(task: str, representation: str) -> str:
+    """Return the procedure of a task: those that it calls come first, itself last.
+
+    Raises:
+        KeyError: the task has none.
+    """
+    return "\n\n".join(ROUTINES[name].source for name in _needed(RULES[task, representation]))
+
+
+def _needed(name: str) -> dict[str, None]:
+    """Return a routine and all that it calls, each once and after what it calls itself."""
+    before = [routine for called in ROUTINES[name].calls for routine in _needed(called)]
+    return dict.fromkeys([*before, name])
+
+
+def rule_prompt(question: str, *, task: str, representation: str) -> str:
+    """Return how a question is asked with the procedure of its task.
+
+    Raises:
+        KeyError: the task has none.
+    """
+    return _PROMPT.format(rule=rule(task, representation), question=question.removesuffix(_EQUALS))
+
+
+def question_of_rule(text: str) -> str | None:
+    """Return the question that a `rule_prompt` asks; None: the text is none."""
+    _, separator, question = text.removesuffix(_HEADING).rpartition(_QUESTION)
+    return question + _EQUALS if separator and text.endswith(_HEADING) else None
 
 
 # ── worked examples

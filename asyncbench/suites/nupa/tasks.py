@@ -3,17 +3,18 @@
 44 of them are in the published test set (`released`), 41 in the paper (`paper41`); `full` is all of them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from operator import ge, le
 from typing import NamedTuple, cast
 
-from asyncbench.suites.numbers import FORMS, length_of
-from asyncbench.suites.nupa import preparation as prepared, truths
-from asyncbench.suites.nupa.preparation import Operands, Prepare
+from asyncbench.suites.numbers import FORMS, Parts, length_of
+from asyncbench.suites.nupa import operands as prepared, truths
+from asyncbench.suites.nupa.operands import Operands, Prepare
 from asyncbench.suites.nupa.truths import Truth
+from asyncbench.suites.suite import Kind
 
 SETS = ("released", "full", "paper41")
 REPRESENTATIONS = ("integer", "float", "fraction", "scientific")
@@ -46,6 +47,11 @@ class NupaTask:
     prepare_as_published: Prepare  # where profile `reference` prepares otherwise; else the same
     truth: Truth
     truth_as_published: Truth  # where profile `reference` has other answers; else the same
+
+    @property
+    def kind(self) -> Kind:
+        """The columns of a problem that name it."""
+        return self.task, self.variant, self.representation
 
     @property
     def length_class(self) -> int:
@@ -122,28 +128,38 @@ _with_int = partial(_compared, second="int")
 def _sums() -> Iterator[NupaTask]:
     for kind in REPRESENTATIONS:
         near = prepared.add_scientific if kind == "scientific" else prepared.unchanged
-        yield _row("add", kind, near, truths.total(kind))
-    yield _row("add", "fraction", prepared.add_easy_fraction, truths.total("fraction"), variant="easy")
+        yield _row("add", kind, near, partial(truths.total, kind))
+    yield _row(
+        "add", "fraction", prepared.add_easy_fraction, partial(truths.total, "fraction"), variant="easy"
+    )
     for kind in REPRESENTATIONS:
-        ordered = prepared.sub_scientific if kind == "scientific" else prepared.larger_first(kind)
-        yield _row("sub", kind, ordered, truths.difference(kind))
+        ordered = prepared.sub_scientific if kind == "scientific" else partial(prepared.larger_first, kind)
+        yield _row("sub", kind, ordered, partial(truths.difference, kind))
 
 
-def _extremes(task: str, truth: Callable[[str], Truth]) -> Iterator[NupaTask]:
+def _extremes(task: str, truth: Callable[[str, Operands], Parts]) -> Iterator[NupaTask]:
     for kind in REPRESENTATIONS:
         if kind == "fraction":
-            yield _row(task, kind, prepared.proper_fractions, truth(kind))
+            yield _row(task, kind, prepared.proper_fractions, partial(truth, kind))
         else:
-            yield _compared(task, kind, prepared.unchanged, truth(kind))
+            yield _compared(task, kind, prepared.unchanged, partial(truth, kind))
     for kind in ("integer", "float", "scientific"):
-        yield _row(task, kind, prepared.unchanged, truth(kind), variant="hard", pool="compare_harder")
+        yield _row(
+            task, kind, prepared.unchanged, partial(truth, kind), variant="hard", pool="compare_harder"
+        )
 
 
 def _products() -> Iterator[NupaTask]:
     for kind in REPRESENTATIONS:
-        yield _row("multiply", kind, prepared.unchanged, truths.product(kind), variant="hard")
+        yield _row("multiply", kind, prepared.unchanged, partial(truths.product, kind), variant="hard")
     for kind in REPRESENTATIONS:
-        yield _row("multiply", kind, prepared.multiply_easy(kind), truths.product(kind), variant="easy")
+        yield _row(
+            "multiply",
+            kind,
+            partial(prepared.multiply_easy, kind),
+            partial(truths.product, kind),
+            variant="easy",
+        )
 
 
 def _digits(task: str, truth: Truth) -> Iterator[NupaTask]:
@@ -159,9 +175,11 @@ def _in_order() -> Iterator[NupaTask]:
     yield from _digits("digit_max", truths.digit_larger)
     yield from _digits("digit_add", truths.digit_sum)
     for kind in whole:
-        yield _with_int("get_digit", kind, prepared.get_digit(kind), truths.digit_at, answer="int")
+        yield _with_int("get_digit", kind, partial(prepared.get_digit, kind), truths.digit_at, answer="int")
     for kind in whole:
-        yield _alone("length", kind, prepared.longer_alone(kind), truths.number_of_digits, answer="int")
+        yield _alone(
+            "length", kind, partial(prepared.longer_alone, kind), truths.number_of_digits, answer="int"
+        )
     yield _row("truediv", "integer", prepared.divide, truths.fraction_of_integers, answer="fraction")
     yield _row("truediv", "fraction", prepared.divide, truths.fraction_of_fractions)
     yield _row("floordiv", "integer", prepared.divide_whole, truths.quotient)
@@ -172,16 +190,16 @@ def _in_order() -> Iterator[NupaTask]:
     yield to_float("scientific", prepared.short_exponent, truths.float_of_scientific)
     to_scientific = partial(_alone, "to_scient", answer="scientific")
     yield to_scientific("integer", prepared.zeros_at_the_end, truths.scientific_of_decimal)
-    yield to_scientific("float", prepared.longer_alone("float"), truths.scientific_of_decimal)
+    yield to_scientific("float", partial(prepared.longer_alone, "float"), truths.scientific_of_decimal)
     yield _with_int("count", "integer", prepared.count, truths.occurrences, answer="int")
     for kind in whole:
         yield _with_int(
             "sig",
             kind,
-            prepared.significant_without_ties(kind),
+            partial(prepared.significant_without_ties, kind),
             truths.rounded,
             answer="scientific",
-            prepare_as_published=prepared.significant(kind),
+            prepare_as_published=partial(prepared.significant, kind),
             truth_as_published=truths.rounded_as_published,
         )
     yield from _extremes("min", truths.smaller)
@@ -190,7 +208,7 @@ def _in_order() -> Iterator[NupaTask]:
 
 TASKS: Mapping[str, NupaTask] = {task.name: task for task in _in_order()}
 BASE_TASKS = tuple(dict.fromkeys(task.task for task in TASKS.values()))
-_BY_COLUMNS = {(task.task, task.variant, task.representation): task for task in TASKS.values()}
+_BY_COLUMNS = {task.kind: task for task in TASKS.values()}
 
 
 def task_of(task: str, variant: str, representation: str) -> NupaTask:
@@ -291,10 +309,14 @@ Number = int | float | Fraction
 
 
 class Sum(NamedTuple):
-    """A figure of the answers of one length, added up."""
+    """A figure of some answers, added up."""
 
-    total: Number
-    answers: int
+    total: Number = 0
+    answers: int = 0
+
+    def plus(self, other: "Sum") -> "Sum":
+        """Return both together."""
+        return Sum(self.total + other.total, self.answers + other.answers)
 
     @property
     def mean(self) -> Number:
@@ -302,6 +324,12 @@ class Sum(NamedTuple):
         if isinstance(self.total, float):
             return self.total / self.answers
         return Fraction(self.total, self.answers)
+
+
+def pooled(sums: Iterable[Sum]) -> Number | None:
+    """Return the mean over the answers of several sums; None where there is none."""
+    whole = reduce(Sum.plus, sums, Sum())
+    return whole.mean if whole.answers else None
 
 
 RANGES: Mapping[int, Mapping[str, range]] = {  # by class, lengths in digits
@@ -354,14 +382,11 @@ def by_range(sums: Mapping[int, Sum], length_class: int) -> dict[str, Number | N
         length_class: 20 or 100.
     """
     ranges = RANGES[length_class]
-    pooled = {domain: [n for name in names for n in ranges[name]] for domain, names in DOMAINS.items()}
-    means: dict[str, Number | None] = {}
-    for name, lengths in {**ranges, **pooled}.items():
-        pooled_sums = [sums[length] for length in lengths if length in sums]
-        answers = sum(of_length.answers for of_length in pooled_sums)
-        whole = Sum(sum(of_length.total for of_length in pooled_sums), answers)
-        means[name] = whole.mean if answers else None
-    return means
+    domains = {domain: [n for name in names for n in ranges[name]] for domain, names in DOMAINS.items()}
+    return {
+        name: pooled(sums[length] for length in lengths if length in sums)
+        for name, lengths in {**ranges, **domains}.items()
+    }
 
 
 def digits(sums: Mapping[int, Sum], figure: str, length_class: int) -> PassedLengths:

@@ -1,6 +1,10 @@
-"""The right answers, exact, as the parts of a number, for the prepared operands."""
+"""The right answers, exact, as the parts of a number, for the prepared operands.
+
+Sums, differences, products and extremes take the representation of the operands first.
+"""
 
 from collections.abc import Callable
+from functools import partial
 from math import gcd
 from operator import add, sub
 from typing import TypeAlias
@@ -13,7 +17,7 @@ from asyncbench.suites.numbers import (
     integer_parts,
     scientific_parts,
 )
-from asyncbench.suites.nupa.preparation import Operands, is_less, on_one_scale, scale_of
+from asyncbench.suites.nupa.operands import Operands, is_less, on_one_scale, scale_of
 
 Truth: TypeAlias = Callable[[Operands], Parts]
 
@@ -27,50 +31,37 @@ def _scaled(units: int, power: int, representation: str) -> Parts:
     return integer_parts(units)
 
 
-def _sum_or_difference(of: Callable[[int, int], int], representation: str) -> Truth:
-    def truth(operands: Operands) -> Parts:
-        left, right, power = on_one_scale(operands[0], operands[1], representation)
-        return _scaled(of(left, right), power, representation)
-
-    def of_fractions(operands: Operands) -> Parts:
+def _sum_or_difference(of: Callable[[int, int], int], representation: str, operands: Operands) -> Parts:
+    if representation == "fraction":
         (a, b), (c, d) = (map(int, number) for number in operands)
         return fraction_parts(of(a * d, c * b), b * d)
-
-    return of_fractions if representation == "fraction" else truth
-
-
-def total(representation: str) -> Truth:
-    """a + b."""
-    return _sum_or_difference(add, representation)
+    left, right, power = on_one_scale(operands[0], operands[1], representation)
+    return _scaled(of(left, right), power, representation)
 
 
-def difference(representation: str) -> Truth:
-    """a - b."""
-    return _sum_or_difference(sub, representation)
+total = partial(_sum_or_difference, add)
+difference = partial(_sum_or_difference, sub)
 
 
-def product(representation: str) -> Truth:
+def product(representation: str, operands: Operands) -> Parts:
     """a × b."""
-
-    def truth(operands: Operands) -> Parts:
-        (a, power_a), (b, power_b) = (scale_of(number, representation) for number in operands)
-        return _scaled(a * b, power_a + power_b, representation)
-
-    def of_fractions(operands: Operands) -> Parts:
+    if representation == "fraction":
         (a, b), (c, d) = (map(int, number) for number in operands)
         return fraction_parts(a * c, b * d)
+    (a, power_a), (b, power_b) = (scale_of(number, representation) for number in operands)
+    return _scaled(a * b, power_a + power_b, representation)
 
-    return of_fractions if representation == "fraction" else truth
 
-
-def larger(representation: str) -> Truth:
+def larger(representation: str, operands: Operands) -> Parts:
     """Return the larger operand."""
-    return lambda two: two[1] if is_less(two[0], two[1], representation) else two[0]
+    left, right = operands
+    return right if is_less(left, right, representation) else left
 
 
-def smaller(representation: str) -> Truth:
+def smaller(representation: str, operands: Operands) -> Parts:
     """Return the smaller operand."""
-    return lambda two: two[1] if is_less(two[1], two[0], representation) else two[0]
+    left, right = operands
+    return right if is_less(right, left, representation) else left
 
 
 def fraction_of_integers(operands: Operands) -> Parts:

@@ -9,8 +9,7 @@ from operator import eq
 
 import pytest
 
-from asyncbench.suites.nupa.operands import below_of, pairs_of
-from asyncbench.suites.nupa.preparation import by_operand, uniform
+from asyncbench.suites.nupa.operands import below_of, by_operand, pairs_of, uniform
 from asyncbench.suites.nupa.tasks import TASKS
 
 PAIRS = 4000

@@ -9,7 +9,7 @@ import pytest
 
 from asyncbench.suites.numbers import Parts, parts
 from asyncbench.suites.nupa.generation import draft_nupa
-from asyncbench.suites.nupa.preparation import by_operand
+from asyncbench.suites.nupa.operands import by_operand
 from asyncbench.suites.nupa.tasks import TASKS, NupaTask, template, writing
 from tests.recorded import nupa_problems, texts_of
 

@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from asyncbench.suites.nupa.rules import ROUTINES, RULES, prompt, question_in, rule
+from asyncbench.suites.nupa.suite import ROUTINES, RULES, question_of_rule, rule, rule_prompt
 from asyncbench.suites.nupa.tasks import TASKS, NupaTask
 from tests.suites.nupa.drafts import drafts_of
 
@@ -38,9 +38,9 @@ def test_carrying_a_rule_out_gives_the_answer(task: NupaTask):
 def test_the_question_stands_in_the_prompt_without_its_equals_sign_and_is_found_again(name):
     task = TASKS[name]
     problem = next(drafts_of(task, 5, seed=1))
-    asked = prompt(problem.question, task=task.task, representation=task.representation)
+    asked = rule_prompt(problem.question, task=task.task, representation=task.representation)
     assert asked.startswith("Follow the given rule to solve the question.\n")
     assert f"\nQ: {problem.question.removesuffix(' =')}\n\n## Response:\n" in asked
     assert rule(task.task, task.representation) in asked
-    assert question_in(asked) == problem.question
-    assert question_in(problem.question) is None
+    assert question_of_rule(asked) == problem.question
+    assert question_of_rule(problem.question) is None

@@ -8,8 +8,15 @@ import pytest
 
 from asyncbench.suites.numbers import FORMS, Parts, parts
 from asyncbench.suites.nupa.generation import PROFILES, draft_nupa
-from asyncbench.suites.nupa.operands import below_of, pairs_of
-from asyncbench.suites.nupa.preparation import Operands, by_operand, is_half, is_less, uniform
+from asyncbench.suites.nupa.operands import (
+    Operands,
+    below_of,
+    by_operand,
+    is_half,
+    is_less,
+    pairs_of,
+    uniform,
+)
 from asyncbench.suites.nupa.tasks import TASKS, chosen, task_of
 from tests.suites.nupa.arithmetic import written
 
