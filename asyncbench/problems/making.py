@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import replacing, storing, writing
-from asyncbench.problems.problem_set import CellCounts, ProblemSet, SetMetadata, Survey, metadata_of
+from asyncbench.problems.problem_set import CellCounts, ProblemSet, Survey, metadata_in, metadata_of
 from asyncbench.problems.schema import DRAFTED, PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of, drafted, with_ids
 from asyncbench.records import Problem
 from asyncbench.suites.suite import Rows, Suite
@@ -233,14 +233,14 @@ def copy_into(
         StoreError: the folder cannot be written.
     """
     out = folder / f"{problems.name}-{problems.digest[:12]}.parquet"
-    copy = replace(problems, path=out, custom=None)
+    copy = replace(problems, path=out, custom=None, run=None)
 
     def made(survey: Survey) -> ProblemSet:
         if survey.digest != problems.digest:
             raise ProblemSetError(f"{problems.path}: the file changed while it was read. Start again.")
         return copy
 
-    if is_sound(out) and SetMetadata.by(pq.read_metadata(out).metadata).digest == problems.digest:
+    if is_sound(out) and metadata_in(pq.read_metadata(out).metadata).get("digest") == problems.digest:
         return copy
     return _written(problems.batches(ROWS_AT_ONCE), out, made, writing=storing, seal=seal)
 

@@ -1,7 +1,7 @@
 """Opening a problem set, with all checks in one pass before any call."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -23,8 +23,8 @@ from asyncbench.problems.custom import (
 )
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.hub import problem_file
-from asyncbench.problems.problem_set import NO_METADATA, ProblemSet, SetMetadata, Survey, contract_batches
-from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
+from asyncbench.problems.problem_set import ProblemSet, Survey, contract_batches, metadata_in
+from asyncbench.problems.recorded import run_called, run_drafts, runs_said
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     ROWS_AT_ONCE,
@@ -35,6 +35,7 @@ from asyncbench.problems.schema import (
     is_text,
 )
 from asyncbench.problems.text_files import is_text_file
+from asyncbench.records import Draft
 from asyncbench.suites.custom import CUSTOM_GRADERS, check_custom as check_grader
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
@@ -114,20 +115,22 @@ def _open_custom(
         pattern=pattern,
         guessed={ours: theirs for ours, theirs in mapped.items() if ours not in (columns or {})},
     )
-    survey = Survey()
-    for batch in batches_of(identified(drafts(path, custom, rows=ROWS_AT_ONCE)), rows=ROWS_AT_ONCE):
-        _check_values(batch, path=path)
-        survey.add(batch)
-    return _problem_set(path, name, survey, custom=custom)
+    return _made_of(drafts(path, custom, rows=ROWS_AT_ONCE), path, name, custom=custom)
 
 
 def _open_recorded(path: Path, run: str) -> ProblemSet:
     if (facts := run_called(path, run)) is None:
         raise ConfigError(f"{path} holds no run and no single model called {run!r}. {runs_said(path)}")
-    of, survey = OneRun(run=facts.run), Survey()
-    for batch in batches_of(identified(run_drafts(path, of)), rows=ROWS_AT_ONCE):
+    return _made_of(run_drafts(path, facts.run), path, facts.run, run=facts.run)
+
+
+def _made_of(problems: Iterator[Draft], path: Path, name: str, **known: Any) -> ProblemSet:
+    """Return a set whose problems are made of the rows of another file."""
+    survey = Survey()
+    for batch in batches_of(identified(problems), rows=ROWS_AT_ONCE):
+        _check_values(batch, path=path)
         survey.add(batch)
-    return _problem_set(path, facts.run, survey, custom=of)
+    return _problem_set(path, name, survey, **known)
 
 
 def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
@@ -136,12 +139,13 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
     with opened_parquet(path) as file:
         _check_types(file.schema_arrow, path=path)
         try:
-            metadata = SetMetadata.by(file.metadata.metadata)
+            metadata = metadata_in(file.metadata.metadata)
         except (ValueError, RecursionError) as error:
             raise ProblemSetError(f"{path}: its metadata makes no sense ({error}). Make it again.") from None
-    if metadata.schema_version > SCHEMA_VERSION:
+    version, digest = metadata.pop("schema_version", SCHEMA_VERSION), metadata.pop("digest", None)
+    if version > SCHEMA_VERSION:
         raise ProblemSetError(
-            f"{path}: its columns follow version {metadata.schema_version}, and this asyncbench knows "
+            f"{path}: its columns follow version {version}, and this asyncbench knows "
             f"{SCHEMA_VERSION}. Use a later asyncbench, or make the file again with this one."
         )
     survey, ids = Survey(), _Ids(path)
@@ -150,12 +154,12 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
         ids.add(batch.column("problem_id"))
         survey.add(batch)
     ids.check()
-    if metadata.digest not in (None, survey.digest):
+    if digest not in (None, survey.digest):
         raise ProblemSetError(
             f"{path}: its rows were damaged or edited after they were written. Make the file again. If "
             "you edited it, write it without the metadata `asyncbench.digest`."
         )
-    problems = _problem_set(path, name, survey, metadata=metadata)
+    problems = _problem_set(path, name, survey, **metadata)
     if suite is not None and problems.suites != (suite,):
         raise ProblemSetError(
             f"{path}: column 'suite' holds {', '.join(problems.suites)}, but the sweep wants only {suite}. "
@@ -164,26 +168,10 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
     return problems
 
 
-def _problem_set(
-    path: Path,
-    name: str,
-    survey: Survey,
-    *,
-    metadata: SetMetadata = NO_METADATA,
-    custom: Custom | OneRun | None = None,
-) -> ProblemSet:
+def _problem_set(path: Path, name: str, survey: Survey, **known: Any) -> ProblemSet:  # Any: its other fields
     if not survey.rows:
         raise ProblemSetError(f"{path}: the file holds no problems. Make it again, or remove it.")
-    return ProblemSet(
-        path=path,
-        name=name,
-        generator_version=metadata.generator_version,
-        seed=metadata.seed,
-        parameters=metadata.parameters,
-        counts=metadata.counts,
-        custom=custom,
-        **survey.facts,
-    )
+    return ProblemSet(path=path, name=name, **survey.facts, **known)
 
 
 def _check_types(schema: pa.Schema, *, path: Path) -> None:

@@ -2,12 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from asyncbench.problems.custom import Custom, drafts
 from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.hub import HubFile
-from asyncbench.problems.recorded import OneRun, run_drafts
+from asyncbench.problems.recorded import run_drafts
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     PROBLEM_SCHEMA,
@@ -162,7 +162,8 @@ class ProblemSet:
     seed: int | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # `CellCounts`, where they vary
-    custom: Custom | OneRun | None = None  # how to read a file that is not in the contract's form
+    custom: Custom | None = None  # how to read a file of somebody's own
+    run: str | None = None  # of a file of recorded answers, whose problems are meant
     hub: HubFile | None = None  # where it comes from, if it is of the Hub
 
     @property
@@ -178,24 +179,24 @@ class ProblemSet:
     @property
     def own_columns(self) -> Mapping[str, str]:
         """The columns of somebody's own file: our name → the file's."""
-        return self.custom.columns if isinstance(self.custom, Custom) else {}
+        return self.custom.columns if self.custom else {}
 
     @property
     def guessed_columns(self) -> Mapping[str, str]:
         """Columns of somebody's own file that were found by a usual name: our name → the file's."""
-        guesses = self.custom.guessed if isinstance(self.custom, Custom) else {}
+        guesses = self.custom.guessed if self.custom else {}
         return {ours: theirs for ours, theirs in guesses.items() if ours != theirs}
 
     @property
     def grader(self) -> str | None:
         """The grader of somebody's own file; None: its problems have those of their suites."""
-        return self.custom.grader if isinstance(self.custom, Custom) else None
+        return self.custom.grader if self.custom else None
 
     @property
     def own_graders(self) -> Mapping[str, str]:
         """The grader that is somebody's own function: its name → the digest of its source."""
         custom = self.custom
-        return {custom.grader: custom.source} if isinstance(custom, Custom) and custom.source else {}
+        return {custom.grader: custom.source} if custom and custom.source else {}
 
     def read(self, batch_rows: int = 1024, start: int = 0) -> Iterator[Problem]:
         """Yield the problems in file order, one batch in memory at a time.
@@ -211,7 +212,7 @@ class ProblemSet:
 
     def kinds(self) -> set[tuple[str, Kind]]:
         """Return the suite and the kind of every problem, each pair once."""
-        if self.custom is not None:
+        if self.custom or self.run:
             return {
                 (problem.suite, (problem.task, problem.variant, problem.representation))
                 for problem in self.read()
@@ -227,13 +228,12 @@ class ProblemSet:
         self, rows: int, start: int = 0, columns: Sequence[str] = PROBLEM_SCHEMA.names
     ) -> Iterator[pa.RecordBatch]:
         """Yield some columns of the problems as batches of the contract's schema; otherwise like `read`."""
-        if self.custom is None:
+        if self.run is not None:
+            problem_drafts = run_drafts(self.path, self.run)
+        elif self.custom is not None:
+            problem_drafts = drafts(self.path, self.custom, rows=rows)
+        else:
             return contract_batches(self.path, rows=rows, start=start, columns=columns)
-        problem_drafts = (
-            run_drafts(self.path, self.custom)
-            if isinstance(self.custom, OneRun)
-            else drafts(self.path, self.custom, rows=rows)
-        )
         return (
             batch.select(list(columns))
             for batch in batches_of(islice(identified(problem_drafts), start, None), rows=rows)
@@ -274,30 +274,22 @@ def metadata_of(problems: ProblemSet) -> dict[str, str]:
     return {_PREFIX + key: str(value) for key, value in facts.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetMetadata:
-    """The metadata in the file of a problem set; None where it has none."""
-
-    schema_version: int = SCHEMA_VERSION
-    generator_version: int | None = None
-    seed: int | None = None
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    digest: str | None = None
-
-    @classmethod
-    def by(cls, metadata: Mapping[bytes, bytes] | None) -> Self:
-        """Read the metadata of a file."""
-        ours = {key: value for key, value in (metadata or {}).items() if key.startswith(_PREFIX.encode())}
-        values = {key.decode().removeprefix(_PREFIX): value.decode() for key, value in ours.items()}
-        return cls(
-            schema_version=int(values.get("schema_version", SCHEMA_VERSION)),
-            generator_version=int(values["generator_version"]) if "generator_version" in values else None,
-            seed=int(values["seed"]) if "seed" in values else None,
-            parameters=json.loads(values.get("parameters", "{}")),
-            counts=json.loads(values.get("counts", "{}")),
-            digest=values.get("digest"),
-        )
+_READ: Mapping[str, Callable[[str], Any]] = {  # Any: of the fields of a set
+    "schema_version": int,
+    "generator_version": int,
+    "seed": int,
+    "parameters": json.loads,
+    "counts": json.loads,
+    "digest": str,
+}
 
 
-NO_METADATA = SetMetadata()
+def metadata_in(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    """Return what the metadata of a file says of its problem set; what is not there is left out.
+
+    Raises:
+        ValueError: it makes no sense.
+    """
+    ours = {key: value for key, value in (metadata or {}).items() if key.startswith(_PREFIX.encode())}
+    values = {key.decode().removeprefix(_PREFIX): value.decode() for key, value in ours.items()}
+    return {name: read(values[name]) for name, read in _READ.items() if name in values}
