@@ -15,7 +15,7 @@ from asyncbench import read_trials, run_sweep
 from asyncbench.cli import app
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.published.recorded import problems_file
+from asyncbench.published.files import problems_file
 from asyncbench.run.summary import Exit
 from asyncbench.simulator.settings import Settings
 from tests.recorded import rows

@@ -14,9 +14,17 @@ from typing import BinaryIO, Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, writing
-from asyncbench.published.exported import ExportedPart, FileToWrite, Row, asked_in, parts_of, rows_of
-from asyncbench.published.formats import FileFormat, format_named
-from asyncbench.published.recorded import check_folder, file_of
+from asyncbench.published.files import (
+    ExportedPart,
+    FileFormat,
+    FileToWrite,
+    Row,
+    asked_in,
+    check_folder,
+    parts_of,
+    rows_of,
+)
+from asyncbench.published.formats import format_named
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
 from asyncbench.store.schema import ENTRANT
@@ -74,7 +82,7 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
     chosen = None if form == INSPECT else format_named(form, others=[INSPECT])
     manifest = read_manifest(folder)
     files = _texts(chosen, folder, manifest) if chosen else logs(folder, manifest)
-    summaries = [out / name for name in chosen.SUMMARIES] if chosen else []
+    summaries = [out / name for name in chosen.summaries] if chosen else []
     paths = _paths(files, out, summaries)
     with _all_or_none([*paths, *summaries], out) as drafts:
         # mapped: the rows of no file are held while those of the next are read
@@ -84,14 +92,14 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
 
 def _texts(chosen: FileFormat, folder: Path, manifest: Manifest) -> list[FileToWrite]:
     """Return the files of a format that has lines."""
-    parts = parts_of(folder, manifest, chosen.SUITES, chosen.TASK_NAMES)
+    parts = parts_of(folder, manifest, chosen)
     asked_by = lru_cache(maxsize=1)(partial(asked_in, folder=folder))  # parts of a run follow each other
 
     def write(part: ExportedPart, file: BinaryIO) -> tuple[int, Sequence[str]]:
-        rows = rows_of(part, folder, chosen.SUITES, asked_by(part.run, imported=part.imported))
+        rows = rows_of(part, folder, chosen.suites, asked_by(part.run, imported=part.imported))
         try:
             file.writelines(text.encode() for text in chosen.texts(rows, _planned(rows, manifest)))
-            for name, sums in chosen.SUMMARIES.items():
+            for name, sums in chosen.summaries.items():
                 with Path(file.name).with_name(name).open("ab") as summary:
                     summary.write(sums(rows).encode())
                     _sync(summary)
@@ -99,13 +107,7 @@ def _texts(chosen: FileFormat, folder: Path, manifest: Manifest) -> list[FileToW
             raise ConfigError(f"{folder} has problems that this format cannot hold: {error}") from error
         return len(rows), chosen.notes(rows)
 
-    return [
-        FileToWrite(
-            name=file_of(part.run, chosen.ENDING) if part.imported else chosen.file_name(part),
-            write=partial(write, part),
-        )
-        for part in parts
-    ]
+    return [FileToWrite(name=chosen.file_name(part), write=partial(write, part)) for part in parts]
 
 
 def _paths(files: Sequence[FileToWrite], out: Path, summaries: Sequence[Path]) -> list[Path]:

@@ -16,8 +16,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import local, storing
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.schema import identified
-from asyncbench.published.formats import format_named
-from asyncbench.published.recorded import (
+from asyncbench.published.files import (
     Recorded,
     RecordedRun,
     check_file,
@@ -25,6 +24,7 @@ from asyncbench.published.recorded import (
     problems_file,
     run_of,
 )
+from asyncbench.published.formats import format_named
 from asyncbench.records import Attempt, Ended, Problem, Result, Trial
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
@@ -251,7 +251,7 @@ def import_files(
     chosen = format_named(form)
     read = chosen.reader(plan)
     folder, sweep, there = folder_for(out)
-    paths = _paths([Path(file) for file in files], chosen.ENDING, chosen.SUMMARIES)
+    paths = _paths([Path(file) for file in files], chosen.ending, chosen.summaries)
     recordings = _once_usable(map(read, paths), there=there)
     with Store.open(folder, sweep=sweep, imported=True) as store:
         return Imported(out=Path(out), runs=_kept(recordings, Keeper(store, form)))

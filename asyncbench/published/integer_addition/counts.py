@@ -7,7 +7,7 @@ the rate over all tries, where such a call is no success.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -159,17 +159,35 @@ _REASONS = f"""
 SELECT run, model, condition, suite, reason, outcome = '{Outcome.TRUNCATED}' AS cut, count(*) AS trials
 FROM graded WHERE reason <> '' GROUP BY ALL ORDER BY reason
 """  # noqa: S608  likewise
-_BY_OPERANDS = """
-SELECT run, model, condition, suite, longer, shorter, count(*) AS results,
-    count(*) FILTER (success) AS successes
-FROM graded WHERE recorded AND shorter IS NOT NULL GROUP BY ALL
-"""
-_SIZES = """
-SELECT run, model, condition, suite, grouping(carries) = 1 AS by_length, length, carries,
-    count(*) AS results, count(*) FILTER (success) AS successes
-FROM graded WHERE recorded
-GROUP BY GROUPING SETS ((run, model, condition, suite, length), (run, model, condition, suite, carries))
-"""
+# Sizes are counted first, then put into bins: there are few of them.
+_BY_SIZE = f"""
+WITH sizes AS (
+    SELECT run, model, condition, suite, 'length' AS size, length AS value, count(*) AS results,
+        count(*) FILTER (success) AS successes
+    FROM graded WHERE recorded GROUP BY ALL
+    UNION ALL
+    SELECT run, model, condition, suite, 'carries', carries, count(*), count(*) FILTER (success)
+    FROM graded WHERE recorded AND suite = '{ADDITION}' GROUP BY ALL
+)
+SELECT run, model, condition, sizes.suite, sizes.size, first, last, sum(results)::BIGINT AS results,
+    sum(successes)::BIGINT AS successes, sum(successes) / sum(results) AS success_rate
+FROM sizes LEFT JOIN bins
+    ON bins.suite = sizes.suite AND bins.size = sizes.size AND value BETWEEN first AND coalesce(last, value)
+GROUP BY ALL ORDER BY first NULLS LAST
+"""  # noqa: S608  likewise
+_BY_OPERANDS = f"""
+WITH bin AS (FROM bins WHERE suite = '{ADDITION}' AND size = 'length')
+SELECT run, model, condition, sums.suite, long.first AS longer, short.first AS shorter,
+    sum(results)::BIGINT AS results, sum(successes)::BIGINT AS successes
+FROM (
+    SELECT run, model, condition, suite, greatest(longer, 1) AS longer, greatest(shorter, 1) AS shorter,
+        count(*) AS results, count(*) FILTER (success) AS successes
+    FROM graded WHERE recorded AND shorter IS NOT NULL GROUP BY ALL
+) AS sums
+    JOIN bin AS long ON sums.longer BETWEEN long.first AND coalesce(long.last, sums.longer)
+    JOIN bin AS short ON sums.shorter BETWEEN short.first AND coalesce(short.last, sums.shorter)
+GROUP BY ALL ORDER BY longer, shorter
+"""  # noqa: S608  likewise
 _OPERANDS = f"""
 SELECT DISTINCT ON (problem_id) problem_id, operands
 FROM problems SEMI JOIN (FROM trials WHERE suite = '{ADDITION}') USING (problem_id)
@@ -196,13 +214,14 @@ def counts_of(folder: Folders, manifest: Manifest) -> AdditionCounts:
 def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
     views.put("carries", _carries(views))
     views.keep("graded", _GRADED)
+    views.put("bins", _bins())
     groups = {_key(row): row for row in views.rows(_LINES)}
     reasons, sizes, operands = (
         defaultdict[Key, list[dict[str, Any]]](list),
         defaultdict[Key, list[dict[str, Any]]](list),
         defaultdict[Key, list[dict[str, Any]]](list),
     )
-    for query, rows in ((_REASONS, reasons), (_SIZES, sizes), (_BY_OPERANDS, operands)):
+    for query, rows in ((_REASONS, reasons), (_BY_SIZE, sizes), (_BY_OPERANDS, operands)):
         for row in views.rows(query):
             rows[_key(row)].append(row)
     errors = {_key(dict(zip(GROUP, group, strict=True))): of for group, of in errors_in(views).items()}
@@ -238,6 +257,18 @@ def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
 
 def _key(row: Mapping[str, Any]) -> Key:
     return Key(*(row[name] for name in Key._fields))
+
+
+def _bins() -> pa.Table:
+    """Return the first and the last size of each bin; the last of the largest is NULL."""
+    starts = {**{(suite, "length"): LENGTHS[suite] for suite in SUITES}, (ADDITION, "carries"): CARRIES}
+    return pa.Table.from_pylist(
+        [
+            {"suite": suite, "size": size, "first": first, "last": None if after is None else after - 1}
+            for (suite, size), of in starts.items()
+            for first, after in zip_longest(of, of[1:])
+        ]
+    )
 
 
 def _carries(views: FolderViews) -> pa.Table:
@@ -302,14 +333,12 @@ def _line(
         modes=_modes(findings),
         examined=findings.examined if findings else 0,
         format_ok_share=row["format_ok"] / results if results else None,
-        by_length=_bins([size for size in sizes if size["by_length"]], "length", LENGTHS[key.suite]),
-        by_carries=(
-            _bins([size for size in sizes if not size["by_length"]], "carries", CARRIES)
-            if key.suite == ADDITION
-            else ()
-        ),
+        by_length=_by_size(sizes, "length"),
+        by_carries=_by_size(sizes, "carries"),
         by_chain=_chains(findings),
-        by_operands=_by_operands(operands),
+        by_operands=tuple(
+            OperandsBin(**{name: row[name] for name in OperandsBin.__slots__}) for row in operands
+        ),
     )
 
 
@@ -335,40 +364,9 @@ def _modes(findings: ErrorFindings | None) -> dict[str, int]:
     return {way: counts[way] for way in (*MODES, OTHER_MODE)}
 
 
-def _by_operands(rows: Iterable[Mapping[str, Any]]) -> tuple[OperandsBin, ...]:
-    def start(digits: int) -> int:
-        return max((start for start in LENGTHS[ADDITION] if start <= digits), default=LENGTHS[ADDITION][0])
-
-    results, successes = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-    for row in rows:
-        place = start(row["longer"]), start(row["shorter"])
-        results[place] += row["results"]
-        successes[place] += row["successes"]
+def _by_size(rows: Iterable[Mapping[str, Any]], size: str) -> tuple[SizeBin, ...]:
     return tuple(
-        OperandsBin(longer=longer, shorter=shorter, results=count, successes=successes[longer, shorter])
-        for (longer, shorter), count in sorted(results.items())
-    )
-
-
-def _bins(sizes: Iterable[Mapping[str, Any]], column: str, starts: Sequence[int]) -> tuple[SizeBin, ...]:
-    """Return the bins that hold any results, by size; that of unknown size last."""
-    counts, successes = Counter[int | None](), Counter[int | None]()
-    for row in sizes:
-        size = row[column]
-        first = None if size is None else max((start for start in starts if start <= size), default=None)
-        counts[first] += row["results"]
-        successes[first] += row["successes"]
-    ends: dict[int | None, int] = {first: after - 1 for first, after in pairwise(starts)}
-    return tuple(
-        SizeBin(
-            first=first,
-            last=ends.get(first),
-            results=counts[first],
-            successes=successes[first],
-            success_rate=successes[first] / counts[first],
-        )
-        for first in (*starts, None)
-        if counts[first]
+        SizeBin(**{name: row[name] for name in SizeBin.__slots__}) for row in rows if row["size"] == size
     )
 
 

@@ -16,16 +16,18 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from reprlib import repr as shown
 from typing import NamedTuple
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.exported import ExportedPart, Row, unsaid
-from asyncbench.published.recorded import (
+from asyncbench.published.files import (
+    ExportedPart,
     Fields,
+    FileFormat,
     Planned,
     Recorded,
     RecordedRun,
+    Row,
+    checked,
     content,
     flag,
     inner,
@@ -38,6 +40,7 @@ from asyncbench.published.recorded import (
     sifted,
     text,
     told,
+    unsaid,
     whole,
     within,
 )
@@ -62,9 +65,6 @@ SECTIONS = (
     Section("add_two_ints", "integer_addition", "Add two intigers"),  # so it is spelt there
     Section("string_rehearsal", "string_rehearsal", "String Rehearsal"),
 )
-SUITES = tuple(section.suite for section in SECTIONS)
-TASK_NAMES = SUITES  # each has one, of its own name
-SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {}
 
 
 # ── in ───────────────────────────────────────────────────────────────────────────────────────
@@ -110,8 +110,8 @@ def _checked(value: object) -> Fields:
         section = inner(fields, key)
         with within(key):
             whole(section, "tries")
-            if not isinstance(results := told(section, "results"), list):
-                raise ValueError(f"'results' is {shown(results)}, not a list")
+            results = told(section, "results")
+            checked(results, "results", right=isinstance(results, list), rule="a list")
     flag(fields, "simulated")
     return fields
 
@@ -146,16 +146,15 @@ def _draft(fields: Fields, suite: str) -> Draft:
         first, right = (_operand(fields, key) for key in ("int1", "int2"))
         return draft_addition(first, right, length=len(str(max(first, right))))
     string = text(fields, "string")
-    if not (string.isascii() and string.isalnum()):
-        raise ValueError(f"'string' is {shown(string)}, not letters A-Z, a-z and digits alone")
-    return draft_string(suite, string)
+    right = string.isascii() and string.isalnum()
+    return draft_string(
+        suite, checked(string, "string", right=right, rule="letters A-Z, a-z and digits alone")
+    )
 
 
 def _operand(fields: Fields, key: str) -> int:
     value = told(fields, key)
-    if not is_whole(value) or value < 0:
-        raise ValueError(f"{key!r} is {shown(value)}, not a whole number from 0 on")
-    return int(value)
+    return int(checked(value, key, right=is_whole(value) and value >= 0, rule="a whole number from 0 on"))
 
 
 def _time(path: Path, run: str) -> float:
@@ -184,9 +183,8 @@ def _planned(trials: Sequence[Recorded], fields: Fields) -> Planned:
 # ── out ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def file_name(part: ExportedPart) -> str:
-    """Return the name of a file of trials of a sweep."""
-    return f"result_{part.model.replace('/', '')}{part.suffix}_{part.last:{DATE}}{ENDING}"
+def _stem(part: ExportedPart) -> str:
+    return f"result_{part.model.replace('/', '')}{part.suffix}_{part.last:{DATE}}"
 
 
 def texts(rows: list[Row], planned: Mapping[str, int]) -> Iterator[str]:
@@ -228,3 +226,15 @@ def _result(row: Row) -> Row:
         "status": row["classification"],
     }
     return result if row["reasoning_text"] is None else result | {"reasoning": row["reasoning_text"]}
+
+
+_SUITES = tuple(section.suite for section in SECTIONS)
+FILES = FileFormat(
+    ending=ENDING,
+    suites=_SUITES,
+    tasks=_SUITES,  # each suite has one task, of its own name
+    reader=reader,
+    texts=texts,
+    notes=notes,
+    stem=_stem,
+)

@@ -9,7 +9,7 @@ from asyncbench.analysis.entrants import Entrant, names_of
 from asyncbench.analysis.notes import BatchUse, batch_notes
 from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of, span
 from asyncbench.published.reports import PublishedReport, about
-from asyncbench.tables.numbers import seconds
+from asyncbench.tables.numbers import number_of, seconds
 from asyncbench.tables.report import Sheet
 
 MEANING = (
@@ -36,7 +36,7 @@ class IntegerAdditionReport(PublishedReport):
         absent = sum(line.tries for line in lines) - trials  # files of the benchmark leave failed calls out
         more = f" {absent:,} more were planned, but not recorded." if absent else ""
         yield (
-            f"{_things(trials, 'trial', 'trials')}: {trials - results:,} failed (no reply), {empty:,} empty "
+            f"{number_of(trials, 'trial')}: {trials - results:,} failed (no reply), {empty:,} empty "
             f"replies, {cut:,} truncated.{more}"
         )
 
@@ -44,7 +44,7 @@ class IntegerAdditionReport(PublishedReport):
         yield from batch_notes(self.batches, "Durations are those of the calls in real time.")
         if count := self.without_operands:
             yield (
-                f"problems/ lacks the operands of {_things(count, 'addition', 'additions')}, so their "
+                f"problems/ lacks the operands of {number_of(count, 'addition')}, so their "
                 "carries are unknown."
             )
         yield MEANING
@@ -80,11 +80,6 @@ HEAD = (
     *("model", "tries", "recorded", "successes", "success rate", "of tries"),
     *("median", "mean", "p95", "reasoning"),
 )
-
-
-def _things(count: int, one: str, many: str) -> str:
-    """Return a number of things: `1 trial`, `2 trials`."""
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def _tables(lines: Sequence[RunLine]) -> Iterator[Sheet]:
@@ -165,9 +160,8 @@ def _modes(lines: Sequence[RunLine], names: Mapping[Entrant, str]) -> Iterator[S
     if lines:
         rows = [(names[line.asked], *(f"{count:,}" for count in line.modes.values())) for line in lines]
         examined = sum(line.examined for line in lines)
-        title = (
-            f"{ADDITION}: common failures, of {_things(examined, 'wrong reply', 'wrong replies')} examined"
-        )
+        replies = "wrong reply" if examined == 1 else "wrong replies"
+        title = f"{ADDITION}: common failures, of {examined:,} {replies} examined"
         yield Sheet(title=title, head=("model", *lines[0].modes), rows=rows)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Self
+from typing import Final, Self
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
@@ -68,30 +68,10 @@ class TrialSums:
         """Correct over all trials; None of none."""
         return self.correct / self.trials if self.trials else None
 
-    @property
-    def deviate_rate(self) -> float | None:
-        """Deviate over all trials; None of none."""
-        return self.deviate / self.trials if self.trials else None
-
-    @property
-    def nan_rate(self) -> float | None:
-        """NaN over all trials; None of none."""
-        return self.nan / self.trials if self.trials else None
-
-    @property
-    def format_rate(self) -> float | None:
-        """Replies that are the number alone, over all replies; None of none."""
-        return self.bare / self.replies if self.replies else None
-
-    @property
-    def truncated_rate(self) -> float | None:
-        """Replies that were cut, over all trials; None of none."""
-        return self.truncated / self.trials if self.trials else None
-
-    @property
-    def tokens_per_correct(self) -> float | None:
-        """Output tokens of all trials for each that is right; None where none is."""
-        return self.output_tokens / self.correct if self.correct else None
+    def share(self, part: str, of: str = "trials") -> float | None:
+        """Return one of its counts as a share of another; None of none."""
+        whole = getattr(self, of)
+        return getattr(self, part) / whole if whole else None
 
     @property
     def abs_error_of_deviate(self) -> str:
@@ -191,29 +171,11 @@ class PublishedRow:
         return self.counts == dict(self.planned)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeTally:
-    """What became of all trials, at all depths."""
-
-    trials: int = 0
-    failed: int = 0  # no reply
-    empty: int = 0  # replied without text
-    truncated: int = 0  # the provider says that the reply was cut
-    correct: int = 0
-    wrong: int = 0
-    ungraded: int = 0  # the grader has no grade of them
-    of_unknown_depth: int = 0
-
-    @property
-    def accuracy(self) -> float | None:
-        """Correct of all trials."""
-        return self.correct / self.trials if self.trials else None
-
-    @property
-    def accuracy_of_answered(self) -> float | None:
-        """Correct of the trials with an answer."""
-        answered = self.correct + self.wrong
-        return self.correct / answered if answered else None
+# What became of all trials, at all depths: `failed` without a reply, `empty` replied without text, `truncated`
+# as the provider says, `ungraded` without a grade by this grader.
+OUTCOMES: Final = (
+    *("trials", "failed", "empty", "truncated", "correct", "wrong", "ungraded", "of_unknown_depth"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +183,7 @@ class GradedTrials:
     """What one grader says of a folder's trials of the suite."""
 
     cells: Mapping[Entrant, Cells]
-    tally: OutcomeTally
+    tally: Mapping[str, int]  # of `OUTCOMES`
     simulated_note: str  # empty: no results are simulated
     graded: Graded
     began: Mapping[Entrant, datetime]  # their first calls, UTC
@@ -294,12 +256,12 @@ def read_graded(folder: Folders, grader: str) -> GradedTrials:
         origins[entrant] = (" ".join(sorted(row["providers"])), folders.get(row["model"], ""), *entrant)
         sums = TrialSums(**{name: row[name] for name in TrialSums.__slots__})
         cells[entrant][row["task"], row["length"]] = sums
-    outcomes = {name: sum(row[name] for row in counts) for name in OutcomeTally.__slots__}
-    outcomes["correct"] = sum(row["right"] for row in counts)
+    tally = {name: sum(row[name] for row in counts) for name in OUTCOMES}
+    tally["correct"] = sum(row["right"] for row in counts)
     versions = {version for row in counts for version in row["versions"] or ()}
     return GradedTrials(
         cells=cells,
-        tally=OutcomeTally(**outcomes),
+        tally=tally,
         simulated_note=note,
         graded=Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),
         began={entrant: datetime.fromtimestamp(at, UTC) for entrant, at in began.items()},
@@ -352,14 +314,15 @@ def paired(folder: Folders, grader: str, depths: Depths, pairs: Iterable[Entrant
     parameters = {"suite": SUITE.name, "grader": grader, "least": depths.first}
 
     def look(views: FolderViews) -> PairedCounts:
-        pairs_counted = dict[EntrantPair, dict[tuple[int, int], int]]()
-        for one, other in wanted:
-            rows = views.rows(_PAIRED, parameters | {"one": list(one), "other": list(other)})
-            if rows:
-                pairs_counted[one, other] = {
-                    (row["difference"], row["asked"]): row["problems"] for row in rows
-                }
-        return pairs_counted
+        rows_of = {
+            (one, other): views.rows(_PAIRED, parameters | {"one": list(one), "other": list(other)})
+            for one, other in wanted
+        }
+        return {
+            pair: {(row["difference"], row["asked"]): row["problems"] for row in rows}
+            for pair, rows in rows_of.items()
+            if rows
+        }
 
     return counted_of(folder, [SUITE.name], look) if (wanted := list(pairs)) else {}
 

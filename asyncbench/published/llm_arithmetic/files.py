@@ -11,16 +11,17 @@ from math import fsum
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any, cast
-from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.exported import ExportedPart, Row, stamp, unsaid
-from asyncbench.published.recorded import (
+from asyncbench.published.files import (
     MOST,
     Fields,
+    FileFormat,
     Planned,
     Recorded,
     RecordedRun,
+    Row,
+    checked,
     flag,
     inner,
     is_whole,
@@ -33,6 +34,7 @@ from asyncbench.published.recorded import (
     sifted,
     text,
     told,
+    unsaid,
     whole,
     within,
 )
@@ -42,6 +44,7 @@ from asyncbench.suites.numbers import fixed
 
 Line = Mapping[str, Any]  # Any: of a result file, by its keys
 AGGREGATE = "aggregate.jsonl"
+TOKENS = ("prompt_tokens", "completion_tokens")
 
 
 def aggregate(lines: Sequence[Line]) -> dict[str, object]:
@@ -70,18 +73,15 @@ def aggregate(lines: Sequence[Line]) -> dict[str, object]:
 
 def _group(lines: Sequence[Line]) -> dict[str, object]:
     sums = _sums(lines)
-    tokens = {f"total_{name}": sum(line["tokens"][name] for line in lines) for name in _TOKENS}
+    tokens = {f"total_{name}": sum(line["tokens"][name] for line in lines) for name in TOKENS}
     first = {"total_trials": len(lines), **tokens, "total_cost": _cost(lines)}
     return first | {name: value for name, value in sums.items() if name not in first}
 
 
 def _cell(lines: Sequence[Line]) -> dict[str, object]:
-    means = {f"avg_{name}": sum(line["tokens"][name] for line in lines) / len(lines) for name in _TOKENS}
+    means = {f"avg_{name}": sum(line["tokens"][name] for line in lines) / len(lines) for name in TOKENS}
     cost = _cost(lines)
     return {**_sums(lines), **means, "total_cost": cost, "avg_cost": cost / len(lines)}
-
-
-_TOKENS = ("prompt_tokens", "completion_tokens")
 
 
 def _cost(lines: Sequence[Line]) -> float:
@@ -110,14 +110,11 @@ def _sums(lines: Sequence[Line]) -> dict[str, object]:
 
 ENDING = ".jsonl"
 NAME = SUITE.name
-SUITES: tuple[str, ...] = (NAME,)
-TASK_NAMES = tuple(ARITHMETIC_TASKS)
 KEYS = (
     *("model", "variant", "depth", "operands", "correct", "raw_response"),
     *("parsed", "classification", "error", "tokens", "cost", "timestamp"),
     *("attempts", "failed_to_get_reply", "extra_context", "simulated"),  # the last: ours alone
 )
-TOKENS = ("prompt_tokens", "completion_tokens")
 ACCOUNTING = ("tokens", "cost", "attempts", "failed_to_get_reply", "extra_context")
 CENTURY = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))  # exact in microseconds
 
@@ -204,8 +201,8 @@ def _draft(fields: Fields, plan: Plan) -> Draft:
         planned = ",".join(map(str, depths))
         raise ValueError(f"'depth' is {depth}, outside the plan, --depths {planned}: give the plan it is of")
     operands = told(fields, "operands")
-    if not isinstance(operands, list) or len(operands) != 2:
-        raise ValueError(f"'operands' is {shown(operands)}, not a list of two numbers")
+    two = isinstance(operands, list) and len(operands) == 2
+    checked(operands, "operands", right=two, rule="a list of two numbers")
     lhs, rhs = (_as_text(operand, "operands", task) for operand in operands)
     expected = answer(task, lhs, rhs)
     if (correct := _as_text(told(fields, "correct"), "correct", task)) != expected:
@@ -254,11 +251,6 @@ def _time(written: str) -> float:
 # ── out ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def file_name(part: ExportedPart) -> str:
-    """Return the name of a file of trials of a sweep."""
-    return f"{quote(part.model, safe='')}{part.suffix}{ENDING}"
-
-
 def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
     """Yield the lines of a file."""
     return (json.dumps(_line(row)) + "\n" for row in rows)
@@ -266,9 +258,6 @@ def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
 
 def _aggregate_text(rows: list[Row]) -> str:
     return json.dumps(aggregate([_line(row) for row in rows])) + "\n"
-
-
-SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {AGGREGATE: _aggregate_text}
 
 
 def notes(rows: list[Row]) -> list[str]:
@@ -297,7 +286,7 @@ def _line(row: Row) -> Row:
         "parsed": None if row["answer"] is None else number(row["answer"]),
         "classification": row["classification"],
         "error": row["abs_error"],
-        "timestamp": stamp(row["finished_at"]),
+        "timestamp": f"{row['finished_at']:%Y-%m-%dT%H:%M:%S.%f}Z",
         "simulated": True,
         **_accounting(row),
     }
@@ -323,3 +312,14 @@ def _padding(condition: Row) -> int:
     """Return how many thousand tokens of small talk came first; 0: none, or a file of one's own."""
     context = re.fullmatch(r"(\d+)k", str(condition.get("context")))
     return int(context[1]) if context else 0
+
+
+FILES = FileFormat(
+    ending=ENDING,
+    suites=(NAME,),
+    tasks=ARITHMETIC_TASKS,
+    reader=reader,
+    texts=texts,
+    notes=notes,
+    summaries={AGGREGATE: _aggregate_text},
+)

@@ -7,8 +7,8 @@ the benchmark gives them: `o4-mini-2025-04-16-medium-4k`, `qwen3-14b@q4_k_m-ctx4
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 # by what it tells; the end of a name is looked at first, for `medium` may be part of a model's own name
 _SUFFIXES: Final = {
@@ -101,28 +101,3 @@ def told_by_origin(facets_by_row: Mapping[K, Facets], origins: Mapping[K, Sequen
             if (group := (facets.family, facets.rest)) in alike and len(among[group]) > 1:
                 distinct[row] = facets._replace(rest=f"{facets.rest} {origins[row][at]}".strip())
     return distinct
-
-
-class Faceted(Protocol):
-    """What has facets."""
-
-    @property
-    def facets(self) -> Facets:
-        """Its facets."""
-
-
-T = TypeVar("T", bound=Faceted)
-
-
-def varied(entries: Iterable[T], facet: str) -> dict[str, list[T]]:
-    """Return the entries that differ in one facet alone, by what they are called without it."""
-    groups = defaultdict[tuple[object, ...], list[T]](list)
-    for entry in entries:
-        if getattr(entry.facets, facet) is not None:
-            facets = entry.facets._asdict()
-            groups[tuple(value for name, value in facets.items() if name != facet)].append(entry)
-    return {
-        f"{those[0].facets.without(facet)} {those[0].facets.rest}".strip(): those
-        for those in groups.values()
-        if len({getattr(entry.facets, facet) for entry in those}) > 1
-    }

@@ -1,6 +1,6 @@
 """The pictures that llm_arithmetic's table asks for: of a folder's rows and of its published ones."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -21,7 +21,7 @@ from asyncbench.published.llm_arithmetic.counts import (
     tasks_of,
     total,
 )
-from asyncbench.published.llm_arithmetic.names import Facets, facets_of, varied
+from asyncbench.published.llm_arithmetic.names import Facets, facets_of
 from asyncbench.published.llm_arithmetic.tables import ACCURACY, FORMAT, HEATMAP_DEPTHS, RATES
 from asyncbench.published.reports import MARK, PublishedPicture
 from asyncbench.stats.paired import bootstrap_difference, undominated
@@ -93,7 +93,7 @@ def entries_of(
     for row, name in told_apart(rows):
         sums = total(row.cells, depths=depths)
         if sums.trials:
-            shares = {"Correct": sums.accuracy, "Dev": sums.deviate_rate, "NaN": sums.nan_rate}
+            shares = {"Correct": sums.accuracy, "Dev": sums.share("deviate"), "NaN": sums.share("nan")}
             entry = OverviewEntry(
                 model=name,
                 facets=row.facets,
@@ -214,6 +214,20 @@ def _by_variant(
 # ── varied settings ──────────────────────────────────────────────────────────────────────────
 
 
+def _varied(entries: Iterable[OverviewEntry], facet: str) -> dict[str, list[OverviewEntry]]:
+    """Return the entries that differ in one facet alone, by what they are called without it."""
+    groups = defaultdict[tuple[object, ...], list[OverviewEntry]](list)
+    for entry in entries:
+        if getattr(entry.facets, facet) is not None:
+            facets = entry.facets._asdict()
+            groups[tuple(value for name, value in facets.items() if name != facet)].append(entry)
+    return {
+        f"{those[0].facets.without(facet)} {those[0].facets.rest}".strip(): those
+        for those in groups.values()
+        if len({getattr(entry.facets, facet) for entry in those}) > 1
+    }
+
+
 def _of_padding(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
     rows = [
         {
@@ -223,7 +237,7 @@ def _of_padding(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
             **entry.interval(),
             "output tokens": entry.output_tokens,
         }
-        for name, those in varied(entries, "padding").items()
+        for name, those in _varied(entries, "padding").items()
         for entry in sorted(those, key=lambda entry: entry.facets.padding)
     ]
     rows.sort(key=lambda row: int(str(row["padding"])[:-1]))
@@ -251,7 +265,7 @@ def _of_effort(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
             "output tokens": entry.output_tokens or None,
             "cost, USD": entry.cost_usd or None,
         }
-        for name, those in varied(entries, "effort").items()
+        for name, those in _varied(entries, "effort").items()
         for entry in those
     ]
     for name, x, scale in (("tokens", "output tokens", "log"), ("cost", "cost, USD", "usd")):
@@ -282,7 +296,7 @@ def _of_thinking(entries: Sequence[OverviewEntry]) -> PublishedPicture:
                 "low": entry.correct,
                 "high": entry.correct + entry.shares["NaN"],
             }
-            for name, those in varied(entries, "thinking").items()
+            for name, those in _varied(entries, "thinking").items()
             for entry in those
         ],
         y="model",
@@ -297,7 +311,7 @@ def _of_quantisation(
 ) -> PublishedPicture:
     pairs = [
         (name, one, other)
-        for name, those in varied(entries, "quantisation").items()
+        for name, those in _varied(entries, "quantisation").items()
         for one, other in combinations(those, 2)
     ]
     alike = compared((one.asked, other.asked) for _, one, other in pairs if one.asked and other.asked)
@@ -399,7 +413,7 @@ def _of_truncated(entries: Sequence[OverviewEntry]) -> PublishedPicture:
         title="Trials whose reply was cut",
         kind="dots",
         rows=[
-            {"model": entry.model, "share truncated": entry.sums.truncated_rate}
+            {"model": entry.model, "share truncated": entry.sums.share("truncated")}
             for entry in entries
             if entry.sums is not None
         ],

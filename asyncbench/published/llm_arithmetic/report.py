@@ -1,7 +1,7 @@
 """`report --style llm-arithmetic`: the tables that llm_arithmetic publishes, from any results folder."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from math import isinf
 from typing import Final
@@ -15,7 +15,6 @@ from asyncbench.published.llm_arithmetic.counts import (
     HEADLINE,
     Cells,
     Depths,
-    OutcomeTally,
     PublishedRow,
     TrialSums,
     depths_of,
@@ -42,6 +41,7 @@ from asyncbench.published.llm_arithmetic.tables import (
     verification,
 )
 from asyncbench.published.reports import PublishedPicture, PublishedReport, about, published_table
+from asyncbench.stats.proportions import Proportion
 from asyncbench.tables.report import Sheet
 
 MIN_DEPTH = 5  # of the published tables
@@ -54,13 +54,20 @@ class LlmArithmeticReport(PublishedReport):
 
     source: Chosen
     min_depth: int
-    tally: OutcomeTally
+    tally: Mapping[str, int]  # trials of all depths by `OUTCOMES`
     rows: tuple[PublishedRow, ...]  # as the overview lists them
 
     @property
     def depths(self) -> Depths:
         """The depths of the overview and the cards."""
         return Depths(first=self.min_depth)
+
+    @property
+    def accuracies(self) -> tuple[float | None, float | None]:
+        """Correct of all trials, and of the trials with an answer, at all depths."""
+        correct, answered = self.tally["correct"], self.tally["correct"] + self.tally["wrong"]
+        over_all = Proportion(successes=correct, trials=self.tally["trials"])
+        return over_all.share, Proportion(successes=correct, trials=answered).share
 
     def _data(self) -> dict[str, object]:
         """Return all figures, exact: shares are fractions, infinity is the string "inf"."""
@@ -71,9 +78,9 @@ class LlmArithmeticReport(PublishedReport):
             "grader": graded.grader,
             "grader_versions": list(graded.versions),
             "min_depth": self.min_depth,
-            "tally": asdict(self.tally),
-            "accuracy": self.tally.accuracy,
-            "accuracy_of_answered": self.tally.accuracy_of_answered,
+            "tally": dict(self.tally),
+            "accuracy": self.accuracies[0],
+            "accuracy_of_answered": self.accuracies[1],
             "lines_left_out": dict(self.left_out),
             "rows": [self._as_record(row) for row in self.rows],
             "overall": {
@@ -138,22 +145,17 @@ class LlmArithmeticReport(PublishedReport):
             yield "The published figures are by the grader `legacy`. For yours, add --grader legacy."
 
     def _outcomes(self) -> Iterator[str]:
-        tally = self.tally
-        shares = (tally.accuracy, tally.accuracy_of_answered)
-        all_trials, answered = ("-" if share is None else f"{share:.2%}" for share in shares)
+        tally, (graded,) = self.tally, self.graders
+        all_trials, answered = ("-" if share is None else f"{share:.2%}" for share in self.accuracies)
         yield (
-            f"{tally.trials:,} trials at all depths: {tally.failed:,} failed, {tally.empty:,} empty replies, "
-            f"{tally.truncated:,} truncated. Accuracy: {all_trials} of all trials, {answered} of the "
-            f"{tally.correct + tally.wrong:,} answered ones."
+            f"{tally['trials']:,} trials at all depths: {tally['failed']:,} failed, {tally['empty']:,} empty "
+            f"replies, {tally['truncated']:,} truncated. Accuracy: {all_trials} of all trials, {answered} of "
+            f"the {tally['correct'] + tally['wrong']:,} answered ones."
         )
-        if tally.ungraded:
-            (graded,) = self.graders
-            yield f"{tally.ungraded:,} trials have no grade by {graded.grader} and count as NaN."
-        if tally.of_unknown_depth:
-            yield (
-                f"{tally.of_unknown_depth:,} trials have no known depth. Only figures over all depths count "
-                "them."
-            )
+        if ungraded := tally["ungraded"]:
+            yield f"{ungraded:,} trials have no grade by {graded.grader} and count as NaN."
+        if unknown := tally["of_unknown_depth"]:
+            yield f"{unknown:,} trials have no known depth. Only figures over all depths count them."
 
 
 def llm_arithmetic_report_on(
@@ -210,8 +212,8 @@ def exact(figures: TrialSums) -> dict[str, object]:
         "deviate": figures.deviate,
         "nan": figures.nan,
         "accuracy": figures.accuracy,
-        "deviate_rate": figures.deviate_rate,
-        "nan_rate": figures.nan_rate,
+        "deviate_rate": figures.share("deviate"),
+        "nan_rate": figures.share("nan"),
         "avg_abs_error": figures.abs_error_of_deviate,
         "avg_error_dev": _finite(figures.error_of_deviate),
         "avg_error_dev_and_correct": _finite(figures.error_of_read),

@@ -139,8 +139,8 @@ def _shares(figures: TrialSums, decimals_of_nan: int = 4) -> tuple[str, ...]:
     return (
         count(figures.trials),
         percent(figures.accuracy, 2),
-        percent(figures.nan_rate, decimals_of_nan),
-        percent(figures.deviate_rate, 2),
+        percent(figures.share("nan"), decimals_of_nan),
+        percent(figures.share("deviate"), 2),
     )
 
 
@@ -230,11 +230,11 @@ class Rate(NamedTuple):
 
 
 ACCURACY = Rate("Correct %", lambda figures: figures.accuracy, of_accuracy)
-FORMAT = Rate("Format %", lambda figures: figures.format_rate, of_accuracy)
+FORMAT = Rate("Format %", lambda figures: figures.share("bare", "replies"), of_accuracy)
 RATES = (
     ACCURACY,
-    Rate("Dev %", lambda figures: figures.deviate_rate, of_deviate_rate),
-    Rate("NaN %", lambda figures: figures.nan_rate, of_nan_rate),
+    Rate("Dev %", lambda figures: figures.share("deviate"), of_deviate_rate),
+    Rate("NaN %", lambda figures: figures.share("nan"), of_nan_rate),
 )
 
 

@@ -14,7 +14,7 @@ problem is only known by its answer.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -23,21 +23,21 @@ from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from reprlib import repr as shown
-from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import writing
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import identified
-from asyncbench.published.exported import ExportedPart, Row, unsaid
-from asyncbench.published.recorded import (
+from asyncbench.published.files import (
     Fields,
-    Planned,
+    FileFormat,
     Recorded,
     RecordedRun,
+    Row,
     check_file,
     content,
+    counted,
     flag,
     lines,
     mapping,
@@ -47,6 +47,7 @@ from asyncbench.published.recorded import (
     sifted,
     text,
     told,
+    unsaid,
 )
 from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites.numbers import parts
@@ -56,9 +57,6 @@ from asyncbench.suites.nupa.tasks import BASE_TASKS, FORMAT, TASKS, NupaTask, ta
 
 NAME = "nupa"
 ENDING = ".jsonl"
-SUITES: tuple[str, ...] = (NAME,)
-TASK_NAMES = BASE_TASKS
-SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {}
 PROFILE = "reference"  # of what the published code made
 OURS = ("question", "style", "simulated")  # keys of a line that only ours have
 NO_QUESTION = "(its question is not recorded) ="
@@ -194,7 +192,8 @@ def read(path: Path, *, style: str = STYLES[0]) -> RecordedRun:
     """
     run, at = run_of(path, ENDING), path.stat().st_mtime
     trials, left_out = sifted(_entries(path), partial(_recorded, run=run, style=style, at=at))
-    return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials))
+    planned = counted((trial.model, trial.condition, trial.draft) for trial in trials)
+    return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=planned)
 
 
 def _entries(path: Path) -> Iterator[tuple[str, tuple[object, int, int]]]:
@@ -238,22 +237,7 @@ def _recorded(entry: tuple[object, int, int], *, run: str, style: str, at: float
     )
 
 
-def _planned(trials: Iterable[Recorded]) -> Planned:
-    """Return what a file holds: it says nothing of what it was to hold."""
-    planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for trial in trials:
-        conditions = planned.setdefault(trial.model.alias, {})
-        tasks = conditions.setdefault(trial.condition.name, {}).setdefault(NAME, {})
-        tasks[trial.draft.task] = tasks.get(trial.draft.task, 0) + 1
-    return planned
-
-
 # ── replies, out ─────────────────────────────────────────────────────────────────────────────
-
-
-def file_name(part: ExportedPart) -> str:
-    """Return the name of a file of trials of a sweep."""
-    return f"{quote(part.model, safe='')}{part.suffix}{ENDING}"
 
 
 def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
@@ -286,3 +270,6 @@ def _line(rows: list[Row]) -> Row:
     recorded = first["accounting"]
     ours = set(recorded["ours"] if recorded else OURS if first["simulated"] else OURS[:-1])
     return {key: value for key, value in fields.items() if key not in OURS or key in ours}
+
+
+FILES = FileFormat(ending=ENDING, suites=(NAME,), tasks=BASE_TASKS, reader=reader, texts=texts, notes=notes)

@@ -23,7 +23,7 @@ from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.provider import open_batches
-from asyncbench.published.recorded import check_folder
+from asyncbench.published.files import check_folder
 from asyncbench.records import Model, Trial
 from asyncbench.store.catalog import known_trials
 from asyncbench.store.manifest import is_results_folder

@@ -16,7 +16,7 @@ from asyncbench.providers.batch_calls import BatchApi, NotRun
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import open_batches
-from asyncbench.published.recorded import (
+from asyncbench.published.files import (
     Fields,
     Planned,
     Recorded,

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems.copies import read_problems
 from asyncbench.problems.schema import ProblemRows
-from asyncbench.published.exported import FileToWrite
+from asyncbench.published.files import FileToWrite
 from asyncbench.records import Problem
 from asyncbench.store.catalog import patiently, read_skipped, read_trials
 from asyncbench.store.manifest import Manifest, planned

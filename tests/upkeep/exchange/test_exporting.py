@@ -10,7 +10,7 @@ from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.schema import identified
-from asyncbench.published import exported
+from asyncbench.published import files as trial_files
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
@@ -165,7 +165,7 @@ def test_the_rows_of_one_file_at_a_time_are_read(tmp_path, monkeypatch):
             reads.append(found["run"].to_pylist())
         return found
 
-    monkeypatch.setattr(exported, "read_trials", read)
+    monkeypatch.setattr(trial_files, "read_trials", read)
     export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "out")
     assert reads == [["a"] * 3, ["b"] * 3, ["c"] * 3]
 
@@ -179,7 +179,7 @@ def test_what_others_wrote_meanwhile_stays_and_is_all_that_is_there(tmp_path, mo
             (tmp_path / "out" / "b.jsonl").write_text("mine")
         return read_trials(*arguments)
 
-    monkeypatch.setattr(exported, "read_trials", read)
+    monkeypatch.setattr(trial_files, "read_trials", read)
     with pytest.raises(ConfigError, match=r"out/b\.jsonl exists already"):
         export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "out")
     assert [(path.name, path.read_text()) for path in (tmp_path / "out").iterdir()] == [("b.jsonl", "mine")]

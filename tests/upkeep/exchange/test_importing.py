@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.published.recorded import RecordedRun
+from asyncbench.published.files import RecordedRun
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest

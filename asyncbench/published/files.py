@@ -1,0 +1,425 @@
+"""Trials in files of other projects: read from them, and written from a results folder."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from os.path import isdir, isfile, lexists
+from pathlib import Path
+from reprlib import repr as shown
+from typing import Any, BinaryIO, Final, TypeVar
+from urllib.parse import quote
+
+import pyarrow.compute as pc
+
+from asyncbench.config.models import check_alias
+from asyncbench.errors import ConfigError, ProviderError, StoreError
+from asyncbench.files import local
+from asyncbench.problems.opening import open_set
+from asyncbench.providers.endpoints import is_simulated
+from asyncbench.records import REALTIME, Condition, Draft, Model, Outcome, Reply
+from asyncbench.store.catalog import read_attempts, read_grades, read_trials
+from asyncbench.store.manifest import IMPORTED, Manifest
+from asyncbench.store.schema import AT_REST, ENTRANT
+from asyncbench.suites.numbers import MAX_DIGITS
+
+# ── Places of files and folders, and names of a run and of its files after each other
+# What cannot be read or made is refused before anything is spent on it.
+
+
+LONGEST: Final = 200  # characters once percent-encoded: a run names a file, with room for an ending
+
+
+def check_file(path: Path) -> None:
+    """Refuse what is no file that can be read.
+
+    Raises:
+        ConfigError: it is missing, may not be read, or is a pipe or the like.
+    """
+    try:
+        path.stat()
+        if not isfile(path):  # before it is opened: a pipe would be waited for
+            raise ConfigError(
+                f"{path} is not a regular file. Save its content to a file, and name that file."
+            )
+        path.open("rb").close()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}. Name a file that you can read.") from None
+
+
+def check_folder(path: Path) -> None:
+    """Refuse what cannot be a folder, since a file is there or above it.
+
+    Raises:
+        ConfigError: so it is, and names that file; or the path is an address.
+    """
+    there = next(folder for folder in (path, *local(path).absolute().parents) if lexists(folder))
+    if not isdir(there):
+        raise ConfigError(f"{there} is not a folder. Name a folder, or a new one.")
+
+
+def run_of(path: Path, ending: str) -> str:
+    """Return the run that a file becomes: its name without the ending of its format.
+
+    Raises:
+        ConfigError: that can name no file in turn.
+    """
+    run = path.name.removesuffix(ending)
+    try:
+        encoded = quote(run, safe="")
+    except UnicodeEncodeError:
+        raise ConfigError(f"{str(path)!r}: the name is not UTF-8 text. Rename the file.") from None
+    if not 1 <= len(encoded) <= LONGEST:
+        raise ConfigError(
+            f"{path}: the name of the run would be empty, or longer than {LONGEST} characters when "
+            "percent-encoded. Rename the file."
+        )
+    return run
+
+
+def problems_file(run: str) -> str:
+    """Return where in a results folder the problems of an imported run are."""
+    return f"problems/{quote(run, safe='')}.parquet"
+
+
+# ── Trials as they were recorded: JSON, read exactly, each field checked
+# A ValueError says what was found, and the rule.
+
+
+# model → condition → suite → task → trials
+Planned = Mapping[str, Mapping[str, Mapping[str, Mapping[str, int]]]]
+Fields = Mapping[str, Any]  # Any: JSON, which is checked field by field
+MOST = 2**31 - 1  # of a count, of dollars, of seconds: what a column of results holds, and more than enough
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What a file says of one trial."""
+
+    draft: Draft
+    model: Model
+    condition: Condition = field(default_factory=Condition)
+    reply: Reply | None  # None: none came
+    attempts: int = 1
+    latency_s: float | None = None
+    cost_usd: float | None = None
+    accounting: Mapping[str, object] | None = None  # as it stood: an export writes the same again
+    at: float  # when it ended: UTC, seconds since 1970
+    timed: bool = True  # it tells that itself; else the time is its file's
+    error: ProviderError | None = None  # why no reply came, where that is told
+    price_source: str = "recorded"
+    mode: str = REALTIME
+    batch_id: str | None = None
+    trial_id: str | None = None  # of a trial of ours; None: it is made of what the file says
+    repeat: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun:
+    """What one file holds: a run."""
+
+    run: str
+    path: Path
+    trials: tuple[Recorded, ...]  # in file order
+    left_out: tuple[str, ...]  # entries that cannot be used: where, what, found, rule
+    planned: Planned
+
+
+def counted(asked: Iterable[tuple[Model, Condition, Draft]]) -> Planned:
+    """Return the plan of files that say nothing of one: what they hold."""
+    planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+    for model, condition, draft in asked:
+        tasks = planned.setdefault(model.alias, {}).setdefault(condition.name, {}).setdefault(draft.suite, {})
+        tasks[draft.task] = tasks.get(draft.task, 0) + 1
+    return planned
+
+
+def sifted(
+    entries: Iterable[tuple[str, T]], read: Callable[[T], Recorded]
+) -> tuple[tuple[Recorded, ...], tuple[str, ...]]:
+    """Return the trials that could be read, and the complaints about the others, each with its place."""
+    trials, left_out = list[Recorded](), list[str]()
+    for place, entry in entries:
+        try:
+            trials.append(read(entry))
+        except ValueError as error:
+            left_out.append(f"{place}: {error}")
+    return tuple(trials), tuple(left_out)
+
+
+def content(path: Path) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}. Name a file that you can read.") from None
+
+
+def lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield each line that is not empty, with its place."""
+    for count, line in enumerate(content(path).split(b"\n"), start=1):
+        if line.strip():
+            yield f"{path}, line {count}", line
+
+
+def parsed(data: bytes) -> object:
+    """Return the value of a JSON text; integers of any length up to 4,300 digits stay exact."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        odd = error.object[error.start]
+        raise ValueError(f"is not UTF-8 text: it holds the byte 0x{odd:02x} at {error.start + 1}") from None
+    try:
+        return json.loads(text, parse_int=_integer, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{shown(text)} is not JSON ({error.msg} at character {error.pos + 1})") from None
+    except RecursionError:
+        raise ValueError(f"{shown(text)} is nested too deeply") from None
+
+
+def _integer(digits: str) -> int:
+    if len(digits.removeprefix("-")) > MAX_DIGITS:
+        raise ValueError(f"{shown(digits)} has more than {MAX_DIGITS:,} digits")
+    return int(digits)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def mapping(value: object, what: str) -> Fields:
+    if not isinstance(value, dict):
+        raise ValueError(f"{shown(value)} is not {what}, a JSON object")
+    return value
+
+
+def told(fields: Fields, key: str) -> Any:
+    """Return the value of a field that has to be there."""
+    if key not in fields:
+        raise ValueError(f"{key!r} is missing; found: {shown(list(fields))}")
+    return fields[key]
+
+
+def checked(value: T, key: str, *, right: bool, rule: str) -> T:
+    """Return the value of a field, or refuse it with the rule."""
+    if not right:
+        raise ValueError(f"{key!r} is {shown(value)}, not {rule}")
+    return value
+
+
+def inner(fields: Fields, key: str) -> Fields:
+    """Return the object that stands under a key; read its fields `within` the key."""
+    value: Fields = told(fields, key)
+    return checked(value, key, right=isinstance(value, dict), rule="a JSON object")
+
+
+@contextmanager
+def within(key: str) -> Iterator[None]:
+    """Say of complaints where they are from: two objects of a record may have fields of the same name."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"in {key!r}, {error}") from None
+
+
+def text(fields: Fields, key: str) -> str:
+    value: str = told(fields, key)
+    return checked(value, key, right=isinstance(value, str), rule="a text")
+
+
+def flag(fields: Fields, key: str) -> bool:
+    """Return a yes or no; missing or null is no."""
+    value = fields.get(key)
+    return bool(checked(value, key, right=value is None or isinstance(value, bool), rule="true or false"))
+
+
+def is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def whole(fields: Fields, key: str, *, least: int = 0) -> int:
+    value = told(fields, key)
+    right = is_whole(value) and least <= value <= MOST
+    return int(checked(value, key, right=right, rule=f"a whole number from {least} to {MOST:,}"))
+
+
+def number(fields: Fields, key: str) -> float:
+    value = told(fields, key)
+    right = (is_whole(value) or isinstance(value, float)) and 0 <= value <= MOST  # which NaN is not
+    return float(checked(value, key, right=right, rule=f"a number from 0 to {MOST:,}"))
+
+
+def model_of(fields: Fields, *, simulated: bool) -> Model:
+    """Return the model that a record names; it is not known how it was reached."""
+    name = text(fields, "model")
+    try:
+        check_alias(name, place="'model'")
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    provider = "simulated" if simulated else "imported"
+    return Model(alias=name, provider=provider, model_id=name, api="imported", simulated=simulated)
+
+
+# ── Trials of a results folder as rows, from which every format is written
+
+Row = dict[str, Any]  # Any: the columns of `trials` and what `_added` adds
+Asked = Mapping[str, tuple[int, tuple[str, ...], str]]  # problem id → place in the set, operands, question
+
+TRIALS = (
+    *("trial_id", "run", "problem_id", "suite", "task", "variant", "representation", "length", "repeat"),
+    *("condition", "condition_params", "style", "model", "provider", "expected"),
+    *("reply_text", "reasoning_text", "answer", "outcome"),
+    *("input_tokens", "output_tokens", "cost_usd", "attempts", "latency_s", "finished_at"),
+)
+GRADES = ("trial_id", "classification", "abs_error")
+OF_A_PART = [*ENTRANT, "suite", "task"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToWrite:
+    """A file that an export is to write."""
+
+    name: str
+    write: Callable[[BinaryIO], tuple[int, Sequence[str]]]  # → its trials, and what it cannot say as it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedPart:
+    """The trials that one file is to hold: of a run that was imported, or of a model under a condition."""
+
+    run: str
+    model: str
+    condition: str
+    imported: bool  # then it is the whole run, of whatever models
+    suffix: str  # of a file's name: the condition, where there are several
+    last: datetime  # when the last of them was finished
+
+
+def unsaid(rows: Iterable[Row], told_keys: Callable[[Row], set[str]]) -> list[str]:
+    """Return the note about conditions of which a format tells only what is `said`."""
+    if missing := {key for row in rows for key in row["asked"].keys() - told_keys(row["asked"])}:
+        return [f"the format cannot tell that it was asked with {', '.join(sorted(missing))}"]
+    return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFormat:
+    """The files of another project, and how they are read and written."""
+
+    ending: str
+    suites: Collection[str]
+    tasks: Collection[str]  # of those suites: all that it has a place for
+    reader: Callable[[Mapping[str, object]], Callable[[Path], RecordedRun]]  # options → what reads a file
+    texts: Callable[[list[Row], Mapping[str, int]], Iterator[str]]  # trials in order, planned ones by suite
+    notes: Callable[[list[Row]], list[str]]  # what it cannot say of these trials
+    stem: Callable[[ExportedPart], str] = lambda part: f"{quote(part.model, safe='')}{part.suffix}"
+    # names of files with a line for each of the others
+    summaries: Mapping[str, Callable[[list[Row]], str]] = field(default_factory=dict)
+
+    def file_name(self, part: ExportedPart) -> str:
+        """Return the name of a file: that of an imported run, or the one that the format gives."""
+        stem = part.run.replace("/", "%2F") if part.imported else self.stem(part)
+        return f"{stem}{self.ending}"
+
+
+def parts_of(folder: Path, manifest: Manifest, form: FileFormat) -> list[ExportedPart]:
+    """Return what the finished trials of a format's suites make files of: runs in order, then by name.
+
+    Answers to loads are left out: other projects know no steps, and would count a problem several times.
+
+    Raises:
+        ConfigError: they are of other tasks than the format knows, or there are none.
+        StoreError: the folder cannot be read.
+    """
+    trials = read_trials(
+        folder, [*OF_A_PART, "finished_at"], AT_REST & pc.field("suite").isin(list(form.suites))
+    )
+    rows = trials.group_by(OF_A_PART).aggregate([("finished_at", "max")]).to_pylist()
+    if not rows:
+        raise ConfigError(
+            f"{folder} has no finished trial of {', '.join(form.suites)}, so there is nothing to export. "
+            "Answers to loads are left out."
+        )
+    if unknown := sorted({row["task"] for row in rows} - set(form.tasks)):
+        raise ConfigError(f"{folder} has tasks that this format cannot hold: {', '.join(unknown)}")
+    several = len({row["condition"] for row in rows}) > 1
+    imported = bool(manifest.get(IMPORTED))
+    order = {run: n for n, run in enumerate(manifest.get("runs", {}))}
+    file = itemgetter("run") if imported else itemgetter("run", "model", "condition")
+    rows.sort(key=lambda row: (order.get(row["run"], len(order)), file(row)))
+    return [
+        ExportedPart(
+            run=first["run"],
+            model=first["model"],
+            condition=first["condition"],
+            imported=imported,
+            suffix=f"+{quote(first['condition'], safe='')}" if several else "",
+            last=max(row["finished_at_max"] for row in (first, *others)),
+        )
+        for first, *others in (list(of_a_file) for _, of_a_file in groupby(rows, key=file))
+    ]
+
+
+def rows_of(part: ExportedPart, folder: Path, suites: Collection[str], problems: Asked) -> list[Row]:
+    """Return the trials of a file, in the order of the problem set.
+
+    Each has its headline grade and, where it was imported, the recorded accounting.
+
+    Raises:
+        StoreError: the folder cannot be read, or the problem of a trial is not in it.
+    """
+    wanted = AT_REST & pc.field("suite").isin(list(suites)) & (pc.field("run") == part.run)
+    if not part.imported:
+        wanted &= (pc.field("model") == part.model) & (pc.field("condition") == part.condition)
+    trials = read_trials(folder, TRIALS, wanted)
+    same = pc.field("trial_id").isin(trials["trial_id"].combine_chunks())
+    table = trials.join(read_grades(folder, GRADES, same & pc.field("headline")), "trial_id")
+    if part.imported:
+        table = table.join(read_attempts(folder, ["trial_id", "raw_usage"], same), "trial_id")
+    rows = [_added(row, problems, folder) for row in table.to_pylist()]
+    return sorted(rows, key=itemgetter("repeat", "place"))
+
+
+def asked_in(run: str, folder: Path, *, imported: bool) -> Asked:
+    """Return the problems of a run, in order; those of a sweep may be in any of the folder's sets.
+
+    Raises:
+        ProblemSetError: the folder's copies of the problems are damaged.
+    """
+    sets = [folder / problems_file(run)] if imported else sorted((folder / "problems").glob("*.parquet"))
+    problems: dict[str, tuple[int, tuple[str, ...], str]] = {}
+    for path in sets:
+        for problem in open_set(path).read():
+            problems.setdefault(problem.problem_id, (len(problems), problem.operands, problem.question))
+    return problems
+
+
+def _added(row: Row, problems: Asked, folder: Path) -> Row:
+    """Return a trial with what formats need beside its columns."""
+    if row["problem_id"] not in problems:
+        raise StoreError(
+            f"{folder}: problems/ lacks problem {row['problem_id']}. Put back the file that holds it."
+        )
+    place, operands, question = problems[row["problem_id"]]
+    recorded = row.get("raw_usage")
+    # What a condition adds to the bare question; the digest only tells one text from another.
+    params = {k: value for k, value in json.loads(row["condition_params"]).items() if k != "turns_digest"}
+    style = {} if row["style"] == Condition().style else {"style": row["style"]}
+    return row | {
+        "place": place,
+        "operands": operands,
+        "question": question,
+        "accounting": None if recorded is None else json.loads(recorded),  # None: it is our own trial
+        "asked": params | style,
+        "failed": row["outcome"] == Outcome.FAILED,
+        "simulated": is_simulated(row["provider"]),
+    }
