@@ -37,8 +37,7 @@ from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.status import trial_counts
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
-from asyncbench.suites.requests import most_input_tokens
-from asyncbench.suites.wording import padding
+from asyncbench.suites.requests import most_input_tokens, padding
 from tests.commands import ROOT, asyncbench_here
 from tests.planning.sweeps.test_budget_bounds import planned
 from tests.processes import Forked

@@ -13,8 +13,7 @@ from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.model_rules import model_complaint
 from asyncbench.providers.params import effort_asked
 from asyncbench.records import Condition, Limits, Model
-from asyncbench.suites.requests import way_of_asking
-from asyncbench.suites.wording import QUESTION
+from asyncbench.suites.requests import QUESTION, way_of_asking
 
 
 def contradictions(

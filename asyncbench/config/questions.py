@@ -19,8 +19,8 @@ from asyncbench.problems.hub import remote_address
 from asyncbench.records import OF_CONDITIONS, Condition, Message
 from asyncbench.suites.digits import DIGIT_FORMS, EXCLUSIVE, rewritten
 from asyncbench.suites.plugins import file_named, is_in_file
+from asyncbench.suites.requests import FIELDS, PADDINGS, QUESTION, examples, fields_in, padding
 from asyncbench.suites.table import SUITES
-from asyncbench.suites.wording import FIELDS, PADDINGS, QUESTION, examples, fields_in, padding
 
 # ── problem sets: files, or suites to generate them with
 

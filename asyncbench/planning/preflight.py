@@ -25,9 +25,8 @@ from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store.checksums import check, stamp
 from asyncbench.store.manifest import is_results_folder, planned, read_manifest
 from asyncbench.suites.digits import rewritten
-from asyncbench.suites.requests import characters_before_question
+from asyncbench.suites.requests import characters_before_question, most_characters
 from asyncbench.suites.table import SUITES
-from asyncbench.suites.wording import most_characters
 
 # The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
 # of them.

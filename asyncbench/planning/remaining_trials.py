@@ -19,8 +19,7 @@ from asyncbench.problems.making import generate
 from asyncbench.problems.schema import problems_of
 from asyncbench.records import Condition, Model
 from asyncbench.store.id_set import IdColumn, IdSet, strung
-from asyncbench.suites.requests import TOKENS_BESIDE_A_MESSAGE, worded_size
-from asyncbench.suites.wording import asks_as_it_stands
+from asyncbench.suites.requests import TOKENS_BESIDE_A_MESSAGE, asks_as_it_stands, worded_size
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 

@@ -16,7 +16,7 @@ from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import PROBLEM_SCHEMA
 from asyncbench.records import Condition, Problem, Reply
 from asyncbench.suites.custom import likely_grader
-from asyncbench.suites.wording import wording_of
+from asyncbench.suites.requests import wording_of
 from asyncbench.tables.numbers import number_of
 from asyncbench.tables.report import Report, Sheet
 from asyncbench.tables.screen import safe_notes

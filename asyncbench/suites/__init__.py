@@ -14,7 +14,6 @@ from asyncbench.suites.suite import (
 PUBLIC = (
     "custom",
     "digits",
-    "extraction",
     "integer_addition",
     "llm_arithmetic",
     "numbers",
@@ -26,5 +25,4 @@ PUBLIC = (
     "requests",
     "suite",
     "table",
-    "wording",
 )

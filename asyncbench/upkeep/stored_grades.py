@@ -24,8 +24,8 @@ from asyncbench.store.schema import GRADES, OF_THE_TRIAL, PARTITIONED_BY
 from asyncbench.store.snapshot import Snapshot
 from asyncbench.suites.custom import grader_of
 from asyncbench.suites.plugins import is_in_file
+from asyncbench.suites.requests import digits_stored
 from asyncbench.suites.table import SUITES
-from asyncbench.suites.wording import digits_stored
 
 MOST_READY = 65_536  # problems as records, which take ten times the memory of the columns they are made of
 Column: TypeAlias = "pa.ChunkedArray[Any]"  # of any type: what its values are is known at run time alone

@@ -19,8 +19,7 @@ from asyncbench.planning import preflight
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
-from asyncbench.suites.requests import sent_parameters, way_of_asking
-from asyncbench.suites.wording import padding
+from asyncbench.suites.requests import padding, sent_parameters, way_of_asking
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"name": "s", "problems": ["p.parquet"], "models": ["simulated/oracle"]}

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.suites.extraction import (
+from asyncbench.suites.llm_arithmetic import (
     bare_number,
     last_box,
     layered_number,

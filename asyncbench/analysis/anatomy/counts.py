@@ -25,7 +25,7 @@ from asyncbench.analysis.counting import FolderViews
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
 from asyncbench.suites.digits import plain
-from asyncbench.suites.wording import digits_stored
+from asyncbench.suites.requests import digits_stored
 
 MOST_OF_A_GROUP: Final = 500
 MOST_IN_ALL: Final = 30_000

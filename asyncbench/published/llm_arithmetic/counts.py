@@ -171,8 +171,8 @@ class PublishedRow:
         return self.counts == dict(self.planned)
 
 
-# What became of all trials, at all depths: `failed` without a reply, `empty` replied without text, `truncated`
-# as the provider says, `ungraded` without a grade by this grader.
+# What became of all trials, at all depths: `failed` without a reply, `empty` replied without text,
+# `truncated` as the provider says, `ungraded` without a grade by this grader.
 OUTCOMES: Final = (
     *("trials", "failed", "empty", "truncated", "correct", "wrong", "ungraded", "of_unknown_depth"),
 )

@@ -18,10 +18,10 @@ from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import open_batches
 from asyncbench.published.files import (
     Fields,
-    Planned,
     Recorded,
     RecordedRun,
     check_file,
+    counted,
     inner,
     lines,
     mapping,
@@ -37,17 +37,6 @@ from asyncbench.upkeep.importing import Imported, Keeper, folder_for
 FORM: Final = "batch"
 _RESULTS: Final = frozenset({"response", "error", "result"})  # what a line has of one
 BATCH_ID: Final = re.compile(r"(?:msg)?batch_[0-9A-Za-z]{6,}")  # in the name of a file, as vendors give it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requested:
-    """One request, as its file and the map tell."""
-
-    draft: Draft
-    model: Model
-    condition: Condition
-    repeat: int = 0
-    trial_id: str
 
 
 def import_batches(
@@ -115,24 +104,15 @@ def _recording(files: list[Path], requests: Path) -> RecordedRun:
         path=requests,
         trials=tuple(results.trials),
         left_out=tuple(left_out),
-        planned=_planned(by_id.values()),
+        planned=counted((request.model, request.condition, request.draft) for request in by_id.values()),
     )
-
-
-def _planned(requests: Iterable[Requested]) -> Planned:
-    planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for request in requests:
-        conditions = planned.setdefault(request.model.alias, {})
-        tasks = conditions.setdefault(request.condition.name, {}).setdefault(request.draft.suite, {})
-        tasks[request.draft.task] = tasks.get(request.draft.task, 0) + 1
-    return planned
 
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _requested(path: Path, left_out: list[str]) -> Iterator[tuple[str, Requested]]:
-    """Yield each request with its custom id; note what cannot be used."""
+def _requested(path: Path, left_out: list[str]) -> Iterator[tuple[str, Recorded]]:
+    """Yield each request with its custom id, as a trial without a reply; note what cannot be used."""
     map_file = path / MAP if isdir(path) else path.with_name(MAP)
     if not map_file.is_file():
         raise ConfigError(
@@ -147,24 +127,12 @@ def _requested(path: Path, left_out: list[str]) -> Iterator[tuple[str, Requested
                 custom_id = text(fields, "custom_id")
                 if (entry := mapped.pop(custom_id, None)) is None:
                     raise ValueError(f"custom_id {custom_id!r} stands twice, or {MAP} does not have it")
-                yield custom_id, _known(fields, entry)
+                yield custom_id, replace(entry, model=_with_limits(entry.model, fields))
             except ValueError as error:
                 left_out.append(f"{place}: {error}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MapEntry:
-    """What our map tells of a request."""
-
-    draft: Draft
-    names: tuple[str, str, str, str]  # provider, model id, alias and wire format
-    price: Price | None  # the sweep's own
-    condition: Condition
-    repeat: int
-    trial_id: str
-
-
-def _mapped(path: Path) -> Iterator[tuple[str, _MapEntry]]:
+def _mapped(path: Path) -> Iterator[tuple[str, Recorded]]:
     for place, line in lines(path):
         try:
             fields = mapping(parsed(line), "an entry of the map")
@@ -173,19 +141,22 @@ def _mapped(path: Path) -> Iterator[tuple[str, _MapEntry]]:
             raise ConfigError(f"{place}: {error}. Take the map as it was exported.") from None
 
 
-def _entry(fields: Fields) -> _MapEntry:
+def _entry(fields: Fields) -> Recorded:
+    """Return what our map tells of a request: its trial, whose model the request itself may limit."""
     problem = dict(inner(fields, "problem"))
     problem.pop("problem_id", None)
-    return _MapEntry(
+    return Recorded(
         draft=Draft(**problem | {"operands": tuple(problem.get("operands", ()))}),
-        names=(
+        model=_same_model(
             text(fields, "provider"),
             text(fields, "model_id"),
             text(fields, "model"),
             text(fields, "api"),
+            _price(fields.get("price")),
         ),
-        price=_price(fields.get("price")),
         condition=_condition(text(fields, "condition"), text(fields, "style")),
+        reply=None,
+        at=0.0,  # no reply is known yet
         repeat=int(told(fields, "repeat")),
         trial_id=text(fields, "trial_id"),
     )
@@ -203,28 +174,13 @@ def _condition(name: str, style: str) -> Condition:
     return Condition(name=name, style=style)
 
 
-def _known(fields: Fields, entry: _MapEntry) -> Requested:
-    """Return a request that our map tells of."""
-    return Requested(
-        draft=entry.draft,
-        model=_model(fields, *entry.names, price=entry.price),
-        condition=entry.condition,
-        repeat=entry.repeat,
-        trial_id=entry.trial_id,
-    )
-
-
-def _body(fields: Fields) -> Fields:
-    return inner(fields, "params" if "params" in fields else "body")
-
-
-def _model(
-    fields: Fields, provider: str, model_id: str, alias: str, api: str, price: Price | None = None
-) -> Model:
-    body = _body(fields)
+def _with_limits(model: Model, fields: Fields) -> Model:
+    """Return a model with what a request says of the length and the temperature of replies."""
+    body = inner(fields, "params" if "params" in fields else "body")
     names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
     longest = next((body[name] for name in names if isinstance(body.get(name), int)), None)
-    return _same_model(provider, model_id, alias, api, longest, body.get("temperature"), price)
+    named = (model.provider, model.model_id, model.alias, model.api)
+    return _same_model(*named, model.price, longest, body.get("temperature"))
 
 
 @cache
@@ -233,9 +189,9 @@ def _same_model(
     model_id: str,
     alias: str,
     api: str,
-    max_tokens: int | None,
-    temperature: float | None,
     price: Price | None,
+    max_tokens: int | None = None,
+    temperature: float | None = None,
 ) -> Model:
     """Return one record for all requests that are alike: there may be many thousands."""
     return Model(
@@ -264,7 +220,7 @@ def _reader(provider: str, api: str) -> BatchApi:
 class _Results:
     """The results of requests, as their files tell."""
 
-    requests: Mapping[str, Requested]
+    requests: Mapping[str, Recorded]
     left_out: list[str]
     trials: list[Recorded] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
@@ -307,34 +263,24 @@ def result_in(line: bytes) -> Fields:
 
 
 def _recorded(
-    request: Requested, ended: Reply | ProviderError, fields: Fields, batch_id: str | None, file_at: float
+    request: Recorded, ended: Reply | ProviderError, fields: Fields, batch_id: str | None, file_at: float
 ) -> Recorded:
     """Return what a line of results says of a trial, priced as a batch."""
     body = _inside(_inside(fields, "response"), "body")
     created = body.get("created", body.get("created_at"))
     timed = isinstance(created, int | float) and not isinstance(created, bool)
     at = float(created) if timed else file_at
-    reply = replace(ended, service_tier=BATCH) if isinstance(ended, Reply) else None
-    error = ended if isinstance(ended, ProviderError) else None
-    model, cost, source = request.model, 0.0, "recorded"
-    if reply is not None:
-        charged = charge(reply, rates_of(model), at_s=at, provider=model.provider)
-        cost, source = charged.usd, charged.source or source  # type: ignore[assignment]  # None: unknown
-    return Recorded(
-        draft=request.draft,
-        model=model,
-        condition=request.condition,
+    trial = replace(request, at=at, timed=timed, mode=BATCH, batch_id=batch_id)
+    if isinstance(ended, ProviderError):
+        return replace(trial, error=ended, cost_usd=None if ended.may_have_been_billed else 0.0)
+    reply = replace(ended, service_tier=BATCH)
+    charged = charge(reply, rates_of(trial.model), at_s=at, provider=trial.model.provider)
+    return replace(
+        trial,
         reply=reply,
-        error=error,
-        cost_usd=None if error is not None and error.may_have_been_billed else cost,
-        price_source=source,
-        accounting=reply.raw_usage if reply else None,
-        at=at,
-        timed=timed,
-        mode=BATCH,
-        batch_id=batch_id,
-        trial_id=request.trial_id,
-        repeat=request.repeat,
+        cost_usd=charged.usd,
+        price_source=charged.source or trial.price_source,
+        accounting=reply.raw_usage,
     )
 
 

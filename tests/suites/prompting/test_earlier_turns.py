@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Message
-from asyncbench.suites.wording import PADDINGS, examples, padding
+from asyncbench.suites.requests import PADDINGS, examples, padding
 
 HELLO = [{"role": "user", "content": "hi!"}, {"role": "assistant", "content": "hello :)"}]
 

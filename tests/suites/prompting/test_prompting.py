@@ -10,9 +10,11 @@ from asyncbench.records import Condition, Limits, Message, Model, Price, RetryPo
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
 from asyncbench.suites.requests import (
+    FIELDS,
     TrialIds,
     characters,
     characters_before_question,
+    most_characters,
     most_input_tokens,
     most_tokens_before,
     request_for,
@@ -20,7 +22,6 @@ from asyncbench.suites.requests import (
     way_of_asking,
     worded_size,
 )
-from asyncbench.suites.wording import FIELDS, most_characters
 from tests.world.night import requests
 
 PLAIN = Condition()
