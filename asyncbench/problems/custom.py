@@ -11,9 +11,17 @@ from typing import Any
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.files import lacking, opened_parquet, read_batches
+from asyncbench.problems.files import (
+    Row,
+    is_text_file,
+    lacking,
+    names_in,
+    opened_parquet,
+    read_batches,
+    text_rows,
+    text_value,
+)
 from asyncbench.problems.schema import Column, converted, is_text
-from asyncbench.problems.text_files import Row, is_text_file, names_in, text_rows, text_value
 from asyncbench.records import Draft
 from asyncbench.suites.custom import TAKES, check_expected, use_grader
 from asyncbench.suites.plugins import OwnFunction, function_named

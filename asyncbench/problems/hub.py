@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.text_files import JSON, JSON_LINES, TABLES
+from asyncbench.problems.files import JSON, JSON_LINES, TABLES
 from asyncbench.store.bucket.fetching import fetched_file
 from asyncbench.store.bucket.objects import s3_address
 

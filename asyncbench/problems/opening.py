@@ -21,7 +21,7 @@ from asyncbench.problems.custom import (
     mapping,
     used_grader,
 )
-from asyncbench.problems.files import lacking, opened_parquet, read_batches
+from asyncbench.problems.files import is_text_file, lacking, opened_parquet, read_batches
 from asyncbench.problems.hub import problem_file
 from asyncbench.problems.problem_set import ProblemSet, Survey, contract_batches, metadata_in
 from asyncbench.problems.recorded import run_called, run_drafts, runs_said
@@ -34,7 +34,6 @@ from asyncbench.problems.schema import (
     identified,
     is_text,
 )
-from asyncbench.problems.text_files import is_text_file
 from asyncbench.records import Draft
 from asyncbench.suites.custom import CUSTOM_GRADERS, check_custom as check_grader
 from asyncbench.suites.plugins import is_in_file

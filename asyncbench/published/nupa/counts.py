@@ -8,7 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
+
+import pyarrow as pa
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.entrants import Entrant, in_order
@@ -31,6 +33,7 @@ from asyncbench.suites.nupa.tasks import (
     pooled,
     task_of,
 )
+from asyncbench.suites.suite import Kind
 
 SUITE = "nupa"
 FIGURES = ("exact_match", "digit_match", "dlength", "dlength_total")
@@ -229,3 +232,26 @@ def _mean(values: Iterable[Number | None]) -> Number | None:
 def task_name(task: NupaTask) -> str:
     """Return what to call a task: `multiply easy, float`."""
     return f"{task.task}{' ' if task.variant else ''}{task.variant}, {task.representation}"
+
+
+# ── what the paper prints, to stand beside
+
+DIGITS: Final[Mapping[str, tuple[str, str]]] = {  # table → a figure, and what it is called
+    "nupa_table_7": ("exact_match", "exact match"),
+    "nupa_table_8": ("digit_match", "digit match"),
+    "nupa_table_9": ("dlength", "dlength"),
+}
+
+
+def printed_digits(table: pa.Table) -> dict[str, dict[Kind, tuple[int, int]]]:
+    """Return the well-learned and the preserved digits that a table prints, by model and task.
+
+    Cells that repeat those of other tasks by mistake are left out.
+    """
+    printed: dict[str, dict[Kind, tuple[int, int]]] = {}
+    for row in table.to_pylist():
+        of_model = printed.setdefault(row["model"], {})
+        if row.get("repeats_block_1") != "yes":
+            digits = (row["well_learned_digits"], row["performance_preserving_digits"])
+            of_model[row["task"], row["variant"], row["representation"]] = digits
+    return printed

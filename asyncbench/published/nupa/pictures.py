@@ -15,8 +15,15 @@ from typing import Any, Final
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, distinct_names, names_of
-from asyncbench.published.nupa.counts import RANGES, SUITE, TaskLine, by_asked, task_name
-from asyncbench.published.nupa.printed import DIGITS, printed_digits
+from asyncbench.published.nupa.counts import (
+    DIGITS,
+    RANGES,
+    SUITE,
+    TaskLine,
+    by_asked,
+    printed_digits,
+    task_name,
+)
 from asyncbench.published.reports import MARK, PublishedPicture, counted_of, picture, published_table
 from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.numbers import FORMS, parts

@@ -1,12 +1,15 @@
 """`report --style nupa`: the figures of the paper "Number Cookbook", of any results folder."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+
+import pyarrow as pa
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import manifest_of
 from asyncbench.analysis.entrants import Entrant, names_of
 from asyncbench.published.nupa.counts import (
+    DIGITS,
     FIGURES,
     RANGES,
     SUITE,
@@ -15,14 +18,21 @@ from asyncbench.published.nupa.counts import (
     by_asked,
     counts_of,
     macro,
+    printed_digits,
     task_name,
 )
 from asyncbench.published.nupa.pictures import picture_counts, pictures_of
-from asyncbench.published.nupa.printed import beside_printed, printed_tables
-from asyncbench.published.reports import PublishedPicture, PublishedReport, about
+from asyncbench.published.reports import (
+    MARK as PUBLISHED,
+    PublishedPicture,
+    PublishedReport,
+    about,
+    published_table,
+)
 from asyncbench.store.manifest import planned
 from asyncbench.suites.nupa.grading import GRADERS
 from asyncbench.suites.nupa.tasks import Number, PassedLengths, range_of
+from asyncbench.suites.suite import Kind
 from asyncbench.tables.numbers import MISSING, of_accuracy, shaded
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import Cell
@@ -195,7 +205,7 @@ def _overview_row(name: str, lines: Sequence[TaskLine]) -> list[Cell]:
         *(_share(of["exact_match"][place]) for place in ("mean", *RANGES)),
         percent(searched["mean"]),
         percent(of["digit_match"]["mean"]),
-        _digits(of["dlength"]["mean"]),
+        _decimal(of["dlength"]["mean"]),
     ]
 
 
@@ -222,7 +232,7 @@ def _task_row(line: TaskLine) -> list[Cell]:
         *(_share(exact.ranges[name]) for name in (*RANGES, "in_domain", "out_domain")),
         f"{searched}{MARK if line.other_form else ''}",
         percent(strict["digit_match"].mean),
-        _digits(strict["dlength"].mean),
+        _decimal(strict["dlength"].mean),
     ]
 
 
@@ -246,8 +256,128 @@ def percent(value: Number | None) -> str:
     return MISSING if value is None else f"{float(value):.1%}"
 
 
-def _digits(value: Number | None) -> str:
+def _decimal(value: Number | None) -> str:
     return MISSING if value is None else f"{float(value):.2f}"
+
+
+# ── the printed figures of the paper, beside those of a folder
+
+
+def printed_tables() -> tuple[pa.Table, ...]:
+    """Return the tables of the paper that a folder's figures can stand beside."""
+    return tuple(map(published_table, (*DIGITS, "nupa_table_10", "nupa_text_statements")))
+
+
+def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Iterator[Sheet]:
+    """Yield a sheet for each table: the folder's models, then those of the paper, on the folder's tasks.
+
+    Args:
+        lines: of the folder.
+        tables: as `printed_tables` has them.
+    """
+    groups = by_asked(lines)
+    names = names_of(groups)
+    own = {names[entrant]: {line.task.kind: line for line in its} for entrant, its in groups.items()}
+    kinds = list(dict.fromkeys(line.task.kind for line in lines))
+    *of_digits, by_range, sentences = tables
+    for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
+        yield _digits_sheet(table, figure, title, own=own, kinds=kinds)
+    yield _ranges_sheet(by_range, own=own)
+    yield _sentences_sheet(sentences, own=own)
+
+
+def _digits_sheet(
+    table: pa.Table,
+    figure: str,
+    title: str,
+    *,
+    own: Mapping[str, Mapping[Kind, TaskLine]],
+    kinds: Iterable[Kind],
+) -> Sheet:
+    """Return tasks × models: the well-learned and the preserved digits."""
+    printed = printed_digits(table)
+    return Sheet(
+        title=f"Well-learned / preserved digits by {title}, beside the published ones",
+        head=("task", *own, *(f"{model} {PUBLISHED}" for model in printed)),
+        rows=[
+            [
+                f"{' '.join(filter(None, kind[:2]))}, {kind[2]}",
+                *(_passed_by(its.get(kind), figure) for its in own.values()),
+                *("{} / {}".format(*its[kind]) if kind in its else MISSING for its in printed.values()),
+            ]
+            for kind in kinds
+            if any(kind in its for its in printed.values())
+        ],
+    )
+
+
+def _passed_by(line: TaskLine | None, figure: str) -> str:
+    digits = None if line is None else line.by_grader["strict"][figure].digits
+    if digits is None or digits.well_learned is None:
+        return MISSING
+    return f"{digits.well_learned} / {digits.preserving}"
+
+
+def _ranges_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]) -> Sheet:
+    """Return models × ranges of the tasks that the paper asked with and without examples."""
+    printed: dict[str, dict[tuple[Kind, str], str]] = {}
+    for row in table.to_pylist():
+        named = f"{row['model']}, {row['shots']} examples {PUBLISHED}"
+        kind = (row["task"], "", row["representation"])
+        printed.setdefault(named, {})[kind, row["range"]] = str(row["exact_match"])
+    own_kinds = {kind for its in own.values() for kind in its}
+    columns = [column for column in next(iter(printed.values())) if column[0] in own_kinds]
+    mine = [[name, *(_range_mean(its.get(kind), of) for kind, of in columns)] for name, its in own.items()]
+    published = [[name, *(its[column] for column in columns)] for name, its in printed.items()]
+    return Sheet(
+        title="Exact match by range, beside the published ones with and without examples",
+        head=("model", *(f"{task} {representation} {of}" for (task, _, representation), of in columns)),
+        rows=[*mine, *published] if columns else [],
+    )
+
+
+def _range_mean(line: TaskLine | None, name: str) -> str:
+    return MISSING if line is None else _decimal(line.by_grader["strict"]["exact_match"].ranges[name])
+
+
+def _sentences_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]) -> Sheet:
+    """Return the figures in the paper's sentences × models, where the tasks of a sentence were asked."""
+    rows = []
+    for sentence in table.to_pylist():
+        lines = [[line for kind, line in its.items() if _is_of(kind, sentence)] for its in own.values()]
+        if any(lines):
+            cells = (_of_sentence(its, sentence) for its in lines)
+            rows.append([_subject(sentence), sentence["metric"].replace("_", " "), _value(sentence), *cells])
+    head = ("sentence about", "figure", f"paper {PUBLISHED}", *own)
+    return Sheet(title="Figures in the paper's sentences, beside yours", head=head, rows=rows, labels=2)
+
+
+def _is_of(kind: Kind, sentence: Mapping[str, str]) -> bool:
+    """Tell whether a sentence is about a task; one that names none is about all of a representation."""
+    task, variant, representation = kind
+    return (
+        sentence["task"] in ("", task)
+        and (not sentence["task"] or sentence["variant"] == variant)
+        and (sentence["representation"] in ("", representation))
+    )
+
+
+def _of_sentence(lines: Sequence[TaskLine], sentence: Mapping[str, str]) -> str:
+    """Return the mean over a sentence's tasks; what it says of no range has no figure of ours."""
+    if not lines or not sentence["range"]:
+        return MISSING
+    figures = [line.by_grader["strict"][sentence["metric"]] for line in lines]
+    return _decimal(macro(figures)[sentence["range"]])
+
+
+def _subject(sentence: Mapping[str, str]) -> str:
+    names = (sentence["model"], sentence["task"], sentence["representation"], sentence["range"])
+    return ", ".join(filter(None, names))
+
+
+def _value(sentence: Mapping[str, str]) -> str:
+    values = filter(None, (sentence["value_low"], sentence["value_high"]))
+    return f"{sentence['relation']} {'-'.join(values)}"
 
 
 # ── as JSON has it ───────────────────────────────────────────────────────────────────────────
