@@ -220,15 +220,9 @@ class PublishedReport(FolderReport):
         return iter(())
 
 
-def about(
-    folder: Folders, manifest: Manifest, simulated_note: str, *, runs: Collection[str]
-) -> dict[str, Any]:
-    """Return what every published report tells of its folder, but for the graders."""
-    return {
-        "folder": str(chosen(folder)),
-        "simulated_note": simulated_note,
-        "left_out": left_out_of(manifest, runs=runs),
-    }
+def about(folder: Folders, manifest: Manifest, *, runs: Collection[str]) -> dict[str, Any]:
+    """Return what every published report tells of its folder beside what was counted."""
+    return {"folder": str(chosen(folder)), "left_out": left_out_of(manifest, runs=runs)}
 
 
 def counted_of(folder: Folders, suites: Sequence[str], count: Callable[[FolderViews], T]) -> T:

@@ -77,20 +77,18 @@ Parts: TypeAlias = tuple[str, ...]  # of 1.25e3: ("1", "25", "3")
 class Form:
     """The way of writing the numbers of a representation."""
 
-    pattern: str  # of a number in a text; digits of any script, as the published extraction takes them
     separators: str  # between its parts, one character each
     written: str  # with %s for each part
     aligned: tuple[str, ...]  # the end from which the digits of each part are counted: left or right
 
 
-_FLOAT = Form(pattern=r"\d+\.\d+", separators=".", written="%s.%s", aligned=("right", "left"))
+_FLOAT = Form(separators=".", written="%s.%s", aligned=("right", "left"))
 FORMS: Mapping[str, Form] = {
-    "integer": Form(pattern=r"\d+", separators="", written="%s", aligned=("right",)),
+    "integer": Form(separators="", written="%s", aligned=("right",)),
     "float": _FLOAT,
     "decimal": _FLOAT,  # the word of `answer_type` for it
-    "fraction": Form(pattern=r"\d+/\d+", separators="/", written="%s/%s", aligned=("right", "right")),
+    "fraction": Form(separators="/", written="%s/%s", aligned=("right", "right")),
     "scientific": Form(
-        pattern=r"\d+\.\d+[eE][+-]?\d+",
         separators=".e",
         written="%s.%se%s",
         aligned=("right", "left", "right"),

@@ -18,7 +18,7 @@ from asyncbench.analysis.anatomy.numbers import GROUP
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order
-from asyncbench.analysis.notes import BatchUse, Graded, batch_uses, graders_of, note_of_simulated
+from asyncbench.analysis.notes import batch_uses, graders_of, note_of_simulated
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
 from asyncbench.store.manifest import Manifest, planned
@@ -121,17 +121,6 @@ class RunLine:
         return self.run, self.model, self.condition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdditionCounts:
-    """What a results folder holds of our suites."""
-
-    lines: tuple[RunLine, ...]
-    graders: tuple[Graded, ...]
-    simulated_note: str  # empty: no results are simulated
-    without_operands: int  # additions whose operands no problem file tells
-    batches: tuple[BatchUse, ...]
-
-
 # What figures are made of, trial by trial; `carries` are put there before.
 _GRADED = f"""
 SELECT run, model, condition, suite, problem_id, length, outcome, latency_s, reasoning_tokens,
@@ -198,10 +187,12 @@ SELECT count(DISTINCT problem_id) AS problems FROM graded WHERE suite = '{ADDITI
 """  # noqa: S608  likewise
 
 
-def counts_of(folder: Folders, manifest: Manifest) -> AdditionCounts:
+def counts_of(folder: Folders, manifest: Manifest) -> dict[str, Any]:  # Any: fields of a report
     """Return the figures of our suites, by suite, then as the manifest has runs, models and conditions.
 
-    There is a line for each group of trials, and for each that was planned and has none yet.
+    Returns:
+        `lines`, one for each group of trials, and for each that was planned and has none yet, `graders`,
+        `simulated_note`, `batches`, and `without_operands`: additions whose operands no problem file tells.
 
     Raises:
         ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of these suites.
@@ -211,7 +202,7 @@ def counts_of(folder: Folders, manifest: Manifest) -> AdditionCounts:
     return counted_of(folder, SUITES, lambda views: _counts(views, manifest))
 
 
-def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
+def _counts(views: FolderViews, manifest: Manifest) -> dict[str, Any]:
     views.put("carries", _carries(views))
     views.keep("graded", _GRADED)
     views.put("bins", _bins())
@@ -235,8 +226,8 @@ def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
     order = in_order({key[:3] for key in keys}, manifest)
     ordered = sorted(keys, key=lambda key: (SUITES.index(key.suite), order.index(key[:3])))
     used = views.table("SELECT DISTINCT suite, grader, grader_version FROM graded WHERE grader <> ''")
-    return AdditionCounts(
-        lines=tuple(
+    return {
+        "lines": tuple(
             _line(
                 key,
                 groups.get(key, _NO_TRIALS),
@@ -248,11 +239,11 @@ def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
             )
             for key in ordered
         ),
-        graders=tuple(sorted(graders_of(used), key=lambda graded: SUITES.index(graded.suite))),
-        simulated_note=note_of_simulated(views),
-        without_operands=views.rows(_UNKNOWN)[0]["problems"],
-        batches=batch_uses(views),
-    )
+        "graders": tuple(sorted(graders_of(used), key=lambda graded: SUITES.index(graded.suite))),
+        "simulated_note": note_of_simulated(views),
+        "without_operands": views.rows(_UNKNOWN)[0]["problems"],
+        "batches": batch_uses(views),
+    }
 
 
 def _key(row: Mapping[str, Any]) -> Key:

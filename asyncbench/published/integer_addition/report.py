@@ -60,18 +60,8 @@ def integer_addition_report_on(folder: Folders) -> IntegerAdditionReport:
     """
     manifest = manifest_of(folder)
     counts = counts_of(folder, manifest)
-    return IntegerAdditionReport(
-        **about(
-            folder,
-            manifest,
-            counts.simulated_note,
-            runs={line.run for line in counts.lines if line.trials},
-        ),
-        graders=counts.graders,
-        without_operands=counts.without_operands,
-        batches=counts.batches,
-        lines=counts.lines,
-    )
+    recorded = {line.run for line in counts["lines"] if line.trials}
+    return IntegerAdditionReport(**about(folder, manifest, runs=recorded), **counts)
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
@@ -90,23 +90,12 @@ class TrialSums:
         return self.rel_errors / read if read else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Depths:
-    """Depths from the first to the last, both included; an unknown depth is not among them."""
-
-    first: int
-    last: int | None = None  # None: there is none
-
-    def __contains__(self, depth: int | None) -> bool:
-        """Whether a depth is one of these."""
-        return depth is not None and self.first <= depth and (self.last is None or depth <= self.last)
-
-
+DEEPEST: Final = 2**31 - 1  # of a column of depths
 Cell = tuple[str, int | None]  # task, depth
 Cells = Mapping[Cell, TrialSums]
 
 
-def total(cells: Cells, *, depths: Depths | None = None, task: str | None = None) -> TrialSums:
+def total(cells: Cells, *, depths: range | None = None, task: str | None = None) -> TrialSums:
     """Return the figures of the cells of these depths, of one task or of all.
 
     Args:
@@ -117,7 +106,7 @@ def total(cells: Cells, *, depths: Depths | None = None, task: str | None = None
     chosen = (
         figures
         for (of_task, depth), figures in cells.items()
-        if (depths is None or depth in depths) and (task is None or task == of_task)
+        if (depths is None or (depth is not None and depth in depths)) and (task is None or task == of_task)
     )
     return sum(chosen, TrialSums())
 
@@ -178,18 +167,6 @@ OUTCOMES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradedTrials:
-    """What one grader says of a folder's trials of the suite."""
-
-    cells: Mapping[Entrant, Cells]
-    tally: Mapping[str, int]  # of `OUTCOMES`
-    simulated_note: str  # empty: no results are simulated
-    graded: Graded
-    began: Mapping[Entrant, datetime]  # their first calls, UTC
-    facets: Mapping[Entrant, Facets]
-
-
 # Left outer: a trial that this grader never saw is still a trial. `fsum` would make no number of two infinite
 # errors. Absolute errors are added up by DuckDB where they have no more digits than its decimals.
 _COUNTS = """
@@ -228,8 +205,12 @@ GROUP BY ALL ORDER BY ALL
 """
 
 
-def read_graded(folder: Folders, grader: str) -> GradedTrials:
+def figures_of(folder: Folders, grader: str, manifest: Manifest) -> dict[str, Any]:  # Any: fields of a report
     """Return what one grader says of the trials of the suite in a results folder.
+
+    Returns:
+        `rows` in the order of the manifest's runs, models and conditions, the `tally` of `OUTCOMES`,
+        `graders` and `simulated_note`.
 
     Raises:
         ConfigError: no such grader, no such folder, or (`NothingToShowError`) no trials of this suite in it.
@@ -243,30 +224,57 @@ def read_graded(folder: Folders, grader: str) -> GradedTrials:
         [SUITE.name],
         lambda views: (views.rows(_COUNTS, parameters), views.names, note_of_simulated(views)),
     )
-    folders = {model: label for (label, _), model in names.items()}
-    cells = defaultdict[Entrant, dict[Cell, TrialSums]](dict)
-    began, facets = dict[Entrant, float](), dict[Entrant, Facets]()
-    origins = dict[Entrant, tuple[str, ...]]()
-    for row in counts:
-        row["cost_usd"] = Fraction(row["cost_usd"], USD_STEPS)
-        row["abs_errors"] = sum(map(Fraction, row["large_errors"] or ()), Fraction(row["abs_errors"]))
-        entrant = row["run"], row["model"], row["condition"]
-        began[entrant] = min(row["began"], began.get(entrant, row["began"]))
-        facets[entrant] = facets.get(entrant) or facets_of(row["model_id"], row)
-        origins[entrant] = (" ".join(sorted(row["providers"])), folders.get(row["model"], ""), *entrant)
-        sums = TrialSums(**{name: row[name] for name in TrialSums.__slots__})
-        cells[entrant][row["task"], row["length"]] = sums
     tally = {name: sum(row[name] for row in counts) for name in OUTCOMES}
-    tally["correct"] = sum(row["right"] for row in counts)
     versions = {version for row in counts for version in row["versions"] or ()}
-    return GradedTrials(
-        cells=cells,
-        tally=tally,
-        simulated_note=note,
-        graded=Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),
-        began={entrant: datetime.fromtimestamp(at, UTC) for entrant, at in began.items()},
-        facets=told_by_origin(facets, origins),
+    return {
+        "rows": _rows(counts, {model: label for (label, _), model in names.items()}, manifest),
+        "tally": tally | {"correct": sum(row["right"] for row in counts)},
+        "graders": (Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),),
+        "simulated_note": note,
+    }
+
+
+def _rows(
+    counts: Iterable[dict[str, Any]], folders: Mapping[str, str], manifest: Manifest
+) -> tuple[PublishedRow, ...]:
+    by_entrant = defaultdict[Entrant, list[dict[str, Any]]](list)
+    for row in counts:
+        by_entrant[row["run"], row["model"], row["condition"]].append(row)
+    cells = {entrant: dict(map(_cell, rows)) for entrant, rows in by_entrant.items()}
+    facets = told_by_origin(
+        {entrant: facets_of(row["model_id"], row) for entrant, (row, *_) in by_entrant.items()},
+        {
+            entrant: (" ".join(sorted(row["providers"])), folders.get(row["model"], ""), *entrant)
+            for entrant, (*_, row) in by_entrant.items()
+        },
     )
+    plans, conditions = planned(manifest), Counter(entrant[:2] for entrant in cells)
+    fullest = max(total(of_row).trials for of_row in cells.values())
+    rows = []
+    for entrant in in_order(cells, manifest):
+        run, model, condition = entrant
+        plan = plans.get(entrant, {}).get(SUITE.name)
+        enough = fullest if plan is None else sum(plan.values())
+        rows.append(
+            PublishedRow(
+                run=run,
+                model=model,
+                condition=condition if conditions[run, model] > 1 else None,
+                cells=cells[entrant],
+                began=datetime.fromtimestamp(min(row["began"] for row in by_entrant[entrant]), UTC),
+                asked=entrant,
+                facets=facets[entrant],
+                planned=plan,
+                complete=total(cells[entrant]).trials >= enough,
+            )
+        )
+    return tuple(rows)
+
+
+def _cell(row: dict[str, Any]) -> tuple[Cell, TrialSums]:
+    row["cost_usd"] = Fraction(row["cost_usd"], USD_STEPS)
+    row["abs_errors"] = sum(map(Fraction, row["large_errors"] or ()), Fraction(row["abs_errors"]))
+    return (row["task"], row["length"]), TrialSums(**{name: row[name] for name in TrialSums.__slots__})
 
 
 _ERRORS = """
@@ -278,13 +286,13 @@ FROM (FROM trials WHERE suite = $suite AND length >= $least) JOIN (
 """
 
 
-def error_sizes(folder: Folders, grader: str, depths: Depths, shares: Sequence[float]) -> ErrorSizes:
+def error_sizes(folder: Folders, grader: str, depths: range, shares: Sequence[float]) -> ErrorSizes:
     """Return how many answers are Deviate, and their relative error at these shares of them.
 
     Raises:
-        ConfigError, StoreError: as `read_graded`.
+        ConfigError, StoreError: as `figures_of`.
     """
-    parameters = {"suite": SUITE.name, "grader": grader, "least": depths.first, "shares": list(shares)}
+    parameters = {"suite": SUITE.name, "grader": grader, "least": depths.start, "shares": list(shares)}
     rows = counted_of(folder, [SUITE.name], lambda views: views.rows(_ERRORS, parameters))
     return {(row["run"], row["model"], row["condition"]): (row["wrong"], row["errors"]) for row in rows}
 
@@ -305,13 +313,13 @@ SELECT difference, asked, count(*) AS problems FROM (
 """
 
 
-def paired(folder: Folders, grader: str, depths: Depths, pairs: Iterable[EntrantPair]) -> PairedCounts:
+def paired(folder: Folders, grader: str, depths: range, pairs: Iterable[EntrantPair]) -> PairedCounts:
     """Return how pairs compare on the problems that both were asked: pairs without any are left out.
 
     Raises:
-        ConfigError, StoreError: as `read_graded`.
+        ConfigError, StoreError: as `figures_of`.
     """
-    parameters = {"suite": SUITE.name, "grader": grader, "least": depths.first}
+    parameters = {"suite": SUITE.name, "grader": grader, "least": depths.start}
 
     def look(views: FolderViews) -> PairedCounts:
         rows_of = {
@@ -327,33 +335,7 @@ def paired(folder: Folders, grader: str, depths: Depths, pairs: Iterable[Entrant
     return counted_of(folder, [SUITE.name], look) if (wanted := list(pairs)) else {}
 
 
-def rows_of(graded: GradedTrials, manifest: Manifest) -> tuple[PublishedRow, ...]:
-    """Return the rows in the order of the manifest's runs, models and conditions."""
-    cells = graded.cells
-    plans, conditions = planned(manifest), Counter(entrant[:2] for entrant in cells)
-    fullest = max(total(of_row).trials for of_row in cells.values())
-    rows = []
-    for entrant in in_order(cells, manifest):
-        run, model, condition = entrant
-        plan = plans.get(entrant, {}).get(SUITE.name)
-        enough = fullest if plan is None else sum(plan.values())
-        rows.append(
-            PublishedRow(
-                run=run,
-                model=model,
-                condition=condition if conditions[run, model] > 1 else None,
-                cells=cells[entrant],
-                began=graded.began[entrant],
-                asked=entrant,
-                facets=graded.facets[entrant],
-                planned=plan,
-                complete=total(cells[entrant]).trials >= enough,
-            )
-        )
-    return tuple(rows)
-
-
-def ranked(rows: Iterable[PublishedRow], depths: Depths) -> tuple[PublishedRow, ...]:
+def ranked(rows: Iterable[PublishedRow], depths: range) -> tuple[PublishedRow, ...]:
     """Return rows as tables list them: complete ones first, then by accuracy; ties keep their order."""
 
     def place(row: PublishedRow) -> tuple[bool, float]:

@@ -10,7 +10,6 @@ from typing import Any, Final
 from asyncbench.analysis.entrants import Entrant
 from asyncbench.published.llm_arithmetic.counts import (
     Cells,
-    Depths,
     EntrantPair,
     ErrorSizes,
     PairedCounts,
@@ -84,7 +83,7 @@ def told_apart(rows: Iterable[PublishedRow]) -> list[tuple[PublishedRow, str]]:
 
 
 def entries_of(
-    rows: Iterable[PublishedRow], depths: Depths, published: Iterable[Mapping[str, Any]] = ()
+    rows: Iterable[PublishedRow], depths: range, published: Iterable[Mapping[str, Any]] = ()
 ) -> list[OverviewEntry]:
     """Return what the overview lists, best first; incomplete rows last, as it does."""
     entries = []
@@ -124,7 +123,7 @@ def entries_of(
 
 def pictures_of(
     rows: Sequence[PublishedRow],
-    depths: Depths,
+    depths: range,
     published: Sequence[Mapping[str, Any]],
     errors: ErrorSizes,
     compared: Callable[[Iterable[EntrantPair]], PairedCounts],
@@ -158,7 +157,7 @@ def pictures_of(
 # ── heatmaps ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_cells(rows: Sequence[PublishedRow], depths: Depths) -> Iterator[PublishedPicture]:
+def _of_cells(rows: Sequence[PublishedRow], depths: range) -> Iterator[PublishedPicture]:
     panels = {name: row.cells for row, name in told_apart(rows)}
     together, others = merged(rows)
     if len(rows) - len(others) > 1:  # those that have every cell
@@ -180,7 +179,7 @@ def _of_cells(rows: Sequence[PublishedRow], depths: Depths) -> Iterator[Publishe
             value=rate.name,
             panel="model",
         )
-    title = f"Correct % by model and variant, depths {HEATMAP_DEPTHS.first}-{HEATMAP_DEPTHS.last}"
+    title = f"Correct % by model and variant, depths {HEATMAP_DEPTHS[0]}-{HEATMAP_DEPTHS[-1]}"
     yield _by_variant("la-9-models", title, rows, ACCURACY.of, HEATMAP_DEPTHS)
     yield _by_variant("la-8-format", "Replies that are the number alone, by variant", rows, FORMAT.of, depths)
 
@@ -190,7 +189,7 @@ def _by_variant(
     title: str,
     rows: Sequence[PublishedRow],
     of: Callable[[TrialSums], float | None],
-    depths: Depths,
+    depths: range,
 ) -> PublishedPicture:
     def shares(cells: Cells) -> Iterator[tuple[str, float | None]]:
         for task in (None, *tasks_of(cells)):

@@ -12,18 +12,17 @@ from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import manifest_of
 from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.counts import (
+    DEEPEST,
     HEADLINE,
     Cells,
-    Depths,
     PublishedRow,
     TrialSums,
     depths_of,
     error_sizes,
+    figures_of,
     merged,
     paired,
     ranked,
-    read_graded,
-    rows_of,
     tasks_of,
     total,
 )
@@ -58,9 +57,9 @@ class LlmArithmeticReport(PublishedReport):
     rows: tuple[PublishedRow, ...]  # as the overview lists them
 
     @property
-    def depths(self) -> Depths:
+    def depths(self) -> range:
         """The depths of the overview and the cards."""
-        return Depths(first=self.min_depth)
+        return range(self.min_depth, DEEPEST + 1)
 
     @property
     def accuracies(self) -> tuple[float | None, float | None]:
@@ -175,17 +174,16 @@ def llm_arithmetic_report_on(
         StoreError: the folder cannot be read.
     """
     printed = _printed_table(min_depth) if published else ()
-    graded = read_graded(folder, grader)
     manifest = manifest_of(folder)
-    rows = rows_of(graded, manifest)
+    figures = figures_of(folder, grader, manifest)
+    rows = figures.pop("rows")
     return LlmArithmeticReport(
-        **about(folder, manifest, graded.simulated_note, runs={row.run for row in rows}),
-        graders=(graded.graded,),
+        **about(folder, manifest, runs={row.run for row in rows}),
+        **figures,
         published=printed,
         source=chosen(folder),
         min_depth=min_depth,
-        tally=graded.tally,
-        rows=ranked(rows, Depths(first=min_depth)),
+        rows=ranked(rows, range(min_depth, DEEPEST + 1)),
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from asyncbench.published.llm_arithmetic.counts import (
     Cells,
-    Depths,
     PublishedRow,
     TrialSums,
     depths_of,
@@ -33,7 +32,7 @@ from asyncbench.tables.screen import Cell
 LONGEST = 10  # digits before the dot; the published tables write longer numbers as 1.2345e+06
 LONGEST_ABSOLUTE = 30  # characters of an absolute error
 ALL_DEPTHS = 2  # the least depth of a run as published; from here on tables are those of all depths
-HEATMAP_DEPTHS = Depths(first=6, last=10)  # of the published heatmap of models
+HEATMAP_DEPTHS = range(6, 11)  # of the published heatmap of models
 
 
 # ── number formats ───────────────────────────────────────────────────────────────────────────
@@ -80,7 +79,7 @@ DATE = "%Y-%m-%d_%H-%M"  # UTC
 
 
 def overview(
-    rows: Sequence[PublishedRow], depths: Depths, published: Iterable[Mapping[str, Any]] = ()
+    rows: Sequence[PublishedRow], depths: range, published: Iterable[Mapping[str, Any]] = ()
 ) -> Sheet:
     """Return the published table: a line per row, of the trials of these depths.
 
@@ -96,7 +95,7 @@ def overview(
         accuracy = -1.0 if sums.accuracy is None else sums.accuracy
         lines.append((row.complete, accuracy, (row.label, *_shares(sums), *used, *_errors(sums))))
     lines += [(True, float(row["correct_percent"]) / 100, _printed(row)) for row in published]
-    title = f"Overview: depth {depths.first} and deeper; incomplete runs last, then by Correct %"
+    title = f"Overview: depth {depths.start} and deeper; incomplete runs last, then by Correct %"
     best_first = sorted(lines, key=lambda line: (not line[0], -line[1]))
     return Sheet(title=title, head=OVERVIEW_HEAD, rows=[line for _, _, line in best_first])
 
@@ -148,7 +147,7 @@ def _errors(figures: TrialSums) -> tuple[str, ...]:
     return percent(figures.error_of_deviate, 4), percent(figures.error_of_read, 4)
 
 
-def footnotes(rows: Iterable[PublishedRow], depths: Depths) -> list[str]:
+def footnotes(rows: Iterable[PublishedRow], depths: range) -> list[str]:
     """Return what the overview does not show: rows that are incomplete, unpriced or without token counts."""
     remarks: dict[str, list[str]] = {}
     for row in rows:
@@ -201,13 +200,13 @@ def verification(rows: Sequence[PublishedRow]) -> Sheet:
     )
 
 
-def card(title: str, row: PublishedRow, depths: Depths) -> Sheet:
+def card(title: str, row: PublishedRow, depths: range) -> Sheet:
     """Return a row's totals and the same of each task, of the trials of these depths.
 
     The cards of all depths are those of the earlier document, with its date and decimals.
     """
-    earlier = depths.first <= ALL_DEPTHS
-    about = f"@ {row.began:{DATE}}: all depths" if earlier else f"depth {depths.first} and deeper"
+    earlier = depths.start <= ALL_DEPTHS
+    about = f"@ {row.began:{DATE}}: all depths" if earlier else f"depth {depths.start} and deeper"
     lines = []
     for task in (None, *tasks_of(row.cells)):
         sums = total(row.cells, depths=depths, task=task)
@@ -238,7 +237,7 @@ RATES = (
 )
 
 
-def formats(rows: Sequence[PublishedRow], depths: Depths) -> Sheet:
+def formats(rows: Sequence[PublishedRow], depths: range) -> Sheet:
     """Return which replies are the number alone, by model and task, of the trials of these depths."""
     tasks = tasks_of(cell for row in rows for cell in row.cells)
     sums = [total(row.cells, depths=depths) for row in rows]
@@ -250,7 +249,7 @@ def formats(rows: Sequence[PublishedRow], depths: Depths) -> Sheet:
         FORMAT,
     )
     return Sheet(
-        title=f"Format %: replies that are the number alone, depth {depths.first} and deeper",
+        title=f"Format %: replies that are the number alone, depth {depths.start} and deeper",
         head=("Model", "Replies", "Format %", *tasks),
         rows=[
             (row.label, count(figures.replies), *shares)
@@ -276,7 +275,7 @@ def models_by_task(rows: Sequence[PublishedRow]) -> Sheet | None:
         for row, figures, shading in zip(listed, sums, _shading(shaded_of, ACCURACY), strict=True)
     ]
     return Sheet(
-        title=f"Correct % by model and task: depths {HEATMAP_DEPTHS.first}-{HEATMAP_DEPTHS.last}",
+        title=f"Correct % by model and task: depths {HEATMAP_DEPTHS[0]}-{HEATMAP_DEPTHS[-1]}",
         head=("Model", "Trials", "Cost", "Avg Acc", *tasks),
         rows=lines,
         gap=1,

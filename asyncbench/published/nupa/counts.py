@@ -92,16 +92,6 @@ class TaskLine:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NupaCounts:
-    """What a results folder holds of NUPA."""
-
-    lines: tuple[TaskLine, ...]
-    graders: tuple[Graded, ...]
-    simulated_note: str  # empty: no results are simulated
-    empty: int  # replies without any text
-
-
 # `read`: with a reply that the grader did not stumble over. Answers whose truths have as many digits share a
 # denominator: their digits right can be added first.
 _COUNTS = f"""
@@ -121,8 +111,11 @@ GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 
-def counts_of(folder: Folders, manifest: Manifest) -> NupaCounts:
+def counts_of(folder: Folders, manifest: Manifest) -> dict[str, Any]:  # Any: fields of a report
     """Return NUPA's figures: a line for each who was asked and each task, in the order of both.
+
+    Returns:
+        `lines`, `graders`, `simulated_note` and `empty`: replies without any text.
 
     Raises:
         ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of NUPA.
@@ -133,15 +126,15 @@ def counts_of(folder: Folders, manifest: Manifest) -> NupaCounts:
     for row in rows:
         versions[row["grader"]].update(row["versions"])
     headline = [row for row in rows if row["grader"] == next(iter(GRADERS))]
-    return NupaCounts(
-        lines=tuple(_lines(rows, headline, manifest)),
-        graders=tuple(
+    return {
+        "lines": tuple(_lines(rows, headline, manifest)),
+        "graders": tuple(
             Graded(suite=SUITE, grader=grader, versions=tuple(sorted(versions[grader])))
             for grader in sorted(versions)
         ),
-        simulated_note=note,
-        empty=sum(row["empty"] for row in headline),
-    )
+        "simulated_note": note,
+        "empty": sum(row["empty"] for row in headline),
+    }
 
 
 def _lines(

@@ -1,7 +1,7 @@
 """The pictures of the paper "Number Cookbook", and those that its tables ask for.
 
-Each is one `PublishedPicture` over rows: of ranges of lengths, or of `picture_counts`. The name of a picture
-is its id in `docs/published.md`.
+Each is one `PublishedPicture` over rows: of ranges of lengths, or of counts of their own. The name of a
+picture is its id in `docs/published.md`.
 """
 
 from collections import defaultdict
@@ -47,17 +47,6 @@ SINGLE: Final[Mapping[tuple[str, str], range]] = {  # Table 3: task, representat
     ("max", "scientific"): range(38, 41),
     ("mod", "integer"): range(6, 9),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PictureCounts:
-    """Counts of a folder that only pictures show; rows have run, model and condition."""
-
-    shots: Mapping[Entrant, int]  # worked examples of each condition
-    speeds: Sequence[Row]  # of those whose calls have times
-    single: Sequence[Row]  # a row a repeat: exact match at the lengths of Table 3
-    traces: Sequence[Row]  # the longest problem whose rule and reply fit the context
-    wrong: Sequence[Row]  # a wrong answer of each, to look at
 
 
 _KIND: Final = "task, variant, representation"
@@ -127,20 +116,18 @@ ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 
-def picture_counts(folder: Folders) -> PictureCounts:
-    """Return what pictures show beside the figures of a report. Raises as `counts_of` does."""
-    return counted_of(folder, [SUITE], _counted)
+_COUNTED: Final[Mapping[str, str]] = {  # field of `Shown` → its query
+    "shots": _SHOTS,
+    "speeds": _SPEEDS,
+    "single": _SINGLE,
+    "traces": _TRACES,
+    "wrong": _WRONG,
+}
 
 
-def _counted(views: FolderViews) -> PictureCounts:
+def _counted(views: FolderViews) -> dict[str, list[Row]]:
     views.keep("answers", _ANSWERS)
-    return PictureCounts(
-        shots={(row["run"], row["model"], row["condition"]): row["shots"] for row in views.rows(_SHOTS)},
-        speeds=views.rows(_SPEEDS),
-        single=views.rows(_SINGLE),
-        traces=views.rows(_TRACES),
-        wrong=views.rows(_WRONG),
-    )
+    return {name: views.rows(query) for name, query in _COUNTED.items()}
 
 
 # ── rows and names ───────────────────────────────────────────────────────────────────────────
@@ -151,10 +138,15 @@ class Shown:
     """What all pictures are drawn from."""
 
     lines: Sequence[TaskLine]
-    counts: PictureCounts
     names: Mapping[Entrant, str]  # as charts show them
     ranges: Sequence[Row]  # a row for each of S, M, L, XL of each line
     printed: bool  # whether the paper's own figures stand beside
+    # counts of the folder that only pictures show; rows have run, model and condition
+    shots: Sequence[Row]  # worked examples of each condition
+    speeds: Sequence[Row]  # of those whose calls have times
+    single: Sequence[Row]  # a row a repeat: exact match at the lengths of Table 3
+    traces: Sequence[Row]  # the longest problem whose rule and reply fit the context
+    wrong: Sequence[Row]  # a wrong answer of each, to look at
 
     def named(self, row: Row) -> str:
         """Return what to call whoever a row is of."""
@@ -357,9 +349,7 @@ def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
     for name, (title, said) in told.items():
         rows = [_framed(task, longest=task.length_class, letter=said(task)) for task in paper]
         yield picture(name, title, "map", _in_frame(rows), "longest", scale="number", text="letter", **places)
-    traces = [
-        {**row, "model": shown.named(row), "digits": str(row["longest"])} for row in shown.counts.traces
-    ]
+    traces = [{**row, "model": shown.named(row), "digits": str(row["longest"])} for row in shown.traces]
     if shown.printed and traces:
         for row in published_table("nupa_table_19").to_pylist():
             told_digits = row["max_digits"]
@@ -423,20 +413,19 @@ CHOSEN: Final[Collection[Kind]] = {  # those whose values the paper's text reads
 }
 
 
-def pictures_of(
-    lines: Sequence[TaskLine], counts: PictureCounts, *, printed: bool
-) -> Iterator[PublishedPicture]:
+def pictures_of(lines: Sequence[TaskLine], folder: Folders, *, printed: bool) -> Iterator[PublishedPicture]:
     """Yield all pictures; those without data have no rows.
 
     Args:
         lines: of a report.
-        counts: of the same folder.
+        folder: of which they are. Raises as `counts_of` does.
         printed: whether the paper's own figures stand beside the folder's.
     """
     full = names_of(by_asked(lines))
     short = distinct_names(full.values())
     names = {entrant: short[name] for entrant, name in full.items()}
-    shown = Shown(lines=lines, counts=counts, names=names, ranges=range_rows(lines, names), printed=printed)
+    counts = counted_of(folder, [SUITE], _counted)
+    shown = Shown(lines=lines, names=names, ranges=range_rows(lines, names), printed=printed, **counts)
     for pictures in (_of_ranges, of_tables, of_frames, _of_counts):
         yield from pictures(shown)
 
@@ -457,7 +446,7 @@ def _of_ranges(shown: Shown) -> Iterator[PublishedPicture]:
         yield picture(
             f"{name}-map", title, "map", rows, figure, scale=SCALES[figure], notes=(POOLED,), **places
         )
-    both = {(run, model) for (run, model, _), shots in shown.counts.shots.items() if shots}
+    both = {(row["run"], row["model"]) for row in shown.shots if row["shots"]}
     with_examples = [row for row in chosen if row["asked"][:2] in both]
     yield _bars("figure-8", "With and without examples: exact match by range", with_examples, "exact_match")
 
@@ -488,7 +477,7 @@ def _of_counts(shown: Shown) -> Iterator[PublishedPicture]:
 def _examples(shown: Shown) -> Iterator[PublishedPicture]:
     """Yield Figure 1: a wrong answer of each under the right one, place by place."""
     rows = []
-    for wrong in shown.counts.wrong:
+    for wrong in shown.wrong:
         task = task_of(wrong["task"], wrong["variant"], wrong["representation"])
         truth, answer = laid(wrong["expected"], wrong["answer"], task.answer_type)
         panel = f"{task_name(task)}: {shown.named(wrong)}"
@@ -535,7 +524,7 @@ def _speeds(shown: Shown) -> Iterator[PublishedPicture]:
             "digits_per_second": row["digits"] / row["wall_s"],
             "tokens_per_second": None if row["tokens"] is None else row["tokens"] / row["wall_s"],
         }
-        for row in sorted(shown.counts.speeds, key=lambda row: list(shown.names).index(asked_of(row)))
+        for row in sorted(shown.speeds, key=lambda row: list(shown.names).index(asked_of(row)))
     ]
     note = (
         "Time in which a call was in flight. Conditions of one model share it by how long their calls took."
@@ -571,7 +560,7 @@ def _speeds(shown: Shown) -> Iterator[PublishedPicture]:
 def _single(shown: Shown) -> PublishedPicture:
     """Return Table 3: exact match at single lengths, with the standard error over repeats."""
     repeats = defaultdict[tuple[Any, ...], list[Row]](list)  # Any: a text, a length
-    for row in shown.counts.single:
+    for row in shown.single:
         repeats[shown.named(row), row["task"], row["representation"], row["length"]].append(row)
     rows = []
     for (model, *kind, length), its in repeats.items():

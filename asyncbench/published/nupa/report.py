@@ -21,7 +21,7 @@ from asyncbench.published.nupa.counts import (
     printed_digits,
     task_name,
 )
-from asyncbench.published.nupa.pictures import picture_counts, pictures_of
+from asyncbench.published.nupa.pictures import pictures_of
 from asyncbench.published.reports import (
     MARK as PUBLISHED,
     PublishedPicture,
@@ -73,7 +73,7 @@ class NupaReport(PublishedReport):
 
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures of the paper, and those that its sentences and tables ask for."""
-        return pictures_of(self.lines, picture_counts(self.source), printed=bool(self.published))
+        return pictures_of(self.lines, self.source, printed=bool(self.published))
 
     def _model(self, entrant: Entrant, lines: list[TaskLine]) -> dict[str, object]:
         run, model, condition = entrant
@@ -131,17 +131,15 @@ def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
     manifest = manifest_of(folder)
     counts = counts_of(folder, manifest)
     return NupaReport(
-        **about(folder, manifest, counts.simulated_note, runs={line.run for line in counts.lines}),
-        graders=counts.graders,
+        **about(folder, manifest, runs={line.run for line in counts["lines"]}),
+        **counts,
         published=printed_tables() if published else (),
         source=chosen(folder),
-        empty=counts.empty,
         planned={
             entrant: sum(suites[SUITE].values())
             for entrant, suites in planned(manifest).items()
             if SUITE in suites
         },
-        lines=counts.lines,
     )
 
 

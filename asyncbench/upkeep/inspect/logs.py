@@ -7,10 +7,12 @@
 The members are deflated, which every reader of zips knows. The same trials give the same bytes.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
+from hashlib import blake2b
 from itertools import chain, count, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -24,19 +26,193 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems.copies import read_problems
 from asyncbench.problems.schema import ProblemRows
+from asyncbench.providers.endpoints import is_simulated
 from asyncbench.published.files import FileToWrite
-from asyncbench.records import Problem
+from asyncbench.records import OF_CONDITIONS, Outcome, Problem
 from asyncbench.store.catalog import patiently, read_skipped, read_trials
-from asyncbench.store.manifest import Manifest, planned
+from asyncbench.store.manifest import IMPORTED, RECORDED, Manifest, planned
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.rows import encode_json
 from asyncbench.store.schema import AT_REST, ENTRANT
 from asyncbench.store.snapshot import Filters, Snapshot
-from asyncbench.upkeep.inspect.headers import LogCounts, LogHeader
-from asyncbench.upkeep.inspect.samples import Row, condition_of, sample_of, summary_of
+from asyncbench.suites.requests import merged_params
+from asyncbench.suites.table import SUITES
+from asyncbench.upkeep.inspect.samples import (
+    METRICS,
+    Json,
+    LogCounts,
+    Row,
+    condition_of,
+    model_named,
+    sample_of,
+    summary_of,
+)
 
 ENDING: Final = ".eval"
 OF_A_LOG: Final = (*ENTRANT, "suite")
+
+
+# ── the header of a log: the run, the model, the suite and the results
+
+VERSION: Final = 2  # of their format
+# Our parameters by their names in `GenerateConfig`; all others are arguments of the model.
+_CONFIG: Final = {
+    **{name: name for name in ("temperature", "top_p", "seed", "max_tokens")},
+    "thinking_tokens": "reasoning_tokens",
+    "effort": "reasoning_effort",
+}
+_EFFORTS: Final = {"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogHeader:
+    """What a log says of itself."""
+
+    row: Row  # of one of its trials: what is the same in all of them
+    counts: LogCounts
+    manifest: Manifest
+    planned: int
+
+    @property
+    def unasked(self) -> int:
+        """The number of planned trials that are not finished."""
+        return max(0, self.planned - self.counts.trials)
+
+    def start(self) -> Json:
+        """Return what a log begins with."""
+        return {"version": VERSION, "eval": self._spec, "plan": self._plan()}
+
+    def whole(self) -> Json:
+        """Return an `EvalLog` without its samples."""
+        return {
+            **self.start(),
+            "status": "cancelled" if self.unasked else "success",
+            "results": self._results(),
+            "stats": self._stats(),
+        }
+
+    def reductions(self) -> Iterator[bytes]:
+        """Yield the JSON of all `EvalSampleReductions`, problem by problem."""
+        yield b"["
+        for n, (grader, counts) in enumerate(self.counts.graders.items()):
+            yield b"," * (n > 0) + b'{"scorer":' + encode_json(grader) + b',"samples":['
+            for i, (problem_id, value) in enumerate(counts.means()):
+                yield b"," * (i > 0) + encode_json({"sample_id": problem_id, "value": value})
+            yield b"]}"
+        yield b"]"
+
+    @cached_property
+    def _spec(self) -> Json:
+        """Return the `EvalSpec`."""
+        row, counts = self.row, self.counts
+        suite = SUITES.get(row["suite"])
+        config, arguments = self._parameters()
+        own = {"condition": row["condition"], "style": row["style"]} | self._described()
+        return {
+            "eval_id": self._id("run", "model", "condition", "suite"),
+            "run_id": self._id("run"),
+            "created": self.manifest["created_at"],
+            "task": row["suite"],
+            "task_id": self._id("suite", "condition"),
+            "task_version": suite.prompt_version if suite else 0,
+            "task_args": own,
+            "task_args_passed": own,
+            "tags": ["asyncbench", *self._origins()],
+            "dataset": {
+                "name": ", ".join(counts.problem_sets),
+                "samples": len(counts.problem_ids),
+                "sample_ids": counts.problem_ids,
+                "shuffled": False,
+            },
+            "model": model_named(row),
+            "model_generate_config": config,
+            "model_args": arguments,
+            # A failed trial has an error and, since we count it as not right, scores.
+            "config": {"epochs": counts.epochs, "fail_on_error": False, "score_on_error": True},
+            "metadata": self._metadata(),
+            "scorers": [
+                {"name": grader, "metrics": [{"name": f"inspect_ai/{name}"} for name in METRICS]}
+                for grader in counts.graders
+            ],
+        }
+
+    def _plan(self) -> Json:
+        step = {"solver": "generate", "params": {}, "params_passed": {}}
+        return {"name": "plan", "steps": [step], "config": self._spec["model_generate_config"]}
+
+    def _results(self) -> Json:
+        counts = self.counts
+        scores = [
+            {
+                "name": grader,
+                "scorer": grader,
+                "scored_samples": len(scored.graded),
+                "unscored_samples": 0,
+                "params": {},
+                "metrics": scored.metrics(),
+            }
+            for grader, scored in counts.graders.items()
+        ]
+        headline = self.row["grader"]
+        return {
+            "total_samples": max(self.planned, counts.trials),
+            "completed_samples": counts.trials - counts.outcomes[Outcome.FAILED],
+            **({"logged_samples": counts.trials} if self.unasked else {}),
+            "scores": scores,
+            "headline": {"scorer": headline, "score": headline, "metric": METRICS[0]},
+            "metadata": {"outcomes": dict(counts.outcomes), "cost_usd": counts.cost_usd},
+        }
+
+    def _stats(self) -> Json:
+        counts = self.counts
+        cost = {} if counts.cost_usd is None else {"total_cost": counts.cost_usd}
+        return {
+            "started_at": counts.started_at,
+            "completed_at": counts.ended_at,
+            "model_usage": {model_named(self.row): dict(counts.tokens) | cost} if counts.tokens else {},
+        }
+
+    def _metadata(self) -> Json:
+        row = self.row
+        recorded = [entry for entry in self.manifest.get(RECORDED, []) if entry["alias"] == row["model"]]
+        return {
+            **{name: row[name] for name in ("sweep", "run", "model", "provider", "condition", "suite")},
+            "simulated": is_simulated(row["provider"]),
+            **({"recorded_answers": recorded} if recorded else {}),
+            "cost_usd": self.counts.cost_usd,
+        }
+
+    def _origins(self) -> Iterator[str]:
+        if is_simulated(self.row["provider"]):
+            yield "simulated"
+        if self.manifest.get(IMPORTED):
+            yield "imported"
+
+    def _described(self) -> Json:
+        """Return the condition in short; the digest only tells one text from another."""
+        described: Json = json.loads(self.row["condition_params"])
+        return {name: value for name, value in described.items() if name != "turns_digest"}
+
+    def _parameters(self) -> tuple[Json, Json]:
+        """Return what was sent beside the messages: what their config has a name for, and the rest."""
+        row = self.row
+        condition, _ = condition_of(row["condition"], row["style"], row["condition_params"])
+        sent = dict(merged_params(json.loads(row["params"]), condition.params))
+        sent |= {name: value for name in OF_CONDITIONS if (value := getattr(condition, name)) is not None}
+        sent.pop("system", None)
+        config = {
+            _CONFIG[name]: sent.pop(name)
+            for name in list(sent)
+            if name in _CONFIG and (name != "effort" or sent[name] in _EFFORTS)
+        }
+        return config, sent
+
+    def _id(self, *names: str) -> str:
+        parts = [self.row["sweep"], *(self.row[name] for name in names)]
+        return blake2b(encode_json(parts), digest_size=11).hexdigest()
+
+
+# ── logs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator
 from asyncbench import export_folder, read_grades, read_trials
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.upkeep.importing import import_files
-from asyncbench.upkeep.inspect.headers import LogCounts
-from asyncbench.upkeep.inspect.samples import usage_of
+from asyncbench.upkeep.inspect.samples import LogCounts, usage_of
 from tests.commands import asyncbench_here
 from tests.store.disk import disk_for
 from tests.upkeep.exchange.inspect_sweep import CONDITIONS, MODELS, swept
