@@ -47,9 +47,8 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     )
     from asyncbench.suites.table import grade_text as grade
     from asyncbench.upkeep.batch_files.handed_in import hand_in_results
-    from asyncbench.upkeep.batch_files.requests import export_batches
     from asyncbench.upkeep.batch_files.results import import_batches
-    from asyncbench.upkeep.exporting import export_folder
+    from asyncbench.upkeep.exporting import export_batches, export_folder
     from asyncbench.upkeep.importing import import_files
     from asyncbench.upkeep.merging import merge_folders
     from asyncbench.upkeep.regrading import regrade_folder
@@ -64,7 +63,7 @@ _HOMES = {
     "cancel_batches": ("asyncbench.run.open_batches", "cancel_batches"),
     "compare": ("asyncbench.reports.comparison.report", "compare_on"),
     "doctor": ("asyncbench.run.checkup", "doctor"),
-    "export_batches": ("asyncbench.upkeep.batch_files.requests", "export_batches"),
+    "export_batches": ("asyncbench.upkeep.exporting", "export_batches"),
     "export_folder": ("asyncbench.upkeep.exporting", "export_folder"),
     "generate": ("asyncbench.problems.making", "generate"),
     "grade": ("asyncbench.suites.table", "grade_text"),

@@ -196,7 +196,7 @@ def _export_batches(
 ) -> None:
     """Write the requests of a sweep."""
     with interruptible("models that were not complete have no files"):
-        from asyncbench.upkeep.batch_files.requests import export_batches
+        from asyncbench.upkeep.exporting import export_batches
 
         exported = export_batches(form, sweep, out, models=models, limit=limit)
     show(exported, as_json=as_json)

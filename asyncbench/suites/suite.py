@@ -110,10 +110,11 @@ class Suite:
                 self.check(values)
         except ValueError as error:
             raise ConfigError(f"{place}: {error}") from None
-        return {name: value for name, value in values.items() if not self._is_left_out(name, value)}
-
-    def _is_left_out(self, name: str, value: object) -> bool:
-        return self.parameters[name].later and value == self.parameters[name].default
+        return {
+            name: values[name]
+            for name, parameter in self.parameters.items()
+            if not (parameter.later and values[name] == parameter.default)
+        }
 
 
 def whole_number(minimum: int, maximum: int | None = None) -> Callable[[object], int]:

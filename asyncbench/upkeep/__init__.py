@@ -2,7 +2,6 @@
 
 PUBLIC = (
     "batch_files.handed_in",
-    "batch_files.requests",
     "batch_files.results",
     "exporting",
     "importing",

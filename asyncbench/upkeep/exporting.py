@@ -1,19 +1,31 @@
-"""export_folder(): results as files of another project."""
+"""Export: results as files of another project, and open trials as files of requests for batches."""
 
 import os
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from os import PathLike
 from os.path import lexists
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
+from urllib.parse import quote
 
+import orjson
+
+from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, writing
+from asyncbench.lanes.batches.spending import trials_out
+from asyncbench.planning.preflight import check_sets, chosen_models
+from asyncbench.planning.remaining_trials import sets_of
+from asyncbench.planning.trial_columns import TrialSource
+from asyncbench.planning.trials import trials_of
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.provider import open_batches
 from asyncbench.published.files import (
     ExportedPart,
     FileFormat,
@@ -25,11 +37,17 @@ from asyncbench.published.files import (
     rows_of,
 )
 from asyncbench.published.formats import format_named
+from asyncbench.records import Model, Trial
 from asyncbench.store.bucket.fetching import at_hand
-from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
+from asyncbench.store.catalog import known_trials
+from asyncbench.store.manifest import IMPORTED, Manifest, is_results_folder, planned, read_manifest
 from asyncbench.store.schema import ENTRANT
+from asyncbench.suites.requests import request_for
 from asyncbench.tables.report import Report
 from asyncbench.upkeep.inspect.logs import logs
+
+# ── results as files of another project
+
 
 INSPECT: Final = "inspect"  # a format that is only written
 
@@ -170,3 +188,183 @@ def _planned(rows: Sequence[Row], manifest: Manifest) -> Mapping[str, int]:
         if entrant == file or (manifest.get(IMPORTED) and entrant[0] == file[0]):
             trials.update({suite: sum(tasks.values()) for suite, tasks in suites.items()})
     return trials | Counter(row["suite"] for row in rows)
+
+
+# ── open trials as files of requests, with a map of what each request is
+
+
+MAP: Final = "map.jsonl"
+NO_KEY: Final = "none"  # nothing is called
+NUPA_LINES: Final = 40_000  # of a file, as its programs write them
+# Form → the adapters and wire formats whose requests it holds.
+FORMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "openai": ("openai", ("chat", "responses")),
+    "anthropic": ("anthropic", ("messages",)),
+    "nupa": ("openai", ("chat",)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFiles:
+    """The files of one model."""
+
+    model: str  # the alias
+    folder: str
+    files: int
+    requests: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedBatches(Report):
+    """What an export of requests wrote."""
+
+    models: tuple[RequestFiles, ...]
+
+    def _notes(self) -> Iterator[str]:
+        for model in self.models:
+            files = f"{model.files:,} file{'s' * (model.files != 1)}"
+            yield f"{model.folder}: {model.requests:,} requests in {files}, and {MAP}"
+        yield "Submit the files, and save what comes back. To read it, then to take the answers over:"
+        for model in self.models:
+            folder = shlex.quote(model.folder)
+            yield f"  asyncbench import batch RESULTS --requests {folder} --out IMPORTED"
+        yield "  asyncbench run SWEEP --reuse IMPORTED"
+
+
+def export_batches(
+    form: str,
+    sweep: AnySweep,
+    out: PathLike[str] | str,
+    *,
+    models: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> ExportedBatches:
+    """Write the open trials of a sweep as files of requests, for batches that you submit yourself.
+
+        ab.export_batches("openai", "night.yaml", "requests")
+
+    Each model gets a folder of its own, with `batch_0.jsonl` and so on, and `map.jsonl`: which trial and
+    problem each custom id stands for.
+
+    Args:
+        form: `openai`, `anthropic`, or `nupa` (custom ids `request-0` and so on, 40,000 in a file).
+        sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
+        out: the folder for these folders. It is made if it does not exist.
+        models: the aliases of the models. [all]
+        limit: at most this many problems per model. [all]
+
+    Returns:
+        An `ExportedBatches`, with the folders and their requests.
+
+    Raises:
+        ConfigError: The form is unknown or cannot hold a model's requests, nothing is open, or a folder
+            exists already.
+        ProblemSetError: A problem set cannot be read.
+        StoreError: The results folder cannot be read, or the files cannot be written.
+    """
+    if form not in FORMS:
+        raise ConfigError(f"no form {form!r} of batch files. Choose one of: {', '.join(FORMS)}")
+    loaded, out = load_sweep(sweep), local(out)
+    chosen = chosen_models(loaded, models)
+    check_folder(out)
+    for model in chosen:
+        _check_request_form(form, model, _folder_of(model, out))
+    closed = _not_open(loaded.out)
+    with TemporaryDirectory(prefix="asyncbench-export-") as made:
+        sets = sets_of(loaded, chosen, Path(made))
+        check_sets(loaded, chosen, sets)
+
+        def open_trials(model: Model, sets: Sequence[TrialSource]) -> Iterator[Trial]:
+            return trials_of(loaded, model, sets, limit=limit, skip=closed.__contains__)
+
+        trials = {model.alias: open_trials(model, sets[model.alias]) for model in chosen}
+        written = [_request_files(form, loaded, model, trials[model.alias], out) for model in chosen]
+    if not any(files.requests for files in written):
+        raise ConfigError(f"{loaded.out} has an answer for every trial, so there is nothing to export.")
+    return ExportedBatches(models=tuple(files for files in written if files.requests))
+
+
+def _not_open(folder: Path) -> Container[str]:
+    """Return the trials that are finished, or may be in a batch of any alias: nothing is paid twice."""
+    if not is_results_folder(folder):
+        return frozenset()
+    return known_trials(folder).finished | trials_out(folder, abandoned=True)
+
+
+def _folder_of(model: Model, out: Path) -> Path:
+    return out / quote(model.alias, safe="")
+
+
+def _check_request_form(form: str, model: Model, folder: Path) -> None:
+    via, apis = FORMS[form]
+    if known_endpoints()[model.provider].via != via or model.api not in apis:
+        raise ConfigError(
+            f"{model.alias}: form {form!r} has no place for requests with api {model.api!r} of "
+            f"{model.provider}. Leave the model out with --models, or choose another form."
+        )
+    _refuse_existing(folder)
+
+
+def _request_files(form: str, sweep: Sweep, model: Model, trials: Iterator[Trial], out: Path) -> RequestFiles:
+    """Write the files of a model; they get their place when all of them are whole."""
+    api, folder = open_batches(model, key=NO_KEY, simulator_url=None), _folder_of(model, out)
+    batch = sweep.batch
+    most = NUPA_LINES if form == "nupa" else min(batch.max_requests, api.most_requests)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".export-", dir=out) as drafts, ExitStack() as open_files:
+            draft = Path(drafts) / folder.name
+            draft.mkdir()
+            map_file = open_files.enter_context((draft / MAP).open("xb"))
+            parts = _RequestWriter(
+                lambda name: open_files.enter_context((draft / name).open("xb")),
+                most=most,
+                most_bytes=min(batch.max_bytes, api.most_bytes),
+            )
+            for number, trial in enumerate(trials):
+                custom_id = f"request-{number}" if form == "nupa" else trial.trial_id
+                parts.add(api.line(custom_id, request_for(trial)) + b"\n")
+                map_file.write(orjson.dumps(_mapped(custom_id, trial)) + b"\n")
+            open_files.close()
+            if parts.requests:
+                draft.rename(folder)
+    return RequestFiles(model=model.alias, folder=str(folder), files=parts.files, requests=parts.requests)
+
+
+def _mapped(custom_id: str, trial: Trial) -> dict[str, object]:
+    """Return a line of the map: all that an import needs to know of a request beside its result."""
+    model = trial.model
+    return {
+        "custom_id": custom_id,
+        "trial_id": trial.trial_id,
+        "model": model.alias,
+        "provider": model.provider,
+        "model_id": model.model_id,
+        "api": model.api,
+        "condition": trial.condition.name,
+        "style": trial.condition.style,
+        "repeat": trial.repeat,
+        "price": None if model.price is None else asdict(model.price),
+        "problem": asdict(trial.problem),
+    }
+
+
+class _RequestWriter:
+    """Files of requests, a new one as soon as the last is full."""
+
+    def __init__(self, begin: Callable[[str], BinaryIO], *, most: int, most_bytes: int) -> None:
+        self.files = self.requests = 0
+        self._begin, self._most, self._most_bytes = begin, most, most_bytes
+        self._file: BinaryIO | None = None
+        self._lines = self._size = 0
+
+    def add(self, line: bytes) -> None:
+        """Write a line of a request."""
+        full = self._lines == self._most or self._size + len(line) > self._most_bytes
+        if self._file is None or (full and self._lines):
+            if self._file is not None:
+                self._file.close()
+            self._file = self._begin(f"batch_{self.files}.jsonl")
+            self.files, self._lines, self._size = self.files + 1, 0, 0
+        self._file.write(line)
+        self.requests, self._lines, self._size = self.requests + 1, self._lines + 1, self._size + len(line)

@@ -73,16 +73,6 @@ class SizeBin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperandsBin:
-    """The recorded results of additions whose numbers have so many digits, by where their bins start."""
-
-    longer: int
-    shorter: int
-    results: int
-    successes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunLine:
     """The figures of one run × model × condition in one suite."""
 
@@ -113,7 +103,8 @@ class RunLine:
     by_length: tuple[SizeBin, ...]  # digits of the longer number, as drawn where that is known; characters
     by_carries: tuple[SizeBin, ...]  # of additions alone, as those below
     by_chain: tuple[SizeBin, ...]  # the most columns that one carry ripples through
-    by_operands: tuple[OperandsBin, ...]
+    # by the digits of both numbers, `longer` and `shorter`: where their bins start
+    by_operands: tuple[dict[str, int], ...]
 
     @property
     def asked(self) -> Entrant:
@@ -328,7 +319,7 @@ def _line(
         by_carries=_by_size(sizes, "carries"),
         by_chain=_chains(findings),
         by_operands=tuple(
-            OperandsBin(**{name: row[name] for name in OperandsBin.__slots__}) for row in operands
+            {name: row[name] for name in ("longer", "shorter", "results", "successes")} for row in operands
         ),
     )
 

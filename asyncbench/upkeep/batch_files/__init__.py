@@ -1,1 +1,1 @@
-"""Files of batches for a provider's own page, and the results that come back."""
+"""Results of batches that were submitted by hand, or fetched by hand for a run."""

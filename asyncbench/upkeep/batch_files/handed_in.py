@@ -24,8 +24,8 @@ from asyncbench.run.summary import Exit
 from asyncbench.store.lock import locked
 from asyncbench.store.manifest import IMPORTED, SWEEP_FILE, is_results_folder, read_manifest
 from asyncbench.tables.report import Report
-from asyncbench.upkeep.batch_files.requests import NO_KEY
 from asyncbench.upkeep.batch_files.results import BATCH_ID, files_of, result_in
+from asyncbench.upkeep.exporting import NO_KEY
 
 TRIAL_DIGITS: Final = 32  # of a custom id; the key of its part follows
 HANDED: Final = "handed"  # the suffix of results that are not all there are
@@ -122,7 +122,7 @@ def hand_in_results(
             part=key,
             batch_id=each.part.batch_id or key,
             requests=each.part.requests,
-            results=each.found,
+            results=each.part.requests - len(each.waiting),
             taken=partial or not each.waiting,
         )
         for key, each in fetched.parts.items()
@@ -140,7 +140,6 @@ class _FetchedPart:
     lines: BinaryIO
     waiting: set[str]  # trials without a line so far
     batch_id: str | None = None  # as the name of a file says
-    found: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -188,7 +187,6 @@ class _Fetched:
             raise ValueError(f"custom_id {custom_id!r} has a result already")
         fetched.waiting.remove(trial_id or "")
         fetched.lines.write(line.rstrip(b"\r\n") + b"\n")
-        fetched.found += 1
         fetched.batch_id = fetched.batch_id or batch_id
 
     def _begin(self, part: BatchPart) -> _FetchedPart:

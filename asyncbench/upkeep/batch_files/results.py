@@ -31,7 +31,7 @@ from asyncbench.published.files import (
 )
 from asyncbench.records import BATCH, Condition, Draft, Model, Price, Reply
 from asyncbench.store.folder import Store
-from asyncbench.upkeep.batch_files.requests import MAP, NO_KEY
+from asyncbench.upkeep.exporting import MAP, NO_KEY
 from asyncbench.upkeep.importing import Imported, Keeper, folder_for
 
 FORM: Final = "batch"

@@ -13,10 +13,9 @@ from asyncbench.records import BATCH, Usage
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
-from asyncbench.upkeep.batch_files import requests as exporting
-from asyncbench.upkeep.batch_files.requests import export_batches
+from asyncbench.upkeep import exporting
 from asyncbench.upkeep.batch_files.results import import_batches
-from asyncbench.upkeep.exporting import export_folder
+from asyncbench.upkeep.exporting import export_batches, export_folder
 from asyncbench.upkeep.importing import import_files
 from tests.commands import asyncbench_here
 from tests.recorded import json_lines
