@@ -11,7 +11,7 @@ from asyncbench.config.questions import ConditionEntry, DigitForm
 from asyncbench.errors import ConfigError
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.run.summary import Exit
-from asyncbench.suites.digits import DIGIT_FORMS
+from asyncbench.suites.numbers import DIGIT_FORMS
 from asyncbench.suites.requests import FIELDS
 from asyncbench.upkeep.regrading import regrade_folder
 from tests.sweep_files import entry, problem_set, simulator, sweep

@@ -17,7 +17,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.problems.hub import remote_address
 from asyncbench.records import OF_CONDITIONS, Condition, Message
-from asyncbench.suites.digits import DIGIT_FORMS, EXCLUSIVE, rewritten
+from asyncbench.suites.numbers import DIGIT_FORMS, EXCLUSIVE, rewritten
 from asyncbench.suites.plugins import file_named, is_in_file
 from asyncbench.suites.requests import FIELDS, PADDINGS, QUESTION, examples, fields_in, padding
 from asyncbench.suites.table import SUITES

@@ -24,7 +24,7 @@ from asyncbench.providers.params import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store.checksums import check, stamp
 from asyncbench.store.manifest import is_results_folder, planned, read_manifest
-from asyncbench.suites.digits import rewritten
+from asyncbench.suites.numbers import rewritten
 from asyncbench.suites.requests import characters_before_question, most_characters
 from asyncbench.suites.table import SUITES
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import replacing, storing, writing
-from asyncbench.problems.problem_set import CellCounts, ProblemSet, Survey, metadata_in, metadata_of
+from asyncbench.problems.problem_set import ProblemSet, Survey, metadata_in, metadata_of
 from asyncbench.problems.schema import DRAFTED, PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of, drafted, with_ids
 from asyncbench.records import Problem
 from asyncbench.suites.suite import Rows, Suite
@@ -181,7 +181,7 @@ def generate(
         raise ConfigError(f"{place}: the problems of this suite are your own file. Name it in the sweep.")
     if workers < 1:
         raise ConfigError(f"{place}: workers: {workers} is too small: at least 1")
-    out, cells = Path(out), CellCounts()
+    out = Path(out)
 
     def made(survey: Survey) -> ProblemSet:
         if not survey.rows:
@@ -192,12 +192,11 @@ def generate(
             generator_version=chosen.generator_version,
             seed=seed,
             parameters=values,
-            counts=cells.counts,
             **survey.facts,
         )
 
     batches = with_ids(draft_batches(chosen, seed, values, workers=workers, rows=ROWS_AT_ONCE))
-    return _written(map(cells.add, batches) if chosen.rows else batches, out, made, writing=writing)
+    return _written(batches, out, made, writing=writing, cells=chosen.rows is not None)
 
 
 def write_problems(problems: Iterable[Problem], out: Path, *, writing: Writing = storing) -> ProblemSet:
@@ -252,9 +251,10 @@ def _written(
     *,
     writing: Writing,
     seal: Callable[[Path], None] = lambda _: None,
+    cells: bool = False,
 ) -> ProblemSet:
     """Write batches to `out` and return the set that they are `made` into, which may still be refused."""
-    survey = Survey()
+    survey = Survey(cells=cells)
     with writing(out), replacing(out) as file:
         with pq.ParquetWriter(file, PROBLEM_SCHEMA, compression="zstd") as writer:
             for batch in batches:

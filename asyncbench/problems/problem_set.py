@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,23 +29,18 @@ from asyncbench.problems.schema import (
 from asyncbench.records import Problem
 from asyncbench.suites.suite import Kind
 
+KIND = ("suite", "task", "variant", "representation")  # the columns that tell the kind of a problem
+
 # ── facts gathered batch by batch while a set is written or read
-
-
-class Facts(TypedDict):
-    """The facts of a problem set, known once every row was seen."""
-
-    rows: int
-    tasks: Mapping[str, Mapping[str, int]]  # suite → task → problems, as they first appear
-    longest_question: int  # characters
-    digest: str  # of the content: 32 hexadecimal characters
 
 
 class Survey:
     """Takes in a problem set batch by batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, cells: bool = False) -> None:
+        """Begin with no rows; `cells`: count those of each cell, which may hold fewer than were asked for."""
         self.rows = 0
+        self._cells: dict[str, Counter[str]] | None = {} if cells else None
         self._tasks: dict[str, Counter[str]] = {}
         self._longest_question = 0
         self._digests = [
@@ -57,6 +52,10 @@ class Survey:
         self.rows += batch.num_rows
         for row in counted(batch, ("suite", "task")):
             self._tasks.setdefault(row["suite"], Counter())[row["task"]] += row["count_all"]
+        if self._cells is not None:
+            for row in counted(batch, (*KIND[1:], "length")):
+                kind = "_".join(filter(None, (row[name] for name in KIND[1:])))
+                self._cells.setdefault(kind, Counter())[str(row["length"])] += row["count_all"]
         lengths = pc.utf8_length(_as_text(batch.column("question")))
         self._longest_question = max(self._longest_question, pc.max(lengths).as_py())
         texts = list[pa.StringArray]()
@@ -74,14 +73,17 @@ class Survey:
         return blake2b(b"".join(digest.digest() for digest in self._digests), digest_size=16).hexdigest()
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> dict[str, Any]:  # Any: fields of a `ProblemSet`
         """The facts of the rows seen so far."""
-        return Facts(
-            rows=self.rows,
-            tasks=self._tasks,
-            longest_question=self._longest_question,
-            digest=self.digest,
-        )
+        facts: dict[str, Any] = {
+            "rows": self.rows,
+            "tasks": self._tasks,
+            "longest_question": self._longest_question,
+            "digest": self.digest,
+        }
+        if self._cells is not None:
+            facts["counts"] = {kind: dict(lengths) for kind, lengths in self._cells.items()}
+        return facts
 
 
 def counted(batch: pa.RecordBatch, columns: Sequence[str]) -> list[dict[str, Any]]:
@@ -89,25 +91,6 @@ def counted(batch: pa.RecordBatch, columns: Sequence[str]) -> list[dict[str, Any
     rows = pa.Table.from_batches([batch.select(list(columns))])
     groups = rows.group_by(rows.column_names, use_threads=False).aggregate([([], "count_all")])
     return groups.to_pylist()
-
-
-class CellCounts:
-    """The number of problems in each cell of a suite; a small cell may hold fewer than were asked for."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, Counter[str]] = {}
-
-    def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Take in the next batch of the schema, and return it."""
-        for row in counted(batch, ("task", "variant", "representation", "length")):
-            kind = "_".join(filter(None, (row["task"], row["variant"], row["representation"])))
-            self._counts.setdefault(kind, Counter())[str(row["length"])] += row["count_all"]
-        return batch
-
-    @property
-    def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """Task, variant and representation → length → problems, as they first appear."""
-        return {kind: dict(lengths) for kind, lengths in self._counts.items()}
 
 
 class _TextDigest:
@@ -145,7 +128,6 @@ def _joined(texts: pa.StringArray, separator: str) -> pa.Buffer:
 
 
 _PREFIX = "asyncbench."  # of the keys of its metadata; their values are text
-KIND = ("suite", "task", "variant", "representation")  # the columns that tell the kind of a problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +143,7 @@ class ProblemSet:
     generator_version: int | None = None
     seed: int | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
-    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # `CellCounts`, where they vary
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # kind → length → rows
     custom: Custom | None = None  # how to read a file of somebody's own
     run: str | None = None  # of a file of recorded answers, whose problems are meant
     hub: HubFile | None = None  # where it comes from, if it is of the Hub

@@ -58,11 +58,10 @@ def published_table(name: str) -> pa.Table:
 
 def sources_note(tables: Iterable[pa.Table]) -> str:
     """Return of which documents published figures are, and what is to be known of their tables."""
-    sentences = []
-    for table in tables:
-        about = _about(table)
-        named = f"{about['table']} of {about['document']} ({about['source']})"
-        sentences.append(f"{named}: {' '.join(about['notes'])}")
+    sentences = [
+        f"{about['table']} of {about['document']} ({about['source']}): {' '.join(about['notes'])}"
+        for about in map(_about, tables)
+    ]
     return (
         f"Figures marked {MARK} are as their document prints them. They are never pooled with yours, and no "
         f"test compares them. {' '.join(sentences)}"

@@ -7,7 +7,7 @@ from typing import TypedDict, cast
 
 from asyncbench.simulator.queueing import SERVICES
 from asyncbench.simulator.wire import Json, PaceAsked, RefusedError, Why, WireRequest
-from asyncbench.suites.digits import DIGIT_FORMS
+from asyncbench.suites.numbers import DIGIT_FORMS
 from asyncbench.suites.table import SUITES
 
 LONGEST_S = 3600.0  # that a request may ask its answer to take

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.suites.digits import rewritten
+from asyncbench.suites.numbers import rewritten
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from asyncbench.suites.suite import (
 
 PUBLIC = (
     "custom",
-    "digits",
     "integer_addition",
     "llm_arithmetic",
     "numbers",

@@ -21,7 +21,7 @@ import orjson
 from asyncbench.errors import ConfigError
 from asyncbench.files import found_input, text_of
 from asyncbench.records import Condition, Message, Model, Problem, Request, Trial
-from asyncbench.suites.digits import MOST_GROWTH, rewritten
+from asyncbench.suites.numbers import MOST_GROWTH, rewritten
 from asyncbench.suites.suite import Wording
 from asyncbench.suites.table import SUITES
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from asyncbench.errors import ProblemSetError
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa
-from asyncbench.suites.digits import plain
+from asyncbench.suites.numbers import plain
 from asyncbench.suites.plugins import Origin, WithPackages
 from asyncbench.suites.suite import Suite
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.suites.digits import DIGIT_FORMS, EXCLUSIVE, plain, rewritten
+from asyncbench.suites.numbers import DIGIT_FORMS, EXCLUSIVE, plain, rewritten
 
 COMBINED = [
     forms

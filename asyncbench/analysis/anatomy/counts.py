@@ -24,7 +24,7 @@ from asyncbench.analysis.anatomy.numbers import (
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
-from asyncbench.suites.digits import plain
+from asyncbench.suites.numbers import plain
 from asyncbench.suites.requests import digits_stored
 
 MOST_OF_A_GROUP: Final = 500

@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple, cast
 
 from asyncbench.records import Draft, Message, Problem
-from asyncbench.suites.digits import rewritten
+from asyncbench.suites.numbers import rewritten
 from asyncbench.suites.nupa import grading
 from asyncbench.suites.nupa.generation import EXAMPLES, GENERATOR_VERSION, PROFILES, generate, rows, rows_of
 from asyncbench.suites.nupa.grading import ANSWER
