@@ -58,7 +58,7 @@ _LETTER_ALONE = re.compile(_ALONE % "[a-z]")
 Answer = str | Decimal
 
 
-class _Verdict(NamedTuple):
+class _Judgement(NamedTuple):
     """What a grader says of a reply."""
 
     correct: bool
@@ -72,7 +72,7 @@ class _Grader(NamedTuple):
 
     name: str
     version: int
-    judge: Callable[[str, Problem], _Verdict]
+    judge: Callable[[str, Problem], _Judgement]
 
 
 def check_custom(grader: str, pattern: str | None = None, *, place: str = "custom") -> None:
@@ -177,7 +177,7 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
         Exception: whatever such a function raises.
     """
     grader = _grader(problem.extra)
-    verdict = _Verdict(correct=False, answer=None, reason="error" if reply is None else "empty")
+    verdict = _Judgement(correct=False, answer=None, reason="error" if reply is None else "empty")
     if reply is not None and reply.text.strip():
         verdict = grader.judge(reply.text, problem)
     none = verdict.answer is None and not verdict.correct
@@ -215,14 +215,14 @@ def _by_rule(
     read_expected: Callable[[str], Answer | None],
     reply: str,
     problem: Problem,
-) -> _Verdict:
+) -> _Judgement:
     """Return whether what is read in a reply is what is expected."""
     try:
         answer = read(reply)
     except TimeoutError:
-        return _Verdict(correct=False, answer=None, reason="timed_out")
+        return _Judgement(correct=False, answer=None, reason="timed_out")
     right = answer is not None and answer == read_expected(problem.expected)
-    return _Verdict(correct=right, answer=None if answer is None else str(answer))
+    return _Judgement(correct=right, answer=None if answer is None else str(answer))
 
 
 def _first_group(pattern: Any) -> Callable[[str], str | None]:  # Any: of the module regex, without types
@@ -274,7 +274,7 @@ def used_graders(named: Mapping[str, str]) -> list[OwnFunction]:
     return [_KNOWN[known] for known in named.items()]
 
 
-def _own_function(settings: Mapping[str, Any]) -> OwnFunction | None:
+def _own_function(settings: Any) -> OwnFunction | None:  # Any: JSON
     """Return the grader of somebody's own that a problem names; None: it names one of ours.
 
     Raises:
@@ -326,7 +326,7 @@ def _interrupt(thread: Thread) -> None:
     )
 
 
-def _by_function(grader: OwnFunction, reply: str, problem: Problem) -> _Verdict:
+def _by_function(grader: OwnFunction, reply: str, problem: Problem) -> _Judgement:
     """Return what somebody's function says of a reply, once it was checked."""
     verdict = _verdict_of(grader, reply, problem)
     if isinstance(verdict, bool):
@@ -336,7 +336,7 @@ def _by_function(grader: OwnFunction, reply: str, problem: Problem) -> _Verdict:
     for key, value in verdict.items():
         if key not in _KEYS or not isinstance(value, _KEYS[key]):
             raise TypeError(f"{grader.name} returned {key!r}: {value!r:.80}. {_RULE}.")
-    return _Verdict(**{"answer": reply.strip(), **verdict})
+    return _Judgement(**{"answer": reply.strip(), **verdict})
 
 
 SUITE = Suite(

@@ -121,5 +121,5 @@ def test_an_imported_file_has_the_same_measures(tmp_path):
     line = lines["integer_addition"]
     assert (line.latency_p50_s, line.latency_mean_s, line.latency_p95_s) == (0.75, 0.75, 0.75)
     assert (line.tries, line.successes, line.errors["not_a_number"]) == (3, 1, 1)
-    assert {(cell.longer, cell.shorter) for cell in line.by_operands} == {(16, 1), (1, 1)}
+    assert {(cell["longer"], cell["shorter"]) for cell in line.by_operands} == {(16, 1), (1, 1)}
     assert lines["string_reversal"].trials

@@ -16,7 +16,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from asyncbench.errors import ConfigError
 from asyncbench.published.files import (
@@ -52,18 +51,10 @@ DATE = "%Y-%m-%d_%H-%M-%S"
 ASKED = Condition().name  # of all trials: a file does not say how they were asked
 
 
-class Section(NamedTuple):
-    """One task of a file: our suite, and what the file calls it."""
-
-    key: str
-    suite: str
-    test_type: str
-
-
-SECTIONS = (
-    Section("string_reversal", "string_reversal", "String Reversal"),
-    Section("add_two_ints", "integer_addition", "Add two intigers"),  # so it is spelt there
-    Section("string_rehearsal", "string_rehearsal", "String Rehearsal"),
+SECTIONS = (  # key in a file, our suite, and what the file calls it
+    ("string_reversal", "string_reversal", "String Reversal"),
+    ("add_two_ints", "integer_addition", "Add two intigers"),  # so it is spelt there
+    ("string_rehearsal", "string_rehearsal", "String Rehearsal"),
 )
 
 
@@ -103,9 +94,9 @@ def read(path: Path) -> RecordedRun:
 def _checked(value: object) -> Fields:
     """Return what a file holds, all but its entries checked."""
     fields = mapping(value, "a result file")
-    keys = [section.key for section in SECTIONS if section.key in fields]
+    keys = [key for key, *_ in SECTIONS if key in fields]
     if not keys:
-        raise ValueError(f"holds none of {', '.join(section.key for section in SECTIONS)}")
+        raise ValueError(f"holds none of {', '.join(key for key, *_ in SECTIONS)}")
     for key in keys:
         section = inner(fields, key)
         with within(key):
@@ -228,7 +219,7 @@ def _result(row: Row) -> Row:
     return result if row["reasoning_text"] is None else result | {"reasoning": row["reasoning_text"]}
 
 
-_SUITES = tuple(section.suite for section in SECTIONS)
+_SUITES = tuple(suite for _, suite, _ in SECTIONS)
 FILES = FileFormat(
     ending=ENDING,
     suites=_SUITES,

@@ -185,10 +185,6 @@ def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[
     return rows
 
 
-def asked_of(row: Row) -> Entrant:
-    return row["run"], row["model"], row["condition"]
-
-
 def float_or_none(value: Any) -> float | None:  # Any: a number, or None
     return None if value is None else float(value)
 
@@ -524,7 +520,7 @@ def _speeds(shown: Shown) -> Iterator[PublishedPicture]:
             "digits_per_second": row["digits"] / row["wall_s"],
             "tokens_per_second": None if row["tokens"] is None else row["tokens"] / row["wall_s"],
         }
-        for row in sorted(shown.speeds, key=lambda row: list(shown.names).index(asked_of(row)))
+        for row in sorted(shown.speeds, key=lambda row: list(shown.names.values()).index(shown.named(row)))
     ]
     note = (
         "Time in which a call was in flight. Conditions of one model share it by how long their calls took."

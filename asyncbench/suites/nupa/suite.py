@@ -10,10 +10,11 @@ The same problem is asked in all of them. Nothing here depends on what else is i
 import json
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from itertools import islice, pairwise
-from typing import NamedTuple, cast
+from typing import cast
 
 from asyncbench.records import Draft, Message, Problem
 from asyncbench.suites.numbers import rewritten
@@ -68,15 +69,18 @@ def wording(problem: Problem, style: str, shots: int, digits: Sequence[str] = ()
     if style == "rules":
         question = rule_prompt(problem.question, task=problem.task, representation=problem.representation)
         return Wording(question=question)
-    worked = [example.rewritten(digits) for example in (examples_for(problem, shots) if shots else ())]
+    worked = [
+        (rewritten(example.question, digits, example.operands), rewritten(example.expected, digits))
+        for example in (examples_for(problem, shots) if shots else ())
+    ]
     question = rewritten(problem.question, digits, problem.operands)
     if style == "completion":
-        lines = [f"{example.question} {example.answer}" for example in worked]
+        lines = [f"{asked} {answer}" for asked, answer in worked]
         return Wording(question="\n".join([*lines, question]))
     turns: list[Message] = []
-    for example in worked:
-        turns.append(Message(role="user", content=example.question))
-        turns.append(Message(role="assistant", content=f"{ANSWER} {example.answer}"))
+    for asked, answer in worked:
+        turns.append(Message(role="user", content=asked))
+        turns.append(Message(role="assistant", content=f"{ANSWER} {answer}"))
     system = SYSTEM.format(REGEXES[problem.answer_type])
     return Wording(system=system, turns=tuple(turns), question=question)
 
@@ -129,15 +133,8 @@ def complaint(kind: Kind, style: str, digits: Sequence[str] = ()) -> str | None:
 # should leave room: 2000.
 
 
-class Routine(NamedTuple):
-    """A function, and the functions that it calls."""
-
-    source: str
-    calls: tuple[str, ...] = ()
-
-
 # What a procedure calls, in the order in which a prompt has it.
-_CALLS: Mapping[str, tuple[str, ...]] = {
+CALLS: Mapping[str, tuple[str, ...]] = {
     "multiply": ("add", "times"),
     "divide": ("larger", "sub"),
     "floordiv": ("divide",),
@@ -160,11 +157,7 @@ _CALLS: Mapping[str, tuple[str, ...]] = {
 _SOURCES = (
     files("asyncbench.suites.nupa").joinpath("procedures.txt").read_text("utf-8").strip().split("\n\n\n")
 )
-ROUTINES: Mapping[str, Routine] = {
-    name: Routine(source, _CALLS.get(name, ()))
-    for source in _SOURCES
-    for name in [source.removeprefix("def ").partition("(")[0]]
-}
+ROUTINES: Mapping[str, str] = {source.removeprefix("def ").partition("(")[0]: source for source in _SOURCES}
 
 # By task and representation; easy and hard variants share one. The other tasks have none, as in the paper.
 _OF_INTEGERS = ("add", "sub", "multiply", "floordiv", "mod", "digit_max", "get_digit", "length")
@@ -204,12 +197,12 @@ def rule(task: str, representation: str) -> str:
     Raises:
         KeyError: the task has none.
     """
-    return "\n\n".join(ROUTINES[name].source for name in _needed(RULES[task, representation]))
+    return "\n\n".join(ROUTINES[name] for name in _needed(RULES[task, representation]))
 
 
 def _needed(name: str) -> dict[str, None]:
     """Return a routine and all that it calls, each once and after what it calls itself."""
-    before = [routine for called in ROUTINES[name].calls for routine in _needed(called)]
+    before = [routine for called in CALLS.get(name, ()) for routine in _needed(called)]
     return dict.fromkeys([*before, name])
 
 
@@ -237,21 +230,8 @@ def question_of_rule(text: str) -> str | None:
 MOST = min(len(task.lengths) for task in TASKS.values())  # every one has a length of its own
 
 
-class Shot(NamedTuple):
-    """A question with its right answer: right in value, also where the published code's is not."""
-
-    question: str
-    answer: str
-    numbers: tuple[str, ...]  # its operands
-
-    def rewritten(self, digits: Sequence[str]) -> "Shot":
-        """Return it with its numbers in other forms."""
-        question = rewritten(self.question, digits, self.numbers)
-        return self._replace(question=question, answer=rewritten(self.answer, digits))
-
-
-def examples_for(problem: Problem, shots: int) -> tuple[Shot, ...]:
-    """Return the examples that are shown before a problem.
+def examples_for(problem: Problem, shots: int) -> tuple[Draft, ...]:
+    """Return the examples that are shown before a problem, with answers that are right in value.
 
     One that is the problem itself, as may be in a set that others made, gives place to another.
 
@@ -265,17 +245,17 @@ def examples_for(problem: Problem, shots: int) -> tuple[Shot, ...]:
 
 
 @cache
-def _drawn(name: str, shots: int, profile: str) -> tuple[tuple[Shot, Shot], ...]:
+def _drawn(name: str, shots: int, profile: str) -> tuple[tuple[Draft, Draft], ...]:
     """Return each example with the one that may take its place."""
     task = TASKS[name]
     rows = rows_of(task, lengths_of(task, shots), seed=0, profile=profile, stream=EXAMPLES)
-    firsts, spares = ([_shot(draft) for draft in row] for row in islice(rows, 2))
+    firsts, spares = (map(_right, row) for row in islice(rows, 2))
     return tuple(zip(firsts, spares, strict=True))
 
 
-def _shot(draft: Draft) -> Shot:
-    right = json.loads(draft.extra).get("expected_exact", draft.expected)
-    return Shot(draft.question, right, draft.operands)
+def _right(draft: Draft) -> Draft:
+    """Return an example with its exact answer, also where the published code's is another."""
+    return replace(draft, expected=json.loads(draft.extra).get("expected_exact", draft.expected))
 
 
 def lengths_of(task: NupaTask, shots: int) -> Sequence[int]:

@@ -56,9 +56,9 @@ def test_examples_in_a_chat_are_turns_that_answer_as_asked():
     worded = wording(made, "chat", 5)
     asked, answered = worded.turns[::2], worded.turns[1::2]
     assert (len(asked), worded.question) == (5, made.question)
-    for (shown, right, _), user, assistant in zip(examples_for(made, 5), asked, answered, strict=True):
-        assert user == Message(role="user", content=shown)
-        assert assistant == Message(role="assistant", content=f"The answer is {right}")
+    for shot, user, assistant in zip(examples_for(made, 5), asked, answered, strict=True):
+        assert user == Message(role="user", content=shot.question)
+        assert assistant == Message(role="assistant", content=f"The answer is {shot.expected}")
 
 
 def test_a_completion_has_its_examples_on_lines_before_the_question_and_no_system_prompt():
@@ -67,7 +67,7 @@ def test_a_completion_has_its_examples_on_lines_before_the_question_and_no_syste
     assert (bare.system, bare.turns, bare.question) == (None, (), made.question)
     *lines, last = shown.question.split("\n")
     assert last == made.question
-    assert lines == [f"{shot.question} {shot.answer}" for shot in examples_for(made, 5)]
+    assert lines == [f"{shot.question} {shot.expected}" for shot in examples_for(made, 5)]
 
 
 @pytest.mark.parametrize(
@@ -123,23 +123,22 @@ def test_examples_are_right_and_the_same_for_every_problem_of_a_task(name):
     task = TASKS[name]
     shown = {examples_for(one_of(name, seed=seed), 5) for seed in (1, 2)}
     assert len(shown) == 1
-    for asked, right, _ in next(iter(shown)):
-        operands = tuple(
-            word for word in asked.replace("(", " ").replace(")", " ").split() if word[0].isdigit()
-        )
+    for shot in next(iter(shown)):
+        words = shot.question.replace("(", " ").replace(")", " ").split()
+        operands = tuple(word for word in words if word[0].isdigit())
         operands = operands[-len(one_of(name).operands) :]
-        assert template(task, "fixed") % operands == asked
-        assert right == answer(task.task, operands, task.answer_type)
+        assert template(task, "fixed") % operands == shot.question
+        assert shot.expected == answer(task.task, operands, task.answer_type)
 
 
 def test_examples_of_the_published_profile_use_its_words_and_right_answers_all_the_same():
     shown = examples_for(one_of("min_Integer_Integer_Integer", profile="reference"), 5)
-    assert ["mininal" in asked for asked, *_ in shown] == [True] * 5
+    assert ["mininal" in shot.question for shot in shown] == [True] * 5
     for kind in ("Integer", "Float"):
         made = one_of(f"sig_{kind}_int_ScientificNotation", profile="reference")
-        for asked, right, _ in examples_for(made, MOST):
-            number, significant = [word for word in asked.split() if word[0].isdigit()][-2:]
-            assert right == answer("sig", (number, significant), "scientific")
+        for shot in examples_for(made, MOST):
+            number, significant = [word for word in shot.question.split() if word[0].isdigit()][-2:]
+            assert shot.expected == answer("sig", (number, significant), "scientific")
 
 
 @pytest.mark.parametrize("profile", PROFILES)
