@@ -232,7 +232,7 @@ def copy_into(
         StoreError: the folder cannot be written.
     """
     out = folder / f"{problems.name}-{problems.digest[:12]}.parquet"
-    copy = replace(problems, path=out, custom=None, run=None)
+    copy = replace(problems, path=out, custom=None)
 
     def made(survey: Survey) -> ProblemSet:
         if survey.digest != problems.digest:

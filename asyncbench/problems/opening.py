@@ -24,7 +24,7 @@ from asyncbench.problems.custom import (
 from asyncbench.problems.files import is_text_file, lacking, opened_parquet, read_batches
 from asyncbench.problems.hub import problem_file
 from asyncbench.problems.problem_set import ProblemSet, Survey, contract_batches, metadata_in
-from asyncbench.problems.recorded import run_called, run_drafts, runs_said
+from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     ROWS_AT_ONCE,
@@ -120,7 +120,8 @@ def _open_custom(
 def _open_recorded(path: Path, run: str) -> ProblemSet:
     if (facts := run_called(path, run)) is None:
         raise ConfigError(f"{path} holds no run and no single model called {run!r}. {runs_said(path)}")
-    return _made_of(run_drafts(path, facts.run), path, facts.run, run=facts.run)
+    of = OneRun(run=facts.run)
+    return _made_of(run_drafts(path, of), path, facts.run, custom=of)
 
 
 def _made_of(problems: Iterator[Draft], path: Path, name: str, **known: Any) -> ProblemSet:

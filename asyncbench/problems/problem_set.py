@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from asyncbench.problems.custom import Custom, drafts
 from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.hub import HubFile
-from asyncbench.problems.recorded import run_drafts
+from asyncbench.problems.recorded import OneRun, run_drafts
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     PROBLEM_SCHEMA,
@@ -144,8 +144,7 @@ class ProblemSet:
     seed: int | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # kind → length → rows
-    custom: Custom | None = None  # how to read a file of somebody's own
-    run: str | None = None  # of a file of recorded answers, whose problems are meant
+    custom: Custom | OneRun | None = None  # how to read a file that is not in the contract's form
     hub: HubFile | None = None  # where it comes from, if it is of the Hub
 
     @property
@@ -161,24 +160,24 @@ class ProblemSet:
     @property
     def own_columns(self) -> Mapping[str, str]:
         """The columns of somebody's own file: our name → the file's."""
-        return self.custom.columns if self.custom else {}
+        return self.custom.columns if isinstance(self.custom, Custom) else {}
 
     @property
     def guessed_columns(self) -> Mapping[str, str]:
         """Columns of somebody's own file that were found by a usual name: our name → the file's."""
-        guesses = self.custom.guessed if self.custom else {}
+        guesses = self.custom.guessed if isinstance(self.custom, Custom) else {}
         return {ours: theirs for ours, theirs in guesses.items() if ours != theirs}
 
     @property
     def grader(self) -> str | None:
         """The grader of somebody's own file; None: its problems have those of their suites."""
-        return self.custom.grader if self.custom else None
+        return self.custom.grader if isinstance(self.custom, Custom) else None
 
     @property
     def own_graders(self) -> Mapping[str, str]:
         """The grader that is somebody's own function: its name → the digest of its source."""
         custom = self.custom
-        return {custom.grader: custom.source} if custom and custom.source else {}
+        return {custom.grader: custom.source} if isinstance(custom, Custom) and custom.source else {}
 
     def read(self, batch_rows: int = 1024, start: int = 0) -> Iterator[Problem]:
         """Yield the problems in file order, one batch in memory at a time.
@@ -194,7 +193,7 @@ class ProblemSet:
 
     def kinds(self) -> set[tuple[str, Kind]]:
         """Return the suite and the kind of every problem, each pair once."""
-        if self.custom or self.run:
+        if self.custom is not None:
             return {
                 (problem.suite, (problem.task, problem.variant, problem.representation))
                 for problem in self.read()
@@ -210,12 +209,13 @@ class ProblemSet:
         self, rows: int, start: int = 0, columns: Sequence[str] = PROBLEM_SCHEMA.names
     ) -> Iterator[pa.RecordBatch]:
         """Yield some columns of the problems as batches of the contract's schema; otherwise like `read`."""
-        if self.run is not None:
-            problem_drafts = run_drafts(self.path, self.run)
-        elif self.custom is not None:
-            problem_drafts = drafts(self.path, self.custom, rows=rows)
-        else:
+        if self.custom is None:
             return contract_batches(self.path, rows=rows, start=start, columns=columns)
+        problem_drafts = (
+            run_drafts(self.path, self.custom)
+            if isinstance(self.custom, OneRun)
+            else drafts(self.path, self.custom, rows=rows)
+        )
         return (
             batch.select(list(columns))
             for batch in batches_of(islice(identified(problem_drafts), start, None), rows=rows)

@@ -43,6 +43,13 @@ SUITE: Final = "llm_arithmetic"  # whose questions two operands make
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OneRun:
+    """The selection of one run in a file of recorded answers."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """The model of a run, and the days of its answers."""
 
@@ -116,9 +123,9 @@ def recorded_answers(path: Path, run: str | None = None) -> Iterator[AnswerFacts
         )
 
 
-def run_drafts(path: Path, run: str) -> Iterator[Draft]:
+def run_drafts(path: Path, of: OneRun) -> Iterator[Draft]:
     """Yield the problems that a run was asked; raises as `recorded_runs` does."""
-    return (recorded.draft for recorded in recorded_answers(path, run))
+    return (recorded.draft for recorded in recorded_answers(path, of.run))
 
 
 def _draft(path: Path, row: dict[str, Any]) -> Draft:

@@ -101,7 +101,7 @@ def test_columns_with_known_names_are_found(header, question, expected, tmp_path
 
     assert [(problem.question, problem.expected) for problem in problems.read()] == [("1 + 2?", "3")]
     assert problems.custom is not None
-    assert problems.custom.columns == {"question": question, "expected": expected}
+    assert problems.custom.columns == {"question": question, "expected": expected}  # type: ignore[union-attr]  # it is
 
 
 def test_other_columns_are_mapped_and_a_length_may_be_empty(tmp_path):

@@ -102,7 +102,9 @@ def test_size_carries_and_operands_have_rates_of_their_own(sums):
         {(0, 0): 1.0, (1, 2): 0.0, (3, 5): 1.0, (6, 9): 0.0},
         {(0, 0): 1.0, (1, 1): 0.5, (6, 9): 0.0},
     ]
-    cells = {(cell.longer, cell.shorter): cell.successes / cell.results for cell in line.by_operands}
+    cells = {
+        (cell["longer"], cell["shorter"]): cell["successes"] / cell["results"] for cell in line.by_operands
+    }
     assert cells == {(1, 1): 0.5, (6, 1): 0.5, (11, 11): 1.0}
 
 

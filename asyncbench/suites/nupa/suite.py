@@ -154,10 +154,14 @@ CALLS: Mapping[str, tuple[str, ...]] = {
     "multiply_scientific": ("normal", "multiply_float"),
     "max_scientific": ("max_float",),
 }
-_SOURCES = (
-    files("asyncbench.suites.nupa").joinpath("procedures.txt").read_text("utf-8").strip().split("\n\n\n")
-)
-ROUTINES: Mapping[str, str] = {source.removeprefix("def ").partition("(")[0]: source for source in _SOURCES}
+ROUTINES: Mapping[str, str] = {
+    source.removeprefix("def ").partition("(")[0]: source
+    for source in files("asyncbench.suites.nupa")
+    .joinpath("procedures.txt")
+    .read_text("utf-8")
+    .strip()
+    .split("\n\n\n")
+}
 
 # By task and representation; easy and hard variants share one. The other tasks have none, as in the paper.
 _OF_INTEGERS = ("add", "sub", "multiply", "floordiv", "mod", "digit_max", "get_digit", "length")
