@@ -15,7 +15,7 @@ from asyncbench.cluster.messages import (
 )
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.scheduler import note_alone
-from asyncbench.engine.stopping import ConditionCell
+from asyncbench.engine.stopping import ConditionCell, right_of
 from asyncbench.engine.telemetry import Counters
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.records import History, Limits, Outcome, Stop
@@ -300,7 +300,7 @@ def _answered(client: ModelClient) -> bool:
 def _close(model: DealtModel, pending: PendingTrial, outcome: Outcome) -> None:
     model.counters.outcomes[outcome] += 1
     if model.client.stopping is not None:
-        model.client.stopping.close(pending.request.trial.trial_id, right=outcome.right)
+        model.client.stopping.close(pending.request.trial.trial_id, right=right_of(outcome))
 
 
 def _skip(model: DealtModel, pending: PendingTrial) -> None:

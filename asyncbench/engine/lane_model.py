@@ -16,6 +16,7 @@ from typing import Final
 
 from asyncbench.engine.attempts import Attempts, Money
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Amounts, Counting, counted, demanded
+from asyncbench.engine.stopping import right_of
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue, wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, LostCallError, ProviderError, UnsentError
 from asyncbench.records import Attempt, Grade, Reply, Result, Usage
@@ -237,7 +238,7 @@ class Closing:
         self._counters.outcomes[headline.outcome] += 1
         self._counters.grader_errors += headline.reason == GRADER_ERROR
         if stopping is not None:
-            stopping.close(trial.trial_id, right=headline.outcome.right)
+            stopping.close(trial.trial_id, right=right_of(headline.outcome))
 
 
 # ── Token estimates, learnt from like calls

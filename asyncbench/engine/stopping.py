@@ -19,7 +19,7 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from asyncbench.engine.telemetry import Counters
-from asyncbench.records import Skipped, Stop, StopWhen, Trial
+from asyncbench.records import Outcome, Skipped, Stop, StopWhen, Trial
 from asyncbench.stats.always_valid import alike_needed, always_valid_interval
 
 CellCounts = tuple[int, int]  # correct, asked
@@ -41,6 +41,11 @@ def cell_of(trial: Trial) -> ConditionCell:
     problem = trial.problem
     kind = (problem.suite, problem.task, problem.variant, problem.representation, problem.length)
     return ConditionCell(trial.condition.name, *kind)
+
+
+def right_of(outcome: Outcome) -> bool | None:
+    """Return whether an answer is right; None: the trial failed, which tells nothing of its model."""
+    return None if outcome is Outcome.FAILED else outcome is Outcome.CORRECT
 
 
 def stop_at(when: StopWhen, correct: int, answers: int) -> Stop | None:

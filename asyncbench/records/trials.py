@@ -15,11 +15,6 @@ class Outcome(StrEnum):
     WRONG = "wrong"
     NO_ANSWER = "no_answer"
 
-    @property
-    def right(self) -> bool | None:
-        """Whether the answer is right; None: the trial failed, which tells nothing of its model."""
-        return None if self is Outcome.FAILED else self is Outcome.CORRECT
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:

@@ -23,7 +23,7 @@ from asyncbench.cluster.messages import JournalSummary, LeaseUse, Orders, Worker
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.limits import HEADROOM, REQUEST_BURST_S
 from asyncbench.engine.scheduler import Scheduler
-from asyncbench.engine.stopping import Stopping
+from asyncbench.engine.stopping import Stopping, right_of
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ErrorKind, ProviderError
@@ -450,7 +450,7 @@ class Reign:
             stopping.plan(one.trial)
         for one in _asked(lane):
             if (closed := known.closed.get(one.trial.trial_id)) is not None:
-                stopping.close(one.trial.trial_id, right=closed.right)
+                stopping.close(one.trial.trial_id, right=right_of(closed))
         return stopping
 
     # ── workers and messages ─────────────────────────────────────────────────────────────────
