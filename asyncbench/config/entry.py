@@ -36,17 +36,13 @@ NOT_IN_PARAMS = frozenset({"model", "messages", "system", "instructions", "input
 class Entry(BaseModel):
     """One part of a sweep file."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     elsewhere: ClassVar[Mapping[str, str]] = {}  # keys that stand in another place → where
 
     @model_validator(mode="before")
     @classmethod
     def _as_dict(cls, raw: object) -> object:
         return dict(raw) if isinstance(raw, Mapping) else raw
-
-    def as_mapping(self) -> dict[str, object]:
-        """Return what a sweep file holds for this; keys without a value are left out."""
-        return self.model_dump(mode="json", exclude_none=True)
 
 
 def _no_flag(value: object) -> object:
@@ -215,13 +211,12 @@ _PATTERNS: Final = {
 _ALONE: Final = {  # entries that may also be a text
     "ModelEntry": "provider/model, or a mapping",
     "ProblemsEntry": "the path of a file, or a mapping",
-    "Notify": "an address, a command, or a mapping",
+    "NotifyEntry": "an address, a command, or a mapping",
 }
 _RULES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "model_type": lambda rule: _ALONE.get(rule["class_name"], "a mapping of keys to values"),
     "dict_type": lambda _: "a mapping of keys to values",
     "list_type": lambda _: "a list",
-    "tuple_type": lambda _: "a list",
     "string_type": lambda _: "text",
     "int_type": lambda _: "a whole number",
     "int_from_float": lambda _: "a whole number",

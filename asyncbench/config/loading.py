@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Annotated, Final, Literal
 
@@ -18,7 +19,53 @@ CLOSED: Final = "closed"
 MOST_CALLS: Final = 10_000_000  # of a step: the times of all are drawn before the first
 
 
-class Find(Entry, title="FindEntry"):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Find:
+    """The range in which to search for the highest rate that keeps the SLO, calls a second."""
+
+    lowest: float
+    highest: float
+    tolerance: float  # of the rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """The times promised to a share of all calls, seconds from when a call was due."""
+
+    ttft: float | None  # to the first token, thinking included
+    ttfo: float | None  # to the first token of the answer
+    tpot: float | None  # of an output token after the first
+    latency: float | None  # to the end of the answer
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """The load on each model; times are seconds."""
+
+    arrivals: str
+    burstiness: float  # of gamma: its shape
+    rates: tuple[float, ...]  # calls a second; closed: callers. Empty: `find` says which
+    find: Find | None
+    slo: Slo | None
+    warmup: float
+    duration: float
+    drain: float
+    rest: float
+    think: float  # closed: between an answer and the caller's next call
+    order: str
+    same_problems: bool
+    max_in_flight: int
+    past_limits: bool
+    seed: int
+
+    @property
+    def closed(self) -> bool:
+        """Whether a fixed number of callers ask, each one call after the other."""
+        return self.arrivals == CLOSED
+
+
+class FindEntry(Entry):
     """Where to look for the highest rate that keeps the SLO."""
 
     lowest: Number = Field(description="The rate to begin with, in calls a second.")
@@ -36,7 +83,7 @@ _WORDS: Final = {
 _MILLISECONDS: Final = {"ttft": 100.0, "ttfo": 100.0, "tpot": 1.0, "latency": 10_000.0}  # so many are meant
 
 
-class Slo(Entry, title="SloEntry"):
+class SloEntry(Entry):
     """What is promised to a share of all calls. Times are seconds from when a call was due."""
 
     @model_validator(mode="before")
@@ -62,7 +109,7 @@ class Slo(Entry, title="SloEntry"):
     )
 
 
-class Load(Entry, title="LoadEntry"):
+class LoadEntry(Entry):
     """How `asyncbench load` sends calls: at times drawn beforehand, step by step."""
 
     arrivals: Pattern = Field(
@@ -76,17 +123,17 @@ class Load(Entry, title="LoadEntry"):
         default=1.0,
         description="The shape of `gamma`: 1 is `poisson`, less comes in bursts, more is more even.",
     )
-    rates: Annotated[tuple[Number, ...], Field(min_length=1, strict=False)] | None = Field(
+    rates: Annotated[list[Number], Field(min_length=1)] | None = Field(
         default=None,
         description="The steps: calls a second to each model, or with `closed` the number of callers. "
         "`repeats` of the sweep repeats all of them.",
     )
-    find: Find | None = Field(
+    find: FindEntry | None = Field(
         default=None,
         description="Instead of `rates`: find the highest rate that keeps the `slo`. Steps at low rates then "
         "last longer than `duration`, until enough calls are due for a verdict.",
     )
-    slo: Slo | None = Field(
+    slo: SloEntry | None = Field(
         default=None, description="What calls must keep. Without it, steps get no verdict."
     )
     warmup: Duration = Field(
@@ -124,26 +171,24 @@ class Load(Entry, title="LoadEntry"):
     )
     seed: int = Field(default=0, description="The seed of the times and of the order.")
 
-    @property
-    def closed(self) -> bool:
-        """Whether a fixed number of callers ask, each one call after the other."""
-        return self.arrivals == CLOSED
 
-    @property
-    def sure_rates(self) -> tuple[float, ...]:
-        """The rates that are asked in any case: those listed, or the first of a search."""
-        return (self.rates or ()) if self.find is None else (self.find.lowest,)
-
-
-def checked_load(load: Load, *, place: Place) -> Load:
-    """Return a load whose keys go together.
+def load_from(entry: LoadEntry, *, place: Place) -> Load:
+    """Return how a sweep loads its models.
 
     Raises:
-        ConfigError: they do not.
+        ConfigError: its keys do not go together.
     """
-    if faults := list(_faults(load, place)):
+    if faults := list(_faults(entry, place)):
         raise ConfigError("\n".join(faults))
-    return load
+    values = entry.model_dump()
+    return Load(
+        **values
+        | {
+            "rates": tuple(entry.rates or ()),
+            "find": None if entry.find is None else Find(**values["find"]),
+            "slo": None if entry.slo is None else Slo(**values["slo"]),
+        }
+    )
 
 
 def with_keys(load: Load | None, keys: Mapping[str, object], *, place: Place) -> Load:
@@ -152,8 +197,8 @@ def with_keys(load: Load | None, keys: Mapping[str, object], *, place: Place) ->
     Raises:
         ConfigError: they are wrong, or do not go together.
     """
-    merged = keys_over({} if load is None else load.as_mapping(), keys)
-    return checked_load(read_entry(Load, merged, place=place), place=place)
+    merged = keys_over({} if load is None else as_load_mapping(load), keys)
+    return load_from(read_entry(LoadEntry, merged, place=place), place=place)
 
 
 def keys_over(base: Mapping[str, object], keys: Mapping[str, object]) -> dict[str, object]:
@@ -165,60 +210,67 @@ def keys_over(base: Mapping[str, object], keys: Mapping[str, object]) -> dict[st
 
 def check_keys(keys: Mapping[str, object], *, place: Place) -> None:
     """Refuse values that no load may have; raises ConfigError."""
-    read_entry(Load, keys, place=place)
+    read_entry(LoadEntry, keys, place=place)
 
 
-def _faults(load: Load, place: Place) -> Iterator[str]:
-    if (load.rates is None) == (load.find is None):
-        message = "Both `rates` and `find` are set" if load.rates else "Neither `rates` nor `find` is set"
+def as_load_mapping(load: Load) -> dict[str, object]:
+    """Return a load as a sweep file has it."""
+    mapping = asdict(load) | {"rates": list(load.rates)}
+    slo = {name: value for name, value in (mapping["slo"] or {}).items() if value is not None}
+    return {name: value for name, value in (mapping | {"slo": slo}).items() if value not in (None, [], {})}
+
+
+def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
+    if (entry.rates is None) == (entry.find is None):
+        message = "Both `rates` and `find` are set" if entry.rates else "Neither `rates` nor `find` is set"
         yield f"{place}: {message}. Set one: `rates: [1, 2, 4]` lists the steps"
-    if load.burstiness != 1 and load.arrivals != "gamma":
+    if entry.burstiness != 1 and entry.arrivals != "gamma":
         yield f"{place / 'burstiness'}: it is for `arrivals: gamma` alone. Set that, or remove it"
-    if load.think and not load.closed:
+    if entry.think and entry.arrivals != CLOSED:
         yield f"{place / 'think'}: it is for `arrivals: closed` alone. Set that, or remove it"
-    rates = load.rates or ()
+    rates = entry.rates or []
     if twice := [rate for rate, times in Counter(rates).items() if times > 1]:
         yield f"{place / 'rates'}: lists {twice[0]:g} twice. To measure a step again, set `repeats`"
-    if load.closed and (odd := [rate for rate in rates if rate != int(rate)]):
+    if entry.arrivals == CLOSED and (odd := [rate for rate in rates if rate != int(rate)]):
         yield f"{place / 'rates'}: {odd[0]:g} callers. With `closed`, `rates` are whole numbers of callers"
-    if load.closed and (many := [rate for rate in rates if rate > load.max_in_flight]):
+    if entry.arrivals == CLOSED and (many := [rate for rate in rates if rate > entry.max_in_flight]):
         yield (
             f"{place / 'rates'}: {many[0]:,.0f} callers are more than `max_in_flight` "
-            f"({load.max_in_flight:,}) lets call at once. Raise that"
+            f"({entry.max_in_flight:,}) lets call at once. Raise that"
         )
-    if not load.closed and (slow := [rate for rate in rates if rate * load.duration < 1]):
+    if entry.arrivals != CLOSED and (slow := [rate for rate in rates if rate * entry.duration < 1]):
         yield (
-            f"{place / 'rates'}: at {slow[0]:g} calls a second no call is due in {load.duration:g} s. Set a "
+            f"{place / 'rates'}: at {slow[0]:g} calls a second no call is due in {entry.duration:g} s. Set a "
             f"higher rate, or `duration: {ceil(1 / slow[0])}s` or more"
         )
-    for key, rate in _highest(load).items():
-        if (calls := rate * (load.warmup + load.duration)) > MOST_CALLS:
+    for key, rate in _highest(entry).items():
+        if (calls := rate * (entry.warmup + entry.duration)) > MOST_CALLS:
             yield (
                 f"{place / key}: {rate:g} calls a second make a step of {calls:,.0f} calls, and the most is "
                 f"{MOST_CALLS:,}. Set a lower rate, or a shorter `duration` or `warmup`"
             )
     for name, most in _MILLISECONDS.items():
-        if (limit := getattr(load.slo, name, None)) is not None and limit >= most:
+        if (limit := getattr(entry.slo, name, None)) is not None and limit >= most:
             message = f"`{name}: {limit:g}` is in seconds. For milliseconds, set {limit / 1000:g}"
             yield f"{place / 'slo'}: {message}"
-    if load.slo is not None and not any((load.slo.ttft, load.slo.ttfo, load.slo.tpot, load.slo.latency)):
+    if entry.slo is not None and not any((entry.slo.ttft, entry.slo.ttfo, entry.slo.tpot, entry.slo.latency)):
         yield f"{place / 'slo'}: it promises nothing. Set `ttft`, `ttfo`, `tpot` or `latency`, in seconds"
-    if load.find is not None:
-        yield from _faults_of_find(load, load.find, place / "find")
+    if entry.find is not None:
+        yield from _faults_of_find(entry, entry.find, place / "find")
 
 
-def _highest(load: Load) -> dict[str, float]:
+def _highest(entry: LoadEntry) -> dict[str, float]:
     """Return the highest rate, by the key that sets it."""
-    if load.closed:
+    if entry.arrivals == CLOSED:
         return {}
-    listed = {} if not load.rates else {"rates": max(load.rates)}
-    return listed if load.find is None else {**listed, "find": load.find.highest}
+    listed = {} if not entry.rates else {"rates": max(entry.rates)}
+    return listed if entry.find is None else {**listed, "find": entry.find.highest}
 
 
-def _faults_of_find(load: Load, find: Find, place: Place) -> Iterator[str]:
-    if load.slo is None:
+def _faults_of_find(entry: LoadEntry, find: FindEntry, place: Place) -> Iterator[str]:
+    if entry.slo is None:
         yield f"{place}: it looks for the highest rate that keeps an `slo`. Set one"
-    if load.closed:
+    if entry.arrivals == CLOSED:
         yield f"{place}: callers have no rate. Set other `arrivals`, or list numbers of callers in `rates`"
     if find.highest <= find.lowest:
         yield f"{place / 'highest'}: must be above `lowest` ({find.lowest:g})"
@@ -249,9 +301,13 @@ def _complaints(load: Load, model: Model) -> Iterator[str]:
             f"has `stream: false`, so no token is timed, and no call keeps `{untimed[0]}`. Remove `stream`, "
             f"or `{untimed[0]}` of the `slo`"
         )
-    rpm, rates = model.limits.rpm, () if load.closed else load.sure_rates
+    rpm, rates = model.limits.rpm, () if load.closed else (*load.rates, *_of_find(load.find))
     if rpm is not None and not load.past_limits and (over := [rate for rate in rates if 60 * rate > rpm]):
         yield (
             f"has `rpm: {rpm:g}`, which {over[0]:g} calls a second pass. Remove the higher rates, or set "
             "`past_limits: true` (--past-limits) to see what happens"
         )
+
+
+def _of_find(find: Find | None) -> tuple[float, ...]:
+    return () if find is None else (find.lowest,)

@@ -241,7 +241,7 @@ KEYS_AS_WRITTEN = ("system", "template", "digits", "context", "shots", *OF_CONDI
 
 def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = None) -> Condition:
     """Return a condition as written in the sweep file `near`, with the text of the files it names."""
-    params = params_from(entry.params, place=place)
+    entry.params = params_from(entry.params, place=place)
     for i, suite in enumerate(entry.suites or ()):
         if suite not in SUITES:
             raise ConfigError(
@@ -250,15 +250,14 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
     talk = () if entry.context is None else padding(entry.context, place=str(place / "context"), near=near)
     own = isinstance(entry.shots, str)
     shots = examples(str(entry.shots), place=str(place / "shots"), near=near) if own else ()
-    digits = _digits_from(entry, place=place / "digits")
+    entry.digits = digits = _digits_from(entry, place=place / "digits")
     shots = tuple(replace(turn, content=rewritten(turn.content, digits or ())) for turn in shots)
     _check_templates(entry, talk, place=place)
     turns = (*talk, *shots)  # small talk first, so that worked examples stand next to the question
     # What tells one text of a file from another: its path alone would not.
     text = orjson.dumps([{"role": turn.role, "content": turn.content} for turn in turns])
     digest = {"turns_digest": blake2b(text, digest_size=8).hexdigest()} if turns else {}
-    values = {**dict(entry), "params": params, "digits": digits}
-    settings = {name: values[name] for name in KEYS_AS_WRITTEN if values[name] not in (None, {})}
+    settings = {name: value for name in KEYS_AS_WRITTEN if (value := getattr(entry, name)) not in (None, {})}
     return Condition(
         name=entry.name,
         style=entry.style,
@@ -268,7 +267,7 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
         template=entry.template,
         digits=tuple(digits or ()),
         shots=entry.shots if isinstance(entry.shots, int) else None,
-        params=params,
+        params=entry.params,
         effort=entry.effort,
         temperature=entry.temperature,
         suites=None if entry.suites is None else frozenset(entry.suites),

@@ -3,8 +3,9 @@
 import math
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias, get_args
@@ -15,9 +16,22 @@ from pydantic import BeforeValidator, Field, PositiveInt, TypeAdapter, Validatio
 from asyncbench.config.entry import ENV_VARIABLE, Entry, Name, Number, Words, seconds_in
 from asyncbench.config.place import Place, quoted, shortened
 from asyncbench.errors import ConfigError
+from asyncbench.records import REALTIME
 
 
-class Batching(Entry, title="BatchEntry"):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """The settings of a sweep's batches."""
+
+    max_requests: int = 10_000  # of a part
+    max_bytes: int = 50_000_000  # likewise
+    enqueued_tokens: int | None = None  # of prompts in unfinished batches of a model; None: to be learnt
+    rounds: int = 2  # parts that a trial is in before `fallback` is for it
+    fallback: str = REALTIME  # or none: what was not answered then stays open
+    on_doubt: str = "wait"  # or resubmit: which may pay twice
+
+
+class BatchEntry(Entry):
     """How batches are made, for models whose `mode` is `batch`."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -60,6 +74,22 @@ LONGEST_TIMEOUT_S: Final = 60.0  # the end of a run waits that long for its last
 _ADDRESS: Final = re.compile(r"https?://[^\s/?#]+\S*")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """The receivers of notifications, and the events. Not shown: the address and the command, as secrets."""
+
+    command: tuple[str, ...] = field(default=(), repr=False)  # a program and its words; empty: none
+    webhook: str | None = field(default=None, repr=False)
+    webhook_env: str | None = None  # the NAME of the variable that holds the address
+    on: frozenset[News] = frozenset(NEWS)
+    timeout_s: float = 10.0  # of one message
+
+    def address(self, env: Mapping[str, str]) -> str | None:
+        """Return the address on the web; None: none is named, or its variable is not set."""
+        address = self.webhook if self.webhook_env is None else env.get(self.webhook_env)
+        return (address or "").strip() or None
+
+
 def is_address(text: str) -> bool:
     """Return whether a message can be posted there."""
     try:
@@ -79,18 +109,16 @@ _On = Annotated[
 ]
 
 
-class Notify(Entry, title="NotifyEntry"):
+class NotifyEntry(Entry):
     """Whom a run tells about its end and its failures."""
 
     command: Words | None = Field(
         default=None,
-        repr=False,
         description="A program and its arguments, as one text or as a list. No shell runs it. "
         "It gets the message as JSON on its standard input.",
     )
     webhook: Name | None = Field(
         default=None,
-        repr=False,
         description="The address to post to. It is a secret; `webhook_env` keeps it out of the file.",
     )
     webhook_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = Field(
@@ -106,30 +134,26 @@ class Notify(Entry, title="NotifyEntry"):
         default=10.0, description="The most seconds for one message."
     )
 
-    @property
-    def events(self) -> Collection[News]:
-        """The events that are told."""
-        return self.on or NEWS
 
-    def address(self, env: Mapping[str, str]) -> str | None:
-        """Return the address on the web; None: none is named, or its variable is not set."""
-        address = self.webhook if self.webhook_env is None else env.get(self.webhook_env)
-        return (address or "").strip() or None
-
-
-def checked_notify(notify: Notify, *, place: Place) -> Notify:
-    """Return whom to tell, where that can be understood.
+def notify_from(entry: NotifyEntry, *, place: Place) -> Notify:
+    """Return whom to tell as written in a sweep file.
 
     Raises:
-        ConfigError: it cannot, or names nobody. No address or command is repeated.
+        ConfigError: it names nobody, or cannot be understood. No address or command is repeated.
     """
-    if (notify.command, notify.webhook, notify.webhook_env) == (None, None, None):
+    if (entry.command, entry.webhook, entry.webhook_env) == (None, None, None):
         raise ConfigError(f"{place}: `notify` tells nobody. Set `command`, `webhook` or `webhook_env`")
-    if notify.webhook and notify.webhook_env:
+    if entry.webhook and entry.webhook_env:
         raise ConfigError(f"{place}: `webhook` and `webhook_env` are both set. Remove one of them")
-    if notify.webhook and not is_address(notify.webhook.strip()):
+    if entry.webhook and not is_address(entry.webhook.strip()):
         raise ConfigError(f"{place / 'webhook'}: 'webhook' is not {ADDRESS_RULE}")
-    return notify
+    return Notify(
+        command=tuple(entry.command or ()),
+        webhook=entry.webhook,
+        webhook_env=entry.webhook_env,
+        on=frozenset(entry.on or NEWS),
+        timeout_s=entry.timeout,
+    )
 
 
 def as_notify_mapping(raw: object) -> object:

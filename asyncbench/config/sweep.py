@@ -10,10 +10,11 @@ from asyncbench.config.contradictions import contradictions
 from asyncbench.config.entry import Streaming, collected, read_entry
 from asyncbench.config.loading import (
     Load,
+    as_load_mapping,
     check_keys,
-    checked_load,
     keys_over,
     load_complaints,
+    load_from,
     with_keys,
 )
 from asyncbench.config.matrix import Keys, expanded, kept_as_written, sent_whole
@@ -35,7 +36,7 @@ from asyncbench.config.questions import (
     source_mapping,
     sources_from,
 )
-from asyncbench.config.run_entries import Batching, Notify, WorkersWanted, checked_notify, deadline_from
+from asyncbench.config.run_entries import Batching, Notify, WorkersWanted, deadline_from, notify_from
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.errors import ConfigError
 from asyncbench.records import Condition, Model, StopWhen
@@ -288,7 +289,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         budget_usd=entry.budget_usd,
         provider_budgets={name: limit.budget_usd for name, limit in entry.limits.items() if limit.budget_usd},
         allow_unpriced=entry.allow_unpriced,
-        batch=entry.batch,
+        batch=Batching(**entry.batch.model_dump()),
         workers=entry.workers,
         file=file,
         max_tokens_demanded=_demanded(models, entry.models),
@@ -361,9 +362,9 @@ def _rest_of(entry: SweepEntry, place: Place, faults: list[str]) -> dict[str, An
     readers: tuple[tuple[str, Callable[..., object]], ...] = (
         ("problems", sources_from),
         ("deadline", deadline_from),
-        ("notify", checked_notify),
+        ("notify", notify_from),
         ("stop_when", _stop_when),
-        ("load", checked_load),
+        ("load", load_from),
     )
     for key, read in readers:
         if (value := getattr(entry, key)) is not None:
@@ -398,6 +399,10 @@ def all_sources(sweep: Sweep) -> tuple[ProblemSource, ...]:
     return (*sweep.problems, *(source for own in sweep.own_problems.values() for source in own))
 
 
+def _batch_mapping(batch: Batching) -> dict[str, object]:
+    return {name: value for name, value in asdict(batch).items() if value is not None}
+
+
 # ── from a record to the mapping for the results folder
 
 
@@ -417,8 +422,8 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         "limits": {name: {"budget_usd": usd} for name, usd in sweep.provider_budgets.items()},
         "allow_unpriced": sweep.allow_unpriced,
         "stop_when": {name: share for name, share in rules.items() if share is not None},
-        "batch": {} if sweep.batch == Batching() else sweep.batch.as_mapping(),
-        "load": {} if sweep.load is None else sweep.load.as_mapping(),
+        "batch": {} if sweep.batch == Batching() else _batch_mapping(sweep.batch),
+        "load": {} if sweep.load is None else as_load_mapping(sweep.load),
         "workers": sweep.workers,
     }
     return {

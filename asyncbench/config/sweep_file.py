@@ -7,10 +7,10 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from asyncbench.config.entry import Dollars, Entry, Mode, Name, Share, Streaming
-from asyncbench.config.loading import Load
+from asyncbench.config.loading import LoadEntry
 from asyncbench.config.models import ModelEntry, ProviderEntry, as_model_mapping
 from asyncbench.config.questions import ConditionEntry, Problems
-from asyncbench.config.run_entries import Batching, Notify, WorkersEntry, as_notify_mapping
+from asyncbench.config.run_entries import BatchEntry, NotifyEntry, WorkersEntry, as_notify_mapping
 from asyncbench.providers.endpoints import known_endpoints
 
 
@@ -73,12 +73,12 @@ class SweepEntry(Entry):
         "`limits`, of a provider wins. It changes no trial: what was answered in one mode is not asked again "
         "in the other.",
     )
-    batch: Batching = Field(
-        default_factory=Batching,
+    batch: BatchEntry = Field(
+        default_factory=BatchEntry,
         description="How batches are made.",
         json_schema_extra={"default": {}},
     )
-    load: Load | None = Field(
+    load: LoadEntry | None = Field(
         default=None,
         description="How `asyncbench load` loads the models. A sweep with it is not for `run`.",
     )
@@ -94,7 +94,8 @@ class SweepEntry(Entry):
         'in quotes ("07:30"), or a date and time ("2026-11-22 07:30"). Run again to continue.',
     )
     notify: (
-        Annotated[Notify, BeforeValidator(as_notify_mapping, json_schema_input_type=str | Notify)] | None
+        Annotated[NotifyEntry, BeforeValidator(as_notify_mapping, json_schema_input_type=str | NotifyEntry)]
+        | None
     ) = Field(
         default=None,
         description="Whom to tell when a run ends or dies, or a model is stopped: an address, a command, "
@@ -122,20 +123,7 @@ class SweepEntry(Entry):
 _NUMBER_OR_TEXT: Final = {"type": ["number", "string"], "pattern": r"^[0-9.]*[0-9][0-9.]*([eE][-+]?[0-9]+)?$"}
 
 
-# Definitions of the schema that are called otherwise than their class.
-_DEFINITIONS: Final = {
-    "Batching": "BatchEntry",
-    "Find": "FindEntry",
-    "Load": "LoadEntry",
-    "Notify": "NotifyEntry",
-    "Slo": "SloEntry",
-}
-
-
 class _Schema(GenerateJsonSchema):
-    def normalize_name(self, name: str) -> str:
-        return super().normalize_name(_DEFINITIONS.get(name, name))
-
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  pydantic passes it
         return False  # a key is its own title
 

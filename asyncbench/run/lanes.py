@@ -311,7 +311,7 @@ def _within(find: Find, model: Model, load: Load, folder: Path) -> Find:
     rpm = model.limits.rpm or limits_before(folder, model.alias).get("requests")
     if rpm is None or load.past_limits:
         return find
-    return find.model_copy(update={"highest": min(find.highest, max(find.lowest, rpm / 60))})
+    return replace(find, highest=min(find.highest, max(find.lowest, rpm / 60)))
 
 
 def loads_in(lanes: Sequence[AnyLane]) -> list[LoadLane]:

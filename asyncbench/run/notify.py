@@ -324,7 +324,7 @@ class Notifier:
             return command
 
     def _wanted(self, event: News) -> bool:
-        return self.sweep.notify is not None and event in self.sweep.notify.events and not self._given_up
+        return self.sweep.notify is not None and event in self.sweep.notify.on and not self._given_up
 
     def _tell(self, event: News, lines: Sequence[str], **fields: object) -> None:
         """Send a message on every channel, if this is wanted; return at once."""
@@ -345,7 +345,7 @@ class Notifier:
             **fields,
         }
         for name, send in self.channels.items():
-            sending = self._send(name, send, message, self.sweep.notify.timeout)
+            sending = self._send(name, send, message, self.sweep.notify.timeout_s)
             self._sending.add(asyncio.create_task(sending, name=f"notify {name}"))
 
     async def _send(self, name: str, send: Send, message: Message, timeout_s: float) -> None:

@@ -135,7 +135,7 @@ def test_keys_that_are_typed_win_and_a_step_is_listed_or_found():
     asked = sweep({"rates": [1, 2], "slo": TTFT, "duration": "5s"})
     typed = with_load(asked, {"find": {"lowest": 1, "highest": 9}, "duration": "7s"}, place=place).load
     assert typed is not None
-    assert (typed.rates, typed.find) == (None, Find(lowest=1, highest=9, tolerance=0.05))
+    assert (typed.rates, typed.find) == ((), Find(lowest=1, highest=9, tolerance=0.05))
     assert (typed.duration, typed.slo) == (7.0, Slo(ttft=0.5, ttfo=None, tpot=None, latency=None, share=0.95))
     fresh = with_load(sweep(None), {"rates": [3]}, place=place)
     assert fresh.load is not None
@@ -156,7 +156,7 @@ def test_keys_that_are_typed_make_a_load_whole_that_a_file_left_open(tmp_path):
             assert found is not None
             assert (found.find, found.rates, found.duration) == (
                 Find(lowest=1, highest=4, tolerance=0.05),
-                None,
+                (),
                 7.0,
             )
     with pytest.raises(ConfigError, match=r"command line: '--slo share' must be less than 1, not 95$"):

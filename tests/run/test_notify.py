@@ -512,8 +512,8 @@ def small(notify):
 def test_a_command_or_an_address_is_named_in_short_or_at_length(given, command, address):
     notify = sweep_from(small(given)).notify
     assert notify is not None
-    assert (tuple(notify.command or ()), notify.address({"HOOK": " http://h/1\n"})) == (command, address)
-    assert {*notify.events} == {"finished", "suspended", "crashed", "batches"}
+    assert (notify.command, notify.address({"HOOK": " http://h/1\n"})) == (command, address)
+    assert notify.on == {"finished", "suspended", "crashed", "batches"}
 
 
 @pytest.mark.parametrize(

@@ -392,7 +392,7 @@ def refuse_beyond_limits(load: Load, models: Iterable[Model], folder: Path) -> N
     Raises:
         ConfigError: names the model, the limit and the way out.
     """
-    rates = load.sure_rates
+    rates = load.rates if load.find is None else (load.find.lowest,)
     for model in () if load.past_limits or load.closed else models:
         known = limits_before(folder, model.alias)
         tokens = known.get("of_a_call", 0.0)

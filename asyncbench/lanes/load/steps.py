@@ -4,7 +4,7 @@ import itertools
 from array import array
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise, takewhile
 from math import erfc, exp, log, sqrt
 from random import Random
@@ -182,7 +182,7 @@ def base_in(name: str) -> str:
 
 def slo_of(load: Load) -> dict[str, float] | None:
     """Return what a load promises, by name; None: nothing."""
-    return None if load.slo is None else load.slo.model_dump(exclude_none=True)
+    return None if load.slo is None else {k: v for k, v in asdict(load.slo).items() if v is not None}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -241,7 +241,7 @@ def measured_whole(step: LoadStep, before: StepsBefore) -> Generator[LoadStep, S
 
 def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep]:
     """Return the steps of the rates that a load lists, as often as it repeats them, in its order."""
-    done = {rate: len(measured.of(load, rate, load.duration)) for rate in load.rates or ()}
+    done = {rate: len(measured.of(load, rate, load.duration)) for rate in load.rates}
     order = ((n, rate) for n in range(repeats) for rate in ordered(load, n))
     return [
         LoadStep(
@@ -259,7 +259,7 @@ def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep
 
 def ordered(load: Load, repeat: int) -> list[float]:
     """Return the rates in the order of one repeat: the same for all models."""
-    rates = sorted(load.rates or ())
+    rates = sorted(load.rates)
     if load.order == SHUFFLED:
         Random(f"{load.seed} order {repeat}").shuffle(rates)  # noqa: S311  guards nothing
     return rates

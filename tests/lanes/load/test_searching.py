@@ -158,7 +158,7 @@ def test_a_step_that_a_search_cut_short_says_so():
 def test_a_search_that_its_models_limit_ends_says_so():
     load = load_of(find={"lowest": 1, "highest": 8}, slo=SLO)
     assert load.find is not None
-    finding = RateSearch(load=load, find=load.find.model_copy(update={"highest": 2.0}), before=StepsBefore())
+    finding = RateSearch(load=load, find=replace(load.find, highest=2.0), before=StepsBefore())
     finding.kept, finding.finished = [1.0, 2.0], True
     assert finding.text == "Kept the SLO up to 2/s, the highest rate that was tried, which is its `rpm`."
 
