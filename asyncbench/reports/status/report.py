@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -166,9 +166,14 @@ class ModelStatus:
         """Whether nothing but loads asked it: they have steps, no planned trials."""
         return self.planned == 0 and bool(self.load_text)
 
-    def trials_text(self, trials: int | None) -> str:
-        """Return a number of its trials; `?` is one that nobody knows."""
-        return MISSING if self.only_loaded else "?" if trials is None else count(trials)
+    def as_row(self, *, skipped: bool, batches: bool) -> tuple[str, ...]:
+        """Return the figures as they are shown, with or without what was skipped, and what is in batches."""
+        closed = (self.done, self.skipped) if skipped else (self.done,)
+        out = (self.in_batches, self.in_flight) if batches else (self.in_flight,)
+        trials: Iterable[int | None] = (self.planned, *closed, self.failed, self.open)
+        figures = ["-" if self.only_loaded else "?" if count is None else f"{count:,}" for count in trials]
+        figures += [f"{count:,}" for count in (*out, self.attempts)]
+        return self.model, *figures, self.cost_text, f"suspended: {self.suspended}" if self.suspended else ""
 
     @property
     def cost_text(self) -> str:
@@ -274,26 +279,17 @@ class Status(FolderReport):
 
     def _progress(self) -> Sheet:
         """Return how far each model is; what was skipped, or is in batches, where there is any."""
-        columns: dict[str, Callable[[ModelStatus], str]] = {
-            "model": lambda one: one.model,
-            "planned": lambda one: one.trials_text(one.planned),
-            "done": lambda one: one.trials_text(one.done),
-            "skipped": lambda one: one.trials_text(one.skipped),
-            "failed": lambda one: one.trials_text(one.failed),
-            "open": lambda one: one.trials_text(one.open),
-            "in batches": lambda one: count(one.in_batches),
-            "in flight": lambda one: count(one.in_flight),
-            "attempts": lambda one: count(one.attempts),
-            "cost": lambda one: one.cost_text,
-            "": lambda one: f"suspended: {one.suspended}" if one.suspended else "",
-        }
-        if not self._skipped:
-            del columns["skipped"]
-        if not any(one.in_batches for one in self.models):
-            del columns["in batches"]
+        skipped, batches = self._skipped, any(one.in_batches for one in self.models)
         several = len(self.models) > 1
         total = [_total(self.models, self.cost_usd, self.unpriced_attempts)] if several else []
-        return Sheet.of("", columns, [*self.models, *total])
+        return Sheet(
+            title="",
+            head=(
+                *("model", "planned", "done", *["skipped"] * skipped, "failed", "open"),
+                *(*["in batches"] * batches, "in flight", "attempts", "cost", ""),
+            ),
+            rows=[one.as_row(skipped=skipped, batches=batches) for one in (*self.models, *total)],
+        )
 
     def _data(self) -> dict[str, Any]:  # Any: JSON
         return FolderReport._data(self) | {"batches": [] if self.batches is None else self.batches.data()}
