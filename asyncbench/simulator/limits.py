@@ -45,7 +45,8 @@ class Limiter(Protocol):
 class TokenBucket:
     """`per_minute` a minute, refilled continuously, at most `burst_s` seconds' worth (or 1) saved up.
 
-    Starts full. An amount larger than the bucket is admitted when it is full and leaves a debt.
+    Starts full. An amount larger than the bucket is admitted when it is full and leaves a debt. The generic
+    cell rate algorithm (ITU-T I.371) is the same, kept as one moment in time.
     """
 
     def __init__(self, per_minute: float, *, burst_s: float, at_s: float) -> None:
@@ -72,32 +73,6 @@ class TokenBucket:
         grown = self._level + (at_s - self._filled_at_s) * self._per_s
         self._level, self._filled_at_s = min(self._capacity, grown), at_s
         return self._level
-
-
-class GCRA:
-    """The generic cell rate algorithm (ITU-T I.371): a `TokenBucket` kept as one moment in time.
-
-    That moment is when all that was admitted would have been due at an even pace; an amount is admitted
-    while it runs ahead by no more than `burst_s` seconds, or one amount of 1.
-    """
-
-    def __init__(self, per_minute: float, *, burst_s: float, at_s: float) -> None:
-        self._per_minute, self._each_s = per_minute, MINUTE_S / per_minute
-        self._ahead_s = max(self._each_s, burst_s)
-        self._due_s = at_s
-
-    def wait_s(self, amount: float, at_s: float) -> float:
-        due_s = max(self._due_s, at_s) + min(amount * self._each_s, self._ahead_s)
-        wait_s = due_s - self._ahead_s - at_s
-        return wait_s if wait_s > _INSTANT_S else 0.0
-
-    def take(self, amount: float, at_s: float) -> None:
-        self._due_s = max(self._due_s, at_s) + amount * self._each_s
-
-    def allowance(self, at_s: float) -> ToldAllowance:
-        reset_s = max(0.0, self._due_s - at_s)
-        left_s = max(0.0, self._ahead_s - reset_s)
-        return ToldAllowance(per_minute=self._per_minute, remaining=left_s / self._each_s, reset_s=reset_s)
 
 
 class FixedWindow:
@@ -148,13 +123,6 @@ class FixedWindow:
     def _until(self, amount: float) -> int:
         """Return how many windows admit so much together."""
         return math.ceil((math.ceil(amount - _INSTANT_S) - _INSTANT_S) / self._each)
-
-
-class Quanta(FixedWindow):
-    """A minute's limit enforced as a sixtieth in each second, as providers say they may."""
-
-    def __init__(self, per_minute: float, *, at_s: float) -> None:
-        super().__init__(per_minute, at_s=at_s, window_s=SECOND_S)
 
 
 class SlidingWindow:
@@ -211,16 +179,19 @@ class SlidingWindow:
 
 Made = Callable[[float, float, float], Limiter]  # a minute's limit, the burst and the time, seconds
 
-WITH_BURST: Mapping[str, Made] = {
-    "token_bucket": lambda per_minute, burst_s, at_s: TokenBucket(per_minute, burst_s=burst_s, at_s=at_s),
-    "gcra": lambda per_minute, burst_s, at_s: GCRA(per_minute, burst_s=burst_s, at_s=at_s),
-}
-# Windows begin when the clock says so, whoever comes.
+
+def _bucket(per_minute: float, burst_s: float, at_s: float) -> Limiter:
+    return TokenBucket(per_minute, burst_s=burst_s, at_s=at_s)
+
+
+WITH_BURST: Mapping[str, Made] = {"token_bucket": _bucket, "gcra": _bucket}
+# Windows begin when the clock says so, whoever comes. Quanta are a sixtieth of the limit in each second, as
+# providers say they may enforce it.
 LIMIT_MODELS: Mapping[str, Made] = {
     **WITH_BURST,
     "fixed_window": lambda per_minute, _burst_s, _at_s: FixedWindow(per_minute, at_s=0.0),
     "sliding_window": lambda per_minute, _burst_s, _at_s: SlidingWindow(per_minute),
-    "quanta": lambda per_minute, _burst_s, _at_s: Quanta(per_minute, at_s=0.0),
+    "quanta": lambda per_minute, _burst_s, _at_s: FixedWindow(per_minute, at_s=0.0, window_s=SECOND_S),
 }
 
 

@@ -11,7 +11,7 @@ from asyncbench.simulator.counts import RequestCounts, Seconds
 from asyncbench.simulator.faults import FaultStream
 from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, ServedLimits
 from asyncbench.simulator.queueing import NEVER, SERVICES, Freeze, ServiceLine
-from asyncbench.simulator.settings import Settings
+from asyncbench.simulator.settings import AnswerPace, Settings
 from asyncbench.simulator.wire import (
     PaceAsked,
     RefusedError,
@@ -23,31 +23,6 @@ from asyncbench.simulator.wire import (
 )
 
 STORM_AFTER = 200  # calls of a model: then as many are in flight as its limits allow
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerPace:
-    """How fast answers come, as a server was started or as a request says."""
-
-    latency_s: float = 0.0  # to the end of an answer: the median; with `service`, the mean
-    latency_sigma: float = 0.0  # of a lognormal; 0: always the median
-    service: str | None = None  # a key of SERVICES: how latencies are spread around their mean
-    slots: int | None = None  # calls that are answered at one time, others wait in line; None: any number
-    freeze_at_s: float = 0.0  # after the first call: from when on the server stands still, once, ...
-    freeze_s: float = 0.0  # ... for so long
-    ttft_s: float | None = None  # to the first token of a stream; None: half the latency
-    chunks: int | None = None  # pieces that a text is cut into at most; None: of four characters each
-    speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
-    longest_s: float | None = None  # that a recorded time then is at most; None: as long as it is
-    storm_s: float = 0.0  # how long all calls get a 429, once, from the `STORM_AFTER`-th call on
-    worse_above_rate: float | None = None  # calls in a second, above which answers worsen; None: none is
-    worse_in_flight: int | None = None  # likewise, calls in flight
-    worse_share: float = 0.2  # of the answers, spoilt then
-
-    def but(self, pace: PaceAsked) -> "AnswerPace":
-        """Return the pace with what a request says; its latency does away with the server's first token."""
-        changes = {"ttft_s": None, **pace} if "latency_s" in pace else pace
-        return replace(self, **changes)  # its keys are ours: `asked.plainly_asked` saw to that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

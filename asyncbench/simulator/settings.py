@@ -2,8 +2,8 @@
 
 import ipaddress
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,8 +15,14 @@ from asyncbench.simulator.faults import Fault, check_rates
 from asyncbench.simulator.limits import LIMIT_MODELS, WITH_BURST
 from asyncbench.simulator.queueing import SERVICES
 from asyncbench.simulator.vendors import VENDORS
+from asyncbench.simulator.wire import PaceAsked
 
-TOKENS_COUNTED = ("used", "demanded")
+_CHOICES: Mapping[str, Collection[str]] = {
+    "limit_model": LIMIT_MODELS,
+    "tokens_counted": ("used", "demanded"),
+    "service": SERVICES,
+    "like": VENDORS,
+}
 # Names, and what each must be unless it is left out.
 _NUMBERS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
     (
@@ -42,8 +48,33 @@ _NUMBERS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """A simulator, described.
+class AnswerPace:
+    """How fast answers come, as a server was started or as a request says."""
+
+    latency_s: float = 0.0  # to the end of an answer: the median; with `service`, the mean
+    latency_sigma: float = 0.0  # of a lognormal; 0: always the median
+    service: str | None = None  # a key of SERVICES: how latencies are spread around their mean
+    slots: int | None = None  # calls that are answered at one time, others wait in line; None: any number
+    freeze_at_s: float = 0.0  # after the first call: from when on the server stands still, once, ...
+    freeze_s: float = 0.0  # ... for so long
+    ttft_s: float | None = None  # to the first token of a stream; None: half the latency
+    chunks: int | None = None  # pieces that a text is cut into at most; None: of four characters each
+    speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
+    longest_s: float | None = None  # that a recorded time then is at most; None: as long as it is
+    storm_s: float = 0.0  # how long all calls of a model get a 429, once, when it is well under way
+    worse_above_rate: float | None = None  # calls in a second, above which answers worsen; None: none is
+    worse_in_flight: int | None = None  # likewise, calls in flight
+    worse_share: float = 0.2  # of the answers, spoilt then
+
+    def but(self, pace: PaceAsked) -> "AnswerPace":
+        """Return the pace with what a request says; its latency does away with the server's first token."""
+        changes = {"ttft_s": None, **pace} if "latency_s" in pace else pace
+        return replace(self, **changes)  # its keys are ours: `asked.plainly_asked` saw to that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(AnswerPace):
+    """A simulator, described; its limits and its pace hold for each model name separately.
 
     `replay` names results folders and files of recorded answers, which are served from memory.
 
@@ -59,7 +90,7 @@ class Settings:
     problems: tuple[Path, ...] = ()  # problem sets (Parquet) whose questions it can answer
     replay: tuple[Path, ...] = ()  # results folders of runs or imports, files of recorded answers
     keys: tuple[str, ...] = ()  # the API keys accepted; empty: any
-    rpm: float | None = None  # limits hold for each model name separately
+    rpm: float | None = None
     tpm: float | None = None  # input and output tokens together
     input_tpm: float | None = None
     output_tpm: float | None = None
@@ -68,20 +99,6 @@ class Settings:
     # What a call counts against `tpm`. used: its input and output, known beforehand here; demanded: the
     # greater of its max_tokens and a quarter of its characters, whatever it then uses (OpenAI).
     tokens_counted: str = "used"
-    latency_s: float = 0.0  # the median; with `service`, the mean
-    latency_sigma: float = 0.0  # of a lognormal; 0: always the median
-    service: str | None = None  # a key of queueing.SERVICES: how latencies are spread around their mean
-    slots: int | None = None  # calls of a model that are answered at one time; the others wait in line
-    freeze_at_s: float = 0.0  # after a model's first call: from when on it stands still, once, ...
-    freeze_s: float = 0.0  # ... for so long
-    ttft_s: float | None = None  # of a stream, the median; None: half the latency
-    chunks: int | None = None  # pieces that a streamed text is cut into at most; None: four characters each
-    speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
-    longest_s: float | None = None  # that a recorded time then is at most
-    worse_above_rate: float | None = None  # calls of a model in the last second, above which answers worsen
-    worse_in_flight: int | None = None  # likewise, calls in flight
-    worse_share: float = 0.2  # of made-up answers, spoilt then: always of the same questions
-    storm_s: float = 0.0  # how long all calls of a model get a 429, once, when it is well under way
     like: str | None = None  # a key of VENDORS: the provider that is played; None: OpenAI and Anthropic
     faults: tuple[Fault, ...] = ()
     batch: BatchSettings = USUAL  # how batches go, where a batch itself does not say
@@ -100,18 +117,14 @@ class Settings:
             for name in names:
                 if (value := getattr(self, name)) is not None and not fits(value):
                     raise ConfigError(f"simulator: {name} is {value:g}; it must be {rule}")
-        for name, known in (("limit_model", LIMIT_MODELS), ("tokens_counted", TOKENS_COUNTED)):
-            if (value := getattr(self, name)) not in known:
+        for name, known in _CHOICES.items():
+            if (value := getattr(self, name)) is not None and value not in known:
                 raise ConfigError(f"simulator: {name} is {value!r}; choose of {', '.join(known)}")
-        if self.service is not None and self.service not in SERVICES:
-            raise ConfigError(f"simulator: service is {self.service!r}; choose of {', '.join(SERVICES)}")
         if self.burst_s is not None and self.limit_model not in WITH_BURST:
             raise ConfigError(
                 f"simulator: burst_s is {self.burst_s:g}, but limit_model {self.limit_model!r} knows none; "
                 f"leave it out, or choose of {', '.join(WITH_BURST)}"
             )
-        if self.like is not None and self.like not in VENDORS:
-            raise ConfigError(f"simulator: like is {self.like!r}; choose of {', '.join(VENDORS)}")
         check_rates(self.faults)
 
 

@@ -5,7 +5,8 @@ import statistics
 
 import pytest
 
-from asyncbench.simulator.served import STORM_AFTER, AnswerPace, Latency, Storm, Timing, think
+from asyncbench.simulator.served import STORM_AFTER, Latency, Storm, Timing, think
+from asyncbench.simulator.settings import AnswerPace
 from asyncbench.simulator.wire import RefusedError
 
 

@@ -6,7 +6,6 @@ from hypothesis import given, strategies as st
 from asyncbench.simulator.limits import (
     LIMIT_MODELS,
     FixedWindow,
-    Quanta,
     ServedLimits,
     SlidingWindow,
     TokenBucket,
@@ -213,14 +212,14 @@ def test_less_than_one_a_second_still_admits_one_at_once(name):
     ids=["whole", "halves", "thirds", "less than one a second"],
 )
 def test_a_second_admits_whole_requests_and_carries_the_rest(per_minute, each):
-    limit = Quanta(per_minute, at_s=0)
+    limit = made("quanta", per_minute)
 
     assert [sum(admitted(limit, 1, second + 0.5) for _ in range(200)) for second in range(4)] == each
 
 
 @pytest.mark.parametrize(
     ("limit", "free_s"),
-    [(Quanta(600, at_s=0), 3), (FixedWindow(10, at_s=0), 180), (SlidingWindow(10), 150.5)],
+    [(made("quanta", 600), 3), (FixedWindow(10, at_s=0), 180), (SlidingWindow(10), 150.5)],
     ids=["quanta", "fixed window", "sliding window"],
 )
 def test_more_than_a_window_holds_goes_into_an_untouched_one_and_leaves_a_debt(limit, free_s):

@@ -6,8 +6,8 @@ import pytest
 from asyncbench.simulator.answers import MadeUp, oracle
 from asyncbench.simulator.limits import LIMIT_MODELS
 from asyncbench.simulator.questions import Questions
-from asyncbench.simulator.served import AnswerPace, Served, Worsening
-from asyncbench.simulator.settings import Settings
+from asyncbench.simulator.served import Served, Worsening
+from asyncbench.simulator.settings import AnswerPace, Settings
 from asyncbench.simulator.vendors import OWN, VENDORS
 from asyncbench.simulator.wire import RefusedError, WireAnswer, WireRequest
 from tests.sweep_files import problem_set

@@ -15,7 +15,8 @@ import pytest
 
 from asyncbench.records import Reply, ReplyTimes
 from asyncbench.simulator.queueing import ServiceLine
-from asyncbench.simulator.served import AnswerPace, Latency
+from asyncbench.simulator.served import Latency
+from asyncbench.simulator.settings import AnswerPace
 from asyncbench.stats.percentiles import percentile
 from tests.world.clock import virtually
 from tests.world.load import Loaded, due_s, latency_s, load_of
