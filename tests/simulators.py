@@ -1,6 +1,7 @@
 """Simulators of tests: all in one other process, each on a port of its own, or one in its own process."""
 
 import atexit
+import http.client
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import cast
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -21,6 +23,18 @@ class OneOfMany(Simulator):
 
     def stop(self) -> None:
         _order({"stop": self.url})
+
+
+def page(server, path, body=None):
+    """Return a page of a simulator, which is asked by POST where there is a body."""
+    place = urlsplit(server.url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=600)
+    try:
+        method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
+        connection.request(method, path, data)
+        return connection.getresponse().read()
+    finally:
+        connection.close()
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self, TypedDict, cast
 
 from asyncbench.simulator.faults import FaultKind
@@ -77,22 +77,6 @@ class Arrival:
         self.last_byte_s = time.monotonic()
 
 
-class ServerArrivals(TypedDict):
-    """The answer of `GET /stats/arrivals`: the last calls, as they came."""
-
-    simulated: bool
-    now_s: float
-    arrivals: list[Arrival]
-
-
-class ServerClock(TypedDict):
-    """The answer of `GET /clock`, and of `POST /clock` with `{"forward_s": 3600}`."""
-
-    simulated: bool
-    now_s: float  # Unix seconds
-    ahead_s: float  # so far it was put forward
-
-
 class BatchTruth(TypedDict):
     """What became of one batch, whatever its client was told: `GET /stats/batches` lists them."""
 
@@ -107,17 +91,6 @@ class BatchTruth(TypedDict):
     input_tokens: int
     output_tokens: int
     metadata: Mapping[str, str] | None
-
-
-class RunRequest(TypedDict):
-    """One time that a request of a batch was run: a line of `GET /stats/batches/executed`."""
-
-    custom_id: str
-    batch_id: str
-    billed: bool
-    input_tokens: int  # billed
-    output_tokens: int
-    reasoning_tokens: int
 
 
 class Seconds:
@@ -142,64 +115,52 @@ class Seconds:
         return self.rows[-1]
 
 
-@dataclass(slots=True)
-class RequestCounts:
-    """Counts that only grow, but for `in_flight`; the names are those of `Stats`."""
+def no_calls() -> Stats:
+    """Return counts that only grow from now on, but for `in_flight`."""
+    numbers = dict.fromkeys(Stats.__annotations__, 0)
+    return cast("Stats", {**numbers, "statuses": Counter[str](), "faults": Counter[str]()})
 
-    requests: int = 0
-    delivered: int = 0
-    left: int = 0
-    in_flight: int = 0
-    max_in_flight: int = 0
-    streams: int = 0
-    chunks: int = 0
-    statuses: Counter[int] = field(default_factory=Counter)
-    faults: Counter[FaultKind] = field(default_factory=Counter)
 
-    def enter(self) -> None:
-        self.requests += 1
-        self.in_flight += 1
-        self.max_in_flight = max(self.max_in_flight, self.in_flight)
-
-    def stats(self) -> Stats:
-        statuses = {str(status): count for status, count in sorted(self.statuses.items())}
-        faults = {str(kind): count for kind, count in sorted(self.faults.items())}
-        numbers = {name: getattr(self, name) for name in Stats.__annotations__ if hasattr(self, name)}
-        stats = {**numbers, "rate_limited": self.statuses[429], "statuses": statuses, "faults": faults}
-        return cast(Stats, stats)
+def in_order(stats: Stats) -> Stats:
+    """Return counts as they are told: statuses and faults by their names."""
+    statuses, faults = (dict(sorted(counts.items())) for counts in (stats["statuses"], stats["faults"]))
+    return {**stats, "statuses": statuses, "faults": faults}
 
 
 class Visit:
     """One call inside the server: counted among all, and under its model once that is known."""
 
-    def __init__(self, total: RequestCounts) -> None:
-        self._counts = [total]
+    def __init__(self, total: Stats) -> None:
+        self._counts = list[Stats]()
+        self._total = total
 
     def __enter__(self) -> Self:
-        self._counts[0].enter()
+        self.under(self._total)
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         gone = error is not None and issubclass(error, asyncio.CancelledError | ConnectionError)
         self.add(in_flight=-1, left=int(gone))
 
-    def under(self, counts: RequestCounts) -> None:
-        """Count the call under its model, too."""
-        counts.enter()
+    def under(self, counts: Stats) -> None:
+        """Count the call among all, or under its model, too."""
+        counts["requests"] += 1
+        counts["in_flight"] += 1
+        counts["max_in_flight"] = max(counts["max_in_flight"], counts["in_flight"])
         self._counts.append(counts)
 
     def met(self, fault: FaultKind) -> None:
         for counts in self._counts:
-            counts.faults[fault] += 1
+            counts["faults"][str(fault)] += 1
 
     def answered(self, status: int, *, delivered: bool) -> None:
         """Count an answer whose status line went out; `delivered`: complete, and the answer asked for."""
-        self.add(delivered=int(delivered))
+        self.add(delivered=int(delivered), rate_limited=int(status == 429))
         for counts in self._counts:
-            counts.statuses[status] += 1
+            counts["statuses"][str(status)] += 1
 
     def add(self, **more: int) -> None:
         """Count so many more, by the name of a count."""
         for counts in self._counts:
             for name, number in more.items():
-                setattr(counts, name, getattr(counts, name) + number)
+                counts[name] += number  # type: ignore[literal-required]  # a name of `Stats`

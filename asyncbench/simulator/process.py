@@ -12,13 +12,12 @@ from urllib.parse import urlsplit
 import orjson
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.counts import Arrival, BatchTruth, RunRequest, ServerSeconds, ServerStats
+from asyncbench.simulator.counts import Arrival, ServerSeconds, ServerStats
 from asyncbench.simulator.settings import Settings, to_json
 
 START_TIMEOUT_S = 60.0  # large problem sets are read first
 STOP_TIMEOUT_S = 10.0
 STATS_TIMEOUT_S = 10.0
-TRUTH_TIMEOUT_S = 600.0  # the results of large batches are written first
 
 
 class Simulator:
@@ -42,34 +41,12 @@ class Simulator:
         page = cast("Mapping[str, Any]", self._looked_up("/stats/arrivals"))  # Any: JSON
         return [Arrival(**row) for row in page["arrivals"]]
 
-    def batches(self) -> list[BatchTruth]:
-        """Return what became of each batch, whatever its client was told; raises OSError likewise."""
-        with self._answer("/stats/batches", timeout_s=TRUTH_TIMEOUT_S) as answer:
-            return cast("list[BatchTruth]", orjson.loads(answer.read()))
-
-    def executed(self) -> Iterator[RunRequest]:
-        """Yield each time a request of an ended batch was run, the oldest batch first; raises likewise."""
-        with self._answer("/stats/batches/executed", timeout_s=TRUTH_TIMEOUT_S) as lines:
-            yield from map(orjson.loads, lines)
-
-    def forward(self, seconds: float) -> None:
-        """Put the clock of the batches forward; raises OSError likewise."""
-        with self._answer("/clock", body=orjson.dumps({"forward_s": seconds})) as answer:
-            answer.read()
-
     def _looked_up(self, path: str) -> object:
-        with self._answer(path) as answer:
-            return orjson.loads(answer.read())
-
-    @contextmanager
-    def _answer(
-        self, path: str, *, body: bytes | None = None, timeout_s: float = STATS_TIMEOUT_S
-    ) -> Iterator[http.client.HTTPResponse]:
         place = urlsplit(self.url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout_s)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=STATS_TIMEOUT_S)
         try:
-            connection.request("GET" if body is None else "POST", path, body)
-            yield connection.getresponse()
+            connection.request("GET", path)
+            return orjson.loads(connection.getresponse().read())
         finally:
             connection.close()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 
 from asyncbench.simulator.answers import AnswerSource, Taken
-from asyncbench.simulator.counts import RequestCounts, Seconds
+from asyncbench.simulator.counts import Seconds, no_calls
 from asyncbench.simulator.faults import FaultStream
 from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, ServedLimits
 from asyncbench.simulator.queueing import NEVER, SERVICES, Freeze, ServiceLine
@@ -131,13 +131,13 @@ class Served:
         self.latency = Latency(self._pace, seed=settings.seed, model=name)
         self.gate = _gate(settings, at_s)
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)
-        self.tally = RequestCounts()
+        self.tally = no_calls()
         self.seconds = Seconds()
         self._demanded = settings.tokens_counted == "demanded"
 
     def take(self, request: WireRequest, at_s: float) -> Taken:
         """Return what a call gets, worse where the model has much to do; raises as its source does."""
-        worse = self._worsening.share(self._pace_of(request.pace), self.tally.in_flight, at_s)
+        worse = self._worsening.share(self._pace_of(request.pace), self.tally["in_flight"], at_s)
         return self.source.take(request, worse)
 
     def _pace_of(self, wanted: PaceAsked) -> AnswerPace:

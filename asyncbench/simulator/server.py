@@ -27,12 +27,11 @@ from asyncbench.simulator.batches.service import BatchService, DroppedError
 from asyncbench.simulator.counts import (
     LAST_CALLS,
     Arrival,
-    RequestCounts,
-    ServerArrivals,
-    ServerClock,
     ServerSeconds,
     ServerStats,
     Visit,
+    in_order,
+    no_calls,
 )
 from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
 from asyncbench.simulator.faults import COMPLETE, FaultKind
@@ -119,7 +118,7 @@ class Server:
         self._keys = frozenset(settings.keys)
         self._service = BatchService(settings, self._models)
         self._routes = (*OpenAIBatchApi(self._service).routes, *AnthropicBatchApi(self._service).routes)
-        self._total = RequestCounts()
+        self._total = no_calls()
         self._arrivals = deque[Arrival](maxlen=LAST_CALLS)
         start = secrets.token_hex(4)  # two starts of a server give no request the same id
         self._request_ids = (f"simulated-{start}-{number:08}" for number in itertools.count(1))
@@ -251,19 +250,18 @@ class Server:
         """Let go of files and batches."""
         await self._service.aclose()
 
-    def clock(self) -> ServerClock:
-        """Return the time by which batches go."""
-        return ServerClock(
-            simulated=True, now_s=self._service.clock.now(), ahead_s=self._service.clock.ahead_s
-        )
+    def clock(self) -> Json:
+        """Return the time by which batches go, Unix seconds, and how far it was put forward."""
+        clock = self._service.clock
+        return {"simulated": True, "now_s": clock.now(), "ahead_s": clock.ahead_s}
 
     def stats(self) -> ServerStats:
         return ServerStats(
             simulated=True,
             questions=len(self._questions),
             cpu_s=time.process_time(),
-            **self._total.stats(),
-            models={name: model.tally.stats() for name, model in self._models.models.items()},
+            **in_order(self._total),
+            models={name: in_order(model.tally) for name, model in self._models.models.items()},
         )
 
     def seconds(self) -> ServerSeconds:
@@ -271,9 +269,9 @@ class Server:
         models = {name: list(model.seconds.rows) for name, model in self._models.models.items()}
         return ServerSeconds(simulated=True, now_s=time.monotonic(), models=models)
 
-    def arrivals(self) -> ServerArrivals:
+    def arrivals(self) -> Json:
         """Return when the last calls came and were answered."""
-        return ServerArrivals(simulated=True, now_s=time.monotonic(), arrivals=list(self._arrivals))
+        return {"simulated": True, "now_s": time.monotonic(), "arrivals": list(self._arrivals)}
 
 
 def _page(body: object) -> Page:

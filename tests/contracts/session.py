@@ -23,6 +23,7 @@ from tests.commands import asyncbench_here
 from tests.contracts.night import LLM_ARITHMETIC, write_night
 from tests.processes import Forked, until
 from tests.reports.load_folders import Loaded, load_folder
+from tests.simulators import page
 from tests.sweep_files import base_url, simulator
 from tests.upkeep.exchange.made import jsonl, result_file, trial
 
@@ -240,7 +241,7 @@ def _observe_batches(writer: _Writer, server: Simulator) -> None:
     writer.run("plan", "plan", sweep)
     writer.run("run --detach", "run", sweep, "--detach")
     writer.run("status of open batches", "status", writer / "batches")
-    server.forward(2 * 3600)  # both batches have ended
+    page(server, "/clock", {"forward_s": 2 * 3600})  # both batches have ended
     writer.run("cancel --yes", "cancel", writer / "batches", "--yes")
     openai = {"model": "openai/gpt-5-mini", "alias": "m", "max_tokens": 100}
     claude = {"model": "anthropic/claude-haiku-4-5", "alias": "m", "max_tokens": 100}

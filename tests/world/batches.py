@@ -1,7 +1,6 @@
 """Nights of batches against one simulator, whose clock is put forward instead of waiting."""
 
 import asyncio
-import http.client
 import itertools
 import math
 import time
@@ -9,7 +8,6 @@ from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import urlsplit
 
 import orjson
 import pytest
@@ -23,21 +21,11 @@ from asyncbench.run.open_batches import cancel_in_folder
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_with_options
+from tests.simulators import page
 from tests.sweep_files import Said, entry
 
 _NAMES = itertools.count(2)
 VENDORS = ("simulated", "simulated-anthropic")
-
-
-def page(server, path, body=None):
-    place = urlsplit(server.url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
-    try:
-        method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
-        connection.request(method, path, data)
-        return connection.getresponse().read()
-    finally:
-        connection.close()
 
 
 class Forwarded(BatchClock):

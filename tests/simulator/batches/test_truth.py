@@ -22,6 +22,7 @@ from tests.simulator.batches.conftest import (
     texts,
 )
 from tests.simulator.test_replay import OTHER, QUESTION, recorded, took
+from tests.simulators import page
 
 
 async def test_the_truth_names_what_was_run_and_billed(vendors):
@@ -133,16 +134,21 @@ async def test_an_upload_that_is_none_is_refused(vendors):
         assert (response.status, (await response.json())["error"]["type"]) == (400, "invalid_request_error")
 
 
+def executed_by(simulator):
+    return map(orjson.loads, page(simulator, "/stats/batches/executed").splitlines())
+
+
 @pytest.mark.long
 def test_a_simulator_in_a_process_tells_the_truth(problems):
     settings = Settings(problems=(problems,), batch=BatchSettings(speedup=3600))
     with running(settings) as simulator, openai.OpenAI(base_url=f"{simulator.url}/v1", api_key="k") as client:
         file = client.files.create(file=("a.jsonl", chat_lines(3)), purpose="batch")
         batch = client.batches.create(completion_window="24h", endpoint=CHAT, input_file_id=file.id)
-        simulator.forward(25)
+        page(simulator, "/clock", {"forward_s": 25})
         assert client.batches.retrieve(batch.id).status == "completed"
-        assert [(told["batch_id"], told["billed"]) for told in simulator.batches()] == [(batch.id, 3)]
-        assert [run["custom_id"] for run in simulator.executed()] == ["q0", "q1", "q2"]
+        truth, executed = orjson.loads(page(simulator, "/stats/batches")), executed_by(simulator)
+        assert [(told["batch_id"], told["billed"]) for told in truth] == [(batch.id, 3)]
+        assert [run["custom_id"] for run in executed] == ["q0", "q1", "q2"]
         assert batch.created_at <= time.time()
 
 
@@ -155,11 +161,11 @@ def test_memory_stays_flat_however_large_a_batch_is(problems, tmp_path):
         openai.OpenAI(base_url=f"{simulator.url}/v1", api_key="k") as client,
         content.open("rb") as file,
     ):
-        simulator.forward(1)
+        page(simulator, "/clock", {"forward_s": 1})
         process = psutil.Process(simulator.pid)
         before = process.memory_info().rss
         uploaded = client.files.create(file=file, purpose="batch")
         client.batches.create(completion_window="24h", endpoint=CHAT, input_file_id=uploaded.id)
-        simulator.forward(DAY_S)
-        assert sum(run["billed"] for run in simulator.executed()) == count
+        page(simulator, "/clock", {"forward_s": DAY_S})
+        assert sum(run["billed"] for run in executed_by(simulator)) == count
         assert process.memory_info().rss - before < 20_000_000
