@@ -18,13 +18,6 @@ from asyncbench.simulator.settings import Settings, to_json
 from tests.processes import Forked
 
 
-class OneOfMany(Simulator):
-    """A simulator that shares its process; stopping it ends no other."""
-
-    def stop(self) -> None:
-        _order({"stop": self.url})
-
-
 def page(server, path, body=None):
     """Return a page of a simulator, which is asked by POST where there is a body."""
     place = urlsplit(server.url)
@@ -40,11 +33,11 @@ def page(server, path, body=None):
 @contextmanager
 def running(settings: Settings) -> Iterator[Simulator]:
     """Do what `asyncbench.simulator.process.running` does, without a process of its own."""
-    simulator = OneOfMany(_host(), _order({"start": to_json(settings), "folder": str(Path.cwd())}))
+    simulator = Simulator(_host(), _order({"start": to_json(settings), "folder": str(Path.cwd())}))
     try:
         yield simulator
     finally:
-        simulator.stop()
+        _order({"stop": simulator.url})
 
 
 @contextmanager

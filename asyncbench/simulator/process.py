@@ -4,7 +4,7 @@ import http.client
 import selectors
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 from urllib.parse import urlsplit
@@ -21,27 +21,25 @@ STATS_TIMEOUT_S = 10.0
 
 
 class Simulator:
-    """A running simulator. It ends with `stop()`, and with the process that started it."""
+    """A running simulator, seen from outside."""
 
     def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
-        self._process = process
         self.url = url  # without /v1
         self.pid = process.pid
 
     def stats(self) -> ServerStats:
         """Return what the server has counted; raises OSError when it does not answer."""
-        return cast("ServerStats", self._looked_up("/stats"))
+        return cast("ServerStats", self._page("/stats"))
 
     def seconds(self) -> ServerSeconds:
         """Return what the limits of its models did, second by second; raises OSError likewise."""
-        return cast("ServerSeconds", self._looked_up("/stats/seconds"))
+        return cast("ServerSeconds", self._page("/stats/seconds"))
 
     def arrivals(self) -> list[Arrival]:
         """Return when the last calls came and were answered; raises OSError likewise."""
-        page = cast("Mapping[str, Any]", self._looked_up("/stats/arrivals"))  # Any: JSON
-        return [Arrival(**row) for row in page["arrivals"]]
+        return [Arrival(**row) for row in self._page("/stats/arrivals")["arrivals"]]
 
-    def _looked_up(self, path: str) -> object:
+    def _page(self, path: str) -> Any:  # JSON
         place = urlsplit(self.url)
         connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=STATS_TIMEOUT_S)
         try:
@@ -50,13 +48,12 @@ class Simulator:
         finally:
             connection.close()
 
-    def stop(self) -> None:
-        """End the process; done when it is gone. Calls in flight lose their connection."""
-        _end(self._process)
 
+@contextmanager
+def running(settings: Settings, *, timeout_s: float = START_TIMEOUT_S) -> Iterator[Simulator]:
+    """Run a simulator for as long as the block lasts, which begins when it answers.
 
-def start(settings: Settings, *, timeout_s: float = START_TIMEOUT_S) -> Simulator:
-    """Start a simulator and wait until it answers.
+    It ends with the process that started it, too. Calls in flight lose their connection.
 
     Raises:
         ConfigError: it cannot start, or is not ready in time.
@@ -69,20 +66,9 @@ def start(settings: Settings, *, timeout_s: float = START_TIMEOUT_S) -> Simulato
         start_new_session=True,  # a Ctrl-C is for the run, which may still need answers
     )
     try:
-        return Simulator(process, _url(process, timeout_s))
-    except BaseException:
-        _end(process)
-        raise
-
-
-@contextmanager
-def running(settings: Settings, *, timeout_s: float = START_TIMEOUT_S) -> Iterator[Simulator]:
-    """Run a simulator for as long as the block lasts; raises as `start` does."""
-    simulator = start(settings, timeout_s=timeout_s)
-    try:
-        yield simulator
+        yield Simulator(process, _url(process, timeout_s))
     finally:
-        simulator.stop()
+        _end(process)
 
 
 def _url(process: subprocess.Popen[bytes], timeout_s: float) -> str:

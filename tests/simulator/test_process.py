@@ -16,17 +16,17 @@ import psutil
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.faults import parse_fault
-from asyncbench.simulator.process import running, start
-from asyncbench.simulator.settings import Settings
+from asyncbench.simulator.process import running
+from asyncbench.simulator.settings import Settings, parse_fault
 
 BODY = {"model": "oracle", "messages": [{"role": "user", "content": "What is 10 + 10?"}]}
 PARENT = """
 import sys, time
-from asyncbench.simulator.process import start
+from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
-print(start(Settings()).url, flush=True)
-time.sleep(600)
+with running(Settings()) as simulator:
+    print(simulator.url, flush=True)
+    time.sleep(600)
 """
 
 
@@ -63,12 +63,9 @@ def test_it_answers_counts_and_stops(problems):
 
 @pytest.mark.long
 async def test_it_can_be_started_from_an_async_program(problems):
-    simulator = await asyncio.to_thread(start, Settings(problems=(problems,)))
-    try:
+    with ExitStack() as stack:
+        simulator = await asyncio.to_thread(stack.enter_context, running(Settings(problems=(problems,))))
         assert await ask(simulator.url) == "20"
-    finally:
-        for _ in range(2):  # stopping twice is as good as once
-            await asyncio.to_thread(simulator.stop)
     assert not open_port(simulator.url)
 
 
@@ -128,19 +125,21 @@ def test_it_dies_with_a_parent_that_was_killed(python):
 def test_a_port_in_use_is_a_configuration_error():
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}"):
-            start(Settings(port=port))
+        refused = pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}")
+        with refused, running(Settings(port=port)):
+            pass
 
 
 @pytest.mark.long
 def test_a_problem_set_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"nowhere\.parquet: cannot be read as a problem set"):
-        start(Settings(problems=(tmp_path / "nowhere.parquet",)))
+    refused = pytest.raises(ConfigError, match=r"nowhere\.parquet: cannot be read as a problem set")
+    with refused, running(Settings(problems=(tmp_path / "nowhere.parquet",))):
+        pass
 
 
 def test_one_that_is_not_ready_in_time_is_given_up_and_ended():
-    with pytest.raises(ConfigError, match="not ready within 0 s"):
-        start(Settings(), timeout_s=0)
+    with pytest.raises(ConfigError, match="not ready within 0 s"), running(Settings(), timeout_s=0):
+        pass
 
     assert not [child for child in psutil.Process().children() if "asyncbench.simulator" in child.cmdline()]
 
