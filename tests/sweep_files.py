@@ -12,9 +12,8 @@ import yaml
 from asyncbench import generate, run_sweep
 from asyncbench.config.sweep import Sweep, sweep_from
 from asyncbench.run.progress import Quiet
-from asyncbench.simulator.faults import parse_fault
 from asyncbench.simulator.process import Simulator
-from asyncbench.simulator.settings import Settings
+from asyncbench.simulator.settings import Settings, parse_fault
 from asyncbench.store.catalog import read_trials
 from tests.simulators import running
 

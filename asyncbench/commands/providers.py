@@ -251,9 +251,8 @@ def simulate(
     model of the folder is a model, too.
     """
     from asyncbench.simulator.batches.settings import parse_batch
-    from asyncbench.simulator.faults import parse_fault
     from asyncbench.simulator.server import serve
-    from asyncbench.simulator.settings import Settings
+    from asyncbench.simulator.settings import Settings, parse_fault
 
     if not problems and not replay:
         raise ConfigError("nothing to serve. Give --problems with a file, or --replay with a results folder")

@@ -7,7 +7,6 @@ and takes their batches.
 PUBLIC = (
     "batches.settings",
     "counts",
-    "faults",
     "process",
     "questions",
     "server",

@@ -3,18 +3,173 @@
 import math
 import random
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
+from operator import itemgetter
+from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.problems.recorded import recorded_answers, recorded_runs
+from asyncbench.records import CUT_SHORT, Outcome
 from asyncbench.simulator.asked import reasoning_of
-from asyncbench.simulator.questions import KnownAnswer, Questions, digest
-from asyncbench.simulator.recordings import Record, Recording
+from asyncbench.simulator.questions import KnownAnswer, Questions, digest, rows
 from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, answer_of, tokens
+
+# ── what was recorded, and its names ─────────────────────────────────────────────────────────
+
+ROWS = 4096  # held as Python objects at a time
+ORDER = ("finished_at", "repeat", "trial_id")  # the last: imported trials may have finished all at once
+COLUMNS = (
+    *("run", "model", "problem_set", "problem_id", *ORDER),
+    *("outcome", "reply_text", "reasoning_text", "finish_reason"),
+    *("input_tokens", "output_tokens", "reasoning_tokens"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """How one trial ended."""
+
+    failed: bool  # without a reply
+    text: str
+    reasoning: str = ""
+    cut: bool  # the provider said so
+    input_tokens: int | None  # None: the provider did not say
+    output_tokens: int | None
+    reasoning_tokens: int | None = None
+    seconds: float | None = None  # that the call took; None: not known, or not to be repeated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What one model answered in one run."""
+
+    folder: Path
+    run: str
+    model: str  # the alias
+    records: Mapping[bytes, Sequence[Record]]  # digest of a question → its records, the earliest first
+
+    @property
+    def place(self) -> str:
+        """The place where it was recorded, for a person."""
+        return f"run {self.run!r} of {self.folder}"
+
+
+def read_recordings(folders: Sequence[Path]) -> tuple[Recording, ...]:
+    """Read all recordings of results folders and files; a trial whose problem is not found is left out.
+
+    Raises:
+        ConfigError: a folder is not a results folder, is named twice or holds no finished trial.
+        ProblemSetError: the problems of a whole problem set are not in its folder, or a file holds no
+            recorded answers.
+        StoreError: a folder cannot be read.
+    """
+    for folder, times in Counter(folder.resolve() for folder in folders).items():
+        if times > 1:  # every name in it would be ambiguous
+            raise ConfigError(f"simulator: replay names {folder} {times} times; name it once")
+    return tuple(
+        recording
+        for folder in folders
+        for recording in (_of_file if folder.suffix == ".parquet" else _recordings)(folder)
+    )
+
+
+def by_name(recordings: Sequence[Recording]) -> dict[str, list[Recording]]:
+    """Return the recordings that each name may mean: a run of one model, else an alias.
+
+    Only a name with one recording is clear. A run's name comes before an alias.
+    """
+    aliases, runs = defaultdict[str, list[Recording]](list), defaultdict[str, list[Recording]](list)
+    models = Counter((recording.folder, recording.run) for recording in recordings)
+    for recording in recordings:
+        aliases[recording.model].append(recording)
+        if models[recording.folder, recording.run] == 1:
+            runs[recording.run].append(recording)
+    return aliases | runs
+
+
+def _of_file(path: Path) -> Iterator[Recording]:
+    """Yield the runs of a file of recorded answers."""
+    records = defaultdict[str, defaultdict[bytes, list[Record]]](lambda: defaultdict(list))  # of each run
+    for answered in recorded_answers(path):
+        records[answered.run][digest(answered.draft.question)].append(
+            Record(
+                failed=answered.failed,
+                text=answered.text,
+                cut=False,
+                input_tokens=answered.input_tokens,
+                output_tokens=answered.output_tokens,
+                seconds=answered.seconds,
+            )
+        )
+    for run in recorded_runs(path):
+        yield Recording(folder=path, run=run.run, model=run.model, records=records[run.run])
+
+
+def _recordings(folder: Path) -> Iterator[Recording]:
+    questions = {  # of the folder's copies of problem sets
+        row["problem_id"]: digest(row["question"])
+        for path in sorted((folder / "problems").glob("*.parquet"))
+        for row in rows(path, ["problem_id", "question"])
+    }
+    by_run: defaultdict[tuple[str, str], defaultdict[bytes, list[tuple[Any, Record]]]]
+    by_run = defaultdict(lambda: defaultdict(list))  # of each question: its records and their places
+    for row in _replayable(folder, questions):
+        place = tuple(row[name] for name in ORDER)
+        by_run[row["run"], row["model"]][questions[row["problem_id"]]].append((place, _record(row)))
+    for (run, model), placed in sorted(by_run.items()):
+        in_order = {question: sorted(some, key=itemgetter(0)) for question, some in placed.items()}
+        records = {question: [record for _, record in some] for question, some in in_order.items()}
+        yield Recording(folder=folder, run=run, model=model, records=records)
+
+
+def _replayable(folder: Path, questions: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the trials whose question is known, as rows of `COLUMNS`."""
+    # Half the time and memory that a simulator needs to start, and most replay nothing.
+    from asyncbench.store.catalog import read_trials
+
+    trials = read_trials(folder, COLUMNS)
+    if not len(trials):
+        raise ConfigError(
+            f"simulator: replay: {folder} holds no finished trial; name the folder of a run that got answers"
+        )
+    known = trials.filter(pc.is_in(trials["problem_id"], value_set=pa.array(list(questions), pa.string())))
+    _check_sets(trials, known, folder)
+    for batch in known.to_batches(ROWS):
+        yield from batch.to_pylist()
+
+
+def _check_sets(trials: pa.Table, known: pa.Table, folder: Path) -> None:
+    lost = set(trials["problem_set"].unique().to_pylist()) - set(known["problem_set"].unique().to_pylist())
+    if lost:
+        raise ProblemSetError(
+            f"{folder}: its trials cannot be replayed without their questions, and no file in "
+            f"{folder / 'problems'} holds those of problem set {', '.join(sorted(map(repr, lost)))}; put the "
+            "copy back that the run made there, or name a folder that has its problems"
+        )
+
+
+def _record(row: Mapping[str, Any]) -> Record:
+    return Record(
+        failed=row["outcome"] == Outcome.FAILED,
+        text=row["reply_text"] or "",
+        reasoning=row["reasoning_text"] or "",
+        cut=row["finish_reason"] in CUT_SHORT,
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        reasoning_tokens=row["reasoning_tokens"],
+    )
+
+
+# ── what is made up, from what is right ──────────────────────────────────────────────────────
 
 LENGTH_SCALE = 30.0  # `noisy` is right on exp(-length / LENGTH_SCALE) of the problems of a length
 EMPTY_SHARE = 0.02  # of its wrong answers
@@ -98,6 +253,9 @@ def _other_character(text: str, draw: random.Random) -> str:
     return text[:place] + other + text[place + 1 :]
 
 
+# ── sources ──────────────────────────────────────────────────────────────────────────────────
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """What one call gets, unless its limits or a fault are against it."""
@@ -108,26 +266,6 @@ class Taken:
     give_back: Callable[[], object] = lambda: None  # to be called when no complete answer reached the client
 
 
-class AnswerSource(Protocol):
-    """Where a model's answers come from."""
-
-    def knows(self, question: str, digits: tuple[str, ...] = ()) -> bool:
-        """Tell whether there is an answer to a question, with its numbers in these forms."""
-        ...
-
-    def found_in(self, request: WireRequest, /) -> str | None:
-        """Return the known question that a message holds; None: it holds none, or nobody looked."""
-        ...
-
-    def take(self, request: WireRequest, worse: float = 0.0, /) -> Taken:
-        """Return what a call gets; `worse`: the share of questions whose answers are spoilt, if made up.
-
-        Raises:
-            RefusedError: the model has no answer to this question.
-        """
-        ...
-
-
 class MadeUp:
     """Answers from what is right, by the seed, the model's name and the question alone."""
 
@@ -136,12 +274,19 @@ class MadeUp:
         self._seed = f"{seed}/{name}"
 
     def knows(self, question: str, digits: tuple[str, ...] = ()) -> bool:
+        """Tell whether there is an answer to a question, with its numbers in these forms."""
         return self._questions.find(question, digits) is not None
 
     def found_in(self, request: WireRequest, /) -> str | None:
+        """Return the known question that a message holds; None: it holds none, or nobody looked."""
         return self._questions.within(request.question, request.digits)
 
     def take(self, request: WireRequest, worse: float = 0.0, /) -> Taken:
+        """Return what a call gets; `worse`: the share of questions whose answers are spoilt, if made up.
+
+        Raises:
+            RefusedError: the model has no answer to this question.
+        """
         if (known := self._questions.find(request.question, request.digits)) is None:
             raise RefusedError(
                 Why.UNKNOWN_QUESTION,
@@ -193,15 +338,14 @@ class Replay:
         )
 
 
+AnswerSource = MadeUp | Replay
+
+
 def _taken(record: Record, request: WireRequest) -> Taken:
-    return Taken(answer=recorded(record, request), failed=record.failed, seconds=record.seconds)
-
-
-def recorded(record: Record, request: WireRequest) -> WireAnswer:
-    """Make the answer that was recorded, never cut anew; tokens that nobody told are estimated."""
+    """Return the answer that was recorded, never cut anew; tokens that nobody told are estimated."""
     input_tokens, output_tokens = record.input_tokens, record.output_tokens
     estimated = tokens(len(record.text)) + (tokens(len(record.reasoning)) if record.reasoning else 0)
-    return WireAnswer(
+    answer = WireAnswer(
         model=request.model,
         text=record.text,
         reasoning=record.reasoning,
@@ -210,3 +354,4 @@ def recorded(record: Record, request: WireRequest) -> WireAnswer:
         output_tokens=estimated if output_tokens is None else output_tokens,
         reasoning_tokens=record.reasoning_tokens or 0,
     )
+    return Taken(answer=answer, failed=record.failed, seconds=record.seconds)

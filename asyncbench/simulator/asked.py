@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Collection, Iterator, Mapping
-from typing import TypedDict, cast
+from typing import cast
 
 from asyncbench.simulator.queueing import SERVICES
 from asyncbench.simulator.wire import Json, PaceAsked, RefusedError, Why, WireRequest
@@ -70,28 +70,29 @@ def asked_of(body: Json, *, messages: object, system: object, max_tokens: object
     question = next((text for role, text in reversed(texts) if role == "user"), None)
     if question is None:
         raise RefusedError(Why.BAD_REQUEST, "`messages` holds no message of the user.")
-    return WireRequest(
+    return plainly_asked(
+        body,
+        max_tokens,
         question=question,
         prompt_characters=sum(len(text) for _, text in texts) + len(_text(system)),
         think_tokens=think_tokens(body),
         summary=_within(body, "reasoning").get("summary") is not None,
-        **plainly_asked(body, max_tokens),
     )
 
 
-class PlainlyAsked(TypedDict):
-    """What a request of any format says in the same words."""
-
-    model: str
-    max_tokens: int | None  # the longest reply wanted
-    stream: bool | None  # None: the request does not say
-    stream_usage: bool
-    digits: tuple[str, ...]
-    pace: PaceAsked
-
-
-def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
+def plainly_asked(
+    body: Json,
+    max_tokens: object,
+    *,
+    question: str,
+    prompt_characters: int,
+    without_roles: bool = False,
+    think_tokens: int = 0,
+    summary: bool = False,
+) -> WireRequest:
     """Read model, longest reply, streaming, pace and digits; raises RefusedError.
+
+    The rest of a request is said in words of its format, and is read before.
 
     `"simulate": {"latency_s": 0.5, "ttft_s": 0.1}` is an addition of ours to every format. Its keys are those
     of `AnswerPace`; what it leaves out is as the server was started. `digits` are the forms of numbers, and
@@ -115,11 +116,16 @@ def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
     for key, value in pace.items():
         _check_pace(key, value)
     usage = _within(body, "stream_options").get("include_usage") is True
-    return PlainlyAsked(
+    return WireRequest(
         model=model,
+        question=question,
+        without_roles=without_roles,
+        prompt_characters=prompt_characters,
         max_tokens=most,
+        think_tokens=think_tokens,
         stream=stream,
         stream_usage=usage,
+        summary=summary,
         digits=tuple(digits),
         pace=cast("PaceAsked", pace),
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self, TypedDict, cast
 
-from asyncbench.simulator.faults import FaultKind
+from asyncbench.simulator.settings import FaultKind
 
 LAST_S = 3600  # how many seconds are remembered one by one
 LAST_CALLS = 50_000  # likewise

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from aiohttp import web
 
 from asyncbench.simulator.counts import Arrival
-from asyncbench.simulator.faults import FaultKind
 from asyncbench.simulator.served import Timing
+from asyncbench.simulator.settings import FaultKind
 from asyncbench.simulator.wire import Script
 
 STALL_S = 300.0  # a client that waits longer than this has no deadline of its own

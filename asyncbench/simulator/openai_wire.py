@@ -1,5 +1,6 @@
-"""OpenAI's chat and plain completions, and what its wire formats share (its SDK's types, release 3.51)."""
+"""OpenAI's chat and plain completions and its Responses (its SDK's types, release 3.51)."""
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,16 +58,6 @@ def retry_headers(wait_s: float) -> dict[str, str]:
     return {"retry-after": str(math.ceil(wait_s)), "retry-after-ms": str(math.ceil(wait_s * 1000))}
 
 
-def limit_headers(allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
-    """Write limits; a reset is a duration as Go prints it."""
-    headers = {}
-    for what, allowance in allowances.items():
-        headers[f"x-ratelimit-limit-{what}"] = f"{allowance.per_minute:.0f}"
-        headers[f"x-ratelimit-remaining-{what}"] = str(int(allowance.remaining))
-        headers[f"x-ratelimit-reset-{what}"] = go_duration(allowance.reset_s)
-    return headers
-
-
 def go_duration(seconds: float) -> str:
     """Return a duration the way Go prints it, rounded up to milliseconds: `0s`, `20ms`, `1.5s`, `6m0s`."""
     milliseconds = math.ceil(seconds * 1000)
@@ -77,6 +68,19 @@ def go_duration(seconds: float) -> str:
     in_hours = f"{hours}h" if hours else ""
     in_minutes = f"{minutes}m" if hours or minutes else ""
     return f"{in_hours}{in_minutes}{rest / 1000:g}s"
+
+
+def limit_headers(
+    allowances: Mapping[str, ToldAllowance], *, reset: Callable[[float], str] | None = go_duration
+) -> dict[str, str]:
+    """Write limits; `reset` writes the seconds of one, as a duration that Go prints; None: none is told."""
+    headers = {}
+    for what, allowance in allowances.items():
+        headers[f"x-ratelimit-limit-{what}"] = f"{allowance.per_minute:.0f}"
+        headers[f"x-ratelimit-remaining-{what}"] = str(int(allowance.remaining))
+        if reset is not None:
+            headers[f"x-ratelimit-reset-{what}"] = reset(allowance.reset_s)
+    return headers
 
 
 def models(names: Sequence[str]) -> Json:
@@ -193,8 +197,9 @@ def _read_prompt(body: Json) -> WireRequest:
         prompt = prompt[0]
     if not isinstance(prompt, str):
         raise RefusedError(Why.BAD_REQUEST, "`prompt` must be text, or a list of one text.")
-    common = plainly_asked(body, body.get("max_tokens"))
-    return WireRequest(question=prompt, without_roles=True, prompt_characters=len(prompt), **common)
+    return plainly_asked(
+        body, body.get("max_tokens"), question=prompt, prompt_characters=len(prompt), without_roles=True
+    )
 
 
 def _completion_reply(exchange: Exchange) -> Json:
@@ -223,3 +228,160 @@ def _completion(exchange: Exchange, *choices: Json) -> Json:
 
 
 COMPLETIONS = openai_wire(read=_read_prompt, reply=_completion_reply, script=_completion_script)
+
+
+# ── Responses: reasoning is an item before the message ───────────────────────────────────────
+# OpenAI itself shows no more of it than a summary, and that only where `reasoning.summary` asks for one;
+# providers that show it in chat completions show it here whole.
+
+_LOGPROBS: Json = {"logprobs": []}
+
+
+def _read_input(body: Json) -> WireRequest:
+    """Read a request, whose `input` is the question or a list of items."""
+    content = body.get("input")
+    messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
+    return asked_of(
+        body, messages=messages, system=body.get("instructions"), max_tokens=body.get("max_output_tokens")
+    )
+
+
+def _response_reply(exchange: Exchange) -> Json:
+    status = "incomplete" if exchange.answer.cut else "completed"
+    return _response(exchange, status, _items(exchange)) | {"usage": _usage(exchange)}
+
+
+def _response_script(exchange: Exchange) -> Script:
+    """Write an answer as a stream of typed events, all of them numbered."""
+    telling = _Telling(exchange)
+    opening = [
+        telling.event(kind, response=_response(exchange, "in_progress", []))
+        for kind in ("response.created", "response.in_progress")
+    ]
+    pieces = [piece for index, item in enumerate(_items(exchange)) for piece in telling.item(index, item)]
+    whole = _response_reply(exchange)
+    closing = [telling.event(f"response.{whole['status']}", response=whole)]
+    error = telling.event("error", code="server_error", message="It failed midway. (simulated)", param=None)
+    return Script(opening=opening, pieces=pieces, closing=closing, error=error)
+
+
+class _Telling:
+    """Writes the events of one stream in their order."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._numbers = itertools.count()
+        self._chunks = exchange.chunks
+
+    def event(self, kind: str, **fields: object) -> bytes:
+        return event({"type": kind, "sequence_number": next(self._numbers), **fields}, kind)
+
+    def item(self, index: int, item: Json) -> Iterator[bytes]:
+        """Yield an item piece by piece; its beginning comes with the first, its end with the last."""
+        begun = item | {"content": []} if "content" in item else item
+        if item["type"] == "reasoning":
+            begun = begun | {"summary": []}
+        begin = self.event(
+            "response.output_item.added", output_index=index, item=begun | {"status": "in_progress"}
+        )
+        yielded = [*self._parts(index, item)] or [b""]
+        end = self.event("response.output_item.done", output_index=index, item=item)
+        yielded[0] = begin + yielded[0]
+        yielded[-1] += end
+        yield from yielded
+
+    def _parts(self, index: int, item: Json) -> Iterator[bytes]:
+        place = {"item_id": item["id"], "output_index": index}
+        for kind, number, part in _parts(item):
+            yield from self._part(kind, part, place | {number: 0})
+
+    def _part(self, kind: str, part: Json, place: Json) -> Iterator[bytes]:
+        text, logprobs = str(part["text"]), _LOGPROBS if kind == "output_text" else {}
+        around = {"output_text": "content_part", "reasoning_summary_text": "reasoning_summary_part"}.get(kind)
+        begin = self.event(f"response.{around}.added", **place, part=part | {"text": ""}) if around else b""
+        pieces = [
+            self.event(f"response.{kind}.delta", **place, delta=piece, **logprobs)
+            for piece in cut_up(text, self._chunks)
+        ] or [b""]
+        end = self.event(f"response.{kind}.done", **place, text=text, **logprobs)
+        end += self.event(f"response.{around}.done", **place, part=part) if around else b""
+        pieces[0] = begin + pieces[0]
+        pieces[-1] += end
+        yield from pieces
+
+
+def _parts(item: Json) -> Iterator[tuple[str, str, Json]]:
+    """Yield the parts of an item: what its events are called, how its place is counted, the part."""
+    if item["type"] == "message":
+        yield from (("output_text", "content_index", part) for part in _list(item["content"]))
+        return
+    yield from (("reasoning_summary_text", "summary_index", part) for part in _list(item["summary"]))
+    yield from (("reasoning_text", "content_index", part) for part in _list(item.get("content")))
+
+
+def _list(parts: object) -> Sequence[Json]:
+    return parts if isinstance(parts, list) else []
+
+
+def _items(exchange: Exchange) -> list[Json]:
+    answer = exchange.answer
+    # Cut within the thinking: there is no message.
+    message = [] if answer.reasoning and answer.cut and not answer.text else [_message(exchange)]
+    return [_reasoning(exchange), *message] if answer.reasoning else message
+
+
+def _message(exchange: Exchange) -> Json:
+    part = {"type": "output_text", "text": exchange.answer.text, "annotations": [], "logprobs": []}
+    return {
+        "id": f"msg_{exchange.request_id}",
+        "type": "message",
+        "role": "assistant",
+        "status": "incomplete" if exchange.answer.cut else "completed",
+        "content": [part],
+    }
+
+
+def _reasoning(exchange: Exchange) -> Json:
+    text = exchange.answer.reasoning
+    item: Json = {"id": f"rs_{exchange.request_id}", "type": "reasoning", "summary": []}
+    if exchange.request.summary:
+        item["summary"] = [{"type": "summary_text", "text": text}]
+    if exchange.ways.reasoning is not None:
+        item["content"] = [{"type": "reasoning_text", "text": text}]
+    return item
+
+
+def _response(exchange: Exchange, status: str, output: Sequence[Json]) -> Json:
+    return {
+        "id": f"resp_{exchange.request_id}",
+        "object": "response",
+        "created_at": int(time.time()),
+        "status": status,
+        "error": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+        "instructions": None,
+        "max_output_tokens": exchange.request.max_tokens,
+        "model": exchange.answer.model,
+        "output": output,
+        "parallel_tool_calls": True,
+        "service_tier": "default",
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": None,
+        "system_fingerprint": "simulated",
+    }
+
+
+def _usage(exchange: Exchange) -> Json:
+    answer = exchange.answer
+    return {
+        "input_tokens": answer.input_tokens,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": answer.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": answer.reasoning_tokens},
+        "total_tokens": answer.input_tokens + answer.output_tokens,
+    }
+
+
+RESPONSES = openai_wire(
+    read=_read_input, reply=_response_reply, script=_response_script, may_stream_unasked=True
+)

@@ -19,10 +19,11 @@ import orjson
 from aiohttp import web
 
 from asyncbench.errors import ConfigError
+from asyncbench.simulator.answers import Recording, by_name, read_recordings
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.batches.anthropic_api import AnthropicBatchApi
 from asyncbench.simulator.batches.openai_api import OpenAIBatchApi
-from asyncbench.simulator.batches.pages import dialect_of, handler_of, in_dialect, send_pieces
+from asyncbench.simulator.batches.pages import body_of, dialect_of, handler_of, in_dialect, send_pieces
 from asyncbench.simulator.batches.service import BatchService, DroppedError
 from asyncbench.simulator.counts import (
     LAST_CALLS,
@@ -34,14 +35,11 @@ from asyncbench.simulator.counts import (
     no_calls,
 )
 from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
-from asyncbench.simulator.faults import COMPLETE, FaultKind
-from asyncbench.simulator.models import WIRES, ServedModels, with_known_question
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.queueing import ServiceLine
-from asyncbench.simulator.recordings import Recording, by_name, read
-from asyncbench.simulator.served import Served, Timing, think
-from asyncbench.simulator.settings import Settings
+from asyncbench.simulator.served import WIRES, Served, ServedModels, Timing, think, with_known_question
+from asyncbench.simulator.settings import COMPLETE, FaultKind, Settings
 from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWays, VendorWire, Why
 
 STREAM_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache"}
@@ -158,7 +156,7 @@ class Server:
 
     async def _answer(self, request: web.BaseRequest, call: ServedCall, visit: Visit) -> Page | Broadcast:
         self._check_key(request)
-        body = await _body(request)
+        body = await body_of(request)
         wire_request = call.wire.read(body)
         call.model = model = self._models.model(wire_request.model)
         call.arrival.model = wire_request.model
@@ -224,7 +222,7 @@ class Server:
         if request.path == "/stats/batches":
             return await whole(request, _page(await self._service.truth()))
         if request.path == "/clock" and request.method == "POST":
-            self._service.clock.forward((await _body(request)).get("forward_s"))
+            self._service.clock.forward((await body_of(request)).get("forward_s"))
         return await whole(request, self._looked_up(request, call))
 
     def _looked_up(self, request: web.BaseRequest, call: ServedCall) -> Page:
@@ -278,18 +276,6 @@ def _page(body: object) -> Page:
     return Page(status=200, headers=HEADERS, body=orjson.dumps(body))
 
 
-async def _body(request: web.BaseRequest) -> Json:
-    try:
-        body = orjson.loads(await request.read())
-    except web.HTTPRequestEntityTooLarge:
-        raise RefusedError(Why.TOO_LARGE, "The request is too large.") from None
-    except orjson.JSONDecodeError as error:
-        raise RefusedError(Why.BAD_REQUEST, f"The body is not JSON: {error}.") from None
-    if not isinstance(body, dict):
-        raise RefusedError(Why.BAD_REQUEST, "The body must be a JSON object.")
-    return body
-
-
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 BACKLOG = 4096  # connections that may arrive at once
 GRACE_S = 0.1  # for answers on their way out when the server stops
@@ -304,7 +290,7 @@ async def listening(settings: Settings) -> AsyncIterator[str]:
         ProblemSetError: a problem set cannot be read.
         StoreError: a results folder cannot be read.
     """
-    server = Server(settings, Questions(settings.problems), by_name(read(settings.replay)))
+    server = Server(settings, Questions(settings.problems), by_name(read_recordings(settings.replay)))
     # A client that leaves cancels its call: a call without a client is not in flight.
     http = web.Server(server, handler_cancellation=True, access_log=None)
     loop = asyncio.get_running_loop()

@@ -70,12 +70,8 @@ class Mistral(Compatible):
         return three_counts(answer)
 
     def limit_headers(self, allowances: Mapping[str, ToldAllowance]) -> dict[str, str] | None:
-        headers = {}
-        for what, allowance in allowances.items():
-            name = f"{'req' if what == 'requests' else what}-minute"
-            headers[f"x-ratelimit-limit-{name}"] = f"{allowance.per_minute:.0f}"
-            headers[f"x-ratelimit-remaining-{name}"] = str(int(allowance.remaining))
-        return headers
+        names = {what: f"{'req' if what == 'requests' else what}-minute" for what in allowances}
+        return limit_headers({names[what]: allowances[what] for what in allowances}, reset=None)
 
 
 def _thinking(text: str) -> Json:
@@ -154,13 +150,9 @@ class Cerebras(Compatible):
         return _brief_usage(answer)
 
     def limit_headers(self, allowances: Mapping[str, ToldAllowance]) -> dict[str, str] | None:
-        headers = {}
-        for what, allowance in _by_the_day(allowances).items():
-            name = f"{what}-{'day' if what == 'requests' else 'minute'}"
-            headers[f"x-ratelimit-limit-{name}"] = f"{allowance.per_minute:.0f}"
-            headers[f"x-ratelimit-remaining-{name}"] = str(int(allowance.remaining))
-            headers[f"x-ratelimit-reset-{name}"] = str(allowance.reset_s)
-        return headers
+        by_the_day = _by_the_day(allowances)
+        names = {what: f"{what}-{'day' if what == 'requests' else 'minute'}" for what in by_the_day}
+        return limit_headers({names[what]: by_the_day[what] for what in by_the_day}, reset=str)
 
 
 class Gemini(WithoutLimits):

@@ -2,7 +2,7 @@
 
 import sys
 
-from asyncbench.simulator import answers, models
+from asyncbench.simulator import answers, served
 from asyncbench.simulator.__main__ import main
 
 
@@ -12,5 +12,5 @@ def answerer(model: str) -> answers.Answerer | None:
 
 
 if __name__ == "__main__":
-    setattr(models, "answerer", answerer)  # noqa: B010  its name there is its own import
+    setattr(served, "answerer", answerer)  # noqa: B010  its name there is its own import
     sys.exit(main(sys.argv[1:]))

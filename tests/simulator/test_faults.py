@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.faults import Fault, FaultKind, FaultStream, check_rates, parse_fault
+from asyncbench.simulator.settings import Fault, FaultKind, FaultStream, check_rates, parse_fault
 
 FAULTS = (parse_fault("429=0.2"), parse_fault("cut=0.1@noisy"))
 

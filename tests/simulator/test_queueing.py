@@ -9,8 +9,8 @@ from statistics import fmean, median, stdev
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.simulator.faults import parse_fault
 from asyncbench.simulator.queueing import NEVER, SERVICES, Freeze, ServiceLine, ServiceQueue
+from asyncbench.simulator.settings import parse_fault
 from tests.world.clock import virtually
 
 QUESTION = "What is 10 + 10?"

@@ -15,8 +15,8 @@ from asyncbench.errors import ConfigError, ErrorKind, ProblemSetError
 from asyncbench.problems.schema import batches_of
 from asyncbench.providers.error_kinds import kind_of, read_error
 from asyncbench.records import Reply, Usage
-from asyncbench.simulator.faults import COMPLETE, OF_STREAMS, FaultKind, parse_fault
-from asyncbench.simulator.recordings import read
+from asyncbench.simulator.answers import read_recordings
+from asyncbench.simulator.settings import COMPLETE, OF_STREAMS, FaultKind, parse_fault
 from tests.store.made import AT, USAGE, add, model, result, trial, with_calls
 
 QUESTION, OTHER = trial(1).problem.question, trial(2).problem.question
@@ -335,7 +335,7 @@ def test_a_folder_without_its_problems_is_refused_with_the_way_out(tmp_path, pro
     folder = recorded(tmp_path / "night", took("a"), problems=problems)
 
     with pytest.raises(ProblemSetError, match=rf"{folder}: .*'data/nupa\.parquet'; put the copy back"):
-        read([folder])
+        read_recordings([folder])
 
 
 def test_a_folder_without_trials_or_results_or_named_twice_is_refused(tmp_path):
@@ -346,7 +346,7 @@ def test_a_folder_without_trials_or_results_or_named_twice_is_refused(tmp_path):
         ([folder, folder / ".." / "night"], "night 2 times; name it once"),
     ):
         with pytest.raises(ConfigError, match=complaint):
-            read(folders)
+            read_recordings(folders)
 
 
 # ── as other providers ───────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ import io
 import aiohttp
 import pytest
 
-from asyncbench.simulator.faults import OF_STREAMS, FaultKind, parse_fault
+from asyncbench.simulator.settings import OF_STREAMS, FaultKind, parse_fault
 
 QUESTION = "What is 10 + 10?"
 REFUSALS = {  # the fault, and what each vendor says to it

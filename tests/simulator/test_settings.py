@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.batches.settings import BatchSettings
-from asyncbench.simulator.faults import parse_fault
-from asyncbench.simulator.settings import Settings, from_json, to_json
+from asyncbench.simulator.settings import Settings, from_json, parse_fault, to_json
 
 FULL = Settings(
     host="::1",

@@ -10,7 +10,7 @@ import pytest
 from openai.types.responses import Response
 from pydantic import TypeAdapter
 
-from asyncbench.simulator.faults import OF_STREAMS, parse_fault
+from asyncbench.simulator.settings import OF_STREAMS, parse_fault
 
 QUESTION, LONG = "What is 10 + 10?", "What is 12345678 + 1?"
 WIRES = ("openai", "anthropic", "completions", "responses")

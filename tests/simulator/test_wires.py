@@ -10,8 +10,8 @@ from anthropic.types import Message, ModelInfo
 from openai.types import Model
 from openai.types.chat import ChatCompletion
 
-from asyncbench.simulator.faults import parse_fault
 from asyncbench.simulator.openai_wire import go_duration
+from asyncbench.simulator.settings import parse_fault
 from asyncbench.simulator.wire import tokens
 
 QUESTION = "What is 10 + 10?"

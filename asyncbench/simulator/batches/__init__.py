@@ -5,7 +5,6 @@ same folder goes on where the one before it was. Each module imports only from l
 
     settings
     records
-    inputs · dialects
     results
     service
     pages

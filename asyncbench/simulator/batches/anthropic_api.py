@@ -5,8 +5,16 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from asyncbench.simulator.batches.inputs import settings_asked, split_requests
-from asyncbench.simulator.batches.pages import PIECE, Routes, answer, page_of, send_file, workspace_of
+from asyncbench.simulator.batches.pages import (
+    PIECE,
+    Routes,
+    answer,
+    page_of,
+    send_file,
+    settings_asked,
+    split_requests,
+    workspace_of,
+)
 from asyncbench.simulator.batches.records import DAY_S, Course, ServedBatch, new_id
 from asyncbench.simulator.batches.service import BatchService, look_in_list
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, dealt
@@ -128,8 +136,8 @@ def _batch(batch: ServedBatch, course: Course, base: str) -> Json:
         counts = {
             "processing": 0,
             "succeeded": outcome.answered,
-            "errored": batch.requests - outcome.answered - outcome.canceled - outcome.expired,
-            "canceled": outcome.canceled,
+            "errored": batch.requests - outcome.answered - outcome.cancelled - outcome.expired,
+            "canceled": outcome.cancelled,
             "expired": outcome.expired,
         }
     host = batch.met.get(Kind.RESULTS_ELSEWHERE, base)

@@ -8,18 +8,20 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from asyncbench.simulator.batches.inputs import BatchInput, check_file, settings_asked
 from asyncbench.simulator.batches.pages import (
     PIECE,
     Anything,
+    BatchInput,
     Dialect,
     Routes,
     answer,
     body_of,
     carried_out,
+    check_file,
     dialect_of,
     page_of,
     send_file,
+    settings_asked,
     workspace_of,
 )
 from asyncbench.simulator.batches.records import MONTH_S, Course, ServedBatch, StoredFile, new_id

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings
+from asyncbench.simulator.wire import Json
 
 DAY_S = 86_400.0  # then a batch expires
 VALIDATING_S = 63.0  # as recorded of a batch of two requests
@@ -22,9 +23,9 @@ TERMINAL = frozenset({"completed", "failed", "expired", "cancelled"})
 class BatchOutcome:
     """What the results of a batch say together, once they are written."""
 
-    answered: int
-    failed: int
-    canceled: int = 0
+    answered: int = 0
+    failed: int = 0
+    cancelled: int = 0
     expired: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -199,6 +200,11 @@ class BatchStorage:
         temporary = self.path(f"{name}.new")
         temporary.write_bytes(record)
         os.replace(temporary, self.path(f"{name}.json"))
+
+
+def told_error(code: str, message: str, line: int | None = None) -> Json:
+    """Write an error of validation; `line`: the wrong one, from 1."""
+    return {"code": code, "line": line, "message": f"{message} (simulated)", "param": None}
 
 
 def new_id(prefix: str) -> str:

@@ -24,8 +24,8 @@ from asyncbench.simulator.batches.records import (
     new_id,
 )
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Dealer, Met, dealt
-from asyncbench.simulator.models import WIRES, ServedModels, with_known_question
 from asyncbench.simulator.openai_wire import CHAT
+from asyncbench.simulator.served import WIRES, ServedModels, with_known_question
 from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWire, Why, WireAnswer
 
 _TOO_LONG = (
@@ -157,8 +157,7 @@ async def write_results(
                 await asyncio.sleep(0)
             run.write(place + 1, orjson.loads(raw), files, None if rank(place) < course.done else state)
     os.replace(paths["executed"], executed_path(batch, storage))
-    ids = _stored(batch, course, storage, paths)
-    return replace(run.outcome(), files=ids)
+    return BatchOutcome(files=_stored(batch, course, storage, paths), **run.counts)
 
 
 def _stored(
@@ -218,7 +217,7 @@ class BatchRun:
         self._batch, self._models = batch, models
         self._wire = RESULT_WIRES[batch.vendor]
         self._faults, self._dealer = dealt(batch.settings.faults), Dealer(seed)
-        self._states, self._tokens = Counter[str](), Counter[str]()
+        self.counts = Counter[str]()  # by the fields of `BatchOutcome`
 
     def write(self, number: int, line: Json, files: Mapping[str, BinaryIO], not_run: str | None) -> None:
         """Run a request, unless the batch ended before its turn, and write its line.
@@ -230,7 +229,7 @@ class BatchRun:
             return
         not_run = next((state for kind, state in _NOT_RUN.items() if kind in met), not_run)
         if not_run is not None:
-            self._states[not_run] += 1
+            self.counts[not_run] += 1
             name, result = "error", self._wire.not_run(custom_id, not_run)
         else:
             name, result = self._run(custom_id, number, line, met, files["executed"])
@@ -275,24 +274,12 @@ class BatchRun:
 
     def _note(self, custom_id: str, answer: WireAnswer | None, executed: BinaryIO) -> None:
         """Write down that a request was run and what is billed for it."""
-        self._states["failed" if answer is None else "answered"] += 1
+        self.counts["failed" if answer is None else "answered"] += 1
         record: Json = {"custom_id": custom_id, "batch_id": self._batch.id, "billed": answer is not None}
         for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
             record[name] = 0 if answer is None else getattr(answer, name)
-            self._tokens[name] += 0 if answer is None else getattr(answer, name)
+            self.counts[name] += 0 if answer is None else getattr(answer, name)
         executed.write(orjson.dumps(record) + b"\n")
-
-    def outcome(self) -> BatchOutcome:
-        """Return what was written."""
-        return BatchOutcome(
-            answered=self._states["answered"],
-            failed=self._states["failed"],
-            canceled=self._states["cancelled"],
-            expired=self._states["expired"],
-            input_tokens=self._tokens["input_tokens"],
-            output_tokens=self._tokens["output_tokens"],
-            reasoning_tokens=self._tokens["reasoning_tokens"],
-        )
 
 
 def _spoiled(line: bytes, met: Met) -> bytes:

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.batches.inputs import told_error
 from asyncbench.simulator.batches.records import (
     BatchStorage,
     Course,
@@ -19,11 +18,12 @@ from asyncbench.simulator.batches.records import (
     StoredFile,
     course_of,
     new_id,
+    told_error,
 )
 from asyncbench.simulator.batches.results import executed_path, write_results
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings, Dealer, Met, dealt
 from asyncbench.simulator.counts import BatchTruth
-from asyncbench.simulator.models import ServedModels
+from asyncbench.simulator.served import ServedModels
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.wire import RefusedError, Why
 
