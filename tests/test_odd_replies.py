@@ -6,7 +6,7 @@ import pytest
 
 from asyncbench import read_attempts, run_sweep
 from asyncbench.config.sweep import Sweep
-from asyncbench.providers.openai.chat import ChatWire
+from asyncbench.providers.openai.wires import ChatWire
 from asyncbench.run.refusals import FAULTS, LONGEST_TRACE, Faults
 from asyncbench.run.summary import Exit, Summary
 from tests.providers.asking import ADAPTERS, KEY

@@ -10,8 +10,7 @@ from asyncbench.config.models import ProviderEntry, check_alias
 from asyncbench.config.place import Place, quoted
 from asyncbench.config.sweep_file import SweepEntry
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.model_rules import model_complaint
-from asyncbench.providers.params import effort_asked
+from asyncbench.providers.params import effort_asked, model_complaint
 from asyncbench.records import Condition, Limits, Model
 from asyncbench.suites.requests import QUESTION, way_of_asking
 

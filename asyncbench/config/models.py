@@ -37,7 +37,7 @@ from asyncbench.config.prices import (
 from asyncbench.config.questions import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
-from asyncbench.providers.model_rules import batch_complaint, default_max_tokens, model_complaint
+from asyncbench.providers.params import batch_complaint, default_max_tokens, model_complaint
 from asyncbench.records import REALTIME, Limits, Model, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.

@@ -14,7 +14,7 @@ from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.files import local
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.model_rules import batch_complaint
+from asyncbench.providers.params import batch_complaint
 
 _DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
 

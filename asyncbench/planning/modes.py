@@ -19,7 +19,7 @@ from asyncbench.planning.budget_bounds import priced
 from asyncbench.planning.guesses import LanePace, pace
 from asyncbench.planning.records import BatchPlan, Needs
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.model_rules import batch_complaint
+from asyncbench.providers.params import batch_complaint
 from asyncbench.records import AUTO, BATCH, REALTIME, Model, Serve
 from asyncbench.tables.numbers import dollars, duration
 from asyncbench.tables.report import Sheet

@@ -26,7 +26,6 @@ PUBLIC = (
     "garbage",
     "listing",
     "loose_json",
-    "model_rules",
     "params",
     "prices",
     "provider",

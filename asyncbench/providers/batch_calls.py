@@ -17,13 +17,6 @@ from asyncbench.records import Reply, Request
 NOT_CREATED: Final = frozenset({400, 401, 403, 404, 405, 413, 422, 429})
 
 
-class BatchState(StrEnum):
-    """State of a batch."""
-
-    RUNNING = "running"  # or waiting to run: nothing can be read yet
-    ENDED = "ended"  # nothing more will be run, and what was run can be read
-
-
 class NotRun(StrEnum):
     """Reason for which a request of a batch was never run; it costs nothing."""
 
@@ -36,7 +29,7 @@ class RemoteBatch:
     """A batch as its vendor tells of it. Times are UTC, seconds since 1970."""
 
     id: str
-    state: BatchState
+    ended: bool  # nothing more will be run, and what was run can be read
     status: str  # the vendor's word; of one who imitates OpenAI, OpenAI's for it
     created_at: float
     ended_at: float | None = None
@@ -47,10 +40,6 @@ class RemoteBatch:
     batch_key: str | None = None  # ours, where the vendor keeps what we said
     tokens: tuple[int, int] | None = None  # input and output of all lines; None: not told
     faults: tuple[Mapping[str, object], ...] = ()  # why the whole of it was refused: code, message, line
-
-    @property
-    def ended(self) -> bool:
-        return self.state is BatchState.ENDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,7 @@ from asyncbench.providers.endpoints import (
     added_providers,
     known_endpoints,
 )
-from asyncbench.providers.openai.chat import ChatWire, CompletionsWire
-from asyncbench.providers.openai.responses import ResponsesWire
+from asyncbench.providers.openai.wires import ChatWire, CompletionsWire, ResponsesWire
 from asyncbench.providers.wire import Wire
 from asyncbench.records import SDK, Model, Reply, Request
 

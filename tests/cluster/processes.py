@@ -12,7 +12,7 @@ from typing import Any
 
 from asyncbench.cluster.messages import Link, Orders, Program, Start, WorkerDiedError, WorkerReport
 from asyncbench.errors import AsyncbenchError
-from asyncbench.providers.workers.frames import Frames
+from asyncbench.providers.workers.worker import Frames
 from tests.processes import Forked
 
 

@@ -16,7 +16,6 @@ from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.planning.trials import trials_of, without_repeats
 from asyncbench.problems.opening import open_set
 from asyncbench.providers.batch_calls import (
-    BatchState,
     NotRun,
     RemoteBatch,
     Submission,
@@ -231,7 +230,7 @@ async def test_a_reply_to_a_create_that_cannot_be_read_is_doubt(problems, tmp_pa
 
 
 RESULTS = RemoteBatch(
-    id="batch_1", state=BatchState.ENDED, status="completed", created_at=1.0, requests=9, files=("file-1",)
+    id="batch_1", ended=True, status="completed", created_at=1.0, requests=9, files=("file-1",)
 )
 
 

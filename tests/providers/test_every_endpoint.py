@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.model_rules import wire_complaint
+from asyncbench.providers.params import wire_complaint
 from asyncbench.providers.provider import open_provider as open_model
 from asyncbench.records import Reply
 from tests.providers.asking import CHAT, KEY, MESSAGE

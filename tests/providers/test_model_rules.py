@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from asyncbench.providers.model_rules import claude_complaint, default_max_tokens, openai_complaint
+from asyncbench.providers.params import claude_complaint, default_max_tokens, openai_complaint
 from tests.providers.asking import asking
 
 

@@ -14,8 +14,7 @@ from asyncbench.providers import streams
 from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.openai.chat import ChatWire, Chunks
-from asyncbench.providers.openai.responses import ResponsesWire
+from asyncbench.providers.openai.wires import ChatWire, Chunks, ResponsesWire
 from asyncbench.providers.wire import Response
 from tests.providers.asking import ADAPTERS, TEXT, asking, cancel, deadlines, failure_of
 from tests.providers.raw_server import (

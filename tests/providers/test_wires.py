@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.model_rules import wire_complaint
+from asyncbench.providers.params import wire_complaint
 from asyncbench.providers.provider import WIRES
 from tests.providers.asking import asking
 

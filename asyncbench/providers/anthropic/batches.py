@@ -8,11 +8,11 @@ import orjson
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.anthropic.client import AnthropicProvider
-from asyncbench.providers.batch_calls import BatchLine, BatchState, NotRun, RemoteBatch, Submission
+from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, Endpoint
 from asyncbench.providers.error_kinds import encoded
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
-from asyncbench.providers.model_rules import SAMPLING_VERSION, needs_sampling_version
+from asyncbench.providers.params import SAMPLING_VERSION, needs_sampling_version
 from asyncbench.providers.sdk_batches import SdkBatches, bytes_of, line_object, time_of, unstreamed
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Request
@@ -37,7 +37,7 @@ _STATUSES: Final[Mapping[str | None, int]] = {
 class AnthropicBatches(SdkBatches):
     """`/v1/messages/batches`."""
 
-    uploads, pool = False, False
+    uploads = False
     most_requests, most_bytes = LARGEST_BATCHES["anthropic"]
 
     def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float]) -> None:
@@ -118,7 +118,7 @@ def _batch(fields: Mapping[str, object]) -> RemoteBatch:
         raise ProviderError(ErrorKind.BAD_REPLY, "the reply names no id", http_status=200)
     return RemoteBatch(
         id=batch_id,
-        state=BatchState.ENDED if status == "ended" else BatchState.RUNNING,
+        ended=status == "ended",
         status=status,
         created_at=time_of(fields.get("created_at")) or 0.0,
         ended_at=time_of(fields.get("ended_at")),

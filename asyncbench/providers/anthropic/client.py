@@ -5,7 +5,7 @@ from typing import Final
 import anthropic
 
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.model_rules import SAMPLING_VERSION, needs_sampling_version
+from asyncbench.providers.params import SAMPLING_VERSION, needs_sampling_version
 from asyncbench.providers.sdk import NO_KEY, Rehearsing, SdkProvider, http_client
 from asyncbench.providers.wire import Json, Wire
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.providers.batch_calls import BatchLine, BatchState, NotRun, RemoteBatch, Submission
+from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, BatchWays, Endpoint
 from asyncbench.providers.error_kinds import encoded
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
@@ -153,7 +153,7 @@ class OpenAIBatches(SdkBatches):
         ]
         if not any(file_ids) and age_s < GIVEN_UP_S:
             return batch
-        return replace(batch, state=BatchState.ENDED, files=(*filter(None, file_ids[:1]), *batch.files))
+        return replace(batch, ended=True, files=(*filter(None, file_ids[:1]), *batch.files))
 
     def _batch(self, fields: Mapping[str, object]) -> RemoteBatch:
         return _batch(fields, self._ways.words)
@@ -181,7 +181,7 @@ def _batch(fields: Mapping[str, object], words: Mapping[str, str]) -> RemoteBatc
     faults = items(mapping_in(fields.get("errors")).get("data"))
     return RemoteBatch(
         id=_id_of(fields),
-        state=BatchState.ENDED if ended else BatchState.RUNNING,
+        ended=ended,
         status=status,
         created_at=time_of(fields.get("created_at")) or 0.0,
         ended_at=next((at for name in _ENDS if (at := time_of(fields.get(name)))), None),

@@ -15,8 +15,7 @@ from typing import Any, Final
 from asyncbench.errors import ConfigError, LostCallError
 from asyncbench.providers.endpoints import usable_endpoints
 from asyncbench.providers.secrets import SHORTEST_SECRET, looks_secret
-from asyncbench.providers.workers.frames import Frames
-from asyncbench.providers.workers.worker import BEAT_S
+from asyncbench.providers.workers.worker import BEAT_S, Frames
 from asyncbench.records import Reply
 
 Notify = Callable[[str], None]

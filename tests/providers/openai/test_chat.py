@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.openai.chat import ChatWire
+from asyncbench.providers.openai.wires import ChatWire
 from asyncbench.records import Usage
 from tests.providers.streams import PIECES, RESPONSE, failure, first_word, streamed
 

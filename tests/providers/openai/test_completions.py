@@ -5,7 +5,7 @@ from hypothesis import given
 
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.openai.chat import CompletionsWire
+from asyncbench.providers.openai.wires import CompletionsWire
 from asyncbench.records import Usage
 from tests.providers.streams import PIECES, RESPONSE, failure, first_word, streamed
 

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.openai.responses import ResponsesWire
+from asyncbench.providers.openai.wires import ResponsesWire
 from asyncbench.records import CUT_SHORT, REFUSALS, Usage
 from tests.providers.streams import PIECES, RESPONSE, failure, first_word, streamed
 

@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from asyncbench.errors import Allowance, ErrorKind, ProviderError
-from asyncbench.providers.workers.frames import Frames
+from asyncbench.providers.workers.worker import Frames
 from asyncbench.records import Reply, Usage
 
 ODD = [

@@ -6,9 +6,8 @@ import socket
 import pytest
 
 from asyncbench.providers.workers import worker as worker_module
-from asyncbench.providers.workers.frames import Frames
 from asyncbench.providers.workers.process import WorkerProcess
-from asyncbench.providers.workers.worker import Worker
+from asyncbench.providers.workers.worker import Frames, Worker
 from asyncbench.providers.workers.workers import LATE_CHECKS, LATE_S, Workers
 from asyncbench.records import Condition, Model
 
