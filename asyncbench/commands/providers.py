@@ -31,7 +31,7 @@ def models(
     from datetime import UTC, datetime
 
     from asyncbench.providers.listing import (
-        endpoint_lines,
+        endpoint_rows,
         endpoints_as_json,
         endpoints_as_text,
         models_as_json,
@@ -41,7 +41,7 @@ def models(
 
     at = datetime.now(UTC)
     if provider is None:
-        lines = endpoint_lines(os.environ, at=at)
+        lines = endpoint_rows(os.environ, at=at)
         typer.echo(endpoints_as_json(lines) if as_json else endpoints_as_text(lines))
         return
     listed = models_of(provider, at=at)

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints, usable_endpoints
@@ -13,43 +13,26 @@ from asyncbench.tables.screen import fitted
 RATES = ("input", "cached_input", "cache_write", "cache_write_1h", "output")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointLine:
-    """One endpoint, as far as this machine can use it."""
-
-    name: str
-    via: str
-    apis: tuple[str, ...]  # the usual one first
-    base_url: str | None  # its own, or the form of the one to give; None: the SDK's own
-    needs_base_url: bool
-    key_env: str | None  # None: no key is needed
-    key_set: bool | None  # whether the variable is; never its value
-    concurrency: int | None  # unless the sweep says otherwise; None: that of any model
-    batches: str | None  # proven, unproven, or of an own form that we do not speak; None: it has none
-    batch_part: float | None  # of the price in real time that a batch costs, by its page; None: not read
-    batch_ways: Mapping[str, object]  # how they depart from those of OpenAI or Anthropic
-    priced_models: int | None  # None: no price table knows this vendor
-    simulated: bool
-
-
-def endpoint_lines(env: Mapping[str, str], *, at: datetime) -> tuple[EndpointLine, ...]:
-    """Return the table of endpoints; `env` is where keys would be looked up."""
+def endpoint_rows(env: Mapping[str, str], *, at: datetime) -> tuple[dict[str, Any], ...]:  # Any: JSON
+    """Return the table of endpoints, as far as this machine can use them; `env` is where keys would be."""
     return tuple(
-        EndpointLine(
-            name=name,
-            via=endpoint.via,
-            apis=endpoint.apis,
-            base_url=endpoint.base_url or endpoint.base_url_form,
-            needs_base_url=endpoint.base_url_form is not None,
-            key_env=endpoint.key_env,
-            key_set=bool(env.get(endpoint.key_env, "").strip()) if endpoint.key_env else None,
-            concurrency=endpoint.concurrency,
-            batches=endpoint.batch_support,
-            batch_part=endpoint.batch.part if endpoint.batches else None,
-            batch_ways=endpoint.batch.departures if endpoint.batches else _own_form(endpoint),
-            priced_models=len(published(endpoint.prices, at=at)) if endpoint.prices else None,
-            simulated=endpoint.simulated,
-        )
+        {
+            "name": name,
+            "via": endpoint.via,
+            "apis": endpoint.apis,
+            "base_url": endpoint.base_url or endpoint.base_url_form,  # None: the SDK's own
+            "needs_base_url": endpoint.base_url_form is not None,
+            "key_env": endpoint.key_env,  # None: no key is needed
+            # Whether the variable is set; never its value.
+            "key_set": bool(env.get(endpoint.key_env, "").strip()) if endpoint.key_env else None,
+            "concurrency": endpoint.concurrency,  # unless the sweep says otherwise; None: that of any model
+            "batches": endpoint.batch_support,
+            "batch_part": endpoint.batch.part if endpoint.batches else None,
+            "batch_ways": endpoint.batch.departures if endpoint.batches else _own_form(endpoint),
+            # None: no price table knows this vendor.
+            "priced_models": len(published(endpoint.prices, at=at)) if endpoint.prices else None,
+            "simulated": endpoint.simulated,
+        }
         for name, endpoint in usable_endpoints().items()
     )
 
@@ -58,25 +41,23 @@ def _own_form(endpoint: KnownEndpoint) -> Mapping[str, object]:
     return {"form": endpoint.own_batches} if endpoint.own_batches else {}
 
 
-def endpoints_as_text(lines: Sequence[EndpointLine]) -> str:
+def endpoints_as_text(endpoints: Sequence[Mapping[str, Any]]) -> str:
     """Return the table of endpoints for a person."""
     head = ("provider", "via", "api", "base URL", "key variable", "set", "batches", "priced models")
     rows = []
-    for line in lines:
-        own = line.base_url or ("asyncbench's simulator" if line.simulated else "its own")
-        address = f"you set it: {line.base_url}" if line.needs_base_url else own
-        key_set = {True: "yes", False: "no", None: "-"}[line.key_set]
-        priced = "-" if line.priced_models is None else f"{line.priced_models:,}"
-        apis = ", ".join(line.apis)
-        rows.append(
-            (line.name, line.via, apis, address, line.key_env or "-", key_set, line.batches or "-", priced)
-        )
+    for row in endpoints:
+        own = row["base_url"] or ("asyncbench's simulator" if row["simulated"] else "its own")
+        address = f"you set it: {row['base_url']}" if row["needs_base_url"] else own
+        key_set = {True: "yes", False: "no", None: "-"}[row["key_set"]]
+        priced = "-" if row["priced_models"] is None else f"{row['priced_models']:,}"
+        named = (row["name"], row["via"], ", ".join(row["apis"]), address, row["key_env"] or "-")
+        rows.append((*named, key_set, row["batches"] or "-", priced))
     return fitted(head, rows, labels=7)
 
 
-def endpoints_as_json(lines: Sequence[EndpointLine]) -> str:
+def endpoints_as_json(endpoints: Sequence[Mapping[str, Any]]) -> str:
     """Return the table of endpoints as JSON."""
-    return json.dumps([asdict(line) for line in lines], indent=2)
+    return json.dumps(endpoints, indent=2)
 
 
 def models_of(provider: str, *, at: datetime) -> tuple[Published, ...]:

@@ -33,21 +33,21 @@ def retry_after_s(headers: Mapping[str, str], body_delay: str | None = None) -> 
         body_delay: what the body says where the headers are silent, such as "34.5s".
     """
     for name, parts in _HEADERS:
-        if (wait := _number(headers.get(name))) is not None:
+        if (wait := _believed(_number(headers.get(name)))) is not None:
             return wait / parts
     if (due_at := http_date(headers.get("retry-after"))) is not None:
         now = http_date(headers.get("date")) or datetime.now(UTC)
         if (wait := _believed((due_at - now).total_seconds())) is not None:
             return wait
-    return _number((body_delay or "").removesuffix("s"))
+    return _believed(_number((body_delay or "").removesuffix("s")))
 
 
-def _number(written: str | None) -> float | None:
+def _number(written: str | None) -> float:
+    """Return a number; NaN: it is none."""
     try:
-        wait = float(written or "")
+        return float(written or "")
     except ValueError:
-        return None
-    return _believed(wait)
+        return math.nan
 
 
 def _believed(wait: float) -> float | None:
@@ -111,11 +111,6 @@ class _Row(NamedTuple):
     span_s: float | None  # None: the name does not say
 
 
-class _Place(NamedTuple):
-    row: _Row
-    part: int  # of `_PARTS`
-
-
 _PARTS: Final = ("limit", "remaining", "reset")
 _ANTHROPICS_SCOPE: Final = "anthropic"
 _ANTHROPICS_STRICTEST: Final = _Row(_ANTHROPICS_SCOPE, "tokens", None)
@@ -163,8 +158,8 @@ def reset_s(written: str, *, date: str | None = None) -> float | None:
 
 
 @lru_cache(maxsize=1024)
-def _place(name: str) -> _Place | None:
-    """Return what a header tells by its name; None: nothing that we know."""
+def _place(name: str) -> tuple[_Row, int] | None:
+    """Return what a header tells by its name: a row, and which of `_PARTS`; None: nothing that we know."""
     if match := _NAME.fullmatch(name.lower()):
         part, scope, counted, span = match.groups()
     elif match := _ANTHROPICS_NAME.fullmatch(name.lower()):
@@ -172,7 +167,7 @@ def _place(name: str) -> _Place | None:
     else:
         return None
     what = _COUNTED.get(counted)
-    return None if what is None else _Place(_Row(scope or "", what, _SPANS_S.get(span)), _PARTS.index(part))
+    return None if what is None else (_Row(scope or "", what, _SPANS_S.get(span)), _PARTS.index(part))
 
 
 def _allowance(row: _Row, parts: Sequence[str], *, date: str | None, requests_per: Span) -> Allowance | None:
@@ -197,12 +192,7 @@ def _stricter(*both: Allowance) -> Allowance:
 
 
 def _amount(written: str) -> float | None:
-    if not written:
-        return None
-    try:
-        amount = float(written)
-    except ValueError:
-        return None
+    amount = _number(written)
     return amount if 0 <= amount <= MOST_AMOUNT else None
 
 

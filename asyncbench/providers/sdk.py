@@ -32,7 +32,6 @@ _BREAKS: Final = (httpx2.HTTPError, aiohttp.ClientError, OSError, TooLongError) 
 PAUSE_S: Final = 60.0  # at most, within the answer to a call that is no model's
 _OF_ONE_CALL: Final = ("content-length", "accept-encoding")  # aiohttp tells what it can decompress
 _OF_ONE_BODY: Final = ("content-length", "content-encoding", "transfer-encoding")
-_AS_SENT: Final = ("utf-8", "surrogateescape")  # aiohttp reads headers so
 NO_DOOR: Final = "every call is built by the SDK: this release of it, or of httpx2, is not known"
 NO_KEY: Final = "none"  # the SDKs insist on a key even where the server asks for none
 

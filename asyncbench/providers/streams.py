@@ -2,7 +2,7 @@
 
 import asyncio
 from array import array
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -173,20 +173,16 @@ def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Repl
     )
 
 
-def _times(call: Call, reading: "_Reading | None" = None) -> ReplyTimes | None:
+def _times(call: Call, *, ttfo_s: float | None = None, chunks_s: Sequence[float] = ()) -> ReplyTimes | None:
     """Return when the parts of a reply came; None where no connection told when it was sent."""
     if not call.sent_s:
         return None
-    if reading is None:
-        return ReplyTimes(
-            sent_s=call.sent_s, connect_s=call.connect_s, kept_connection=call.kept_connection()
-        )
     return ReplyTimes(
         sent_s=call.sent_s,
         connect_s=call.connect_s,
         kept_connection=call.kept_connection(),
-        ttfo_s=reading.ttfo_s,
-        chunks_s=reading.chunks_s,
+        ttfo_s=ttfo_s,
+        chunks_s=chunks_s,
     )
 
 
@@ -222,7 +218,7 @@ async def read_stream(
         if body := reading.body():
             return whole_reply(replace(response, body=body), wire, call, key=key)
         reply, latency_s, ttft_s = reading.assembly.complete(), reading.latest_s, reading.ttft_s
-        times = _times(call, reading)
+        times = _times(call, ttfo_s=reading.ttfo_s, chunks_s=reading.chunks_s)
         return finished_reply(
             reply, response, call.request_id, latency_s=latency_s, ttft_s=ttft_s, key=key, times=times
         )

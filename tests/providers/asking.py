@@ -10,7 +10,7 @@ import pytest
 from asyncbench.errors import ProviderError
 from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.endpoints import Endpoint, Quirks
-from asyncbench.providers.openai.chat import ChatWire
+from asyncbench.providers.openai.wires import ChatWire
 from asyncbench.providers.provider import PROVIDERS, Provider
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Condition, Message, Model, Problem, Request, Timeouts, Trial

@@ -11,7 +11,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.planning.budget_bounds import check_budget
 from asyncbench.providers.batch_calls import Submission
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.listing import endpoint_lines, endpoints_as_json, endpoints_as_text
+from asyncbench.providers.listing import endpoint_rows, endpoints_as_json, endpoints_as_text
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import BATCH
 from asyncbench.run.findings import FindingState, of_batches, of_settings
@@ -38,7 +38,7 @@ def test_the_table_tells_who_has_batches_and_which_were_never_tried():
 
 
 def test_models_shows_it_as_text_and_json():
-    lines = endpoint_lines({}, at=datetime(2026, 11, 22, tzinfo=UTC))
+    lines = endpoint_rows({}, at=datetime(2026, 11, 22, tzinfo=UTC))
     told = {line["name"]: line["batches"] for line in json.loads(endpoints_as_json(lines))}
     assert (told["openai"], told["azure"], told["gemini"], told["vllm"]) == (
         "proven",

@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.listing import (
-    endpoint_lines,
+    endpoint_rows,
     endpoints_as_json,
     endpoints_as_text,
     models_as_json,
@@ -77,8 +77,8 @@ def test_a_vendor_that_puts_a_path_before_its_models_lists_what_a_sweep_would_na
 
 
 def test_endpoints_tell_whether_a_key_is_set_and_never_its_value():
-    lines = endpoint_lines({"XAI_API_KEY": VALUE, "GROQ_API_KEY": " "}, at=AT)
-    found = {one.name: one.key_set for one in lines}
+    lines = endpoint_rows({"XAI_API_KEY": VALUE, "GROQ_API_KEY": " "}, at=AT)
+    found = {one["name"]: one["key_set"] for one in lines}
     assert (found["xai"], found["groq"], found["openai"], found["ollama"]) == (True, False, False, None)
     for shown in (endpoints_as_text(lines), endpoints_as_json(lines)):
         assert VALUE not in shown
