@@ -5,7 +5,7 @@ import random
 from collections.abc import Collection, Iterator, Mapping
 from typing import cast
 
-from asyncbench.simulator.queueing import SERVICES
+from asyncbench.simulator.limits import SERVICES
 from asyncbench.simulator.wire import Json, PaceAsked, RefusedError, Why, WireRequest
 from asyncbench.suites.numbers import DIGIT_FORMS
 from asyncbench.suites.table import SUITES

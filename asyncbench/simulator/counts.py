@@ -77,22 +77,6 @@ class Arrival:
         self.last_byte_s = time.monotonic()
 
 
-class BatchTruth(TypedDict):
-    """What became of one batch, whatever its client was told: `GET /stats/batches` lists them."""
-
-    batch_id: str
-    vendor: str
-    workspace: str
-    model: str
-    status: str  # in OpenAI's words
-    requests: int
-    run: int  # requests run by now, billed or not
-    billed: int  # requests; 0 before the batch has ended
-    input_tokens: int
-    output_tokens: int
-    metadata: Mapping[str, str] | None
-
-
 class Seconds:
     """Counts what limits do, second by second, so that a client may leave out its warm-up."""
 

@@ -143,9 +143,7 @@ async def invalid_event(request: web.BaseRequest, broadcast: Broadcast) -> web.S
 
 
 async def cut_stream(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
-    response = await _half_written(request, broadcast)
-    _close(request)
-    return response
+    return await _broken_off(request, _half(broadcast))
 
 
 async def cut_event(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
@@ -153,24 +151,23 @@ async def cut_event(request: web.BaseRequest, broadcast: Broadcast) -> web.Strea
     script = broadcast.script
     everything = b"".join([*script.opening, *script.pieces, *script.closing])
     half = replace(script, opening=[everything[: len(everything) // 2]], pieces=(), closing=())
-    response = await _opened(request, broadcast)
-    await response.write(await play(response.write, replace(broadcast, script=half)))
-    _close(request)
-    return response
+    return await _broken_off(request, replace(broadcast, script=half))
 
 
 async def silent(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
     """Write half of the events, then nothing until the client leaves, which cancels this."""
-    response = await _half_written(request, broadcast)
-    await asyncio.sleep(STALL_S)
-    _close(request)
-    return response
+    return await _broken_off(request, _half(broadcast), after_s=STALL_S)
 
 
-async def _half_written(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+async def _broken_off(
+    request: web.BaseRequest, broadcast: Broadcast, *, after_s: float = 0.0
+) -> web.StreamResponse:
+    """Write what there is, wait, and close the connection."""
     response = await _opened(request, broadcast)
-    if rest := await play(response.write, _half(broadcast)):
+    if rest := await play(response.write, broadcast):
         await response.write(rest)
+    await asyncio.sleep(after_s)
+    _close(request)
     return response
 
 

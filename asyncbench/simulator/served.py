@@ -13,10 +13,17 @@ from asyncbench.simulator.answers import MODELS, AnswerSource, MadeUp, Recording
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.asked import questions_in, tails
 from asyncbench.simulator.counts import Seconds, no_calls
-from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, ServedLimits
+from asyncbench.simulator.limits import (
+    BURST_S,
+    LIMIT_MODELS,
+    NEVER,
+    SERVICES,
+    Freeze,
+    ServedLimits,
+    ServiceLine,
+)
 from asyncbench.simulator.openai_wire import CHAT, COMPLETIONS, RESPONSES
 from asyncbench.simulator.questions import Questions
-from asyncbench.simulator.queueing import NEVER, SERVICES, Freeze, ServiceLine
 from asyncbench.simulator.settings import AnswerPace, FaultStream, Settings
 from asyncbench.simulator.vendors import OWN, VENDORS, split
 from asyncbench.simulator.wire import (

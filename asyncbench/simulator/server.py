@@ -35,9 +35,9 @@ from asyncbench.simulator.counts import (
     no_calls,
 )
 from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
+from asyncbench.simulator.limits import ServiceLine
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.questions import Questions
-from asyncbench.simulator.queueing import ServiceLine
 from asyncbench.simulator.served import WIRES, Served, ServedModels, Timing, think, with_known_question
 from asyncbench.simulator.settings import COMPLETE, FaultKind, Settings
 from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWays, VendorWire, Why

@@ -15,8 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.batches.settings import USUAL, BatchSettings
-from asyncbench.simulator.limits import LIMIT_MODELS, WITH_BURST
-from asyncbench.simulator.queueing import SERVICES
+from asyncbench.simulator.limits import LIMIT_MODELS, SERVICES, WITH_BURST
 from asyncbench.simulator.vendors import VENDORS
 from asyncbench.simulator.wire import PaceAsked
 
@@ -54,10 +53,6 @@ class Fault:
     kind: FaultKind
     rate: float  # of the model's requests, 0 to 1
     model: str | None = None  # None: of each model
-
-    def concerns(self, model: str) -> bool:
-        """Tell whether requests to `model` may meet this fault."""
-        return self.model in (None, model)
 
 
 def parse_fault(text: str) -> Fault:
@@ -98,7 +93,7 @@ class FaultStream:
     """Deals one model its faults: the nth request of a model meets the same one in every run."""
 
     def __init__(self, faults: Sequence[Fault], *, seed: int, model: str) -> None:
-        mine = [fault for fault in faults if fault.concerns(model)]
+        mine = [fault for fault in faults if fault.model in (None, model)]
         self._kinds = [fault.kind for fault in mine]
         self._edges = list(itertools.accumulate(fault.rate for fault in mine))
         self._random = random.Random(f"faults/{seed}/{model}")

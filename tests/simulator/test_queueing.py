@@ -9,7 +9,7 @@ from statistics import fmean, median, stdev
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.simulator.queueing import NEVER, SERVICES, Freeze, ServiceLine, ServiceQueue
+from asyncbench.simulator.limits import NEVER, SERVICES, Freeze, ServiceLine, ServiceQueue
 from asyncbench.simulator.settings import parse_fault
 from tests.world.clock import virtually
 

@@ -84,16 +84,6 @@ def _openai_not_run(custom_id: str, state: str) -> Json:
     return {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": None, "error": error}
 
 
-OPENAI_RESULTS = ResultWire(
-    request=_openai_request,
-    answered=_openai_answered,
-    refused=_openai_refused,
-    not_run=_openai_not_run,
-    refusals=REFUSED_LINES,
-    one_file=False,
-)
-
-
 def _anthropic_request(line: Json) -> tuple[VendorWire, Json]:
     return ANTHROPIC, _dict(line["params"])
 
@@ -113,16 +103,24 @@ def _anthropic_not_run(custom_id: str, state: str) -> Json:
     return {"custom_id": custom_id, "result": {"type": {"cancelled": "canceled"}.get(state, state)}}
 
 
-ANTHROPIC_RESULTS = ResultWire(
-    request=_anthropic_request,
-    answered=_anthropic_answered,
-    refused=_anthropic_refused,
-    not_run=_anthropic_not_run,
-    refusals={**REFUSED_LINES, Kind.LINE_NO_QUOTA: _NO_CREDIT},
-    one_file=True,
-)
-
-RESULT_WIRES: Mapping[str, ResultWire] = {"openai": OPENAI_RESULTS, "anthropic": ANTHROPIC_RESULTS}
+RESULT_WIRES: Mapping[str, ResultWire] = {
+    "openai": ResultWire(
+        request=_openai_request,
+        answered=_openai_answered,
+        refused=_openai_refused,
+        not_run=_openai_not_run,
+        refusals=REFUSED_LINES,
+        one_file=False,
+    ),
+    "anthropic": ResultWire(
+        request=_anthropic_request,
+        answered=_anthropic_answered,
+        refused=_anthropic_refused,
+        not_run=_anthropic_not_run,
+        refusals={**REFUSED_LINES, Kind.LINE_NO_QUOTA: _NO_CREDIT},
+        one_file=True,
+    ),
+}
 
 
 def _dict(value: object) -> Json:

@@ -22,10 +22,9 @@ from asyncbench.simulator.batches.records import (
 )
 from asyncbench.simulator.batches.results import executed_path, write_results
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings, Dealer, Met, dealt
-from asyncbench.simulator.counts import BatchTruth
 from asyncbench.simulator.served import ServedModels
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.wire import RefusedError, Why
+from asyncbench.simulator.wire import Json, RefusedError, Why
 
 HOUR_S = 3600.0
 AT_ONCE = 1000  # requests: results of so many are written while the client waits
@@ -279,28 +278,29 @@ class BatchService:
 
     # ── the truth ────────────────────────────────────────────────────────────────────────────
 
-    async def truth(self) -> list[BatchTruth]:
+    async def truth(self) -> list[Json]:
         """Return what became of every batch that was taken in, the oldest first."""
-        truths = []
+        truths = list[Json]()
         for batch in [*self.storage.batches.values()]:
             if not self._exists(batch, batch.vendor, batch.workspace, self.clock.now()) and not batch.deleted:
                 continue  # it has not come yet, or came too late
             ended, course = await self.look(batch, wait=True)
             outcome = ended.outcome
             truths.append(
-                BatchTruth(
-                    batch_id=batch.id,
-                    vendor=batch.vendor,
-                    workspace=batch.workspace,
-                    model=batch.model,
-                    status=course.status,
-                    requests=batch.requests,
-                    run=outcome.answered + outcome.failed if outcome else course.done,
-                    billed=outcome.answered if outcome else 0,
-                    input_tokens=outcome.input_tokens if outcome else 0,
-                    output_tokens=outcome.output_tokens if outcome else 0,
-                    metadata=batch.metadata,
-                )
+                {
+                    "batch_id": batch.id,
+                    "vendor": batch.vendor,
+                    "workspace": batch.workspace,
+                    "model": batch.model,
+                    "status": course.status,  # in OpenAI's words
+                    "requests": batch.requests,
+                    # Run by now, billed or not. None is billed before the batch has ended.
+                    "run": outcome.answered + outcome.failed if outcome else course.done,
+                    "billed": outcome.answered if outcome else 0,
+                    "input_tokens": outcome.input_tokens if outcome else 0,
+                    "output_tokens": outcome.output_tokens if outcome else 0,
+                    "metadata": batch.metadata,
+                }
             )
         return truths
 

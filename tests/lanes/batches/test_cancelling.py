@@ -14,7 +14,8 @@ from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.ledger import Step
 from asyncbench.run.summary import Exit
 from tests.lanes.batches.test_limits import Interrupting, priced
-from tests.world.batches import VENDORS, page
+from tests.simulators import page
+from tests.world.batches import VENDORS
 from tests.world.cuts import CutError, cutting
 
 OPENAI, ANTHROPIC = VENDORS

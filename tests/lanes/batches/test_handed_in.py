@@ -11,7 +11,8 @@ from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.ledger import Step
 from asyncbench.run.summary import Exit
 from tests.commands import asyncbench_here
-from tests.world.batches import VENDORS, page
+from tests.simulators import page
+from tests.world.batches import VENDORS
 
 OPENAI, ANTHROPIC = VENDORS
 DAY_S = 86_400

@@ -10,7 +10,8 @@ import pytest
 from asyncbench import plan
 from asyncbench.lanes.batches.ledger import Step
 from asyncbench.run.summary import Exit
-from tests.world.batches import VENDORS, Forwarded, page
+from tests.simulators import page
+from tests.world.batches import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
 

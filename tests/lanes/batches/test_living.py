@@ -17,7 +17,8 @@ from asyncbench.reports.status.report import batches_in, status_of
 from asyncbench.run.open_batches import refresh_batches
 from asyncbench.run.summary import Exit
 from tests.lanes.batches.test_limits import Interrupting, priced
-from tests.world.batches import VENDORS, Forwarded, page
+from tests.simulators import page
+from tests.world.batches import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
 DAY_S = 86_400.0

@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 import pytest
 
 from asyncbench.records import Reply, ReplyTimes
-from asyncbench.simulator.queueing import ServiceLine
+from asyncbench.simulator.limits import ServiceLine
 from asyncbench.simulator.served import Latency
 from asyncbench.simulator.settings import AnswerPace
 from asyncbench.stats.percentiles import percentile
