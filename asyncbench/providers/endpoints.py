@@ -165,7 +165,9 @@ class KnownEndpoint:
         """Return whether an address is the vendor's own, as None is."""
         if base_url is None or base_url.rstrip("/") == self.base_url:
             return True
-        return self.base_url_form is not None and _fits(base_url.rstrip("/"), self.base_url_form)
+        # Words in capitals stand for names.
+        pattern = re.sub(r"[A-Z]+", r"[^./:]+", re.escape(self.base_url_form or ""))
+        return bool(self.base_url_form) and re.fullmatch(pattern, base_url.rstrip("/")) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +248,3 @@ def is_simulated(provider: str) -> bool:
     """Return whether what this provider answers was made up by the simulator."""
     endpoint = known_endpoints().get(provider)
     return endpoint is not None and endpoint.simulated
-
-
-def _fits(base_url: str, form: str) -> bool:
-    """Return whether an address is of a form whose words in capitals stand for names."""
-    pattern = re.sub(r"[A-Z]+", r"[^./:]+", re.escape(form))
-    return re.fullmatch(pattern, base_url) is not None

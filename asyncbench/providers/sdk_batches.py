@@ -3,7 +3,7 @@
 import asyncio
 import email.utils
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from asyncbench.errors import ErrorKind, NoRoomError, ProviderError
 from asyncbench.providers.batch_calls import RemoteBatch
 from asyncbench.providers.calls import under_way
 from asyncbench.providers.error_kinds import bad_reply, payload, refusal, withhold
-from asyncbench.providers.loose_json import UnreadableError, mapping_in, read
+from asyncbench.providers.loose_json import UnreadableError, mapping_in, read, text
 from asyncbench.providers.rate_headers import retry_after_s
 from asyncbench.providers.sdk import SdkProvider
 from asyncbench.providers.streams import finished_reply, whole_body
@@ -194,6 +194,13 @@ def line_object(line: bytes) -> dict[str, object]:
     if not isinstance(fields, dict) or not isinstance(fields.get("custom_id"), str):
         raise ValueError("the line holds no custom_id")
     return fields
+
+
+def id_of(fields: Mapping[str, object]) -> str:
+    """Return the id of what was made; where there is none, nobody knows what was made."""
+    if (identifier := text(fields.get("id"))) is None:
+        raise ProviderError(ErrorKind.BAD_REPLY, "the reply names no id", http_status=200)
+    return identifier
 
 
 def _ids_of(lines: Iterable[bytes]) -> Iterator[str]:

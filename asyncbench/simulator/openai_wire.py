@@ -283,16 +283,13 @@ class _Telling:
         begin = self.event(
             "response.output_item.added", output_index=index, item=begun | {"status": "in_progress"}
         )
-        yielded = [*self._parts(index, item)] or [b""]
+        place = {"item_id": item["id"], "output_index": index}
+        pieces = [self._part(kind, part, place | {number: 0}) for kind, number, part in _parts(item)]
+        yielded = [*itertools.chain.from_iterable(pieces)] or [b""]
         end = self.event("response.output_item.done", output_index=index, item=item)
         yielded[0] = begin + yielded[0]
         yielded[-1] += end
         yield from yielded
-
-    def _parts(self, index: int, item: Json) -> Iterator[bytes]:
-        place = {"item_id": item["id"], "output_index": index}
-        for kind, number, part in _parts(item):
-            yield from self._part(kind, part, place | {number: 0})
 
     def _part(self, kind: str, part: Json, place: Json) -> Iterator[bytes]:
         text, logprobs = str(part["text"]), _LOGPROBS if kind == "output_text" else {}

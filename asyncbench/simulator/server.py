@@ -276,6 +276,7 @@ def _page(body: object) -> Page:
     return Page(status=200, headers=HEADERS, body=orjson.dumps(body))
 
 
+HOST = "127.0.0.1"  # no other machine reaches it
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 BACKLOG = 4096  # connections that may arrive at once
 GRACE_S = 0.1  # for answers on their way out when the server stops
@@ -295,15 +296,14 @@ async def listening(settings: Settings) -> AsyncIterator[str]:
     http = web.Server(server, handler_cancellation=True, access_log=None)
     loop = asyncio.get_running_loop()
     try:
-        listener = await loop.create_server(http, settings.host, settings.port, backlog=BACKLOG)
+        listener = await loop.create_server(http, HOST, settings.port, backlog=BACKLOG)
     except OSError as error:
         raise ConfigError(
-            f"simulator: cannot listen on {settings.host}:{settings.port}: {error}; "
+            f"simulator: cannot listen on {HOST}:{settings.port}: {error}; "
             "choose another port, or 0 for a free one"
         ) from error
     try:
-        host, port = listener.sockets[0].getsockname()[:2]
-        yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        yield f"http://{HOST}:{listener.sockets[0].getsockname()[1]}"
     finally:
         listener.close()
         await http.shutdown(GRACE_S)

@@ -1,11 +1,10 @@
 """Settings of a simulator, and its faults on purpose with the seeded stream that hands them out."""
 
 import bisect
-import ipaddress
 import itertools
 import math
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.batches.settings import USUAL, BatchSettings
+from asyncbench.simulator.batches.settings import USUAL, BatchSettings, NumberRules, check_numbers
 from asyncbench.simulator.limits import LIMIT_MODELS, SERVICES, WITH_BURST
 from asyncbench.simulator.vendors import VENDORS
 from asyncbench.simulator.wire import PaceAsked
@@ -117,8 +116,8 @@ _CHOICES: Mapping[str, Collection[str]] = {
     "service": SERVICES,
     "like": VENDORS,
 }
-# Names, and what each must be unless it is left out.
-_NUMBERS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
+_NUMBERS: NumberRules = (
+    (("port",), lambda value: 0 <= value <= 65_535, "0 (any free one) to 65535"),
     (
         ("rpm", "tpm", "input_tpm", "output_tpm", "burst_s"),
         lambda value: 0 < value < math.inf,
@@ -173,12 +172,11 @@ class Settings(AnswerPace):
     `replay` names results folders and files of recorded answers, which are served from memory.
 
     Raises:
-        ConfigError: a value that makes no sense, or an address that other machines could reach.
+        ConfigError: a value that makes no sense.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
-    host: str = "127.0.0.1"
     port: int = 0  # 0: any free one
     seed: int = 0
     problems: tuple[Path, ...] = ()  # problem sets (Parquet) whose questions it can answer
@@ -199,18 +197,7 @@ class Settings(AnswerPace):
     folder: Path | None = None  # where files and batches are kept for the next start; None: nowhere
 
     def __post_init__(self) -> None:
-        try:
-            loopback = self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            loopback = False
-        if not loopback:
-            raise ConfigError(f"simulator: host {self.host!r} is not this machine's loopback; use 127.0.0.1")
-        if not 0 <= self.port <= 65_535:
-            raise ConfigError(f"simulator: port is {self.port}; it must be 0 (any free one) to 65535")
-        for names, fits, rule in _NUMBERS:
-            for name in names:
-                if (value := getattr(self, name)) is not None and not fits(value):
-                    raise ConfigError(f"simulator: {name} is {value:g}; it must be {rule}")
+        check_numbers(self, _NUMBERS)
         for name, known in _CHOICES.items():
             if (value := getattr(self, name)) is not None and value not in known:
                 raise ConfigError(f"simulator: {name} is {value!r}; choose of {', '.join(known)}")

@@ -12,7 +12,6 @@ from asyncbench.simulator.batches.settings import BatchSettings
 from asyncbench.simulator.settings import Settings, from_json, parse_fault, to_json
 
 FULL = Settings(
-    host="::1",
     port=8080,
     seed=-7,
     problems=(Path("data/a b.parquet"), Path("ü.parquet")),
@@ -52,6 +51,7 @@ def test_settings_survive_the_way_through_json(settings):
     [
         ("{", "settings: Invalid JSON"),
         ('{"rmp": 600}', "rmp: "),
+        ('{"host": "0.0.0.0"}', "host: "),  # it is reached from this machine alone
         ('{"rpm": "many"}', "rpm: "),
         ('{"faults": [{"kind": "404", "rate": 1}]}', "faults.0.kind: "),
         ('{"batch": {"speed": 2}}', "batch.speed: "),
@@ -88,17 +88,6 @@ def test_a_slip_is_refused_by_its_key(text, complaint):
 def test_a_number_that_makes_no_sense_is_refused(field, value):
     with pytest.raises(ConfigError, match=field):
         Settings(**{field: value})
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "example.org", ""])  # noqa: S104  refused
-def test_only_loopback_addresses_are_served(host):
-    with pytest.raises(ConfigError, match="loopback"):
-        Settings(host=host)
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
-def test_any_loopback_address_is_served(host):
-    assert Settings(host=host).host == host
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ from typing import Final
 
 import orjson
 
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import ProviderError
 from asyncbench.providers.anthropic.client import AnthropicProvider
 from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, Endpoint
 from asyncbench.providers.error_kinds import encoded
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.params import SAMPLING_VERSION, needs_sampling_version
-from asyncbench.providers.sdk_batches import SdkBatches, bytes_of, line_object, time_of, unstreamed
+from asyncbench.providers.sdk_batches import SdkBatches, bytes_of, id_of, line_object, time_of, unstreamed
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Request
 
@@ -114,10 +114,8 @@ def _batch(fields: Mapping[str, object]) -> RemoteBatch:
     counts = mapping_in(fields.get("request_counts"))
     numbers = {name: count_in(number) or 0 for name, number in counts.items()}
     status, total = text(fields.get("processing_status")) or "", sum(numbers.values())
-    if (batch_id := text(fields.get("id"))) is None:
-        raise ProviderError(ErrorKind.BAD_REPLY, "the reply names no id", http_status=200)
     return RemoteBatch(
-        id=batch_id,
+        id=id_of(fields),
         ended=status == "ended",
         status=status,
         created_at=time_of(fields.get("created_at")) or 0.0,

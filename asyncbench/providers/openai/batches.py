@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import ProviderError
 from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, BatchWays, Endpoint
 from asyncbench.providers.error_kinds import encoded
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.openai.client import OpenAIProvider
-from asyncbench.providers.sdk_batches import SdkBatches, line_object, time_of, unstreamed
+from asyncbench.providers.sdk_batches import SdkBatches, id_of, line_object, time_of, unstreamed
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Request
 
@@ -52,12 +52,12 @@ class OpenAIBatches(SdkBatches):
                 body=dict(self._ways.upload),
                 files=[("file", (name, file, "application/jsonl"))],
             )
-        return _id_of(reply)
+        return id_of(reply)
 
     async def uploaded(self, name: str, size: int) -> str | None:
         files = await self._files("batch")
         return next(
-            (_id_of(file) for file in files if (file.get("filename"), file.get("bytes")) == (name, size)),
+            (id_of(file) for file in files if (file.get("filename"), file.get("bytes")) == (name, size)),
             None,
         )
 
@@ -156,41 +156,30 @@ class OpenAIBatches(SdkBatches):
         return replace(batch, ended=True, files=(*filter(None, file_ids[:1]), *batch.files))
 
     def _batch(self, fields: Mapping[str, object]) -> RemoteBatch:
-        return _batch(fields, self._ways.words)
-
-
-def _id_of(fields: Mapping[str, object]) -> str:
-    """Return the id of what was made; where there is none, nobody knows what was made."""
-    if (identifier := text(fields.get("id"))) is None:
-        raise ProviderError(ErrorKind.BAD_REPLY, "the reply names no id", http_status=200)
-    return identifier
-
-
-def _batch(fields: Mapping[str, object], words: Mapping[str, str]) -> RemoteBatch:
-    """Read a batch, whichever of the known names its vendor has for what it tells."""
-    word = (text(fields.get("status")) or "").lower()
-    status = words.get(word, word)
-    counts, used = mapping_in(fields.get("request_counts")), mapping_in(fields.get("usage"))
-    total, answered, failed = (count_in(counts.get(name)) for name in ("total", "completed", "failed"))
-    tokens = count_in(used.get("input_tokens")), count_in(used.get("output_tokens"))
-    files = [text(fields.get(name)) for name in ("output_file_id", "error_file_id")]
-    # A batch may be complete before it tells where its answers are.
-    unsure = answered is None and not files[1]
-    waits = status == "completed" and not files[0] and bool(answered or unsure)
-    ended = status in _ENDED and not waits
-    faults = items(mapping_in(fields.get("errors")).get("data"))
-    return RemoteBatch(
-        id=_id_of(fields),
-        ended=ended,
-        status=status,
-        created_at=time_of(fields.get("created_at")) or 0.0,
-        ended_at=next((at for name in _ENDS if (at := time_of(fields.get(name)))), None),
-        requests=total or None,
-        done=None if answered is None else answered + (failed or 0),
-        files=tuple(file for file in files if file),
-        input_file_id=text(fields.get("input_file_id")),
-        batch_key=text(mapping_in(fields.get("metadata")).get("batch_key")),
-        tokens=None if None in tokens or not ended else (tokens[0] or 0, tokens[1] or 0),
-        # What a batch tells that ran is a sum of what its lines tell.
-        faults=tuple(mapping_in(fault) for fault in faults) if status == "failed" else (),
-    )
+        """Read a batch, whichever of the known names its vendor has for what it tells."""
+        word = (text(fields.get("status")) or "").lower()
+        status = self._ways.words.get(word, word)
+        counts, used = mapping_in(fields.get("request_counts")), mapping_in(fields.get("usage"))
+        total, answered, failed = (count_in(counts.get(name)) for name in ("total", "completed", "failed"))
+        tokens = count_in(used.get("input_tokens")), count_in(used.get("output_tokens"))
+        files = [text(fields.get(name)) for name in ("output_file_id", "error_file_id")]
+        # A batch may be complete before it tells where its answers are.
+        unsure = answered is None and not files[1]
+        waits = status == "completed" and not files[0] and bool(answered or unsure)
+        ended = status in _ENDED and not waits
+        faults = items(mapping_in(fields.get("errors")).get("data"))
+        return RemoteBatch(
+            id=id_of(fields),
+            ended=ended,
+            status=status,
+            created_at=time_of(fields.get("created_at")) or 0.0,
+            ended_at=next((at for name in _ENDS if (at := time_of(fields.get(name)))), None),
+            requests=total or None,
+            done=None if answered is None else answered + (failed or 0),
+            files=tuple(file for file in files if file),
+            input_file_id=text(fields.get("input_file_id")),
+            batch_key=text(mapping_in(fields.get("metadata")).get("batch_key")),
+            tokens=None if None in tokens or not ended else (tokens[0] or 0, tokens[1] or 0),
+            # What a batch tells that ran is a sum of what its lines tell.
+            faults=tuple(mapping_in(fault) for fault in faults) if status == "failed" else (),
+        )

@@ -216,8 +216,6 @@ class CompletionsWire:
 _FAILED_STATUSES: Final = ("failed", "cancelled")
 _UNDER_WAY: Final = ("queued", "in_progress")
 
-_SAID: Final = ("output_text",)
-_REFUSED: Final = ("refusal",)
 _THOUGHT: Final = ("reasoning_text", "summary_text")
 # What an event of a stream adds to: a kind of part of the output.
 _DELTAS: Final[Mapping[object, str]] = {
@@ -267,13 +265,13 @@ class ResponsesWire:
         if not isinstance(payload.get("output"), list):
             raise bad_reply(response, "it holds no output")
         used = raw_usage(payload)
-        answer, refusal = "".join(_parts(payload, _SAID)), "".join(_parts(payload, _REFUSED))
+        answer, refusal = "".join(_parts(payload, "output_text")), "".join(_parts(payload, "refusal"))
         reason = text(mapping_in(payload.get("incomplete_details")).get("reason"))
         if reason not in CUT_SHORT | REFUSALS:
             reason = status or reason  # `incomplete` tells more than a word that nobody knows
         return Reply(
             text=answer or refusal,
-            reasoning="\n\n".join(_parts(payload, _THOUGHT)) or None,  # each a paragraph
+            reasoning="\n\n".join(_parts(payload, *_THOUGHT)) or None,  # each a paragraph
             finish_reason=finish_of(reason, answer=answer, refusal=refusal),
             model_served=text(payload.get("model")),
             usage=from_responses(used) if used else None,
@@ -341,7 +339,7 @@ class _ResponseEvents:
         return len(piece)
 
 
-def _parts(payload: Json, kinds: tuple[str, ...]) -> Iterator[str]:
+def _parts(payload: Json, *kinds: str) -> Iterator[str]:
     """Yield the words of all parts of these kinds, in order; of one item, its summaries first."""
     for item in map(mapping_in, items(payload.get("output"))):
         for part in map(mapping_in, [*items(item.get("summary")), *items(item.get("content"))]):

@@ -15,6 +15,7 @@ from typing import Any, Final
 from asyncbench.errors import ConfigError, LostCallError
 from asyncbench.providers.endpoints import usable_endpoints
 from asyncbench.providers.secrets import SHORTEST_SECRET, looks_secret
+from asyncbench.providers.workers import worker
 from asyncbench.providers.workers.worker import BEAT_S, Frames
 from asyncbench.records import Reply
 
@@ -273,15 +274,6 @@ class WorkerProcess:
         )
 
 
-def python_running(module: str) -> list[str]:
-    """Return the command that calls `main` of a module, which imports from where this process does.
-
-    `python -m` would first look for libraries in the folder that it is started in.
-    """
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
-    return [sys.executable, "-P", "-c", code]
-
-
 def without_keys(
     env: Mapping[str, str], *, keys: Collection[str] = (), named: Collection[str | None] = ()
 ) -> dict[str, str]:
@@ -304,8 +296,10 @@ def without_keys(
 
 
 def _started(theirs: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    # Not `python -m`, which would first look for libraries in the folder that it is started in.
+    program = f"import sys; sys.path[:] = {sys.path!r}; from {worker.__name__} import main; main()"
     return subprocess.Popen(  # noqa: S603  our own module, no shell
-        [*python_running("asyncbench.providers.workers.worker"), str(theirs.fileno())],
+        [sys.executable, "-P", "-c", program, str(theirs.fileno())],
         pass_fds=(theirs.fileno(),),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -49,7 +49,7 @@ class Workers:
             for n, model in enumerate(group):
                 self._homes[model.alias] = self._all[n % count :: len(group)]
         self._late_checks = Counter[str]()  # in a row, by alias
-        self._numbers = itertools.count()
+        self._numbers = itertools.count()  # of providers and of ways to ask
         self._ways: dict[tuple[int, int], tuple[int, Model, Condition]] = {}  # by identity, which they keep
 
     @asynccontextmanager
@@ -73,7 +73,7 @@ class Workers:
 
     def provider(self, model: Model, *, key: str, simulator_url: str | None) -> Provider:
         """Return what has workers make the calls of a model; the arguments are those of `open_provider`."""
-        opening = ("open", self.number(), model, key, simulator_url)
+        opening = ("open", next(self._numbers), model, key, simulator_url)
         for worker in self._homes[model.alias]:
             worker.send_once(opening[1], opening)
         return WorkerProvider(self, model.alias, opening)
@@ -98,16 +98,12 @@ class Workers:
         """Return the worker that makes the next call to a model: of its own the one with the fewest."""
         return min(self._homes[alias], key=WorkerProcess.load)
 
-    def number(self) -> int:
-        """Return a number that no provider, and no way to ask, has."""
-        return next(self._numbers)
-
     def way(self, request: Request) -> tuple[int, Model, Condition]:
         """Return how a request is asked, with a number: many are asked alike."""
         trial = request.trial
         key = (id(trial.model), id(trial.condition))
         if (known := self._ways.get(key)) is None:
-            known = self._ways[key] = (self.number(), trial.model, trial.condition)
+            known = self._ways[key] = (next(self._numbers), trial.model, trial.condition)
         return known
 
     async def _watch(self) -> None:

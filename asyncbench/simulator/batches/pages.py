@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -57,11 +57,10 @@ def _azure(batch: Told) -> Told:
     return {**batch, "request_counts": None if young else batch["request_counts"]}
 
 
-_DAY_S = 86_400
 OWN = Dialect()
 DIALECTS: Mapping[str, Dialect] = {
     "azure": Dialect(
-        kept_s=(14 * _DAY_S, 30 * _DAY_S),
+        kept_s=(14 * 86_400, 30 * 86_400),
         endpoint="/",
         told=_azure,
         faults=("empty_ids=1", "never_expires=1", "empty_error_file=1"),
@@ -214,7 +213,6 @@ def _sizes(path: Path, met: Met) -> tuple[int, int]:
 MOST_ERRORS = 20  # of validation that are told
 CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # Anthropic's rule
 _OPENING, _BETWEEN = re.compile(r'\s*\{\s*"requests"\s*:\s*\['), re.compile(r"[\s,]*")
-_LONGEST_OPENING = 100  # characters before the first request
 
 
 @dataclass(slots=True, kw_only=True)
@@ -292,48 +290,31 @@ def _line_error(
     return None
 
 
-class RequestSplitter:
-    """Splits a body of Anthropic's into its requests, as its pieces come; `requests` is its first key.
+async def requests_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[Json]:
+    """Yield the requests of a body of Anthropic's as its pieces come; `requests` is its first key.
 
     Raises:
         RefusedError: it is not such a body.
     """
-
-    def __init__(self) -> None:
-        self._decoder, self._parser = codecs.getincrementaldecoder("utf-8")(), json.JSONDecoder()
-        self._text = ""
-        self._opened = self._closed = False
-
-    def feed(self, piece: bytes) -> Iterator[Json]:
-        """Yield the requests that are whole now."""
+    decoder, parser = codecs.getincrementaldecoder("utf-8")(), json.JSONDecoder()
+    text, place, before, closed = "", 0, _OPENING, False
+    async for piece in pieces:
         try:
-            self._text += self._decoder.decode(piece)
+            text, place = text[place:] + decoder.decode(piece), 0
         except UnicodeDecodeError:
             raise _not_requests() from None
-        place = 0
-        if not self._opened:
-            if (opening := _OPENING.match(self._text)) is None:
-                if len(self._text) > _LONGEST_OPENING:
-                    raise _not_requests()
-                return
-            self._opened, place = True, opening.end()
-        while not self._closed:
-            place = cast("re.Match[str]", _BETWEEN.match(self._text, place)).end()
-            if self._text.startswith("]", place):
-                self._closed = True
+        while not closed and (gap := before.match(text, place)) is not None:
+            closed = text.startswith("]", gap.end())
             try:
-                request, place = self._parser.raw_decode(self._text, place)
+                request, place = parser.raw_decode(text, gap.end())
             except json.JSONDecodeError:
-                break  # not whole yet, or never: `end` tells
+                break  # not whole yet, or never: the end tells
             if not isinstance(request, dict):
                 raise _not_requests()
+            before = _BETWEEN
             yield request
-        self._text = self._text[place:]
-
-    def end(self) -> None:
-        """Raise RefusedError unless the body is whole."""
-        if not (self._closed and self._text.rstrip().endswith("}")):
-            raise _not_requests()
+    if not (closed and text.rstrip().endswith("}")):
+        raise _not_requests()
 
 
 def _not_requests() -> RefusedError:
@@ -346,24 +327,22 @@ async def split_requests(pieces: AsyncIterator[bytes], path: Path) -> BatchInput
     Raises:
         RefusedError: the body is not JSON, or a custom id is missing, used twice or not of the rule.
     """
-    handed, ids, splitter = BatchInput(), set[str](), RequestSplitter()
+    handed, ids = BatchInput(), set[str]()
     with path.open("wb") as file:
-        async for piece in pieces:
-            for request in splitter.feed(piece):
-                custom_id, params = request.get("custom_id"), request.get("params")
-                place = f"requests.{handed.requests}"
-                if not isinstance(custom_id, str) or not CUSTOM_ID.fullmatch(custom_id):
-                    rule = f"String should match pattern '^{CUSTOM_ID.pattern}$'"
-                    raise RefusedError(Why.BAD_REQUEST, f"{place}.custom_id: {rule}.")
-                if not isinstance(params, dict):
-                    raise RefusedError(Why.BAD_REQUEST, f"{place}.params: Field required.")
-                if custom_id in ids:
-                    raise RefusedError(Why.BAD_REQUEST, f"{place}.custom_id: {custom_id} is used twice.")
-                ids.add(custom_id)
-                handed.requests += 1
-                handed.model = handed.model or str(params.get("model"))
-                file.write(orjson.dumps(request) + b"\n")
-        splitter.end()
+        async for request in requests_in(pieces):
+            custom_id, params = request.get("custom_id"), request.get("params")
+            place = f"requests.{handed.requests}"
+            if not isinstance(custom_id, str) or not CUSTOM_ID.fullmatch(custom_id):
+                rule = f"String should match pattern '^{CUSTOM_ID.pattern}$'"
+                raise RefusedError(Why.BAD_REQUEST, f"{place}.custom_id: {rule}.")
+            if not isinstance(params, dict):
+                raise RefusedError(Why.BAD_REQUEST, f"{place}.params: Field required.")
+            if custom_id in ids:
+                raise RefusedError(Why.BAD_REQUEST, f"{place}.custom_id: {custom_id} is used twice.")
+            ids.add(custom_id)
+            handed.requests += 1
+            handed.model = handed.model or str(params.get("model"))
+            file.write(orjson.dumps(request) + b"\n")
     if not handed.requests:
         raise RefusedError(Why.BAD_REQUEST, "requests: List should have at least 1 item.")
     return handed

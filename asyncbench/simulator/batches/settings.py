@@ -7,7 +7,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from functools import cache
@@ -171,8 +171,27 @@ class Dealer:
         return draw.random() < fault.rate
 
 
-_ABOVE_0 = ("speedup", "latency_s", "creates_per_hour")
-_ABOVE_0_OR_NONE = ("max_requests", "max_bytes", "enqueued_tokens", "waiting_requests")
+# Names, and what each must be unless it is left out.
+NumberRules = tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...]
+
+
+def check_numbers(settings: object, rules: NumberRules, *, place: str = "") -> None:
+    """Raise ConfigError for a number that makes no sense; `place` stands before its name."""
+    for names, fits, rule in rules:
+        for name in names:
+            if (value := getattr(settings, name)) is not None and not fits(value):
+                raise ConfigError(f"simulator: {place}{name} is {value:g}; it must be {rule}")
+
+
+_NUMBERS: NumberRules = (
+    (
+        ("speedup", "latency_s", "creates_per_hour", "max_requests", "max_bytes"),
+        lambda value: 0 < value < math.inf,
+        "above 0",
+    ),
+    (("enqueued_tokens", "waiting_requests"), lambda value: 0 < value < math.inf, "above 0"),
+    (("latency_sigma",), lambda value: 0 <= value < math.inf, "0 or above"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,14 +218,7 @@ class BatchSettings:
     faults: tuple[str, ...] = ()  # as `faults.parse_batch_fault` reads them
 
     def __post_init__(self) -> None:
-        for name in (*_ABOVE_0, *_ABOVE_0_OR_NONE):
-            value = getattr(self, name)
-            if (value is not None or name in _ABOVE_0) and not 0 < value < math.inf:
-                raise ConfigError(f"simulator: batch.{name} is {value:g}; it must be above 0")
-        if not 0 <= self.latency_sigma < math.inf:
-            raise ConfigError(
-                f"simulator: batch.latency_sigma is {self.latency_sigma:g}; it must be 0 or above"
-            )
+        check_numbers(self, _NUMBERS, place="batch.")
         dealt(self.faults)
 
     def but(self, request: object) -> "BatchSettings":
