@@ -68,7 +68,7 @@ class Call:
         self.handed_over = False  # the kernel has the whole request: the server may have read it
         self.unread: Callable[[], bool] = bool  # whether that connection had ended before the request came
         self.repeated = False  # made again because that connection had gone unread
-        self.repeats: Repeats = _never  # whether the connection gave this answer before
+        self.repeats: Repeats | None = None  # whether the connection gave this answer before
         self.answered = False  # the headers of the answer are there
         self.body_id: str | None = None  # the id that the answer gives itself
         self._headers: Mapping[str, str] = {}
@@ -151,7 +151,7 @@ class Call:
 
     def check_id(self, request: bytes) -> None:
         """Raise ProviderError where the answer is one to an earlier request, said again."""
-        if self.repeats(request, self.body_id):
+        if self.repeats is not None and self.repeats(request, self.body_id):
             message = "the server sent the answer to an earlier request again, so this one is not answered"
             raise ProviderError(ErrorKind.BAD_REPLY, message, may_have_been_billed=True)
 
@@ -175,10 +175,6 @@ class Call:
         elif now_s >= self._due_s and not self._limit.expired():
             self._overdue = self._rule
             self._limit.reschedule(now_s)
-
-
-def _never(_request: bytes, _answer_id: str | None) -> bool:
-    return False
 
 
 def _cancelled() -> int:

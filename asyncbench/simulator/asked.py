@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import cast
 
 from asyncbench.simulator.limits import SERVICES
-from asyncbench.simulator.wire import Json, PaceAsked, RefusedError, Why, WireRequest
+from asyncbench.simulator.wire import Json, PaceAsked, RefusedError, Why, WireRequest, object_in
 from asyncbench.suites.numbers import DIGIT_FORMS
 from asyncbench.suites.table import SUITES
 
@@ -163,12 +163,16 @@ def think_tokens(body: Json) -> int:
     reasoning, thinking = _within(body, "reasoning"), _within(body, "thinking")
     if thinking.get("type") in _OFF:
         return 0
-    geminis = _within(_within(_within(body, "extra_body") or body, "google"), "thinking_config")
+    geminis = object_in(object_in((_within(body, "extra_body") or body).get("google")).get("thinking_config"))
     asked_budget = thinking.get("budget_tokens", reasoning.get("max_tokens", geminis.get("thinking_budget")))
     budget = None if asked_budget is None else _whole(asked_budget, 0)
     if asked_budget is not None and budget is None:
         raise RefusedError(Why.BAD_REQUEST, "A thinking budget must be a whole number of tokens.")
-    efforts = (body, "reasoning_effort"), (reasoning, "effort"), (_within(body, "output_config"), "effort")
+    efforts = (
+        (body, "reasoning_effort"),
+        (reasoning, "effort"),
+        (_within(body, "output_config"), "effort"),
+    )
     effort = next((place[key] for place, key in efforts if place.get(key) is not None), None)
     if effort is not None:
         if not isinstance(effort, str) or effort not in EFFORTS:
@@ -214,5 +218,4 @@ def _whole(value: object, least: int) -> int | None:
 
 
 def _within(place: Mapping[str, object], key: str) -> Json:
-    value = place.get(key)
-    return value if isinstance(value, dict) else {}
+    return object_in(place.get(key))

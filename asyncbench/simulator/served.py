@@ -63,7 +63,6 @@ class Latency:
 
     def __init__(self, pace: AnswerPace, *, seed: int, model: str) -> None:
         self._pace = pace
-        self._usual = _median(pace)
         self._random = Random(f"latency/{seed}/{model}")
 
     def draw(self, wanted: PaceAsked | None = None, *, recorded_s: float | None = None) -> Timing:
@@ -71,13 +70,11 @@ class Latency:
 
         `recorded_s`: what the call took when it was recorded, which `speedup` and `longest_s` shorten.
         """
-        pace, timing = self._pace, self._usual
-        if wanted:
-            pace = pace.but(wanted)
-            timing = _median(pace)
+        pace = self._pace.but(wanted)
         if pace.speedup and recorded_s is not None:
             shortened_s = min(recorded_s / pace.speedup, pace.longest_s or math.inf)
             return _median(replace(pace, latency_s=shortened_s))
+        timing = _median(pace)
         if not timing.latency_s:
             return timing
         if pace.service is not None:
@@ -152,15 +149,12 @@ class Served:
 
     def take(self, request: WireRequest, at_s: float) -> Taken:
         """Return what a call gets, worse where the model has much to do; raises as its source does."""
-        worse = self._worsening.share(self._pace_of(request.pace), self.tally["in_flight"], at_s)
+        worse = self._worsening.share(self._pace.but(request.pace), self.tally["in_flight"], at_s)
         return self.source.take(request, worse)
-
-    def _pace_of(self, wanted: PaceAsked) -> AnswerPace:
-        return self._pace.but(wanted) if wanted else self._pace
 
     def line(self, wanted: PaceAsked) -> ServiceLine | None:
         """Return the queue in which a call waits, the same for all that ask alike; None: it waits in none."""
-        pace = self._pace_of(wanted)
+        pace = self._pace.but(wanted)
         if pace.slots is None and not pace.freeze_s:
             return None
         key = (pace.slots, pace.freeze_at_s, pace.freeze_s)

@@ -159,8 +159,10 @@ class AnswerPace:
     worse_in_flight: int | None = None  # likewise, calls in flight
     worse_share: float = 0.2  # of the answers, spoilt then
 
-    def but(self, pace: PaceAsked) -> "AnswerPace":
+    def but(self, pace: PaceAsked | None) -> "AnswerPace":
         """Return the pace with what a request says; its latency does away with the server's first token."""
+        if not pace:  # most requests
+            return self
         changes = {"ttft_s": None, **pace} if "latency_s" in pace else pace
         return replace(self, **changes)  # its keys are ours: `asked.plainly_asked` saw to that
 

@@ -206,6 +206,11 @@ class VendorWire:
     may_stream_unasked: bool = False  # by providers that do
 
 
+def object_in(value: object) -> Json:
+    """Return a value that is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def tokens(characters: int) -> int:
     """Return about how many tokens a text of so many characters is: a quarter, and at least one."""
     return max(1, -(-characters // 4))

@@ -75,7 +75,7 @@ class AnthropicBatchApi:
         listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", most=1_000)
         shown = [await look_in_list(self._service, batch) for batch in self._service.without_skipped(page)]
-        entries = [_batch(batch, course, _base(request)) for batch, course in shown]
+        entries = [_batch(batch, course, request.host) for batch, course in shown]
         ids = [batch["id"] for batch in entries] or [None]
         body = {"data": entries, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}
         return await answer(request, body, self._headers(request))
@@ -85,7 +85,7 @@ class AnthropicBatchApi:
 
     async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch, course = await self._service.cancel(self._find(request, batch_id))
-        return await answer(request, _batch(batch, course, _base(request)), self._headers(request))
+        return await answer(request, _batch(batch, course, request.host), self._headers(request))
 
     async def delete(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch, course = await self._service.look(self._find(request, batch_id))
@@ -109,7 +109,7 @@ class AnthropicBatchApi:
     async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
         batch, course = await self._service.look(batch)
         again = {} if course.ended else {"retry-after": str(COME_AGAIN_S)}
-        return await answer(request, _batch(batch, course, _base(request)), self._headers(request) | again)
+        return await answer(request, _batch(batch, course, request.host), self._headers(request) | again)
 
     def _find(self, request: web.BaseRequest, batch_id: str) -> ServedBatch:
         return self._service.find(self.vendor, workspace_of(request), batch_id)
@@ -123,11 +123,7 @@ class AnthropicBatchApi:
         }
 
 
-def _base(request: web.BaseRequest) -> str:
-    return f"http://{request.host}"
-
-
-def _batch(batch: ServedBatch, course: Course, base: str) -> Json:
+def _batch(batch: ServedBatch, course: Course, host: str) -> Json:
     """Write a batch. Its counts do not move before its end."""
     outcome = batch.outcome if course.ended else None
     archived = course.at_s >= ARCHIVED_S
@@ -140,7 +136,7 @@ def _batch(batch: ServedBatch, course: Course, base: str) -> Json:
             "canceled": outcome.cancelled,
             "expired": outcome.expired,
         }
-    host = batch.met.get(Kind.RESULTS_ELSEWHERE, base)
+    base = batch.met.get(Kind.RESULTS_ELSEWHERE, f"http://{host}")
     status = "ended" if course.ended else "canceling" if course.cancelling else "in_progress"
     return {
         "id": batch.id,
@@ -152,7 +148,7 @@ def _batch(batch: ServedBatch, course: Course, base: str) -> Json:
         "ended_at": _moment(batch, course.ends_s) if course.ended else None,
         "cancel_initiated_at": _moment(batch, course.began_s.get("cancelling")),
         "archived_at": _moment(batch, ARCHIVED_S) if archived else None,
-        "results_url": f"{host}/v1/messages/batches/{batch.id}/results" if outcome and not archived else None,
+        "results_url": f"{base}/v1/messages/batches/{batch.id}/results" if outcome and not archived else None,
     }
 
 

@@ -11,7 +11,6 @@ from aiohttp import web
 from asyncbench.simulator.batches.pages import (
     PIECE,
     Anything,
-    BatchInput,
     Dialect,
     Routes,
     answer,
@@ -26,7 +25,7 @@ from asyncbench.simulator.batches.pages import (
 )
 from asyncbench.simulator.batches.records import MONTH_S, Course, ServedBatch, StoredFile, new_id
 from asyncbench.simulator.batches.service import BatchService, DroppedError, look_in_list
-from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings, Met, dealt
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Met, dealt
 from asyncbench.simulator.wire import Json, RefusedError, Why
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
@@ -159,7 +158,8 @@ class OpenAIBatchApi:
         path = self._service.storage.path(file.id)
         settings = self._service.settings_of(settings_asked(path, "body"))
         settings = replace(settings, faults=(*settings.faults, *dialect.faults))
-        handed = await asyncio.to_thread(self._checked, path, endpoint, settings)
+        most, knows = settings.max_requests or MOST_REQUESTS, self._service.models.model
+        handed = await asyncio.to_thread(check_file, path, endpoint, most=most, knows=knows)
         draft = ServedBatch(
             id="",
             vendor=self.vendor,
@@ -177,10 +177,6 @@ class OpenAIBatchApi:
             latency_s=0,
         )
         return self._service.create(draft, reply_tokens=handed.reply_tokens)
-
-    def _checked(self, path: Path, endpoint: str, settings: BatchSettings) -> BatchInput:
-        most = settings.max_requests or MOST_REQUESTS
-        return check_file(path, endpoint, most=most, knows=self._service.models.model)
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))

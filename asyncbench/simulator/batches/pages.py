@@ -17,7 +17,7 @@ from asyncbench.simulator.batches.service import USUAL_WORKSPACE
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Met
 from asyncbench.simulator.delivery import HEADERS, Page, reset, whole
 from asyncbench.simulator.served import WIRES
-from asyncbench.simulator.wire import Json, RefusedError, Why, tokens
+from asyncbench.simulator.wire import Json, RefusedError, Why, object_in, tokens
 
 # ── Departures from OpenAI's batches; the first part of a path chooses the vendor
 # http://HOST:PORT/azure/v1/batches as Azure has them
@@ -229,8 +229,8 @@ class BatchInput:
 def settings_asked(path: Path, key: str) -> object:
     """Return the settings that the first request of a file has for its batch; `key`: of the body."""
     with path.open("rb") as file:
-        body = _object(_object(_parsed(file.readline())).get(key))
-    return _object(body.get("simulate")).get("batch")
+        body = object_in(object_in(_parsed(file.readline())).get(key))
+    return object_in(body.get("simulate")).get("batch")
 
 
 def check_file(path: Path, endpoint: str, *, most: int, knows: Callable[[str], object]) -> BatchInput:
@@ -354,7 +354,3 @@ def _parsed(raw: bytes) -> object:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         return None
-
-
-def _object(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}

@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -191,10 +191,6 @@ class BatchStorage:
         self.batches[batch.id] = batch
         self._write(batch.id, _BATCH.dump_json(batch))
         return batch
-
-    def delete(self, file: StoredFile, at: float) -> None:
-        """Note that a file is deleted; a batch that was made of it still reads it."""
-        self.keep_file(replace(file, deleted_at=at))
 
     def _write(self, name: str, record: bytes) -> None:
         temporary = self.path(f"{name}.new")

@@ -26,7 +26,7 @@ from asyncbench.simulator.batches.records import (
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Dealer, Met, dealt
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.served import WIRES, ServedModels, with_known_question
-from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWire, Why, WireAnswer
+from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWire, Why, WireAnswer, object_in
 
 _TOO_LONG = (
     "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
@@ -58,7 +58,7 @@ class ResultWire:
 
 
 def _openai_request(line: Json) -> tuple[VendorWire, Json]:
-    return WIRES[str(line["url"])], _dict(line["body"])
+    return WIRES[str(line["url"])], object_in(line["body"])
 
 
 def _openai_answered(custom_id: str, request_id: str, body: Json) -> Json:
@@ -85,11 +85,11 @@ def _openai_not_run(custom_id: str, state: str) -> Json:
 
 
 def _anthropic_request(line: Json) -> tuple[VendorWire, Json]:
-    return ANTHROPIC, _dict(line["params"])
+    return ANTHROPIC, object_in(line["params"])
 
 
 def _anthropic_answered(custom_id: str, _request_id: str, body: Json) -> Json:
-    usage = {**_dict(body.get("usage", {})), "service_tier": "batch", "inference_geo": "not_available"}
+    usage = {**object_in(body.get("usage", {})), "service_tier": "batch", "inference_geo": "not_available"}
     message = {**body, "usage": usage} if "usage" in body else body
     return {"custom_id": custom_id, "result": {"type": "succeeded", "message": message}}
 
@@ -121,10 +121,6 @@ RESULT_WIRES: Mapping[str, ResultWire] = {
         one_file=True,
     ),
 }
-
-
-def _dict(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
 
 
 SLICE = 100  # requests that are run before others of the server have their turn
