@@ -1,20 +1,303 @@
-"""OpenAI's wire formats over aiohttp and orjson, without an SDK: for self-hosted servers, and for speed."""
+"""Calls over aiohttp, for every adapter: connections are kept, and replaced after they were closed.
 
-from collections.abc import Awaitable, Callable, Mapping
+Servers close idle connections, some right after an answer though they announced to keep them. Of a call that
+takes up such a connection it must be certain that nobody read it before it is made again. There are three
+proofs: the connection was found closed before the first byte was written, the kernel never took the whole
+request, or the server ended the connection while its kernel had acknowledged no byte of the request. Such a
+call is made again at once, once, over a fresh connection, and counts as one. A connection that breaks later
+ends the attempt, however soon: the server may have worked for it. A reset alone proves nothing.
+
+A connection on which anything arrives after its response has ended is given up, and whatever arrived is no
+answer: HTTP/1.1 does not say which request a response belongs to. The event loop sees what comes while a
+connection is idle (`_Protocol`), the kernel what came since (`_news_of`). A response that comes again while
+the next request is on its way is known by its id alone: see `_is_repeated`.
+
+What is left are calls that a server's close crosses on the way. Idle connections are therefore closed sooner
+than the server does: a second before the time that it tells (`Keep-Alive: timeout=5`), else after
+`KEEPALIVE_S`. `max=100` is not counted: the last answer says `Connection: close`. Where more than `MANY_GONE`
+of the used connections turn out to be closed, the server closes even sooner: then connections serve one call
+each for `WARY_S`. A few closed ones are no such sign; fresh connections for all would cost more than they.
+"""
+
+import asyncio
+import re
+import select
+import socket
+import ssl
+import struct
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakKeyDictionary
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
-from asyncbench.errors import ConfigError
-from asyncbench.providers.calls import Call
-from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.error_kinds import encoded, refusal
-from asyncbench.providers.pool import broken, session
+from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.providers.calls import Call, News, under_way
+from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
+from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.secrets import hush
 from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.client_reqrep import ConnectionKey
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+
+WARY_S: Final = 300.0
+MANY_GONE: Final = 0.03  # of the used connections lately: two within some thirty calls
+_LATELY: Final = 0.02  # the weight of the latest call
+_TCP_INFO: Final = struct.Struct("120xQ")  # of Linux, to the bytes that the other side has acknowledged
+_TIMEOUT: Final = re.compile(r"\btimeout *= *\"?(\d{1,9})", re.IGNORECASE)
+
+
+def session(
+    endpoint: Endpoint, *, headers: Mapping[str, str] | None = None, tls: ssl.SSLContext | bool = True
+) -> aiohttp.ClientSession:
+    """Open the connections to an endpoint, inside the running loop, to which they belong.
+
+    Deadlines are those of `Call`, except for a connection that is not made.
+    """
+    connector = _Connector(endpoint, tls)
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=headers,
+        middlewares=(connector.again_if_unread,),
+        request_class=_Request,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect),
+    )
+
+
+class _Protocol(ResponseHandler):
+    """A connection that is lost as soon as something arrives on it while no response is due."""
+
+    due = False  # from before the request is written until the connection is back in the pool
+    latest: tuple[int, str | None] | None = None  # the hash of the request answered last, the answer's id
+    acknowledged: int | None = None  # bytes, before the request was written
+    unread = False  # the server had ended the connection before the first byte of the request came
+
+    def eof_received(self) -> None:
+        self.unread = self.acknowledged is not None and self.acknowledged == _acknowledged(self.transport)
+        super().eof_received()
+
+    def set_response_params(self, **params: Any) -> None:
+        self.due = True
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        unasked = data and not self.due  # aiohttp calls with nothing to go on reading what it had put off
+        if unasked and self.transport is not None:
+            self.transport.abort()
+        else:
+            super().data_received(data)
+
+    @property
+    def surplus(self) -> bool:
+        """Return whether more arrived than the response that was due: another one, or the beginning of it."""
+        if self._parser is None:  # no request was made yet
+            return False
+        try:
+            return bool(self._buffer) or self._parser.feed_eof() is not None
+        except Exception:  # what began is no response
+            return True
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Tells each call when its connection is there, and whether it is a used one."""
+
+    def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | bool) -> None:
+        super().__init__(limit=endpoint.connections, keepalive_timeout=KEEPALIVE_S, ssl=tls)
+        self._factory = cast("partial[ResponseHandler]", partial(_Protocol, loop=self._loop))
+        # Its connections are closed after one call, so that each of them is fresh. No limit: a call that is
+        # repeated has just lost the connection that counted.
+        self._fresh = aiohttp.TCPConnector(limit=0, force_close=True, ssl=tls)
+        self._fresh._factory = self._factory
+        # The connections that served a call, each with what asks the kernel for news of it.
+        self._used: WeakKeyDictionary[ResponseHandler, News] = WeakKeyDictionary()
+        self._kept_s = KEEPALIVE_S
+        self._gone_share = 0.0  # of used connections, the latest counting most
+        self._wary_until_s = 0.0
+        self._latest_id: str | None = None
+        self._ids_differ = False  # some servers give the same id to all answers
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: "list[Trace]", timeout: aiohttp.ClientTimeout
+    ) -> "Connection":
+        call = under_way()
+        self._keepalive_timeout = self._kept_s if self._loop.time() >= self._wary_until_s else 0.0
+        connecting = self._fresh.connect if call.repeated else super().connect
+        asked_s = self._loop.time()
+        connection = await connecting(req, traces, timeout)
+        while isinstance(connection.protocol, _Protocol) and connection.protocol.surplus:
+            connection.close()
+            connection = await connecting(req, traces, timeout)
+        protocol, transport = connection.protocol, connection.transport
+        call.repeats = partial(self._is_repeated, protocol)
+        call.unread = partial(getattr, protocol, "unread", False)
+        call.news = None if protocol is None else self._used.get(protocol)
+        call.sent(reused=call.news is not None)
+        call.connect_s = None if call.reused else call.sent_s - asked_s
+        if not call.reused and protocol is not None and transport is not None:
+            self._used[protocol] = _news_of(transport)
+            transport.set_write_buffer_limits(high=1, low=0)  # see `_Request`
+        return connection
+
+    def _release(
+        self, key: "ConnectionKey", protocol: ResponseHandler, *, should_close: bool = False
+    ) -> None:
+        if isinstance(protocol, _Protocol):
+            protocol.due = False
+        super()._release(key, protocol, should_close=should_close)
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        await self._fresh.close(abort_ssl=abort_ssl)
+        await super().close(abort_ssl=abort_ssl)
+
+    async def again_if_unread(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Make a call; again where nobody can have read it, because its used connection had gone."""
+        call = under_way()
+        try:
+            response = await handler(request)
+            self._note(gone=False)
+        except aiohttp.ClientConnectionError:
+            self._note(gone=True)
+            if not call.reused or (call.handed_over and not call.unread()):
+                raise
+            call.repeated = True
+            response = await handler(request)
+        call.began(response.headers)
+        if match := _TIMEOUT.search(response.headers.get("Keep-Alive", "")):
+            kept_s = int(match[1])
+            self._kept_s = min(max(kept_s - 1, kept_s / 2), LONGEST_KEEPALIVE_S)
+        return response
+
+    def _is_repeated(self, protocol: ResponseHandler | None, request: bytes, answer_id: str | None) -> bool:
+        """Return whether an answer is the one before it on its connection, which is then given up.
+
+        It has the same id, though the requests differ. A cache may answer equal requests so.
+        """
+        if not isinstance(protocol, _Protocol) or answer_id is None:
+            return False
+        before, protocol.latest = protocol.latest, (hash(request), answer_id)
+        same_id = before is not None and before[1] == answer_id
+        repeated = self._ids_differ and same_id and before != protocol.latest
+        if answer_id != self._latest_id:
+            self._ids_differ = self._latest_id is not None
+        elif before is None:  # another connection gave it: it tells no answers apart
+            self._ids_differ = False
+        self._latest_id = answer_id
+        if repeated and protocol.transport is not None:
+            protocol.transport.abort()
+        return repeated
+
+    def _note(self, *, gone: bool) -> None:
+        if not under_way().reused:
+            return
+        self._gone_share += _LATELY * (gone - self._gone_share)
+        if self._gone_share > MANY_GONE:
+            self._gone_share, self._wary_until_s = 0.0, self._loop.time() + WARY_S
+
+
+class _Request(aiohttp.ClientRequest):
+    """Looks at a used connection before it writes, and tells the call when the kernel has every byte."""
+
+    async def write_bytes(
+        self, writer: "AbstractStreamWriter", conn: "Connection", content_length: int | None = None
+    ) -> None:
+        call, transport = under_way(), conn.transport
+        if transport is None or (call.news is not None and (transport.is_closing() or call.news(0))):
+            if transport is not None:
+                transport.abort()  # the call ends, nothing written
+            return
+        if isinstance(conn.protocol, _Protocol):
+            conn.protocol.acknowledged = _acknowledged(transport)
+        await super().write_bytes(writer, conn, content_length)
+        with suppress(OSError):
+            await writer.drain()  # until nothing waits in front of the kernel: so low are the limits set
+            call.handed_over = not transport.is_closing()
+
+
+def _news_of(transport: asyncio.Transport) -> News:
+    """Return what tells whether the other side has closed an idle connection, before the event loop sees it.
+
+    The kernel is asked. Nothing is due on an idle connection, so that anything to be read is an end, a reset
+    or a farewell: of TLS, or an answer to a request that nobody made (408).
+    """
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket"), select.POLLIN)
+    return poll.poll
+
+
+def _acknowledged(transport: asyncio.BaseTransport | None) -> int | None:
+    """Return how many bytes the kernel of the other side has taken; None: this system does not say."""
+    link = None if transport is None else transport.get_extra_info("socket")
+    if link is None or not hasattr(socket, "TCP_INFO"):
+        return None
+    with suppress(OSError, struct.error):
+        return int(_TCP_INFO.unpack(link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))[0])
+    return None
+
+
+# ── Errors of connections
+
+_BROKE_OFF: Final = "the reply broke off or was not HTTP"
+_SSL: Final = re.compile(r" ssl:.*? \[")  # aiohttp names its setting, of addresses without TLS, too
+# First match wins: children before parents.
+KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
+    (aiohttp.ConnectionTimeoutError, ErrorKind.UNREACHABLE, "no connection within timeouts.connect"),
+    (aiohttp.ServerTimeoutError, ErrorKind.TIMEOUT, "no answer within timeouts.total"),
+    (aiohttp.ClientConnectorError, ErrorKind.UNREACHABLE, "no connection"),
+    (aiohttp.ClientConnectionError, ErrorKind.UNREACHABLE, "the connection was lost before an answer"),
+    (aiohttp.ClientError, ErrorKind.BAD_REPLY, _BROKE_OFF),
+    (TimeoutError, ErrorKind.TIMEOUT, "no complete reply within timeouts.total"),  # our own deadline
+    (OSError, ErrorKind.UNREACHABLE, "no connection"),
+)
+
+
+def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool = False) -> ProviderError:
+    """Say what an error without a whole response means.
+
+    Args:
+        error: of a library; its causes are looked at.
+        key: the API key, which the message must not repeat.
+        sent: the whole request was handed over: it may be worked for, and billed.
+        answered: the answer had begun, and may be billed: then nothing is called unreachable.
+
+    The names that SDKs give are not believed: openai 3.52 calls refused, unknown and reset connections
+    timeouts. Without an error of aiohttp among the causes the connection held, and what came over it
+    could not be read (a false Content-Encoding, say).
+    """
+    hush(error, key=key)
+    for cause in _causes(error):
+        for family, kind, meaning in KINDS:
+            if isinstance(cause, family):
+                if answered and kind is ErrorKind.UNREACHABLE:
+                    kind, meaning = ErrorKind.BAD_REPLY, _BROKE_OFF
+                return ProviderError(
+                    kind,
+                    safe_line(f"{meaning}: {_SSL.sub(' [', str(cause))}".removesuffix(": "), key=key),
+                    may_have_been_billed=True if sent else None,
+                )
+    *_, last = _causes(error)
+    return ProviderError(ErrorKind.BAD_REPLY, safe_line(f"the reply cannot be read: {last}", key=key))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+# ── Calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +360,7 @@ async def _whole_body(content: aiohttp.StreamReader, most: int) -> bytes:
 
 
 class HttpProvider:
-    """Any wire format with nothing in between; proxies of the environment are not used.
+    """Any wire format without an SDK, for self-hosted servers and for speed; no proxies of the environment.
 
     Raises:
         ConfigError: no base URL: there is no server to assume.
@@ -95,15 +378,11 @@ class HttpProvider:
     async def ask(self, request: Request) -> Reply:
         content = encoded(self._wire.body(request))
         if self._door is None:
-            self._door = self._opened()
+            key = self._endpoint.api_key
+            auth = {"Authorization": f"Bearer {key}"} if key else {}
+            connections = session(self._endpoint, headers={"Content-Type": "application/json", **auth})
+            self._door = Door(session=connections, url=self._url, wire=self._wire, endpoint=self._endpoint)
         return await self._door.ask(content, stream=request.trial.model.stream)
-
-    def _opened(self) -> Door:
-        endpoint = self._endpoint
-        key = endpoint.api_key
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-        connections = session(endpoint, headers=headers)
-        return Door(session=connections, url=self._url, wire=self._wire, endpoint=endpoint)
 
     async def aclose(self) -> None:
         if self._door is not None:

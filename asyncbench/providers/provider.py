@@ -63,8 +63,8 @@ PROVIDERS: Mapping[str, Callable[[Endpoint, Wire], Provider]] = {
 WIRES: Final[Mapping[str, Callable[[Quirks], Wire]]] = {
     "chat": ChatWire,
     "completions": CompletionsWire,
-    "responses": ResponsesWire,
-    "messages": MessagesWire,
+    "responses": lambda _: ResponsesWire(),  # written in one way by all who speak it
+    "messages": lambda _: MessagesWire(),
 }
 
 

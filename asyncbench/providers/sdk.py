@@ -20,8 +20,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import KEEPALIVE_S, Endpoint
 from asyncbench.providers.error_kinds import encoded, refusal
-from asyncbench.providers.http import Door
-from asyncbench.providers.pool import broken, session
+from asyncbench.providers.http import Door, broken, session
 from asyncbench.providers.rate_headers import Span
 from asyncbench.providers.secrets import hush
 from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply

@@ -88,7 +88,7 @@ ADAPTERS = (
         path="/v1/messages",
         body=MESSAGE,
         finish_reason="end_turn",
-        wire=MessagesWire(Quirks()),
+        wire=MessagesWire(),
         events=EVENTS,
     ),
     Adapter(

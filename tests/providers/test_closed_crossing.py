@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 
 from asyncbench.errors import ErrorKind
-from asyncbench.providers import pool
+from asyncbench.providers import http
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Endpoint
 from tests.providers.asking import asking, deadlines, failure_of
@@ -34,7 +34,7 @@ async def test_a_request_of_which_no_byte_came_before_the_server_closed_is_made_
     server = elsewhere.server
     server.manner = answering(body={})
     try:
-        async with pool.session(Endpoint(base_url=server.url, api_key=""), tls=theirs) as session:
+        async with http.session(Endpoint(base_url=server.url, api_key=""), tls=theirs) as session:
             async with Call(deadlines()):
                 await (await session.post(server.url, data=b"{}")).read()
             async with Call(deadlines()) as call:

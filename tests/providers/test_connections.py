@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from asyncbench.errors import ErrorKind
-from asyncbench.providers.pool import KINDS, broken
+from asyncbench.providers.http import KINDS, broken
 
 EVERY_ERROR = {
     value

@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
-from asyncbench.providers import pool, sdk
+from asyncbench.providers import http, sdk
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Endpoint
 from tests.providers.asking import ADAPTERS, asking, deadlines, failure_of
@@ -195,7 +195,7 @@ async def test_over_a_first_connection_it_costs_nothing_and_is_not_made_again(se
 async def test_where_many_connections_close_too_soon_each_serves_one_call_for_a_while(
     elsewhere, opened, closes_once, monkeypatch, closed, wary_s, connections
 ):
-    monkeypatch.setattr(pool, "WARY_S", wary_s)
+    monkeypatch.setattr(http, "WARY_S", wary_s)
     adapter, server = ADAPTERS[2], elsewhere.server
     server.manner = answering(body=adapter.body, keep_alive="timeout=5, max=100")
     provider = opened(adapter.provider(server.url))
@@ -228,7 +228,7 @@ async def test_where_many_connections_close_too_soon_each_serves_one_call_for_a_
 async def test_a_server_is_believed_how_long_it_keeps_connections(
     server, opened, monkeypatch, said, usual_s, rests_s, connections
 ):
-    monkeypatch.setattr(pool, "KEEPALIVE_S", usual_s)
+    monkeypatch.setattr(http, "KEEPALIVE_S", usual_s)
     adapter = ADAPTERS[2]
     server.manner = answering(body=adapter.body, **said)
     provider = opened(adapter.provider(server.url))
@@ -265,7 +265,7 @@ async def test_a_connection_with_tls_is_looked_at_too(certified, close):
     server.manner = answering(body={})
     endpoint = Endpoint(base_url=server.url, api_key="")
     try:
-        async with pool.session(endpoint, tls=theirs) as session:
+        async with http.session(endpoint, tls=theirs) as session:
             await post(session, server.url)
             await post(session, server.url)
             assert server.connections == 1  # what TLS itself says is no end

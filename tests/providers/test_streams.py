@@ -240,12 +240,12 @@ THINKING_THEN_ANSWER: dict[str, tuple[Any, ...]] = {
         {"choices": [{"delta": {"content": "42"}}]},
     ),
     "responses": (
-        ResponsesWire(Quirks()),
+        ResponsesWire(),
         {"type": "response.reasoning_summary_text.delta", "delta": "hm"},
         {"type": "response.output_text.delta", "delta": "42"},
     ),
     "messages": (
-        MessagesWire(Quirks()),
+        MessagesWire(),
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
         {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "42"}},
     ),

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import count_in, mapping_in, text
 from asyncbench.providers.usage import from_anthropic, merged
@@ -19,9 +18,6 @@ class MessagesWire:
     """/v1/messages, which is written in one way by all who speak it."""
 
     path = "v1/messages"
-
-    def __init__(self, quirks: Quirks) -> None:
-        self._quirks = quirks  # none of them changes a body; `config` reads what is rejected
 
     def body(self, request: Request) -> dict[str, object]:
         """Return what is sent; see `Wire`.

@@ -234,13 +234,11 @@ _ENDS: Final[Mapping[object, str]] = {
 class ResponsesWire:
     """/responses: the only door to some of OpenAI's newest models.
 
-    Nothing is injected: the vendor stores what it answers unless `params` say `store: false`.
+    It has one way for all that is asked here. Nothing is injected: the vendor stores what it answers unless
+    `params` say `store: false`.
     """
 
     path = "responses"
-
-    def __init__(self, quirks: Quirks) -> None:
-        self._quirks = quirks  # the format has one way for all that is asked here; `config` reads the rest
 
     def body(self, request: Request) -> dict[str, object]:
         model = request.trial.model

@@ -28,10 +28,6 @@ from asyncbench.simulator.wire import Json, RefusedError, Why, object_in, tokens
 Told = dict[str, Any]  # a batch as JSON
 
 
-def _same(batch: Told) -> Told:
-    return batch
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """The ways of one vendor; what is left out is OpenAI's own way."""
@@ -39,7 +35,7 @@ class Dialect:
     kept_s: tuple[float, float] = (3_600, 2_592_000)  # how long an upload may be kept
     endpoint: str = "/v1/"  # what the endpoint of a create begins with
     whole_lists: bool = False  # no pages
-    told: Callable[[Told], Told] = _same  # OpenAI's batch → its own
+    counts_late: bool = False  # there are none before a batch is validated
     faults: tuple[str, ...] = ()  # which are none here
     absent: Why | None = None  # there are no batches, and it is said so
 
@@ -51,10 +47,10 @@ class Dialect:
             raise RefusedError(Why.BAD_REQUEST, f"endpoint must begin with {self.endpoint}.")
         return {"completion_window": "24h", **body}
 
-
-def _azure(batch: Told) -> Told:
-    young = batch["status"] == "validating"
-    return {**batch, "request_counts": None if young else batch["request_counts"]}
+    def told(self, batch: Told) -> Told:
+        """Return OpenAI's batch in its own form."""
+        uncounted = self.counts_late and batch["status"] == "validating"
+        return {**batch, "request_counts": None} if uncounted else batch
 
 
 OWN = Dialect()
@@ -62,7 +58,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "azure": Dialect(
         kept_s=(14 * 86_400, 30 * 86_400),
         endpoint="/",
-        told=_azure,
+        counts_late=True,
         faults=("empty_ids=1", "never_expires=1", "empty_error_file=1"),
     ),
     "groq": Dialect(whole_lists=True),

@@ -5,12 +5,11 @@ from hypothesis import given
 
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.anthropic.messages import MessagesWire
-from asyncbench.providers.endpoints import Quirks
 from asyncbench.records import Usage
 from tests.providers.asking import asking
 from tests.providers.streams import PIECES, RESPONSE, failure, first_word, streamed
 
-WIRE = MessagesWire(Quirks())
+WIRE = MessagesWire()
 
 
 def start(**message):

@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given
 
 from asyncbench.errors import ErrorKind
-from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.openai.wires import ResponsesWire
 from asyncbench.records import CUT_SHORT, REFUSALS, Usage
 from tests.providers.streams import PIECES, RESPONSE, failure, first_word, streamed
 
-WIRE = ResponsesWire(Quirks())
+WIRE = ResponsesWire()
 USAGE = {
     "input_tokens": 20,
     "output_tokens": 5,
