@@ -12,9 +12,9 @@ import pyarrow as pa
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.pricing import RatesAt, cost_usd, rates_at, tier_of
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.loose_json import mapping_in
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.usage import from_anthropic
+from asyncbench.providers.wire import mapping_in
 from asyncbench.records import BATCH, REALTIME, Usage
 from asyncbench.store.manifest import kept_sweep_file
 

@@ -25,7 +25,6 @@ PUBLIC = (
     "endpoints",
     "garbage",
     "listing",
-    "loose_json",
     "params",
     "prices",
     "provider",

@@ -15,10 +15,9 @@ from urllib.parse import urlsplit, urlunsplit
 import orjson
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.providers.loose_json import UnreadableError, items, mapping_in, read, text
 from asyncbench.providers.rate_headers import retry_after_s
 from asyncbench.providers.secrets import without_secret
-from asyncbench.providers.wire import Response
+from asyncbench.providers.wire import Response, UnreadableError, items, mapping_in, read, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from asyncbench.providers.endpoints import KnownEndpoint, Quirks, usable_endpoints
-from asyncbench.providers.loose_json import count_in, mapping_in, text
 from asyncbench.providers.prices import is_router
+from asyncbench.providers.wire import count_in, mapping_in, text
 from asyncbench.records import BATCH, Condition, Model
 
 # Objects of a body that hold an `effort`: OpenAI's Responses and OpenRouter, Anthropic.

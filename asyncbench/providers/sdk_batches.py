@@ -18,11 +18,10 @@ from asyncbench.errors import ErrorKind, NoRoomError, ProviderError
 from asyncbench.providers.batch_calls import RemoteBatch
 from asyncbench.providers.calls import under_way
 from asyncbench.providers.error_kinds import bad_reply, payload, refusal, withhold
-from asyncbench.providers.loose_json import UnreadableError, mapping_in, read, text
 from asyncbench.providers.rate_headers import retry_after_s
 from asyncbench.providers.sdk import SdkProvider
 from asyncbench.providers.streams import finished_reply, whole_body
-from asyncbench.providers.wire import Response, Wire, body_id
+from asyncbench.providers.wire import Response, UnreadableError, Wire, body_id, mapping_in, read, text
 from asyncbench.records import Reply, Request
 
 SMALL_S: Final = 60.0  # for a call that moves no file

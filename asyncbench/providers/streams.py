@@ -13,10 +13,9 @@ import httpx2
 from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.error_kinds import LONGEST_MESSAGE, bad_reply, payload, safe_line, withhold
-from asyncbench.providers.loose_json import UnreadableError, read
 from asyncbench.providers.secrets import WORDS, keyless, may_hold
 from asyncbench.providers.usage import doubts, kept_account
-from asyncbench.providers.wire import Assembly, Json, Response, Wire, body_id
+from asyncbench.providers.wire import Assembly, Json, Response, UnreadableError, Wire, body_id, read
 from asyncbench.records import Reply, ReplyTimes
 
 # ── Server-sent events, from chunks of any size

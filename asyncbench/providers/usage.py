@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import orjson
 
-from asyncbench.providers.loose_json import count_in, items, mapping_in
+from asyncbench.providers.wire import count_in, items, mapping_in
 from asyncbench.records import Usage
 
 MOST_TOKENS = 10**9  # of one call; more is a fault of who counted

@@ -23,11 +23,10 @@ from asyncbench.planning.modes import check_servers
 from asyncbench.planning.preflight import check_replays, chosen_models, keys_for
 from asyncbench.pricing import charge
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.loose_json import count_in, mapping_in
 from asyncbench.providers.params import ANY_LONGEST_REPLY
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import Provider, open_batches, open_provider, wire_of
-from asyncbench.providers.wire import Assembly, Json, Response, Wire
+from asyncbench.providers.wire import Assembly, Json, Response, Wire, count_in, mapping_in
 from asyncbench.records import BATCH, Condition, Limits, Model, Problem, Reply, Request, Trial
 from asyncbench.run.findings import (
     BatchCheck,

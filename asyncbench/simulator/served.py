@@ -94,14 +94,12 @@ def _median(pace: AnswerPace) -> Timing:
 class Storm:
     """All calls of a model are refused for a while, once: its provider is overrun."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._calls = 0
         self._ends_s: float | None = None  # None: it has not come yet
 
-    def check(self, wanted: PaceAsked, at_s: float) -> None:
-        """Count a call; raise RefusedError while the storm lasts."""
-        seconds = float(wanted.get("storm_s", self._seconds))
+    def check(self, seconds: float, at_s: float) -> None:
+        """Count a call; raise RefusedError while the storm lasts, which is so long for it."""
         self._calls += 1
         if self._ends_s is None and seconds and self._calls >= STORM_AFTER:
             self._ends_s = at_s + seconds
@@ -138,7 +136,7 @@ class Served:
         self.ways = ways
         self._pace = AnswerPace(**{field.name: getattr(settings, field.name) for field in fields(AnswerPace)})
         self._lines: dict[tuple[int | None, float, float], ServiceLine] = {}
-        self.storm = Storm(self._pace.storm_s)
+        self._storm = Storm()
         self._worsening = Worsening()
         self.latency = Latency(self._pace, seed=settings.seed, model=name)
         self.gate = _gate(settings, at_s)
@@ -148,8 +146,13 @@ class Served:
         self._demanded = settings.tokens_counted == "demanded"
 
     def take(self, request: WireRequest, at_s: float) -> Taken:
-        """Return what a call gets, worse where the model has much to do; raises as its source does."""
-        worse = self._worsening.share(self._pace.but(request.pace), self.tally["in_flight"], at_s)
+        """Return what a call gets, worse where the model has much to do; raises as its source does.
+
+        In a storm it raises RefusedError.
+        """
+        pace = self._pace.but(request.pace)
+        self._storm.check(pace.storm_s, at_s)
+        worse = self._worsening.share(pace, self.tally["in_flight"], at_s)
         return self.source.take(request, worse)
 
     def line(self, wanted: PaceAsked) -> ServiceLine | None:
@@ -253,22 +256,19 @@ class ServedModels:
 
     def _source(self, name: str) -> AnswerSource | None:
         # A recording of `noisy-2` is meant by that name; `noisy` itself is always the simulator's own.
-        if name not in MODELS and name in self._recordings:
-            return Replay(_the_one(name, self._recordings[name]))
+        candidates = () if name in MODELS else self._recordings.get(name, ())
+        if len(candidates) > 1:
+            places = "; ".join(recording.place for recording in candidates)
+            raise RefusedError(
+                Why.NO_SUCH_MODEL,
+                f"The name {name!r} stands for {len(candidates)} recordings: {places}. Ask for a run that "
+                "holds one model by the run's name, or start the simulator with fewer folders.",
+            )
+        if candidates:
+            return Replay(candidates[0])
         if (play := answerer(name)) is None:
             return None
         return MadeUp(name, play, self._questions, seed=self._settings.seed)
-
-
-def _the_one(name: str, recordings: Sequence[Recording]) -> Recording:
-    if len(recordings) > 1:
-        places = "; ".join(recording.place for recording in recordings)
-        raise RefusedError(
-            Why.NO_SUCH_MODEL,
-            f"The name {name!r} stands for {len(recordings)} recordings: {places}. Ask for a run that holds "
-            "one model by the run's name, or start the simulator with fewer folders.",
-        )
-    return recordings[0]
 
 
 def with_known_question(request: WireRequest, source: AnswerSource) -> WireRequest:

@@ -93,14 +93,12 @@ class ServedCall:
         wait_s, headers = refused.retry_after_s, self._headers()
         status, body = self.ways.error(refused, *self.wire.error(refused, self.arrival.request_id))
         if wait_s is not None:
-            own_headers = self.ways.retry_headers(wait_s)
-            headers |= self.wire.retry_headers(wait_s) if own_headers is None else own_headers
+            headers |= self.ways.retry_headers(self.wire, wait_s)
         return Page(status=status, headers=headers, body=orjson.dumps(body))
 
     def _headers(self) -> dict[str, str]:
         allowances = self.model.gate.allowances(time.monotonic()) if self.model else {}
-        own_limits = self.ways.limit_headers(allowances)
-        limits = self.wire.limit_headers(allowances) if own_limits is None else own_limits
+        limits = self.ways.limit_headers(self.wire, allowances)
         request_id = {self.wire.request_id_header: self.arrival.request_id} if self.ways.request_id else {}
         return {**HEADERS, **request_id, **limits}
 
@@ -166,7 +164,6 @@ class Server:
         wire_request = with_known_question(wire_request, model.source)
         unasked = ways.streams_unasked and call.wire.may_stream_unasked
         streamed = unasked if wire_request.stream is None else wire_request.stream
-        model.storm.check(wire_request.pace, time.monotonic())
         taken = model.take(wire_request, time.monotonic())
         call.undo.callback(taken.give_back)
         model.admit(wire_request, taken.answer, time.monotonic())

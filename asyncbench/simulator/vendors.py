@@ -17,6 +17,7 @@ from asyncbench.simulator.wire import (
     RefusedError,
     StreamUsage,
     VendorWays,
+    VendorWire,
     Why,
     WireAnswer,
     three_counts,
@@ -31,14 +32,14 @@ DAY_MIN = 24 * 60
 class Compatible(VendorWays):
     """Says when to come again in whole seconds, without OpenAI's milliseconds."""
 
-    def retry_headers(self, wait_s: float) -> dict[str, str] | None:
+    def retry_headers(self, _wire: VendorWire, wait_s: float) -> dict[str, str]:
         return {"retry-after": str(math.ceil(wait_s))}
 
 
 class WithoutLimits(Compatible):
     """Tells no limits."""
 
-    def limit_headers(self, _allowances: Mapping[str, ToldAllowance]) -> dict[str, str] | None:
+    def limit_headers(self, _wire: VendorWire, _allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
         return {}
 
 
@@ -69,7 +70,7 @@ class Mistral(Compatible):
     def usage(self, answer: WireAnswer) -> Json:
         return three_counts(answer)
 
-    def limit_headers(self, allowances: Mapping[str, ToldAllowance]) -> dict[str, str] | None:
+    def limit_headers(self, _wire: VendorWire, allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
         names = {what: f"{'req' if what == 'requests' else what}-minute" for what in allowances}
         return limit_headers({names[what]: allowances[what] for what in allowances}, reset=None)
 
@@ -137,7 +138,7 @@ class Groq(Compatible):
         used = {} if delta is None else {"usage": three_counts(exchange.answer)}
         return {**body, "x_groq": {"id": f"req_{exchange.request_id}", **(used if finish else {})}}
 
-    def limit_headers(self, allowances: Mapping[str, ToldAllowance]) -> dict[str, str] | None:
+    def limit_headers(self, _wire: VendorWire, allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
         return limit_headers(_by_the_day(allowances))
 
 
@@ -149,7 +150,7 @@ class Cerebras(Compatible):
     def usage(self, answer: WireAnswer) -> Json:
         return _brief_usage(answer)
 
-    def limit_headers(self, allowances: Mapping[str, ToldAllowance]) -> dict[str, str] | None:
+    def limit_headers(self, _wire: VendorWire, allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
         by_the_day = _by_the_day(allowances)
         names = {what: f"{what}-{'day' if what == 'requests' else 'minute'}" for what in by_the_day}
         return limit_headers({names[what]: by_the_day[what] for what in by_the_day}, reset=str)
@@ -161,7 +162,7 @@ class Gemini(WithoutLimits):
     def usage(self, answer: WireAnswer) -> Json:
         return three_counts(answer)
 
-    def retry_headers(self, _wait_s: float) -> dict[str, str] | None:
+    def retry_headers(self, _wire: VendorWire, _wait_s: float) -> dict[str, str]:
         return {}
 
     def error(self, refused: RefusedError, status: int, body: object) -> tuple[int, object]:

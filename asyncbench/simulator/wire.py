@@ -155,13 +155,13 @@ class VendorWays:
         """Return the status and the body of a refusal as the provider has them."""
         return status, body
 
-    def limit_headers(self, _allowances: Mapping[str, ToldAllowance]) -> dict[str, str] | None:
-        """Return what tells of limits; None: as the wire format does."""
-        return None
+    def limit_headers(self, wire: "VendorWire", allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
+        """Return what tells of limits."""
+        return wire.limit_headers(allowances)
 
-    def retry_headers(self, _wait_s: float) -> dict[str, str] | None:
-        """Return what says when to come again; None: as the wire format does."""
-        return None
+    def retry_headers(self, wire: "VendorWire", wait_s: float) -> dict[str, str]:
+        """Return what says when to come again."""
+        return wire.retry_headers(wait_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,16 +35,16 @@ def test_a_recorded_time_is_not_repeated_unless_a_speedup_asks_for_it():
 
 
 def test_a_storm_comes_once_and_says_how_long_it_lasts():
-    storm, refused = Storm(2.0), list[float | None]()
+    storm, refused = Storm(), list[float | None]()
     for call in range(2 * STORM_AFTER):
         try:
-            storm.check({}, at_s=10.0 + call / STORM_AFTER)
+            storm.check(2.0, at_s=10.0 + call / STORM_AFTER)
         except RefusedError as error:
             refused.append(error.retry_after_s)
     assert len(refused) == STORM_AFTER + 1
     assert refused[0] == 2.0
-    storm.check({}, at_s=20.0)
-    storm.check({"storm_s": 5}, at_s=20.0)
+    storm.check(2.0, at_s=20.0)
+    storm.check(5.0, at_s=20.0)
 
 
 def test_with_sigma_the_middle_call_takes_the_median():

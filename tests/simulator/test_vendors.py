@@ -11,6 +11,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletio
 
 from asyncbench.providers.rate_headers import Span, allowances
 from asyncbench.simulator.limits import ToldAllowance
+from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.vendors import OWN, VENDORS
 
 LONG = "What is 12345678 + 1?"
@@ -343,8 +344,10 @@ def test_the_first_row_is_openai_itself():
 def test_headers_of_limits_are_text():
     allowance = ToldAllowance(per_minute=60, remaining=0.5, reset_s=0.5)
     told = {
-        name: one.limit_headers({"requests": allowance, "tokens": allowance}) for name, one in VENDORS.items()
+        name: one.limit_headers(CHAT, {"requests": allowance, "tokens": allowance})
+        for name, one in VENDORS.items()
     }
 
-    assert {name for name, headers in told.items() if headers} == {"mistral", "groq", "cerebras"}
-    assert {type(value) for headers in told.values() for value in (headers or {}).values()} == {str}
+    tells = {OWN, "azure", "xai", "mistral", "groq", "cerebras"}
+    assert {name for name, headers in told.items() if headers} == tells
+    assert {type(value) for headers in told.values() for value in headers.values()} == {str}

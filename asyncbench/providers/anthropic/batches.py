@@ -11,10 +11,9 @@ from asyncbench.providers.anthropic.client import AnthropicProvider
 from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, Endpoint
 from asyncbench.providers.error_kinds import encoded
-from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.params import SAMPLING_VERSION, needs_sampling_version
 from asyncbench.providers.sdk_batches import SdkBatches, bytes_of, id_of, line_object, time_of, unstreamed
-from asyncbench.providers.wire import Wire
+from asyncbench.providers.wire import Wire, count_in, items, mapping_in, text
 from asyncbench.records import Request
 
 PAGE: Final = 1000

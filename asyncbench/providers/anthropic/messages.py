@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
-from asyncbench.providers.loose_json import count_in, mapping_in, text
 from asyncbench.providers.usage import from_anthropic, merged
-from asyncbench.providers.wire import Json, Response, at, finished, text_and_thinking
+from asyncbench.providers.wire import (
+    Json,
+    Response,
+    at,
+    count_in,
+    finished,
+    mapping_in,
+    text,
+    text_and_thinking,
+)
 from asyncbench.records import Reply, Request
 
 # A block of content by its type → where its words stand, in the whole block and in the pieces of it.

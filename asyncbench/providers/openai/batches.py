@@ -12,10 +12,9 @@ from asyncbench.errors import ProviderError
 from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, BatchWays, Endpoint
 from asyncbench.providers.error_kinds import encoded
-from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.openai.client import OpenAIProvider
 from asyncbench.providers.sdk_batches import SdkBatches, id_of, line_object, time_of, unstreamed
-from asyncbench.providers.wire import Wire
+from asyncbench.providers.wire import Wire, count_in, items, mapping_in, text
 from asyncbench.records import Request
 
 PAGE: Final = 100

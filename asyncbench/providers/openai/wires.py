@@ -6,9 +6,19 @@ from typing import Final
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
-from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.usage import from_openai, from_responses, raw_usage, stated_cost_usd
-from asyncbench.providers.wire import Json, Response, at, finish_of, finished, text_and_thinking
+from asyncbench.providers.wire import (
+    Json,
+    Response,
+    at,
+    count_in,
+    finish_of,
+    finished,
+    items,
+    mapping_in,
+    text,
+    text_and_thinking,
+)
 from asyncbench.records import CUT_SHORT, REFUSALS, Model, Reply, Request
 from asyncbench.suites.requests import merged_params
 
@@ -34,13 +44,13 @@ def first_choice(payload: Json, response: Response) -> dict[str, object]:
     return choice
 
 
-def reply_of(payload: Json, response: Response, *, piece: Piece, finish_reason: object) -> Reply:
+def reply_of(payload: Json, response: Response, choice: Json, *, piece: Piece) -> Reply:
     """Return the reply: what was read of the choice, and what stands beside it.
 
     Raises:
         ProviderError: the finish reason is that of a generation that failed.
     """
-    reason = text(finish_reason)
+    reason = text(choice.get("finish_reason"))
     if reason in _FAILED:
         raise bad_reply(response, f"its finish reason is {reason}", kind=_FAILED[reason])
     used = raw_usage(payload)
@@ -109,8 +119,8 @@ class Chunks:
         return reply_of(
             self._fields,
             self._response,
+            {"finish_reason": self._finish_reason},
             piece=("".join(self._said), "".join(self._thought), "".join(self._refused)),
-            finish_reason=self._finish_reason,
         )
 
 
@@ -145,8 +155,7 @@ class ChatWire:
         message = choice.get("message")
         if not isinstance(message, dict):
             raise bad_reply(response, "it holds no choice with a message")
-        finish_reason = choice.get("finish_reason")
-        return reply_of(payload, response, piece=_piece(message), finish_reason=finish_reason)
+        return reply_of(payload, response, choice, piece=_piece(message))
 
     def stream(self, response: Response) -> Chunks:
         return Chunks(response, lambda choice: _piece(mapping_in(choice.get("delta"))))
@@ -202,10 +211,7 @@ class CompletionsWire:
         choice = first_choice(payload, response)
         if not isinstance(choice.get("text"), str):
             raise bad_reply(response, "it holds no choice with a text")
-        finish_reason = choice.get("finish_reason")
-        return reply_of(
-            payload, response, piece=(text(choice.get("text")) or "", "", ""), finish_reason=finish_reason
-        )
+        return reply_of(payload, response, choice, piece=(text(choice.get("text")) or "", "", ""))
 
     def stream(self, response: Response) -> Chunks:
         return Chunks(response, lambda choice: (text(choice.get("text")) or "", "", ""))
@@ -329,11 +335,8 @@ class _ResponseEvents:
         piece = text(event.get("delta"))
         if piece is None:
             return 0
-        output, content, summary = (
-            count_in(event.get(f"{of}_index")) for of in ("output", "content", "summary")
-        )
-        place = (part, output, content, summary)
-        self._parts.setdefault(place, []).append(piece)
+        place = tuple(count_in(event.get(f"{of}_index")) for of in ("output", "content", "summary"))
+        self._parts.setdefault((part, *place), []).append(piece)
         return len(piece)
 
 
