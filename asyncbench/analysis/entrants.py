@@ -238,16 +238,6 @@ def asked_in(views: FolderViews, *, answers: str = "trials") -> Asked:
     )
 
 
-def entrants_in(views: FolderViews) -> dict[Entrant, int]:
-    """Return the place of each entrant."""
-    return asked_in(views).entrant_places
-
-
-def kinds_in(views: FolderViews) -> dict[KindKey, int]:
-    """Return the place of each kind."""
-    return asked_in(views).kind_places
-
-
 def _entrants(views: FolderViews, answers: str) -> tuple[NamedEntrant, ...]:
     rows = {
         (row["run"], row["model"], row["condition"]): row for row in views.rows(_ENTRANTS.format(answers))

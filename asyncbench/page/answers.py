@@ -16,7 +16,7 @@ from asyncbench.analysis.anatomy.counts import error_of, type_of
 from asyncbench.analysis.anatomy.error import Error
 from asyncbench.analysis.anatomy.numbers import sign_of
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, KindKey, entrants_in, kind_of, kinds_in
+from asyncbench.analysis.entrants import Entrant, KindKey, asked_in, kind_of
 from asyncbench.records import Outcome
 from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.numbers import count, dollars, seconds
@@ -55,6 +55,11 @@ class Places(NamedTuple):
     kinds: Mapping[KindKey, int]
 
 
+def _places_in(views: FolderViews) -> Places:
+    roster = asked_in(views)
+    return Places(roster.entrant_places, roster.kind_places)
+
+
 def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
     """Return the lines of a list of trials, in the order of their ids; unknown ids are left out.
 
@@ -63,7 +68,7 @@ def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
         ProblemSetError: a copy of a problem set is damaged.
     """
     rows = _rows(views, _LISTED, "trial_id", ids)
-    places = Places(entrants_in(views), kinds_in(views))
+    places = _places_in(views)
     return _in_order({row["trial_id"]: _line(row, places, _error(row)) for row in rows}, ids)
 
 
@@ -97,7 +102,7 @@ def _in_order(by_id: Mapping[str, ShownTrial], ids: Sequence[str]) -> list[Shown
 
 def _whole_by_id(views: FolderViews, by: str, wanted: Sequence[str]) -> dict[str, ShownTrial]:
     """Return whole trials by id, each made as it is read, so that few long replies are in memory together."""
-    places = Places(entrants_in(views), kinds_in(views))
+    places = _places_in(views)
     rows = _rows(views, _SHOWN, by, wanted)
     trials = {row["trial_id"]: _whole(row, places) for row in rows}
     for grade in _as_rows(views.of_trials("grades", ["trial_id", *_GRADES], list(trials))):

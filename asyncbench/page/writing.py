@@ -4,22 +4,29 @@ import base64
 import gzip
 import hashlib
 import re
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from asyncbench.analysis.choosing import Folders, chosen
+from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.entrants import asked_in
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
-from asyncbench.page.contents import Contents, contents_of
+from asyncbench.page.answers import LONGEST, ShownTrial, answers_to
+from asyncbench.page.blocks import BLOCKS, Values, specs_block
 from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.bucket.objects import s3_address
 from asyncbench.store.rows import encode_json
+from asyncbench.store.schema import ENTRANT
 
 # ── parts of every page ──────────────────────────────────────────────────────────────────────────
 
@@ -60,7 +67,7 @@ def served_files() -> dict[str, ServedFile]:
         "/": ServedFile("text/html", page.encode()),
         "/app.js": ServedFile("text/javascript", app_script().encode()),
         "/vega.js": ServedFile("text/javascript", library()),
-        "/style.css": ServedFile("text/css", style().encode()),
+        "/style.css": ServedFile("text/css", _resource("style.css").encode()),
     }
 
 
@@ -75,10 +82,6 @@ def filled(**parts: str) -> str:
 def app_script() -> str:
     modules = "\n".join(_resource(f"app/{name}.js") for name in APP)
     return f'(() => {{\n"use strict";\n{modules}\n}})();'  # a function: the library's names are kept out
-
-
-def style() -> str:
-    return _resource("style.css")
 
 
 @cache
@@ -107,6 +110,104 @@ def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 def _hashes(codes: Sequence[str]) -> str:
     digests = (hashlib.sha256(code.encode()).digest() for code in codes)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+
+# ── sample of trials ─────────────────────────────────────────────────────────────────────────────
+
+
+MOST_TRIALS: Final = 20_000  # of a folder that has no more
+MOST_OF_MORE: Final = 8_000  # of a larger one
+MOST_TEXT: Final = 9_000_000  # bytes of all their texts together
+_TEXTS: Final = ("prompt", "expected", "answer", "reply", "reasoning", "message")
+
+_ENTRANT: Final = ", ".join(ENTRANT)
+_KIND: Final = "suite, task, variant, representation"
+# A problem_id is a hash: the first ones of a group are as good as a draw, and the same on every machine. Of
+# the last problem of a group there may be more trials than it tells.
+_CHOICE: Final = f"""
+SELECT problem_id, min(place) AS place, count(*) FILTER (of_kind) AS trials FROM (
+    SELECT of_kind, unnest(first) AS problem_id, generate_subscripts(first, 1) AS place FROM (
+        SELECT grouping(outcome) = 1 AS of_kind,
+            CASE WHEN of_kind THEN min(problem_id, $each) ELSE [min(problem_id)] END AS first
+        FROM trials GROUP BY GROUPING SETS (({_ENTRANT}, {_KIND}), ({_ENTRANT}, outcome))
+    )
+) GROUP BY problem_id ORDER BY place, problem_id
+"""  # noqa: S608  made of our own words alone
+
+
+def sample_of(
+    views: FolderViews,
+    *,
+    most: int = MOST_TRIALS,
+    most_of_more: int = MOST_OF_MORE,
+    most_text: int = MOST_TEXT,
+) -> Values:
+    """Return the block `sample`: all trials, or those of as many questions as there is room for.
+
+    Questions come in a fixed random order, one of each kind and model, then the next of each…, and among the
+    first is one that shows each outcome of each model. `of` counts the folder's trials; `rule` says how these
+    were chosen.
+
+    Args:
+        views: of the results folders.
+        most: trials at most, where a folder has no more.
+        most_of_more: trials at most of a larger folder.
+        most_text: bytes at most, of all their texts together; one trial is there whatever its size.
+
+    Raises:
+        ConfigError, StoreError: the folder cannot be read.
+        ProblemSetError: a copy of a problem set is damaged.
+    """
+    counts = [entrant.trials for entrant in asked_in(views).entrants]
+    of = sum(counts)
+    most = of if of <= most else most_of_more
+    trials = list(_within(answers_to(views, _questions(views, counts, most)), most, most_text))
+    return {"rule": _rule(len(trials), of), "of": of, "trials": trials}
+
+
+def _rule(kept: int, of: int) -> str:
+    texts = f"Texts longer than {LONGEST:,} characters are shown without their middle."
+    if kept == of:
+        return f"The page has all {of:,} trials. {texts}"
+    return (
+        f"The page has {kept:,} of {of:,} trials: all answers to questions drawn at random, equally many of "
+        "each model and task as far as there are enough, and of each model one with each outcome at least. "
+        f"{texts}"
+    )
+
+
+def _questions(views: FolderViews, counts: Sequence[int], most: int) -> list[str]:
+    """Return the problems whose trials are `most`, or little more."""
+
+    def chosen(each: int) -> int:
+        return sum(min(each, trials) for trials in counts)
+
+    # So many of each kind and entrant are enough, even where an entrant was asked one kind alone.
+    each = max(1, bisect_left(range(max(counts, default=0)), most, key=chosen))
+    problem_ids, trials = list[str](), 0
+    for row in views.rows(_CHOICE, {"each": each}):
+        if trials >= most:
+            break
+        problem_ids.append(row["problem_id"])
+        trials += row["trials"]
+    return problem_ids
+
+
+def _within(trials: Iterable[ShownTrial], most: int, most_text: int) -> Iterator[ShownTrial]:
+    """Yield the trials of questions while all of them and their texts are no more than that."""
+    count, text = 0, 0
+    for _, answers in groupby(trials, key=itemgetter("question")):
+        together = list(answers)
+        first, count, text = not count, count + len(together), text + sum(map(_size, together))
+        if count > most or text > most_text:
+            yield from together[: most if text <= most_text else 1] if first else ()
+            return
+        yield from together
+
+
+def _size(trial: ShownTrial) -> int:
+    texts = [*(trial[name] for name in _TEXTS), *(grade["answer"] for grade in trial["grades"])]
+    return sum(len((text or "").encode("utf-8", "replace")) for text in texts)
 
 
 # ── writing the file ─────────────────────────────────────────────────────────────────────────────
@@ -174,29 +275,47 @@ def write_page(
     if out is None and s3_address(display_name(of.paths[0])) is not None:
         raise ConfigError(f"{of}: a page is written to this machine. Name its file with --out.")
     path = of.paths[0] / NAME if out is None else local(out)
-    contents = contents_of(of)
-    page = _page(contents).encode()
+    blocks = contents_of(of)
+    page = _page(blocks).encode()
     with writing(path), replacing(path) as file:
         file.write(page)
-    sample = contents.sample
+    sample = blocks["sample"]
     return Written(
         path=path,
         size=len(page),
-        trials_embedded=len(sample.trials),
-        trials=sample.of,
-        rule=sample.rule,
-        calls=contents.load_calls,
+        trials_embedded=len(sample["trials"]),
+        trials=sample["of"],
+        rule=sample["rule"],
+        calls=blocks["head"]["load_calls"],
     )
 
 
-def _page(contents: Contents) -> str:
-    own, drawing, styles = app_script(), library().decode(), style()
+def contents_of(folder: Folders) -> dict[str, Values]:
+    """Return the blocks of a results folder's page, by the ids of their elements.
+
+    Raises:
+        ConfigError: it is not a results folder.
+        StoreError: it cannot be read.
+        ProblemSetError: a copy of a problem set is damaged.
+    """
+    return counted(
+        chosen(folder),
+        lambda views: {
+            **{name: make(views) for name, make in BLOCKS.items()},
+            "specs": specs_block(),
+            "sample": sample_of(views),
+        },
+    )
+
+
+def _page(blocks: Mapping[str, Values]) -> str:
+    own, drawing, styles = app_script(), library().decode(), _resource("style.css")
     return filled(
         live="",
         policy=policy([own, drawing], [styles]),
-        title=f"{contents.title} · asyncbench",
+        title=f"{blocks['head']['title']} · asyncbench",
         styles=element("style", styles),
-        data="\n".join(data_block(f"block-{name}", value) for name, value in contents.blocks.items()),
+        data="\n".join(data_block(f"block-{name}", value) for name, value in blocks.items()),
         scripts="\n".join(element("script", code) for code in (own, drawing)),
     )
 

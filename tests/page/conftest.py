@@ -12,7 +12,7 @@ import pytest
 
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
-from asyncbench.page.contents import BLOCKS
+from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.live.serving import live_page
 from asyncbench.page.writing import write_page
 from tests.page.hostile import make_hostile

@@ -10,7 +10,7 @@ from asyncbench import read_trials
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.answers import LONGEST, SHORT, answers_to, operands_text, summaries, whole_trials
-from asyncbench.page.contents import sample_of
+from asyncbench.page.writing import sample_of
 from tests.reports.answered import Asked as AskedModel, folder_of
 
 COLUMNS = ["trial_id", "model", "condition", "problem_id", "outcome", "answer", "expected"]
@@ -34,26 +34,26 @@ def rows_of(folder):
 
 def test_all_trials_are_there_where_there_is_room(night):
     sample = sample_on(night)
-    assert {trial["id"] for trial in sample.trials} == {row["trial_id"] for row in rows_of(night)}
-    assert sample.rule.startswith("The page has all 504 trials.")
+    assert {trial["id"] for trial in sample["trials"]} == {row["trial_id"] for row in rows_of(night)}
+    assert sample["rule"].startswith("The page has all 504 trials.")
 
 
 @pytest.mark.parametrize("most", [100, 103, 300])
 def test_else_all_answers_to_some_questions_equally_many_of_each_kind_and_model(night, most):
     rows, sample = rows_of(night), sample_on(night, most=most, most_of_more=most)
 
-    shown = Counter(trial["question"] for trial in sample.trials)
+    shown = Counter(trial["question"] for trial in sample["trials"])
     asked = Counter(row["problem_id"] for row in rows)
     assert all(shown[question] == asked[question] for question in shown)
-    assert most - max(asked.values()) < len(sample.trials) <= most
-    assert f"The page has {len(sample.trials)} of 504 trials" in sample.rule
+    assert most - max(asked.values()) < len(sample["trials"]) <= most
+    assert f"The page has {len(sample['trials'])} of 504 trials" in sample["rule"]
     outcomes = {(row["model"], row["condition"], row["outcome"]) for row in rows}
     entrants = counted(night, asked_in).entrants
     assert {
         (entrants[trial["asked"]].model, entrants[trial["asked"]].condition, trial["outcome"])
-        for trial in sample.trials
+        for trial in sample["trials"]
     } == outcomes
-    kinds = Counter({trial["question"]: trial["kind"] for trial in sample.trials}.values())
+    kinds = Counter({trial["question"]: trial["kind"] for trial in sample["trials"]}.values())
     assert len(kinds) == 12
     assert max(kinds.values()) - min(kinds.values()) <= 1 + len(outcomes)  # a question may show an outcome
 
@@ -63,7 +63,7 @@ def test_where_models_were_asked_different_problems_there_are_equally_many_of_ea
         AskedModel(model=name, outcomes="+-" * 20, first=first)
         for name, first in (("a", 0), ("b", 40), ("c", 80))
     ]
-    trials = sample_on(folder_of(tmp_path / "f", asked), most=30, most_of_more=30).trials
+    trials = sample_on(folder_of(tmp_path / "f", asked), most=30, most_of_more=30)["trials"]
     of = Counter((trial["asked"], trial["outcome"]) for trial in trials)
     assert sum(of.values()) == 30
     assert all(
@@ -74,8 +74,8 @@ def test_where_models_were_asked_different_problems_there_are_equally_many_of_ea
 
 @pytest.mark.long
 def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(hostile):
-    assert len(sample_on(hostile, most_text=1).trials) == 1
-    few = sample_on(hostile, most_text=2_000).trials
+    assert len(sample_on(hostile, most_text=1)["trials"]) == 1
+    few = sample_on(hostile, most_text=2_000)["trials"]
     assert 1 < len(few) < len(rows_of(hostile))
 
 
@@ -84,7 +84,7 @@ def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(
 
 @pytest.mark.long
 def test_a_long_text_is_shown_by_its_ends_with_its_length(hostile):
-    longest = next(trial for trial in sample_on(hostile).trials if trial["cut"])
+    longest = next(trial for trial in sample_on(hostile)["trials"] if trial["cut"])
     assert longest["cut"]["reply"] == 1_000_000
     assert len(longest["reply"]) < LONGEST + 60
     assert "997,000 characters left out" in longest["reply"]
@@ -92,7 +92,7 @@ def test_a_long_text_is_shown_by_its_ends_with_its_length(hostile):
 
 
 def test_a_trial_comes_with_its_question_and_every_graders_grade(night):
-    trial = next(trial for trial in sample_on(night).trials if trial["prompt"].startswith("Compute"))
+    trial = next(trial for trial in sample_on(night)["trials"] if trial["prompt"].startswith("Compute"))
     assert trial["grades"][0]["grader"] == "layered"
     assert Counter(grade["headline"] for grade in trial["grades"]) == {True: 1, False: 2}
     assert dict(trial["facts"])["tokens"].startswith("20 in, ")
@@ -111,7 +111,7 @@ def test_a_line_of_a_list_has_what_the_whole_trial_has_but_cut(night):
 
 def test_an_alignment_is_of_the_whole_answer_and_none_where_nothing_was_read(night):
     rows = {row["trial_id"]: row for row in rows_of(night)}
-    for trial in sample_on(night).trials:
+    for trial in sample_on(night)["trials"]:
         row = rows[trial["id"]]
         if row["answer"] is None:
             assert trial["aligned"] is None
@@ -153,8 +153,8 @@ def test_of_a_question_the_operands_are_shown_without_boilerplate(task, operands
 
 def test_where_the_problem_set_is_gone_the_answer_is_still_told(night, tmp_path):
     shutil.copytree(night, tmp_path / "f", ignore=shutil.ignore_patterns("problems"))
-    with_problems = {trial["id"]: trial for trial in sample_on(night).trials}
-    for trial in sample_on(tmp_path / "f").trials:
+    with_problems = {trial["id"]: trial for trial in sample_on(night)["trials"]}
+    for trial in sample_on(tmp_path / "f")["trials"]:
         known = with_problems[trial["id"]]
         assert (trial["prompt"], trial["operands"]) == (None, None)
         assert (trial["answer"], trial["grades"]) == (known["answer"], known["grades"])

@@ -20,9 +20,8 @@ from asyncbench.analysis.curves import GROUP, digits_at
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page import writing
+from asyncbench.page.blocks import BLOCKS, head_block
 from asyncbench.page.charts.breaks import LEAST_TRIALS
-from asyncbench.page.contents import BLOCKS
-from asyncbench.page.head import head_block
 from asyncbench.page.writing import LARGE, data_block, element, write_page
 from asyncbench.reports.standings.report import HARDEST, standings_on
 from asyncbench.store.rows import encode_json

@@ -142,7 +142,7 @@ def test_tokens_and_dollars_that_lack_the_reasoning_are_marked(drawn):
 
 @pytest.mark.long
 def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
-    from asyncbench.page.charts.published_specs import published_spec
+    from asyncbench.page.charts.catalogue import published_spec
 
     folder = results_folder(tmp_path, *asked(["2"], alias="a"), *asked(["3"], alias="b"))
     picture = pictures_of(folder, published=True)["l-5-cost"]

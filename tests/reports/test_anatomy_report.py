@@ -23,7 +23,7 @@ from asyncbench.analysis.anatomy.numbers import CARRIES, GROUP, carries_of
 from asyncbench.analysis.cells import METRICS
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
-from asyncbench.page.measures import cost_block
+from asyncbench.page.blocks import cost_block
 from asyncbench.problems.making import generate
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Condition, Reply, Usage

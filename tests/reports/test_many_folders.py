@@ -12,9 +12,9 @@ from asyncbench.analysis.counting import counted
 from asyncbench.analysis.views import VIEWS
 from asyncbench.commands.reading import STYLES
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.page.charts.figure_files import FigureWriter, published_files, published_of, table_files
+from asyncbench.page.charts.figure_files import published_files, published_of, table_files
 from asyncbench.page.charts.pictures import pictures_of
-from asyncbench.page.contents import contents_of
+from asyncbench.page.writing import contents_of
 from asyncbench.reports.cost.report import cost_report_on
 from asyncbench.reports.standings.report import standings_on
 from asyncbench.reports.status.run_overview import run_overview_on
@@ -292,7 +292,7 @@ def test_the_pictures_of_a_published_style_are_of_two_folders(filtered, style):
     suite = SUITES.get(style, "nupa")
     of = chosen([much, alone[suite]], task=tasks[suite], models=["a"])
     found = published_of(of, style, {})
-    files = dict(published_files(found, of, style, FigureWriter("two")))
+    files = dict(published_files(found, of, style))
     names = {picture.name for picture in found.pictures() if picture.drawable}
     assert {f"{name}.{form}" for name in names for form in ("svg", "png", "md", "tex")} <= {*files}
     written = "".join(content.decode() for name, content in files.items() if name.endswith(".md"))
@@ -385,10 +385,10 @@ def test_the_command_line_takes_several_folders_and_filters(nights):
 @pytest.mark.long
 def test_a_page_is_of_several_folders_and_filtered(nights):
     found = contents_of(chosen(nights[:2], where="length < 3"))
-    assert found.title == "monday, tuesday"
-    assert found.sample.of == len(found.sample.trials) == 20 * 3 + 10
-    assert all(trial["question"] and trial["grades"] for trial in found.sample.trials)
-    head: Any = found.blocks["head"]
+    assert found["head"]["title"] == "monday, tuesday"
+    sample, head = found["sample"], found["head"]
+    assert sample["of"] == len(sample["trials"]) == 20 * 3 + 10
+    assert all(trial["question"] and trial["grades"] for trial in sample["trials"])
     named = {"haiku": "monday", "mini in monday": "monday", "mini in tuesday": "tuesday"}
     assert {one["name"]: one["folder"] for one in head["entrants"]} == named
     assert any("--where length" in note["words"] for note in head["notes"])

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from asyncbench.analysis.counting import counted
 from asyncbench.errors import ErrorKind
-from asyncbench.page.contents import contents_of
+from asyncbench.page.writing import contents_of
 from asyncbench.published.integer_addition.report import integer_addition_report_on
 from asyncbench.reports.minutes import call_load, minutes_of
 from asyncbench.reports.overview import report_on
@@ -92,7 +92,7 @@ def test_reports_name_who_was_asked_in_batches_in_text_and_json(folder, report):
 
 @pytest.mark.long
 def test_the_page_says_it_and_shows_no_times_of_batches(folder):
-    blocks: Any = contents_of(folder).blocks
+    blocks: Any = contents_of(folder)
     (said,) = (note["words"] for note in blocks["head"]["notes"] if "batches" in note["words"])
     assert said.startswith(SAID)
     models = [entrant["model"] for entrant in blocks["head"]["entrants"]]
@@ -114,7 +114,7 @@ def test_where_nothing_was_in_a_batch_nothing_is_said_of_it(tmp_path):
     folder = folder_of(tmp_path / "f", [Asked(model="now", outcomes="+-")])
     for report in (report_on, standings_on, quota_report_on, run_overview_on):
         assert "batch" not in report(folder).as_text()
-    blocks: Any = contents_of(folder).blocks
+    blocks: Any = contents_of(folder)
     assert not any("batch" in note["words"] for note in blocks["head"]["notes"])
 
 

@@ -53,17 +53,16 @@ def _values(sums: Sums) -> dict[str, list[float | int | None]]:
 
 def length_rows(views: FolderViews) -> list[Row]:
     """Return the accuracy of each entrant and kind by length, in bins where these are many."""
-    cells = [{**cell} for cell in placed_cells(views) if cell["length"] is not None]
-    kinds = asked_in(views).kinds
-    for cell in cells:
-        about = kinds[cell["kind"]]
-        named = (about.suite, about.task, about.variant, about.representation)
-        cell["range"] = range_in(*named, cell["length"])
+    keys = {place: kind.key for place, kind in enumerate(asked_in(views).kinds)}
+    cells = [
+        {**cell, "range": range_in(*keys[cell["kind"]], cell["length"])}
+        for cell in placed_cells(views)
+        if cell["length"] is not None
+    ]
     bins = length_bins((cell["range"], cell["length"]) for cell in cells)
-    for cell in cells:
-        cell["bin"] = bins[cell["range"], cell["length"]]
+    binned = [{**cell, "bin": bins[cell["range"], cell["length"]]} for cell in cells]
     rows = []
-    by_bin = summed(cells, ("kind", "asked", "bin", "range"))
+    by_bin = summed(binned, ("kind", "asked", "bin", "range"))
     for (kind, entrant, span, in_range), sums in sorted(by_bin.items()):
         accuracy = METRICS["accuracy"].of(sums)
         rows.append(
@@ -315,14 +314,13 @@ def half_rows(curves: Iterable[KindCurve]) -> list[Row]:
     is None and the label says why.
     """
     rows = [_half(each) for each in curves]
-    return sorted(rows, key=lambda row: (row["kind"], row["at"] is None, -(row["at"] or 0), -_rank(row)))
+    return sorted(
+        rows,
+        key=lambda row: (row["kind"], row["at"] is None, -(row["at"] or 0), -_BOUNDS.get(row["bound"], 0)),
+    )
 
 
 _BOUNDS: Final = {"above": 1, "below": -1}
-
-
-def _rank(row: Row) -> int:
-    return _BOUNDS.get(row["bound"], 0)
 
 
 # Why there is no length, in the room beside a dot.

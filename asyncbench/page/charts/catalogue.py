@@ -1,19 +1,37 @@
-"""The catalogue of charts, and their specifications: for the page, and whole ones for pictures."""
+"""The catalogue of charts, and specifications: for the page, and whole ones for pictures."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
 from asyncbench.analysis.cells import METRICS
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.accuracy_charts import ACCURACY_CHARTS
-from asyncbench.page.charts.call_charts import CALL_CHARTS
-from asyncbench.page.charts.chart import Chart, Spec
-from asyncbench.page.charts.error_charts import ERROR_CHARTS
-from asyncbench.page.charts.load_charts import LOAD_CHARTS
-from asyncbench.page.charts.published_specs import published_spec
-from asyncbench.page.charts.themes import THEMES
+from asyncbench.page.charts.chart import (
+    HEIGHT,
+    PANEL_WIDTH,
+    PERCENT,
+    QUARTERS,
+    ROW,
+    SERIES,
+    Chart,
+    Spec,
+    calculated,
+    field,
+    grouped,
+    legible,
+    mark,
+    panels,
+    reference_line,
+    running,
+    view,
+)
+from asyncbench.page.charts.errors import ERROR_CHARTS
+from asyncbench.page.charts.frontier import FRONTIER_CHARTS
+from asyncbench.page.charts.loads import LOAD_CHARTS
+from asyncbench.page.charts.styling import THEMES
+from asyncbench.page.charts.times import CALL_CHARTS
 from asyncbench.published.reports import PublishedPicture
 
 COLUMNS: Final = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
@@ -23,7 +41,13 @@ _OVER_ROWS: Final[Spec] = {
     "data": {"name": "rows"},
 }
 
-CHARTS: Final[Mapping[str, Chart]] = {**ACCURACY_CHARTS, **ERROR_CHARTS, **CALL_CHARTS, **LOAD_CHARTS}
+CHARTS: Final[Mapping[str, Chart]] = {
+    **ACCURACY_CHARTS,
+    **FRONTIER_CHARTS,
+    **ERROR_CHARTS,
+    **CALL_CHARTS,
+    **LOAD_CHARTS,
+}
 
 
 def spec_of(name: str, metric: str = "accuracy") -> Spec:
@@ -104,3 +128,153 @@ def _self_contained(
         parameter["value"] = sorted({row["rate"] for row in rows if "rate" in row})
     alone = {"data": {"values": rows}, "config": THEMES[theme], "padding": 12}
     return {**spec, "title": {"text": title, "subtitle": list(notes)}, **alone}
+
+
+# ── pictures of published benchmarks: a specification for each kind, whatever it shows ───────────
+
+
+CELL: Final = 24  # pixels of a row of a heatmap, and of a column at least
+DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps of log2(digits + 1)
+
+_SCALES: Final[Mapping[str, tuple[Spec, Spec]]] = {  # → options of a scale, options of its axis
+    "share": ({"domain": [0, 1]}, {"format": PERCENT, "values": QUARTERS}),
+    "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"format": ",~r"}),
+    "number": ({"zero": True, "nice": True}, {"format": ",~r", "tickCount": 5}),
+    "difference": ({"zero": True, "nice": True}, {"format": "+.0%", "tickCount": 5}),
+    "log": ({"type": "log", "nice": True}, {"format": ",~g", "tickCount": 6}),
+    "usd": ({"type": "log", "nice": True}, {"format": "$,~g", "tickCount": 6}),
+}
+
+
+def published_spec(picture: PublishedPicture) -> Spec:
+    """Return the specification of a picture over data named `rows`, without title or theme."""
+    drawn = _DRAWN[picture.kind](picture)
+    if not picture.panel:
+        return drawn
+    apart = ("x", "xOffset")  # tasks have other lengths
+    return panels(*drawn["layer"], height=drawn["height"], width=drawn["width"], apart=apart)
+
+
+_NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False})
+
+
+def _across(picture: PublishedPicture) -> Spec:
+    """Return the axis of a picture's `x`."""
+    if picture.x_scale == "category":
+        return field("x:N", sort=None, title=_words(picture.x) or None, axis={"grid": False, "labelAngle": 0})
+    return _measured("x", picture, picture.x_scale, picture.x)
+
+
+def _values(picture: PublishedPicture, column: str = "value") -> Spec:
+    """Return the axis of a picture's values, for one of its drawn columns."""
+    return _measured(column, picture, picture.scale, picture.value)
+
+
+def _measured(column: str, picture: PublishedPicture, scale: str, title: str) -> Spec:
+    options, ticks = _scaled(scale, picture, title)
+    return field(f"{column}:Q", title=_words(title), scale=options, axis=ticks)
+
+
+def _words(column: str) -> str:
+    return column.replace("_", " ")
+
+
+def _scaled(scale: str, picture: PublishedPicture, column: str) -> tuple[Spec, Spec]:
+    """Return the options of a scale and of its axis; one of digits ends at the step above the most."""
+    options, ticks = _SCALES[scale]
+    if scale != "digits":
+        return options, ticks
+    most = max([0.5, *(row[column] or 0 for row in picture.rows)])
+    steps = [step for step in DOUBLINGS if step < 2 * most + 1]
+    return {**options, "domainMax": steps[-1]}, {**ticks, "values": steps}
+
+
+def _coloured(picture: PublishedPicture) -> Spec:
+    return {"color": SERIES} if picture.series else {}
+
+
+def _series(picture: PublishedPicture) -> Spec:
+    """Return bars or lines over an axis of names or numbers, with intervals and a line to compare with."""
+    bars = picture.kind == "bars"
+    at = {"x": _across(picture), **({"xOffset": SERIES} if bars and picture.series else {})}
+    shape, options = ("bar", {}) if bars else ("line", {"point": {"size": 30}})
+    y = _values(picture)
+    layers = [mark(shape, options, **at, y={**y, "stack": None}, **_coloured(picture))]
+    if any("low" in row for row in picture.rows):
+        known = {"filter": "isValid(datum.low)"}
+        low, high = _values(picture, "low"), field("high")
+        layers.append(mark("rule", {"style": "interval"}, known, **at, y=low, y2=high))
+    if picture.text:
+        layers.append(mark("text", {"dy": -10, "style": "note"}, **at, y=y, text=field("text:N")))
+    if picture.guide:
+        known, mean = {"filter": "isValid(datum.guide)"}, {"aggregate": "mean"}
+        layers.append(mark("rule", {"style": "reference"}, known, y=_values(picture, "guide") | mean))
+    return view(*layers, width=PANEL_WIDTH, height=HEIGHT // 2)
+
+
+def _stack(picture: PublishedPicture) -> Spec:
+    """Return bars from left to right, each cut into its series."""
+    place, x = running((), place="row_number()"), {**_values(picture), "stack": "zero"}
+    bars = mark("bar", {}, place, x=x, y=_NAMES, order=field("place:Q"), **_coloured(picture))
+    return view(bars, width=PANEL_WIDTH, height={"step": ROW})
+
+
+def _map(picture: PublishedPicture) -> Spec:
+    """Return shaded cells, which hold their text or their value."""
+    across = {"orient": "top", "labelAngle": -60, "labelAlign": "left", "labelLimit": 200, "grid": False}
+    x = field("x:N", sort=[*picture.x_order] or None, title=None, axis=across)
+    at = {"x": x, "y": _NAMES}
+    options, ticks = _scaled(picture.scale, picture, picture.value)
+    values: Spec = {name: ticks[name] for name in ("format", "values") if name in ticks}
+    legend = {"title": _words(picture.value), "titleLimit": 300, "gradientLength": 160, **values}
+    cells = mark("rect", {"cornerRadius": 1}, color=field("value:Q", scale=options, legend=legend), **at)
+    share = picture.scale == "share"
+    form = f"format({'100 * ' * share}datum.value, '{'.0f' if share else '.3~g'}')"
+    written = (
+        grouped(("panel",) if picture.panel else (), most="max(value)"),
+        {"filter": "isValid(datum.value)"},
+        *calculated(
+            said="datum.text" if picture.text else form,
+            strength=f"abs(datum.value) / {'1' if share else 'max(datum.most, 1e-12)'}",
+        ),
+    )
+    texts = legible(*written, text=field("said:N"), room={}, **at)
+    return view(cells, *texts, width={"step": _wide_enough(picture)}, height={"step": CELL})
+
+
+def _wide_enough(picture: PublishedPicture) -> int:
+    """Return the pixels of a cell in which its longest text has room."""
+    return max(CELL, 8 + 7 * max((len(str(row.get(picture.text, "100"))) for row in picture.rows), default=0))
+
+
+def _points(picture: PublishedPicture) -> Spec:
+    """Return a point a row, with its text."""
+    at = {"x": _across(picture), "y": _values(picture)}
+    layers = [mark("point", {"filled": True, "size": 50, "opacity": 0.8}, **at, **_coloured(picture))]
+    if picture.text:
+        note = {"align": "left", "dx": 6, "style": "note"}
+        layers.append(mark("text", note, **at, text=field("text:N")))
+    return view(*layers, width=PANEL_WIDTH, height=HEIGHT)
+
+
+def _dots(picture: PublishedPicture) -> Spec:
+    """Return points from left to right, those of a name on one line that joins them, with intervals."""
+    at = {"y": _NAMES, "x": _values(picture)}
+    layers = [mark("line", {"style": "reference", "order": False}, **at, detail=field("y:N"))]
+    if any("low" in row for row in picture.rows):
+        ends = {"x": _values(picture, "low"), "x2": field("high")}
+        layers.append(mark("rule", {"style": "interval"}, **at | ends))
+    layers.append(mark("point", {"filled": True, "size": 70, "opacity": 1}, **at, **_coloured(picture)))
+    if picture.scale == "difference":
+        layers.append(reference_line(x={"datum": 0}))
+    return view(*layers, width=PANEL_WIDTH, height={"step": ROW})
+
+
+_DRAWN: Final[Mapping[str, Callable[[PublishedPicture], Spec]]] = {
+    "bars": _series,
+    "lines": _series,
+    "stack": _stack,
+    "map": _map,
+    "points": _points,
+    "dots": _dots,
+}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from asyncbench.analysis.cells import Metric
-from asyncbench.page.charts.themes import STRONG
+from asyncbench.page.charts.styling import STRONG
 
 Spec = dict[str, Any]  # Any: a specification of Vega-Lite, or a part of one
 
@@ -31,7 +31,6 @@ class Chart:
     columns: Mapping[str, str]  # of its rows → what they hold, with the unit; unknown is None
     paired: bool = False  # each panel and the next stand side by side
     room: int = 400  # pixels of a page that a panel takes with its names: as many stand side by side
-    load: bool = False  # it shows the steps of a load
     spec: Spec | Callable[[Metric], Spec]  # of Vega-Lite; a function: it shows whichever of METRICS is chosen
     on_page: bool = True  # False: the page has a table instead
 

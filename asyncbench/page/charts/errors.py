@@ -1,6 +1,6 @@
-"""Rows of the charts of outcomes and errors.
+"""The charts of outcomes and errors: their rows, drawings and words.
 
-`asked` and `kind` are places in `asked_in`.
+`asked` and `kind` of a row are places in `asked_in`.
 """
 
 from collections import Counter, defaultdict
@@ -13,8 +13,29 @@ from asyncbench.analysis.cells import summed
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Asked, kind_of
 from asyncbench.page.charts.breaks import placed_cells
-from asyncbench.page.charts.styling import Row
-from asyncbench.page.charts.themes import OUTCOME_COLOURS
+from asyncbench.page.charts.chart import (
+    HIGH,
+    KIND,
+    LOW,
+    PANEL_WIDTH,
+    PERCENT,
+    QUARTERS,
+    ROW,
+    UNDERSCORED,
+    WHO,
+    Chart,
+    Spec,
+    calculated,
+    field,
+    grouped,
+    heat_map,
+    mark,
+    names,
+    panels,
+    tooltips,
+    view,
+)
+from asyncbench.page.charts.styling import OUTCOME_COLOURS, Row
 
 FIRST, LAST = "first", "last"  # the end from which a digit is counted
 MOST_PLACES: Final = 8  # digits from either end
@@ -122,3 +143,134 @@ def _placed(groups: Iterable[ErrorFindings], roster: Asked) -> Iterator[tuple[in
         who, kind = (of["run"], of["model"], of["condition"]), kind_of(of)
         if who in entrants and kind in kinds:
             yield entrants[who], kinds[kind], group
+
+
+# ── charts: outcomes, kinds, and wrong digits ──────────────────────────────────────────────────
+
+CELL: Final = {"step": 22}  # pixels of a row of a heatmap
+CELL_WIDTH: Final = {"step": 34}
+
+_OUTCOMES: Final = view(
+    mark(
+        "bar",
+        {"height": {"band": 0.78}},
+        x=field(
+            "share:Q",
+            stack="zero",
+            title="share of trials",
+            axis={"format": PERCENT, "values": QUARTERS},
+            scale={"domain": [0, 1]},
+        ),
+        y=names(),
+        order=field("place:Q"),
+        color=field(
+            "outcome:N",
+            scale={"domain": [*OUTCOME_COLOURS], "range": [*OUTCOME_COLOURS.values()]},
+            legend={"columns": 3, "labelExpr": UNDERSCORED, "symbolType": "square"},
+        ),
+        tooltip=tooltips("model:N", "outcome:N", "share:Q|.2%", "trials:Q|,"),
+    ),
+    height={"step": ROW},
+)
+
+
+def _shares(x: Spec, y: Spec, *tips: str) -> list[Spec]:
+    """Return the cells of a map of models, which hold their percentage."""
+    text = "datum.value > 0 && datum.value < 0.005 ? '<1' : format(100 * datum.value, '.0f')"
+    shade = calculated(strength="pow(datum.value, 0.7)", text=text)
+    return heat_map(*shade, x=x, y=y, tips=tooltips(*tips))
+
+
+_TURNED: Final = {
+    "orient": "top",
+    "labelAngle": -50,
+    "labelAlign": "left",
+    "labelLimit": 150,
+    "grid": False,
+    "labelExpr": UNDERSCORED,
+}
+_KINDS: Final = {
+    **view(
+        *_shares(
+            field("error:N", sort={"field": "nth", "op": "min"}, title=None, axis=_TURNED),
+            names("counted"),
+            *("model:N", "error:N", "value:Q|.1%|share of its errors", "wrong:Q|,|wrong answers"),
+        ),
+        width=CELL_WIDTH,
+        height=CELL,
+    ),
+    "transform": [
+        grouped(("model",), all="sum(wrong)"),
+        *calculated(counted="datum.model + ' (' + format(datum.all, ',') + ')'"),
+    ],
+}
+
+_MINUS: Final = "replace(datum.label, '-', '−')"
+
+# For each kind of question the first digits, then those from the last, below zero.
+_DIGIT_ERRORS: Final = panels(
+    *_shares(
+        field(
+            "digit:O",
+            sort=[*range(1, MOST_PLACES + 1), *range(-MOST_PLACES, 0)],
+            title="digit: 1 is the first, −1 the last",
+            axis={"labelAngle": 0, "labelOverlap": False, "grid": False, "labelExpr": _MINUS},
+        ),
+        names(),
+        *("model:N", "task:N", "end:N||digits from the", "position:Q", "value:Q|.1%|share wrong here"),
+        *("low:Q|.1%", "high:Q|.1%", "errors:Q|,", "answers:Q|,"),
+    ),
+    height=CELL,
+    width=PANEL_WIDTH,
+    by="task",
+    transform=calculated(digit="datum.end == 'last' ? -datum.position : datum.position"),
+    apart=("y",),
+)
+
+
+ERROR_CHARTS: Final[Mapping[str, Chart]] = {
+    "outcomes": Chart(
+        title="Outcomes of the trials",
+        purpose="How many trials are right, how many are wrong, and how many were lost.",
+        columns={
+            **WHO,
+            "outcome": "correct, wrong, no_answer, truncated, refused or failed",
+            "place": "its place in the stack, from 0",
+            "trials": "count",
+            "share": "of the model's trials, [0, 1]",
+        },
+        spec=_OUTCOMES,
+    ),
+    "digit_errors": Chart(
+        title="Errors by digit position",
+        purpose="Of the wrong answers, how many percent have a wrong digit at each place, from either end.",
+        nothing="Your selection has too few wrong answers that can be compared digit by digit.",
+        columns={
+            **WHO,
+            **KIND,
+            "end": "first or last",
+            "position": "place of the digit, 1 is the outermost",
+            "errors": "wrong answers whose digit here is wrong",
+            "answers": "wrong answers that have a digit here",
+            "value": "errors over answers, [0, 1]",
+            "low": LOW,
+            "high": HIGH,
+        },
+        spec=_DIGIT_ERRORS,
+        room=620,
+    ),
+    "kinds": Chart(
+        title="Kinds of errors",
+        purpose="What goes wrong, in percent of each model's wrong answers. Their number stands in brackets.",
+        nothing="Your selection has no wrong answer that was examined.",
+        columns={
+            **WHO,
+            "error": "kind of error; of many the rarer ones together, as others",
+            "nth": "place of the kind of error, the commonest first",
+            "wrong": "examined wrong answers of this kind",
+            "value": "share of the model's examined wrong answers, [0, 1]",
+        },
+        spec=_KINDS,
+        on_page=False,
+    ),
+}

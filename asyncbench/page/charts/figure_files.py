@@ -1,8 +1,13 @@
-"""`report --figures DIR`: every chart as SVG and PNG, every table as Markdown and LaTeX, for papers."""
+"""`report --figures DIR`: every chart as SVG and PNG, every table as Markdown and LaTeX, for papers.
+
+A chart is drawn as wide as a page would be, and printed at the width of one or two columns of a paper: its
+letters are then 7 to 9 points high.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from textwrap import wrap
@@ -10,22 +15,13 @@ from typing import Any, Final
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.entrants import distinct_names
 from asyncbench.analysis.notes import Nothing, ReportOfChosen, note_of_simulated, of_chosen
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.charts.catalogue import drawn, published_drawn
-from asyncbench.page.charts.fitting import (
-    INCHES,
-    LETTER,
-    NARROW,
-    SHORT,
-    drawn_at,
-    pixels_of,
-    printed,
-    short_named,
-    width_of,
-)
-from asyncbench.page.charts.pictures import Picture, load_charts, pictures_of
+from asyncbench.page.charts.chart import Spec
+from asyncbench.page.charts.pictures import Picture, load_pictures_of, pictures_of
 from asyncbench.published.reports import PublishedReport
 from asyncbench.reports.anatomy import anatomy_on
 from asyncbench.reports.cost.report import cost_report_on
@@ -50,7 +46,6 @@ _SHORTER: Final = {"kinds": 11}  # characters of names that have a count behind 
 _FEW: Final = 8  # models that stand above a map, where there is room for their names
 _NAMED_BESIDE: Final = {"curves"}  # whose names stand between panels
 
-Spec = Mapping[str, Any]  # Any: a specification of Vega-Lite
 Files = Iterator[tuple[str, bytes]]  # name, content
 
 
@@ -98,57 +93,39 @@ def write_figures(
         raise ConfigError(f"--figures {out} is a file. Name a folder.")
     if width not in INCHES:
         raise ConfigError(f"--width {width!r}: choose one of: {', '.join(INCHES)}.")
-    writer = FigureWriter(width)
     of = chosen(folder, suite=suite, task=task, models=models, where=where)
     written = []
-    for name, content in _files(of, style, options, writer):
+    for name, content in _files(of, style, options, width):
         with writing(out / name), replacing(out / name) as file:
             file.write(content)
         written.append(out / name)
     return tuple(written)
 
 
-@dataclass(frozen=True, slots=True)
-class FigureWriter:
-    """Files of drawings, at the width of a paper's columns."""
-
-    width: str  # of `INCHES`
-
-    def files(self, picture: Picture, marks: Sequence[str]) -> Files:
-        """Yield the SVG and the PNG of a chart, as wide as a paper's columns; marks come before its notes."""
-        whole = pixels_of(self.width)
-        notes = _folded([*marks, *picture.notes], int(whole / LETTER))
-        short = whole < NARROW or picture.chart in _NAMED_BESIDE
-        crowded = len({row.get("model") for row in picture.rows}) > _FEW
-        most = _SHORTER.get(picture.chart, SHORT) if crowded else SHORT
-        rows = short_named(picture.rows, most) if short else picture.rows
-        spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
-        svg = drawn_at(spec, rows, whole, _svg, most=_MOST_BESIDE.get(picture.chart, 2))
-        inches = INCHES[self.width]
-        pixels = min(PER_INCH * inches / max(width_of(svg), whole), self._most(svg))
-        yield f"{picture.name}.svg", printed(svg, inches).encode()
-        yield f"{picture.name}.png", _png(svg, pixels)
-
-    def published_files(self, name: str, spec: Spec) -> Files:
-        """Yield the SVG and the PNG of a published picture, as wide as it is drawn."""
-        svg = _svg(spec)
-        yield f"{name}.svg", svg.encode()
-        yield f"{name}.png", _png(svg, min(SCALE, self._most(svg)))
-
-    def _most(self, svg: str) -> float:
-        """Return how many pixels a PNG may have for one of the drawing."""
-        sizes = re.search(r'<svg[^>]* width="([\d.]+)" height="([\d.]+)"', svg)
-        pixels = float(sizes[1]) * float(sizes[2]) if sizes else MOST_PIXELS
-        return sqrt(MOST_PIXELS / max(pixels, 1.0))
+def chart_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
+    """Yield the SVG and the PNG of a chart, as wide as a paper's columns; marks come before its notes."""
+    inches = INCHES[width]
+    whole = inches * 72 / POINTS_PER_PIXEL
+    notes = _folded([*marks, *picture.notes], int(whole / LETTER))
+    short = whole < NARROW or picture.chart in _NAMED_BESIDE
+    crowded = len({row.get("model") for row in picture.rows}) > _FEW
+    most = _SHORTER.get(picture.chart, SHORT) if crowded else SHORT
+    rows = short_named(picture.rows, most) if short else picture.rows
+    spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
+    svg = drawn_at(spec, rows, whole, _svg, most=_MOST_BESIDE.get(picture.chart, 2))
+    yield f"{picture.name}.svg", printed(svg, inches).encode()
+    yield f"{picture.name}.png", _png(svg, PER_INCH * inches / max(size_of(svg)[0], whole))
 
 
 def _svg(spec: Spec) -> str:
-    svg: str = _vega().vegalite_to_svg(dict(spec))
+    svg: str = _vega().vegalite_to_svg(spec)
     return svg
 
 
 def _png(svg: str, scale: float) -> bytes:
-    png: bytes = _vega().svg_to_png(svg, scale=scale)
+    """Return a drawing with so many pixels for one of its own, or as many as there may be."""
+    width, height = size_of(svg)
+    png: bytes = _vega().svg_to_png(svg, scale=min(scale, sqrt(MOST_PIXELS / (width * height))))
     return png
 
 
@@ -171,38 +148,32 @@ def _files(
     of: Chosen,
     style: str | None,
     options: Mapping[str, Any],  # Any: of the style
-    writer: FigureWriter,
+    width: str,
 ) -> Files:
     _vega()
     if style is not None:
-        yield from published_files(published_of(of, style, options), of, style, writer)
+        yield from published_files(published_of(of, style, options), of, style)
         return
-    loads, trials = load_charts(of), counted(of, _trials)
-    if not trials and not loads.pictures:
+    loads = _charts(replace(of, loaded=True), load_pictures_of)
+    trials = counted(of, lambda views: bool(views.rows("SELECT 1 FROM trials LIMIT 1")))
+    if not trials and not loads[1]:
         raise ConfigError(f"{of} has no trials yet. Run its sweep first.")
-    if trials:
-        note, pictures = counted(of, _charts)
-        yield from picture_files(pictures, note, of, writer)
-    yield from picture_files(loads.pictures, loads.simulated_note, of, writer)
-    yield from table_files(of, trials=trials, loaded=bool(loads.pictures))
+    for note, pictures in [*([_charts(of, pictures_of)] if trials else []), loads]:
+        for picture in pictures:
+            yield from chart_files(picture, _marks(note, of), width)
+    yield from table_files(of, trials=trials, loaded=bool(loads[1]))
 
 
-def _trials(views: FolderViews) -> bool:
-    return bool(views.rows("SELECT 1 FROM trials LIMIT 1"))
-
-
-def _charts(views: FolderViews) -> tuple[str, list[Picture]]:
+def _charts(
+    of: Chosen, pictures: Callable[[FolderViews], Iterable[Picture]]
+) -> tuple[str, Sequence[Picture]]:
     """Return what to say of simulated results, and the charts; of one moment."""
-    return note_of_simulated(views), [*pictures_of(views)]
+    return counted(of, lambda views: (note_of_simulated(views), [*pictures(views)]))
 
 
-def picture_files(
-    pictures: Iterable[Picture], simulated_note: str, of: Chosen, writer: FigureWriter
-) -> Files:
-    """Yield the name and content of each picture's files."""
-    marks = [*([simulated_note] if simulated_note else []), *of.notes()]
-    for picture in pictures:
-        yield from writer.files(picture, marks)
+def _marks(simulated_note: str, of: Chosen) -> list[str]:
+    """Return the notes that stand on each picture."""
+    return [*([simulated_note] if simulated_note else []), *of.notes()]
 
 
 def published_of(of: Chosen, style: str, options: Mapping[str, Any]) -> PublishedReport:  # Any: of it
@@ -220,15 +191,15 @@ def published_of(of: Chosen, style: str, options: Mapping[str, Any]) -> Publishe
     )
 
 
-def published_files(published: PublishedReport, of: Chosen, style: str, writer: FigureWriter) -> Files:
+def published_files(published: PublishedReport, of: Chosen, style: str) -> Files:
     """Yield the name and content of the files of a published style: its pictures, their rows, its tables."""
-    marks = [*([published.simulated_note] if published.simulated_note else []), *of.notes()]
     reports: dict[str, Report] = {}
     for whole in filter(lambda picture: picture.drawable, published.pictures()):
         for picture in whole.parted():
-            marked = replace(picture, notes=[*marks, *picture.notes])
-            spec = published_drawn(marked, notes=_folded(marked.notes, LONGEST_LINE))
-            yield from writer.published_files(picture.name, spec)
+            marked = replace(picture, notes=[*_marks(published.simulated_note, of), *picture.notes])
+            svg = _svg(published_drawn(marked, notes=_folded(marked.notes, LONGEST_LINE)))
+            yield f"{picture.name}.svg", svg.encode()
+            yield f"{picture.name}.png", _png(svg, SCALE)
             reports[picture.name] = marked
     yield from _forms(reports | {style: of_chosen(published, of)})
 
@@ -259,3 +230,171 @@ def _forms(reports: Mapping[str, Report]) -> Files:
     for name, shown in reports.items():
         yield f"{name}.md", shown.as_markdown().encode()
         yield f"{name}.tex", shown.as_latex().encode()
+
+
+# ── a drawing at the width at which it is printed ────────────────────────────────────────────────
+
+
+Rows = Sequence[Mapping[str, Any]]  # Any: of the chart
+
+INCHES: Final[Mapping[str, float]] = {"one": 3.35, "two": 7.0}  # of a paper's columns
+POINTS_PER_PIXEL: Final = 0.65  # a letter of 12 pixels is 7.8 points high
+NARROW: Final = 480.0  # pixels: a narrower drawing has one panel a row, and shorter names
+SHORT: Final = 17  # characters of these, the number that tells two apart beside them
+LEAST: Final = 90.0  # pixels of a panel, whatever the names beside it take
+CLOSE: Final = 1.0  # pixels: a drawing that is so near its width is done
+TRIES: Final = 6
+LETTER: Final = 6.4  # pixels, in the mean
+SYMBOL: Final = 34  # pixels of a legend's entry beside its name
+MOST_BESIDE: Final = 12  # panels that stand in twos; more stand in threes
+_SIZE: Final = re.compile(r'(<svg[^>]*?) width="([\d.]+)" height="([\d.]+)"')
+
+
+def drawn_at(spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str], *, most: int = 2) -> str:
+    """Return a chart as SVG, that many pixels wide with all that stands beside its panels.
+
+    Args:
+        spec: of a chart that stands alone.
+        rows: that it shows.
+        whole: pixels.
+        draw: a specification → SVG.
+        most: panels side by side, where a drawing is wide.
+    """
+    fixed = _in_order(deepcopy(spec), rows)
+    columns = _columns(fixed, rows, whole, most)
+    if isinstance(_panel(fixed).get("width"), dict):  # so much for each of its columns
+        ways = {
+            size_of(svg)[0]: (svg, tried) for tried in (fixed, transposed(fixed)) for svg in (draw(tried),)
+        }
+        fitting = [svg for width, (svg, _) in ways.items() if width <= whole]
+        if fitting:
+            return fitting[0]
+        fixed = ways[min(ways)][1]
+    beside = 60.0 * columns
+    for _ in range(TRIES):
+        svg = draw(_sized(fixed, rows, columns, max(LEAST, (whole - beside) / columns), whole))
+        over = size_of(svg)[0] - whole
+        if abs(over) <= CLOSE or (whole - beside) / columns < LEAST:
+            break
+        beside += over
+    return svg
+
+
+def size_of(svg: str) -> tuple[float, float]:
+    """Return how wide and how high a drawing is, pixels."""
+    _, width, height = _SIZE.findall(svg)[0]
+    return float(width), float(height)
+
+
+def printed(svg: str, inches: float) -> str:
+    """Return a drawing that is so wide on paper; one that is wider is made smaller as a whole."""
+    width, height = size_of(svg)
+    whole = min(inches, width * POINTS_PER_PIXEL / 72)
+    size = f'width="{whole:.3f}in" height="{whole * height / width:.3f}in"'
+    return _SIZE.sub(rf"\1 {size}", svg, count=1)
+
+
+def _panel(spec: Spec) -> Spec:
+    panel: Spec = spec["spec"] if "facet" in spec else spec
+    return panel
+
+
+def _columns(spec: Spec, rows: Rows, whole: float, most: int) -> int:
+    """Return how many panels stand side by side."""
+    if "facet" not in spec:
+        return 1
+    panels = len({row[spec["facet"]["field"]] for row in rows})
+    return 1 if whole < NARROW else min(panels, most, 2 if panels <= MOST_BESIDE else most)
+
+
+def _sized(spec: Spec, rows: Rows, columns: int, width: float, whole: float) -> Spec:
+    copy = deepcopy(spec)
+    _panel(copy)["width"] = width
+    if "facet" in copy:
+        copy["columns"] = columns
+        panels = len({row[spec["facet"]["field"]] for row in rows})
+        resolve = copy.get("resolve", {})
+        if panels % columns:  # a shared axis would stand at the foot of empty places too
+            copy["resolve"] = resolve | {"axis": {"x": "independent"}}
+    _fold_titles(copy, width)
+    for legend, names in _legends(copy, rows):
+        longest = max(map(len, names), default=1)
+        most = max(1, int((whole if columns > 1 else width) / (LETTER * longest + SYMBOL)))
+        legend["columns"] = min(legend.get("columns") or 4, most)
+    return copy
+
+
+def _nodes(node: object) -> Iterator[Spec]:
+    """Yield each part of a specification, the outer first."""
+    if isinstance(node, dict):
+        yield node
+        for name, part in node.items():
+            if name not in ("data", "config"):
+                yield from _nodes(part)
+    if isinstance(node, list):
+        for part in node:
+            yield from _nodes(part)
+
+
+def _encodings(spec: Spec) -> Iterator[Spec]:
+    return (node["encoding"] for node in _nodes(spec) if "encoding" in node)
+
+
+def _fold_titles(spec: Spec, width: float) -> None:
+    """Put long titles of x on several lines, each in the first layer that has it: layers join theirs."""
+    folded = set[str]()
+    for encoding in _encodings(spec):
+        title = encoding.get("x", {}).get("title")
+        if isinstance(title, str) and LETTER * len(title) > width:
+            lines = wrap(title, int(width / LETTER), break_long_words=False, break_on_hyphens=False)
+            encoding["x"]["title"] = "" if title in folded else lines
+            folded.add(title)
+
+
+def _legends(spec: Spec, rows: Rows) -> Iterator[tuple[Spec, list[str]]]:
+    """Yield each legend of colours with the names in it."""
+    for encoding in _encodings(spec):
+        colour = encoding.get("color") or {}
+        if colour.get("type") == "nominal" and colour.get("legend", {}) is not None:
+            legend = colour.setdefault("legend", {})
+            yield legend, [str(row.get(colour["field"], "")) for row in rows]
+
+
+def _in_order(spec: Spec, rows: Rows) -> Spec:
+    """Return a specification whose axes of models and tasks are in the order of the rows and of the kinds."""
+    models = [*dict.fromkeys(row["model"] for row in rows if "model" in row)]
+    kinds = sorted({(row["kind"], row["task"]) for row in rows if "task" in row})
+    orders = {"task": [task for _, task in kinds]} | ({} if "facet" in spec else {"model": models})
+    for encoding in _encodings(spec):
+        for channel in encoding.keys() & {"x", "y"}:
+            part = encoding[channel]
+            if orders.get(part.get("field")):
+                part["sort"] = orders[part["field"]]
+    return spec
+
+
+def short_named(rows: Rows, most: int) -> Rows:
+    """Return rows whose models have names of so many characters at most, which still tell them apart."""
+    names = distinct_names((row["model"] for row in rows if "model" in row), most=most)
+    ours = [column for column in ("model", "other") if any(column in row for row in rows)]
+    names |= distinct_names((row["other"] for row in rows if "other" in row), most=most)
+    return [{**row, **{column: names[row[column]] for column in ours if column in row}} for row in rows]
+
+
+def transposed(spec: Spec) -> Spec:
+    """Return a map of names whose rows are columns."""
+    copy = deepcopy(spec)
+    for encoding in _encodings(copy):
+        if "x" in encoding and "y" in encoding:
+            x, y = encoding["x"], encoding["y"]
+            encoding["x"], encoding["y"] = _with_axis(y, x["axis"]), _with_axis(x, y["axis"])
+    return copy
+
+
+def _with_axis(channel: Spec, axis: Spec) -> Spec:
+    """Return a channel on another's axis; how its own labels are written stays."""
+    own = {name: value for name, value in channel["axis"].items() if name == "labelExpr"}
+    return {
+        **channel,
+        "axis": {**{name: value for name, value in axis.items() if name != "labelExpr"}, **own},
+    }

@@ -1,12 +1,27 @@
-"""Accuracy against cost and reasoning tokens: rows of both charts, spending, and names that have room."""
+"""Accuracy against cost and reasoning tokens: rows of both charts, spending, names that have room, specs."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import product
 from math import log, sqrt
 from typing import Any, Final, NamedTuple
 
 from asyncbench.analysis.cells import METRICS, summed
 from asyncbench.analysis.entrants import Asked
+from asyncbench.page.charts.chart import (
+    COLOUR,
+    SHARE,
+    SHARE_TIPS,
+    WHO,
+    Chart,
+    Spec,
+    accuracy_axis,
+    calculated,
+    field,
+    mark,
+    tooltips,
+    view,
+)
 from asyncbench.page.charts.styling import Row
 from asyncbench.reports.cost.counts import EntrantSpending
 from asyncbench.stats.paired import undominated
@@ -100,7 +115,7 @@ def _frontier(cells: Cells, against: str) -> list[Row]:
     rows: list[Row] = []
     by_entrant = _in_common(_with_enough_kinds(_with_known(_cells_by_entrant(cells), against)))
     for place, own in by_entrant.items():
-        ((_, sums),) = summed(own, ()).items()
+        sums = summed(own, ())[()]
         x, seen = METRICS[against].of(sums).value, METRICS["accuracy"].of(sums)
         if x is not None:
             shown = {"value": seen.value, "low": seen.low, "high": seen.high, "trials": seen.trials}
@@ -119,12 +134,12 @@ def _cells_by_entrant(cells: Cells) -> CellsByEntrant:
 
 def _with_known(cells: CellsByEntrant, against: str) -> CellsByEntrant:
     """Return the cells of those that have a place on a frontier: they replied, at a known price."""
-    known = {}
-    for place, own in cells.items():
-        for sums in summed(own, ()).values():
-            if sums["trials"] > sums["failed"] and METRICS[against].of(sums).value is not None:
-                known[place] = own
-    return known
+    totals = {place: summed(own, ())[()] for place, own in cells.items()}
+    return {
+        place: cells[place]
+        for place, sums in totals.items()
+        if sums["trials"] > sums["failed"] and METRICS[against].of(sums).value is not None
+    }
 
 
 def _with_enough_kinds(cells: CellsByEntrant) -> CellsByEntrant:
@@ -219,7 +234,10 @@ def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, f
     """Return where the points are, in pixels from the left and from the top."""
     along = [_SCALES[scale](row["x"]) for row in rows]
     least, most = min(along, default=0.0) if scale == "log" else 0.0, max(along, default=0.0)
-    low, high = _ends(row["low"] for row in rows)[0], _ends(row["high"] for row in rows)[1]
+    low, high = (
+        min((row["low"] for row in rows), default=0.0),
+        max((row["high"] for row in rows), default=1.0),
+    )
     room, padding = width - 2 * PADDING[scale], PADDING[scale]
     return [
         (
@@ -228,11 +246,6 @@ def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, f
         )
         for at, row in zip(along, rows, strict=True)
     ]
-
-
-def _ends(values: Iterable[float]) -> tuple[float, float]:
-    numbers = list(values)
-    return min(numbers, default=0.0), max(numbers, default=1.0)
 
 
 def _sides(spot: tuple[float, float], width: float, *, above: bool) -> list[tuple[str, _Box]]:
@@ -244,3 +257,108 @@ def _sides(spot: tuple[float, float], width: float, *, above: bool) -> list[tupl
         ("left", _Box(x - ASIDE - width, x - ASIDE, left - LINE / 2, left + LINE / 2)),
     ]
     return sides[::-1] if above else sides
+
+
+# ── charts ────────────────────────────────────────────────────────────────────────────────────
+
+_NAMES_AT: Final = {
+    "name_at": "side of the point that has room for its name, right or left; empty: neither",
+    "name_at_narrow": "the same in a narrow drawing",
+}
+_SIDE: Final = calculated(side=f"width < {NARROW} ? datum.name_at_narrow : datum.name_at")
+_FRONT: Final = {"filter": "datum.front"}
+_SPAN: Final[Spec] = {"zero": False, "nice": False, "padding": MARGIN}
+_SIDES: Final[Mapping[str, Spec]] = {
+    "right": {"align": "left", "dx": ASIDE, "dy": BELOW},
+    "left": {"align": "right", "dx": -ASIDE, "dy": -BELOW},
+}
+
+
+def _frontier_spec(x: Spec, *tips: str) -> Spec:
+    """Return points that have room for it with their names, on the side that `name_at` tells.
+
+    Each name twice: first a border in the colour of the ground, so that no interval runs through it.
+    """
+    y = accuracy_axis(**_SPAN)
+    size = {"condition": {"test": "datum.front", "value": 95}, "value": 55}
+    point = {"filled": True, "opacity": 1, "cursor": "pointer"}
+    return view(
+        mark("line", {"style": "reference", "interpolate": "step-after"}, *_SIDE, _FRONT, x=x, y=y),
+        mark(
+            "rule",
+            {"opacity": 0.45},
+            *_SIDE,
+            x=x,
+            y=accuracy_axis("low", **_SPAN),
+            y2=field("high"),
+            color=COLOUR,
+        ),
+        mark("point", point, *_SIDE, x=x, y=y, color=COLOUR, tooltip=tooltips(*tips), size=size),
+        *(
+            mark(
+                "text",
+                {**_SIDES[side], **style},
+                *_SIDE,
+                {"filter": f"datum.side == '{side}'"},
+                x=x,
+                y=y,
+                text=field("model:N"),
+                **colour,
+            )
+            for (style, colour), side in product((({"style": "halo"}, {}), ({}, {"color": COLOUR})), _SIDES)
+        ),
+        height=HEIGHT,
+    )
+
+
+_FRONTIER_COST: Final = _frontier_spec(
+    field(
+        "x:Q",
+        title="cost per 1,000 trials, USD (log scale)",
+        axis={"format": "$,~g", "tickCount": 6, "grid": False},
+        scale={"type": "log", "nice": False, "padding": PADDING["log"]},
+    ),
+    *("model:N", "cost:Q|$,.4~g|cost per 1,000 trials", *SHARE_TIPS),
+)
+_FRONTIER_REASONING: Final = _frontier_spec(
+    field(
+        "x:Q",
+        title="reasoning tokens per trial (square-root scale)",
+        axis={"format": ",~r", "tickCount": 6, "grid": False},
+        scale={"type": "sqrt", "zero": True},
+    ),
+    *("model:N", "x:Q|,.0f|reasoning tokens per trial", *SHARE_TIPS),
+)
+
+
+FRONTIER_CHARTS: Final[Mapping[str, Chart]] = {
+    "frontier_cost": Chart(
+        title="Accuracy against cost",
+        purpose="What accuracy costs on the same kinds of questions, if not on the same problems. The line "
+        "joins the models that no other model beats at their price.",
+        nothing="Your selection has no known price. Set `price` in the sweep, or select other models.",
+        columns={
+            **WHO,
+            "x": "USD per 1,000 trials; what is free stands at a third of the least",
+            "cost": "USD per 1,000 trials",
+            **SHARE,
+            "front": "whether nobody is as good for less, or better for as little",
+            **_NAMES_AT,
+        },
+        spec=_FRONTIER_COST,
+    ),
+    "frontier_reasoning": Chart(
+        title="Accuracy against reasoning",
+        purpose="Accuracy by reasoning tokens on the same kinds of questions, if not on the same problems. "
+        "The line joins the models that no other model beats.",
+        nothing="No model of your selection reported reasoning tokens.",
+        columns={
+            **WHO,
+            "x": "mean reasoning tokens a trial",
+            **SHARE,
+            "front": "whether nobody is as good with less, or better with as little",
+            **_NAMES_AT,
+        },
+        spec=_FRONTIER_REASONING,
+    ),
+}

@@ -3,16 +3,15 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
 from asyncbench.analysis.anatomy.counts import examined_in
 from asyncbench.analysis.cells import METRICS
-from asyncbench.analysis.choosing import Folders, chosen
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Asked, Entrant, asked_in
-from asyncbench.analysis.notes import lost_notes, note_of_simulated
+from asyncbench.analysis.notes import lost_notes
 from asyncbench.page.charts.breaks import (
     break_rows,
     half_rows,
@@ -96,9 +95,17 @@ class _Material:
     standings: Standings
     lost: Sequence[str]  # the loud line, where more than 1 % of somebody's trials were lost
 
-    def styled(self, rows: Sequence[Mapping[str, Any]]) -> list[Row]:  # Any: of a block
-        """Return rows with names and colours; of many lines the best ones keep theirs."""
-        return with_style(rows, self.roster, lit=self._lit)
+    def picture(
+        self,
+        chart: str,
+        rows: Sequence[Mapping[str, Any]],  # Any: of a block
+        *notes: str,
+        name: str = "",
+        metric: str = "accuracy",
+    ) -> Picture:
+        """Return a picture of rows with names and colours; of many lines the best ones keep theirs."""
+        shown = with_style(rows, self.roster, lit=self._lit)
+        return Picture(name=name or slug_of(chart), chart=chart, rows=shown, metric=metric, notes=notes)
 
     @property
     def _lit(self) -> set[int] | None:
@@ -134,20 +141,16 @@ def _rankings(material: _Material) -> Iterator[Picture]:
         slug = slug_of(ranking.suite or "all")
         taken[slug] += 1
         name = f"{slug}-{taken[slug]}" if taken[slug] > 1 else slug
-        rows = material.styled(dot_rows(ranking, places))
-        notes = [
-            f"{over(ranking)}. 95 % CI; models with the same rank are statistically tied",
-            *material.lost,
-        ]
-        yield Picture(name=f"dots-{name}", chart="dots", rows=rows, notes=notes)
+        note = f"{over(ranking)}. 95 % CI; models with the same rank are statistically tied"
+        rows = dot_rows(ranking, places)
+        yield material.picture("dots", rows, note, *material.lost, name=f"dots-{name}")
         leader = material.roster.entrants[rows[0]["asked"]].short
         note = (
-            f"{leader} is ahead; each line compares it with another model. {ranking.problems:,} problems "
-            "that all models were asked; 95 % CI; tied: no significant difference"
+            f"{ranking.suite or 'All suites'}. {leader} is ahead; each line compares it with another model. "
+            f"{ranking.problems:,} problems that all models were asked; 95 % CI; tied: no significant "
+            "difference"
         )
-        rows = material.styled(pair_rows(ranking, places))
-        notes = [f"{ranking.suite or 'All suites'}. {note}"]
-        yield Picture(name=f"pairs-{name}", chart="pairs", rows=rows, notes=notes)
+        yield material.picture("pairs", pair_rows(ranking, places), note, name=f"pairs-{name}")
 
 
 def _maps(material: _Material) -> Iterator[Picture]:
@@ -160,9 +163,8 @@ def _maps(material: _Material) -> Iterator[Picture]:
             if name in row["values"]
         )
         slug = "task-map" if name == "accuracy" else f"task-map-{slug_of(name)}"
-        notes = [metric.title, *material.lost]
-        yield Picture(name=slug, chart="task_map", rows=material.styled(rows), metric=name, notes=notes)
-    yield Picture(name="length-map", chart="length_map", rows=material.styled(length_rows(material.views)))
+        yield material.picture("task_map", rows, metric.title, *material.lost, name=slug, metric=name)
+    yield material.picture("length_map", length_rows(material.views))
 
 
 def _best_first(rows: Iterable[Row]) -> list[Row]:
@@ -179,9 +181,9 @@ def _breaks(material: _Material) -> Iterator[Picture]:
     notes = ["Trials with a reply, 8 or more a point. Lines: logistic fits; dashed: 50 %"]
     if many > MOST_LIT:
         notes.append(f"The {MOST_LIT} best of {many:,} models have colours; others are grey")
-    yield Picture(name="curves", chart="curves", rows=material.styled(break_rows(curves)), notes=notes)
-    notes = ["Trials with a reply; 95 % CI. A triangle points beyond the lengths that were asked"]
-    yield Picture(name="halves", chart="halves", rows=material.styled(half_rows(curves)), notes=notes)
+    yield material.picture("curves", break_rows(curves), *notes)
+    note = "Trials with a reply; 95 % CI. A triangle points beyond the lengths that were asked"
+    yield material.picture("halves", half_rows(curves), note)
 
 
 def _frontiers(material: _Material) -> Iterator[Picture]:
@@ -192,26 +194,15 @@ def _frontiers(material: _Material) -> Iterator[Picture]:
     ):
         note = frontier_note(cells, roster, against)
         notes = [f"With 95 % CI. {FRONT}{more}", *([note] if note else []), *material.lost]
-        yield Picture(name=slug_of(chart), chart=chart, rows=material.styled(rows), notes=notes)
+        yield material.picture(chart, rows, *notes)
 
 
 def _errors(material: _Material) -> Iterator[Picture]:
     groups = [group for group in examined_in(material.views).values() if group.wrong or group.unread]
-    note, purposes = examined_note(groups), {name: chart.purpose for name, chart in CHARTS.items()}
     by_entrant, _ = error_kind_rows(groups, material.roster)
-    yield Picture(
-        name="outcomes",
-        chart="outcomes",
-        rows=material.styled(outcome_rows(material.views)),
-        notes=material.lost,
-    )
-    yield Picture(
-        name="kinds", chart="kinds", rows=material.styled(by_entrant), notes=[purposes["kinds"], note]
-    )
-    places = material.styled(place_rows(groups, material.roster))
-    yield Picture(
-        name="digit-errors", chart="digit_errors", rows=places, notes=[purposes["digit_errors"], note]
-    )
+    yield material.picture("outcomes", outcome_rows(material.views), *material.lost)
+    for chart, rows in (("kinds", by_entrant), ("digit_errors", place_rows(groups, material.roster))):
+        yield material.picture(chart, rows, CHARTS[chart].purpose, examined_note(groups))
 
 
 def _over_time(material: _Material) -> Iterator[Picture]:
@@ -226,39 +217,17 @@ def _over_time(material: _Material) -> Iterator[Picture]:
         "quota": limit_rows(views, roster),
     }
     for chart, rows in charts.items():
-        rows = material.styled(rows)
-        yield Picture(name=slug_of(chart), chart=chart, rows=rows, notes=[CHARTS[chart].purpose])
+        yield material.picture(chart, rows, CHARTS[chart].purpose)
 
 
-# ── charts of loads ──────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadCharts:
-    """The charts of the loads of a folder."""
-
-    pictures: Sequence[Picture]
-    simulated_note: str
-
-
-def load_charts(folder: Folders) -> LoadCharts:
-    """Return the charts of a folder's loads that have anything to show."""
-    of = replace(chosen(folder), loaded=True)
-
-    def charts_of(views: FolderViews) -> LoadCharts:
-        if of.partly or not (steps := steps_in(views)):  # of some calls alone no rate is known
-            return LoadCharts(pictures=(), simulated_note="")
-        rows = rows_of_loads(steps, answers_by_step(views))
-        notes = [note] if (note := uncounted_note(steps)) else []
-        pictures = [
-            Picture(name=slug_of(name), chart=name, rows=those, notes=notes) for name, those in rows.items()
-        ]
-        return LoadCharts(
-            pictures=[picture for picture in pictures if picture.rows],
-            simulated_note=note_of_simulated(views),
-        )
-
-    return counted(of, charts_of)
+def load_pictures_of(views: FolderViews) -> Iterator[Picture]:
+    """Yield the charts of a folder's loads that have anything to show; views that hold answers to loads."""
+    if views.chosen.partly or not (steps := steps_in(views)):  # of some calls alone no rate is known
+        return
+    notes = [note] if (note := uncounted_note(steps)) else []
+    for name, rows in rows_of_loads(steps, answers_by_step(views)).items():
+        if rows:
+            yield Picture(name=slug_of(name), chart=name, rows=rows, notes=notes)
 
 
 def slug_of(text: str) -> str:

@@ -1,10 +1,161 @@
-"""Rows of blocks as charts need them, with names and colours; the page's script does the same."""
+"""Names, colours and themes of charts, for white and for dark ground.
+
+Colours of series are those of Okabe and Ito, which people with any colour vision tell apart, without their
+yellow and black, which vanish on one of the grounds; shades go from little to much in one hue. The page's
+script gives rows their names and colours as `with_style` does.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from asyncbench.analysis.entrants import Asked
-from asyncbench.page.charts.themes import colours_of
+
+# Helvetica's family, and what looks like it where it is not installed; text in SVG stays text.
+FONT: Final = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif"
+
+LABEL_LIMIT: Final = 260  # pixels of a name on an axis
+STRONG: Final = 0.55  # of the scale: from here on a cell's ground is so strong that its text changes colour
+
+
+_SIZES: Final = {"labelFontSize": 12, "labelLimit": LABEL_LIMIT, "titleFontWeight": "normal"}
+_SYMBOLS: Final = (
+    *("circle", "square", "triangle-up", "diamond"),
+    *("cross", "triangle-down", "wedge", "stroke"),
+)
+_LEGEND: Final = {
+    **_SIZES,
+    "orient": "top",
+    "direction": "horizontal",
+    "columns": 3,
+    "title": None,
+    "symbolSize": 80,
+    "symbolOpacity": 1,
+}
+_HEADER: Final = {
+    "labelFontSize": 13,
+    "labelFontWeight": "bold",
+    "labelAnchor": "start",
+    "labelLimit": 320,
+    "title": None,
+}
+_TITLE: Final = {
+    "fontSize": 16,
+    "fontWeight": "bold",
+    "anchor": "start",
+    "frame": "bounds",
+    "offset": 14,
+    "subtitleFontSize": 12,
+    "subtitlePadding": 5,
+}
+
+
+def _config(
+    *,
+    ground: str,
+    ink: str,
+    muted: str,
+    grid: str,
+    faint: str,
+    bar: str,
+    series: list[str],
+    shades: list[str],
+    on_weak: str,
+    on_strong: str,
+) -> dict[str, Any]:  # Any: a configuration of Vega-Lite
+    words = {"labelColor": ink, "titleColor": muted}
+    lines = {"gridColor": grid, "domainColor": muted, "tickColor": muted}
+    ramps = dict.fromkeys(("ramp", "heatmap", "ordinal"), shades)
+    return {
+        "background": ground,
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": {**_SIZES, **words, **lines, "titleFontSize": 12, "tickSize": 4, "labelPadding": 4},
+        "axisBand": {"domain": False, "ticks": False, "labelPadding": 6},
+        "legend": {**_LEGEND, **words},
+        "header": {**_HEADER, "labelColor": ink},
+        "title": {**_TITLE, "color": ink, "subtitleColor": muted},
+        "range": {"category": series, **ramps, "symbol": list(_SYMBOLS)},
+        "mark": {"color": series[0]},
+        "bar": {"color": bar},  # lighter or darker than lines, so that an interval stands out on it
+        "rule": {"color": ink},
+        "text": {"color": ink, "fontSize": 11},
+        "line": {"strokeWidth": 2},
+        "style": {
+            "interval": {"color": ink, "strokeWidth": 1.4, "opacity": 0.85},
+            "reference": {"color": muted, "strokeWidth": 1, "strokeDash": [4, 3]},
+            "note": {"color": muted, "fontSize": 11},
+            "weak": {"color": on_weak, "fontSize": 11},
+            "strong": {"color": on_strong, "fontSize": 11},
+            "halo": {"color": ground, "stroke": ground, "strokeWidth": 4, "fontSize": 11},
+            "plain": {"color": muted},
+            "faint": {"color": faint, "strokeWidth": 1},
+            "stripe": {"color": grid, "opacity": 0.45},
+            "accent": {"color": series[0]},
+        },
+    }
+
+
+THEMES: Final[Mapping[str, dict[str, Any]]] = {
+    "light": _config(
+        ground="#ffffff",
+        ink="#1b1f24",
+        muted="#59616b",
+        grid="#e6e9ed",
+        faint="#c3c9d0",
+        bar="#5fa8d6",
+        series=["#0072b2", "#d55e00", "#009e73", "#b8558f", "#e69f00", "#56b4e9", "#6f4e9b", "#666666"],
+        shades=["#e2ecf6", "#bdd5ea", "#84b4d8", "#3d84bb", "#0b5590", "#06305c"],
+        on_weak="#1b1f24",
+        on_strong="#ffffff",
+    ),
+    "dark": _config(
+        ground="#14171c",
+        ink="#e8eaed",
+        muted="#a3abb5",
+        grid="#2b3138",
+        faint="#454d57",
+        bar="#2c78ad",
+        series=["#56aee8", "#f58b4c", "#2fc49a", "#e3a0c6", "#f2be4a", "#a5dcf8", "#b49be0", "#b5b5b5"],
+        shades=["#232f3c", "#1f415f", "#23618f", "#3d8ec7", "#82bfec", "#d3ebfc"],
+        on_weak="#e8eaed",
+        on_strong="#0c1117",
+    ),
+}
+
+# What became of trials, in the order in which it is stacked; both grounds.
+OUTCOME_COLOURS: Final[Mapping[str, str]] = {
+    "correct": "#3a87c8",
+    "wrong": "#e0763a",
+    "no_answer": "#a9afb6",
+    "truncated": "#e3bd3f",
+    "refused": "#9a77c7",
+    "failed": "#6b7178",
+}
+
+# Of entrants: the same in every chart, a lighter or darker one on the other ground. Twelve that people with
+# any colour vision tell apart as far as twelve can be, then others between them; a contrast of 3 : 1 or more.
+LIGHT: Final = (
+    *("#0b63ce", "#d55e00", "#079f86", "#a8409b", "#5a12a0", "#7b3801"),
+    *("#1f93f5", "#64041c", "#857000", "#0d196e", "#3f6b47", "#4a4a4a"),
+    *("#7f8eb5", "#bf7b67", "#1a8279", "#743b7b", "#372544", "#a63c08"),
+    *("#153b68", "#c13361", "#a08f3c", "#6a6fe8", "#2b984a", "#80747a"),
+    *("#4f6191", "#351e07", "#133b2f", "#c372db", "#6c48b8", "#795d46"),
+    *("#1c3ea5", "#e96491", "#484402", "#4a80bd", "#487c17", "#938f85"),
+)
+DARK: Final = (
+    *("#3fb8ff", "#ff9a2e", "#12cb8b", "#e66fbb", "#9a80ff", "#b58c14"),
+    *("#aee9ff", "#dd4a48", "#ffdf33", "#4f7fe8", "#9af5a0", "#8a8f96"),
+    *("#3978a0", "#a25f13", "#269669", "#daafc8", "#7457d1", "#fac36f"),
+    *("#4ad2eb", "#ce6e77", "#c6ab6a", "#879cd7", "#b6d9b7", "#717171"),
+    *("#2c9dc1", "#fedec3", "#17772d", "#a14580", "#c99cfb", "#877f44"),
+    *("#86b4bb", "#e89081", "#c0c823", "#b2c6fc", "#72ac26", "#cdd1db"),
+)
+
+
+def colours_of(place: int) -> tuple[str, str]:
+    """Return an entrant's colours on light and on dark ground; the 37th has those of the first."""
+    return LIGHT[place % len(LIGHT)], DARK[place % len(DARK)]
+
 
 Row = dict[str, Any]  # Any: text, number, bool or None, by column
 

@@ -1,15 +1,33 @@
-"""Rows of the charts of calls: times, throughput, failures and the use of limits.
+"""The charts of calls: times, throughput, failures and the use of limits.
 
-`asked` is the place of the entrant in `asked_in`; None where a row is of several entrants.
+`asked` of a row is the place of the entrant in `asked_in`; None where a row is of several entrants.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Asked, Entrant, short_names
+from asyncbench.page.charts.chart import (
+    COLOUR,
+    PERCENT,
+    ROW,
+    UNDERSCORED,
+    WHO,
+    Chart,
+    Spec,
+    calculated,
+    field,
+    grouped,
+    mark,
+    names,
+    panels,
+    reference_line,
+    running,
+    tooltips,
+)
 from asyncbench.page.charts.styling import Row
 from asyncbench.reports.minutes import TIMED, failed_calls, minutes_of, times_of_calls
 from asyncbench.reports.quota import limits_over_time
@@ -139,3 +157,287 @@ def _parts(times: Iterable[tuple[int, float]]) -> dict[int, int]:
         part += at > end
         parts[at], end = part, at + 1000 * LULL * seconds
     return parts
+
+
+# Lines have their names at their ends, one under the other where they would meet.
+
+HEIGHT: Final = 200  # pixels of a panel
+LINE: Final = 13  # of a name at the end of a line
+GAP: Final = 6  # from the end of a line to its name
+MARGIN: Final = 10  # above and below on a scale of logs
+MOST_DOTS: Final = 60  # of a line: more hide it
+
+# ── percentiles ──────────────────────────────────────────────────────────────────────────────────
+
+_TIME_TIPS: Final = tooltips(
+    *("model:N", "panel:N||time", "p50:Q|,.3~r|p50, s", "p90:Q|,.3~r|p90, s", "p95:Q|,.3~r|p95, s"),
+    *("p99:Q|,.3~r|p99, s", "calls:Q|,", "answered:Q|,"),
+)
+
+
+def _percentile(kind: str, options: Spec, name: str, **more: Spec) -> Spec:
+    """Return a mark at a percentile of each entrant's times."""
+    x = field(
+        f"{name}:Q",
+        title="seconds (log scale)",
+        axis={"format": ",~g", "tickCount": 5, "labelOverlap": "greedy"},
+        scale={"type": "symlog", "constant": 0.001, "nice": False, "zero": False, "padding": 8},
+    )
+    return mark(kind, options, x=x, y=names(), color=COLOUR, tooltip=_TIME_TIPS, **more)
+
+
+# A row for each entrant: a line from p50 to p99, and marks at p50, p95 and p99.
+_TIMES: Final = panels(
+    _percentile("rule", {"strokeWidth": 2, "opacity": 0.55}, "p50", x2=field("p99")),
+    _percentile("tick", {"thickness": 2, "size": 9, "opacity": 1}, "p95"),
+    _percentile("tick", {"thickness": 2, "size": 14, "opacity": 1}, "p99"),
+    _percentile("point", {"filled": True, "size": 75, "opacity": 1}, "p50"),
+    height={"step": ROW},
+    apart=("x",),
+)
+
+# ── over time ────────────────────────────────────────────────────────────────────────────────────
+
+_FORMATS: Final = {  # of labels, which are as fine as the span
+    **dict.fromkeys(("hours", "minutes"), "%H:%M"),
+    **dict.fromkeys(("day", "date", "month"), "%d %b"),
+    **dict.fromkeys(("seconds", "milliseconds"), "%H:%M:%S"),
+}
+_TIME: Final = field(
+    "at:T",
+    title="time (UTC)",
+    axis={"grid": False, "labelOverlap": "greedy", "labelSeparation": 8, "tickCount": 6, "format": _FORMATS},
+    scale={"type": "utc"},
+)
+_PARTS: Final = {"color": COLOUR, "detail": [field("model:N"), field("part:N")]}
+_CALLS: Final = "calls:Q|,|answered calls"
+_MOMENT: Final = "at:T|%d %b %H:%M:%S"
+
+
+def _lines(
+    y: Spec, tips: Sequence[str], place: str, most: Mapping[str, str], *under: Spec, made: Sequence[Spec] = ()
+) -> Spec:
+    """Return panels of lines with their names at their ends, and dots where these are few or alone.
+
+    Args:
+        y: what they show.
+        tips: of a dot: its model, its time and these.
+        place: an expression of the pixels from the top at which a line ends.
+        most: figures of all rows that it needs.
+        under: layers below the lines.
+        made: transforms of all rows, before these figures.
+    """
+    few = {"expr": f"datum.points > {MOST_DOTS} && datum.alone > 1 ? 0 : 1"}
+    dot = {"filled": True, "size": 22, "shape": "circle", "opacity": few}
+    tooltip = tooltips("model:N", _MOMENT, *tips, _CALLS)
+    return panels(
+        *under,
+        mark("line", {"strokeWidth": 1.6}, x=_TIME, y=y, **_PARTS),
+        mark("point", dot, x=_TIME, y=y, tooltip=tooltip, **_PARTS),
+        _end_names(place),
+        height=HEIGHT,
+        transform=[
+            grouped(("panel",), lines="distinct(model)"),
+            grouped(("panel", "model"), points="count()"),
+            grouped(("panel", "model", "part"), alone="count()"),
+            *made,
+            grouped((), **most),
+        ],
+    )
+
+
+def _from_zero(column: str, title: str, tip: str) -> Spec:
+    y = field(
+        f"{column}:Q",
+        title=title,
+        axis={"format": ",~s", "tickCount": 5},
+        scale={"domainMin": 0, "nice": False},
+    )
+    place = f"datum.most ? {HEIGHT} * (1 - datum.{column} / datum.most) : {HEIGHT}"
+    return _lines(y, [tip], place, {"most": f"max({column})"})
+
+
+def _end_names(place: str) -> Spec:
+    """Return the names of lines at their ends, where a panel has several; none stands on another."""
+    by_place = {"sort": [{"field": "place"}], "ignorePeers": True}
+    return mark(
+        "text",
+        {"align": "left", "baseline": "middle", "dx": GAP, "clip": False},
+        grouped(("panel", "model"), own="max(at)"),
+        {"filter": "datum.at == datum.own && datum.lines > 1"},
+        *calculated(place=place),
+        running(("panel",), by_place, nth="row_number()"),
+        *_pushed("datum.place", "max", [None, 0]),
+        *_pushed(f"min(datum.place, {HEIGHT})", "min", [0, None]),
+        x={"value": "width"},
+        y=field("place:Q", scale=None, axis=None),
+        color=COLOUR,
+        text=field("model:N"),
+    )
+
+
+def _pushed(place: str, op: str, frame: list[int | None]) -> list[Spec]:
+    """Return transforms that move names apart: each below those above it, or up again above those below it.
+
+    A running maximum of `place - n × LINE` is what the names above push name n down to; likewise upwards.
+    """
+    in_order = {"sort": [{"field": "nth"}], "frame": frame, "ignorePeers": True}
+    return [
+        *calculated(pushed=f"{place} - {LINE} * datum.nth"),
+        running(("panel",), in_order, free=f"{op}(pushed)"),
+        *calculated(place=f"datum.free + {LINE} * datum.nth"),
+    ]
+
+
+_P50: Final = field(
+    "p50_s:Q",
+    title="latency, seconds (log scale)",
+    axis={"format": ",~g", "tickCount": 5},
+    scale={"type": "log", "nice": False, "padding": MARGIN},
+)
+_ALONG: Final = "log(datum.most / datum.p50_s) / log(datum.most / datum.least)"
+
+# Medians; up to the 95th percentile is shaded where a panel has one line.
+_LATENCY: Final = _lines(
+    _P50,
+    ["p50_s:Q|,.3~r", "p95_s:Q|,.3~r"],
+    f"{MARGIN} + {HEIGHT - 2 * MARGIN} * (datum.most > datum.least ? {_ALONG} : 0.5)",
+    {"least": "min(p50_s)", "most": "max(upper)"},
+    mark(
+        "area",
+        {"opacity": 0.18},
+        {"filter": "datum.lines == 1"},
+        x=_TIME,
+        y=_P50,
+        y2=field("upper"),
+        **_PARTS,
+    ),
+    made=calculated(upper="datum.lines > 1 ? datum.p50_s : datum.p95_s"),
+)
+
+_FAILURES: Final = panels(
+    mark(
+        "rect",
+        {},
+        {
+            "stack": "calls_per_minute",
+            "as": ["from", "to"],
+            "groupby": ["panel", "at"],
+            "sort": [{"field": "status"}],
+        },
+        *calculated(until="datum.at + 1000 * datum.seconds"),
+        x=_TIME,
+        x2=field("until"),
+        y=field("from:Q", title="without an answer, per minute", axis={"format": ",~r", "tickCount": 5}),
+        y2=field("to"),
+        color=field("status:N", sort="ascending", legend={"labelExpr": UNDERSCORED}),
+        tooltip=tooltips("model:N", "status:N", _MOMENT, "calls:Q|,"),
+    ),
+    height=HEIGHT,
+)
+
+_QUOTA: Final = panels(
+    reference_line(y={"datum": 1}),
+    mark(
+        "line",
+        {"strokeWidth": 2, "point": {"size": 16}},
+        x=_TIME,
+        y=field(
+            "used:Q",
+            title="share of the limit used",
+            axis={"format": PERCENT, "tickCount": 5},
+            scale={"domainMin": 0, "nice": True},
+        ),
+        color=field("limit:N", sort=None, legend={"labelExpr": UNDERSCORED}),
+        detail=[field("limit:N"), field("part:N")],
+        tooltip=tooltips(
+            *("panel:N||lane", "limit:N", "at:T|%d %b %H:%M", "used:Q|.1%"),
+            *("per_minute:Q|,.0f|limit, a minute", "refused:Q|,|calls refused"),
+        ),
+    ),
+    height=HEIGHT,
+)
+
+
+_NO_CALLS: Final = "Your selection has no calls with a known latency. Runs record it; imported files do not."
+_NO_COURSE: Final = f"{_NO_CALLS} A chart over time takes three points."
+_STRETCH: Final = {
+    "at": "milliseconds since 1970, UTC",
+    "seconds": "how long a point is, seconds",
+    "part": "counts up where nothing was asked for a while: lines end there",
+}
+_LINE: Final = {**WHO, "panel": "empty, or the model where they are many", **_STRETCH}
+
+CALL_CHARTS: Final[Mapping[str, Chart]] = {
+    "times": Chart(
+        title="How long calls took",
+        purpose="The median (dot), p95 and p99 (ticks) of each model's answered calls.",
+        nothing=_NO_CALLS,
+        columns={
+            "panel": "TTFT, latency or queued (before it was sent)",
+            **WHO,
+            **{
+                f"p{share}": f"seconds that {share} % of the calls did not exceed"
+                for share in (50, 90, 95, 99)
+            },
+            "calls": "answered calls whose time is known",
+            "answered": "answered calls",
+        },
+        spec=_TIMES,
+        paired=True,
+    ),
+    "latency": Chart(
+        title="Latency over time",
+        purpose="Whether answers slowed down. Line: the median. One model alone is shaded up to its p95.",
+        nothing=_NO_COURSE,
+        columns={
+            **_LINE,
+            "p50_s": "seconds, of the calls that began then",
+            "p95_s": "seconds",
+            "calls": "answered calls",
+        },
+        spec=_LATENCY,
+    ),
+    "throughput": Chart(
+        title="Throughput over time",
+        purpose="How fast answers came, by the time at which their calls began.",
+        nothing=_NO_COURSE,
+        columns={**_LINE, "calls_per_minute": "answered calls a minute", "calls": "answered calls"},
+        spec=_from_zero("calls_per_minute", "answered calls per minute", "calls_per_minute:Q|,.1f"),
+    ),
+    "tokens": Chart(
+        title="Output tokens over time",
+        purpose="How many output tokens came, by the time at which their calls began.",
+        nothing=_NO_COURSE,
+        columns={**_LINE, "tokens_per_minute": "output tokens a minute", "calls": "answered calls"},
+        spec=_from_zero("tokens_per_minute", "output tokens per minute", "tokens_per_minute:Q|,.0f"),
+    ),
+    "failures": Chart(
+        title="Failed calls over time",
+        purpose="When calls ended without an answer, and how. Calls that were tried again are among them.",
+        nothing="Your selection has too few failed calls for a chart.",
+        columns={
+            **_LINE,
+            "status": "how they ended",
+            "calls": "count",
+            "calls_per_minute": "calls a minute",
+        },
+        spec=_FAILURES,
+    ),
+    "quota": Chart(
+        title="Use of rate limits over time",
+        purpose="How much of each rate limit was used. The dashed line is the whole limit.",
+        nothing="No rate limits are known: the sweep sets none, and the provider reported none.",
+        columns={
+            "panel": "lane",
+            "part": _STRETCH["part"],
+            "limit": "requests, tokens, input_tokens or output_tokens a minute",
+            "at": _STRETCH["at"],
+            "seconds": _STRETCH["seconds"],
+            "used": "share of the limit, 1 is all",
+            "per_minute": "the limit, a minute",
+            "refused": "calls refused",
+        },
+        spec=_QUOTA,
+    ),
+}

@@ -7,9 +7,9 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from asyncbench.analysis.choosing import Chosen, Names
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.errors import AsyncbenchError
-from asyncbench.page.contents import BLOCKS
+from asyncbench.page.blocks import BLOCKS, Values
 from asyncbench.page.live.snapshots import LiveMemory, LiveSnapshot, State, state_of, take_live_snapshot
 from asyncbench.reports.status.report import Status, status_of
 from asyncbench.store.lock import writer_of
@@ -29,8 +29,6 @@ from asyncbench.tables.screen import safe
 
 # ── progress of runs ─────────────────────────────────────────────────────────────────────────────
 
-
-Values = dict[str, Any]  # Any: whatever JSON can hold
 
 MOST_ERRORS: Final = 8  # kinds that are shown
 _ERRORS: Final = f"""
@@ -60,20 +58,15 @@ class RunFigures:
         return self.names.get((label, name), name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """The progress of the sweeps in some folders."""
-
-    running: bool = False
-    trials: Mapping[str, int | None] | None = None  # done, planned
-    money: Mapping[str, float | None] | None = None  # spent_usd, budget_usd
-    errors: Sequence[Values] = ()  # kind, calls
-    lanes: Sequence[Values] = ()
-    models: Sequence[Values] = ()
-
-    def as_values(self) -> Values:
-        """Return it as JSON has it."""
-        return asdict(self)
+# The progress of the sweeps in some folders, as the page gets it.
+NO_PROGRESS: Final[Values] = {
+    "running": False,
+    "trials": None,  # done, planned
+    "money": None,  # spent_usd, budget_usd
+    "errors": [],  # kind, calls
+    "lanes": [],
+    "models": [],
+}
 
 
 def run_figures(views: FolderViews) -> RunFigures:
@@ -90,7 +83,7 @@ def is_running(of: Chosen) -> bool:
     return any(writer_of(path) is not None for path in of.paths)
 
 
-def progress_of(of: Chosen, figures: RunFigures) -> Progress:
+def progress_of(of: Chosen, figures: RunFigures) -> Values:
     """Return the progress of the sweeps in some folders.
 
     Raises:
@@ -105,19 +98,19 @@ def progress_of(of: Chosen, figures: RunFigures) -> Progress:
         for cap in status.budget
         if cap.name.startswith("sweep ")
     ]
-    return Progress(
-        running=any(status.running for status in statuses.values()),
-        trials={
+    return {
+        "running": any(status.running for status in statuses.values()),
+        "trials": {
             "done": sum(model.done for _, model in models),
             "planned": None if None in planned else sum(count or 0 for count in planned),
         },
-        money={
+        "money": {
             "spent_usd": sum(status.cost_usd for status in statuses.values()),
             "budget_usd": sum(budgets) if len(budgets) == len(statuses) else None,
         },
-        errors=figures.errors,
-        lanes=list(_lanes(statuses, figures)),
-        models=[
+        "errors": figures.errors,
+        "lanes": list(_lanes(statuses, figures)),
+        "models": [
             {
                 "model": safe(figures.called(label, model.model)),
                 "done": model.done,
@@ -129,7 +122,7 @@ def progress_of(of: Chosen, figures: RunFigures) -> Progress:
             }
             for label, model in models
         ],
-    )
+    }
 
 
 def _lanes(statuses: Mapping[str, Status], figures: RunFigures) -> Iterator[Values]:
@@ -180,7 +173,7 @@ class LiveCounts:
     blocks: Blocks = field(default_factory=dict)
     version: int = 0  # grows when blocks are new
     snapshot: LiveSnapshot | None = None  # the last one whose trials can be queried
-    progress: Progress = field(default_factory=Progress)
+    progress: Values = field(default_factory=lambda: NO_PROGRESS)
     trouble: str = ""  # why the folders cannot be read any more
     _figures: RunFigures = field(default_factory=RunFigures)
     _next_refresh: float = 0.0
@@ -376,7 +369,7 @@ class LiveCounts:
     def _refresh_progress(self, *, needed: bool = False) -> None:
         """Read the progress of a run, and once more when it has ended."""
         began = time.monotonic()
-        if began >= self._next_refresh and (needed or self.progress.running or is_running(self.of)):
+        if began >= self._next_refresh and (needed or self.progress["running"] or is_running(self.of)):
             with suppress(AsyncbenchError, OSError):
                 self.progress = progress_of(self.of, self._figures)
             self._next_refresh = time.monotonic() + self.less_often * (time.monotonic() - began)

@@ -6,7 +6,7 @@ import secrets
 import signal
 import socket
 import webbrowser
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -19,10 +19,10 @@ from aiohttp.typedefs import Handler, Middleware
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.errors import AsyncbenchError, ConfigError
-from asyncbench.page.contents import BLOCKS, specs_block
+from asyncbench.page.blocks import BLOCKS, specs_block
 from asyncbench.page.live.counting import EVERY_S, LESS_OFTEN, CountedBlock, LiveCounts
-from asyncbench.page.live.queries import parsed
 from asyncbench.page.live.snapshots import NotCountedError
+from asyncbench.page.live.trials import parsed
 from asyncbench.page.writing import LIVE_POLICY, served_files
 from asyncbench.store.rows import encode_json
 from asyncbench.store.snapshot import MovedError
@@ -85,7 +85,7 @@ def _equal(token: str, ours: str) -> bool:
 
 
 def guarded(guard: Guard) -> Middleware:
-    """Return a middleware: only what the guard lets through is handled, and every answer has its headers."""
+    """Return a middleware: what the guard lets through is handled, errors are words, and all have headers."""
 
     @web.middleware
     async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -93,6 +93,12 @@ def guarded(guard: Guard) -> Middleware:
             response = await guard.refusal(request) or await handler(request)
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=f"{error.reason}\n")
+        except ConfigError as error:
+            response = _refused(400, str(error))
+        except MovedError:
+            response = _refused(503, "The folder was being rewritten. Ask again.")
+        except AsyncbenchError as error:
+            response = _refused(500, str(error))
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -108,6 +114,9 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 WAITED_S: Final = 1.0  # for a block, before a page hears that it is being counted
 ASKED_FOR: Final = "private, no-cache"  # a browser keeps it, and asks each time whether it still holds
 GRACE_S: Final = 0.1  # for answers on their way out when the server ends
+
+# What strangers send is refused, and is no traceback in a terminal.
+_NO_LOG: Final = logging.Logger("asyncbench.view", level=logging.CRITICAL + 1)
 
 T = TypeVar("T")
 
@@ -176,7 +185,7 @@ class LivePage:
     async def _now(self, _: web.Request) -> web.Response:
         counting = self._counting
         state = {"version": str(counting.version), "counting": counting.shares(), "trouble": counting.trouble}
-        return _json(counting.progress.as_values() | state)
+        return _json(counting.progress | state)
 
     async def _query(self, ask: Callable[[], T]) -> T:
         try:
@@ -187,21 +196,6 @@ class LivePage:
 
     async def _in_thread(self, threads: ThreadPoolExecutor, ask: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads, ask)
-
-
-@web.middleware
-async def with_error_text(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Answer errors with their words."""
-    try:
-        return await handler(request)
-    except ConfigError as error:
-        return _refused(400, str(error))
-    except MovedError:
-        return _refused(503, "The folder was being rewritten. Ask again.")
-    except AsyncbenchError as error:
-        return _refused(500, str(error))
 
 
 def _json(value: Any, *, status: int = 200) -> web.Response:
@@ -257,10 +251,10 @@ async def _listening(page: LivePage, port: int) -> AsyncIterator[str]:
         why = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(f"cannot listen on port {port}: {why}. Choose another --port, or none") from error
     guard = Guard(listener.getsockname()[1])
-    app = web.Application(middlewares=[guarded(guard), with_error_text])
+    app = web.Application(middlewares=[guarded(guard)])
     app.add_routes(page.routes())
     runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, logger=_no_log(), shutdown_timeout=GRACE_S
+        app, access_log=None, handle_signals=False, logger=_NO_LOG, shutdown_timeout=GRACE_S
     )
     await runner.setup()
     try:
@@ -269,14 +263,6 @@ async def _listening(page: LivePage, port: int) -> AsyncIterator[str]:
     finally:
         await runner.cleanup()
         listener.close()
-
-
-def _no_log() -> logging.Logger:
-    """Return a log that nobody reads: what strangers send is refused, and no traceback in a terminal."""
-    log = logging.getLogger("asyncbench.view")
-    log.addHandler(logging.NullHandler())
-    log.propagate = False
-    return log
 
 
 async def serve_view(

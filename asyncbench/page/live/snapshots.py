@@ -14,8 +14,16 @@ from asyncbench.analysis.counting import FolderViews, open_views
 from asyncbench.analysis.entrants import Asked
 from asyncbench.errors import AsyncbenchError
 from asyncbench.page.answers import summaries, whole_trials
-from asyncbench.page.live.index import FolderInMemory, Registers
-from asyncbench.page.live.queries import TrialIndex, TrialPart, TrialPlace, TrialQuery, pages_of
+from asyncbench.page.blocks import Values
+from asyncbench.page.live.trials import (
+    FolderInMemory,
+    Registers,
+    TrialIndex,
+    TrialPart,
+    TrialPlace,
+    TrialQuery,
+    pages_of,
+)
 from asyncbench.store.id_set import Numbers
 from asyncbench.store.manifest import folders_of
 from asyncbench.store.reading import narrowed, sibling_parts, take_snapshot
@@ -23,7 +31,6 @@ from asyncbench.store.snapshot import Snapshot
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
-Values = dict[str, Any]  # Any: whatever JSON can hold
 State = tuple[object, ...]  # of folders: differs where what they hold does
 
 MOST_OF_A_QUESTION: Final = 200  # answers that are shown side by side

@@ -8,7 +8,14 @@ from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
 from asyncbench.page.charts.catalogue import CHARTS, drawn
 from asyncbench.page.charts.figure_files import write_figures
-from asyncbench.page.charts.loads import ANSWERS, GOODPUT, MOST_SERIES, rows_of_loads, uncounted_note
+from asyncbench.page.charts.loads import (
+    ANSWERS,
+    GOODPUT,
+    LOAD_CHARTS,
+    MOST_SERIES,
+    rows_of_loads,
+    uncounted_note,
+)
 from asyncbench.reports.load.accuracy import answers_by_step
 from asyncbench.reports.load.steps import steps_in
 from tests.page.charts.test_charts import fields_of
@@ -149,7 +156,7 @@ def test_of_many_rates_some_curves_are_drawn_and_callers_have_no_diagonal(tmp_pa
 
 
 def test_these_are_all_charts_of_loads():
-    assert [name for name, chart in CHARTS.items() if chart.load] == [*NAMES]
+    assert [*LOAD_CHARTS] == [*NAMES]
 
 
 @pytest.mark.parametrize("name", NAMES)

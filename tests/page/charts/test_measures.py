@@ -11,10 +11,10 @@ from asyncbench.analysis.anatomy.counts import ErrorFindings
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import Asked, NamedEntrant, NamedKind, asked_in, kind_of
 from asyncbench.errors import ErrorKind
+from asyncbench.page.blocks import cost_block, time_block
 from asyncbench.page.charts import errors as error_rows, frontier, times as time_rows
 from asyncbench.page.charts.catalogue import spec_of
 from asyncbench.page.charts.errors import error_kind_rows, outcome_rows, place_rows
-from asyncbench.page.measures import cost_block, time_block
 from asyncbench.records import Condition, Ended, Reply, Usage
 from asyncbench.reports.cost.counts import spending_by_entrant
 from asyncbench.reports.cost.report import cost_report_on

@@ -14,8 +14,8 @@ from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts import figure_files, pictures
 from asyncbench.page.charts.catalogue import CHARTS
-from asyncbench.page.charts.figure_files import MOST_PIXELS, write_figures
-from asyncbench.page.charts.fitting import INCHES
+from asyncbench.page.charts.figure_files import INCHES, MOST_PIXELS, write_figures
+from asyncbench.page.charts.loads import LOAD_CHARTS
 from asyncbench.problems.schema import identified
 from asyncbench.reports.anatomy import anatomy_on
 from asyncbench.reports.overview import report_on
@@ -108,7 +108,7 @@ def test_every_chart_there_is_has_its_picture():
     lacking = {name for name in CHARTS if not any(one.startswith(name) for one in shown)}
     # those of loads have a test of their own
     # no call of this night failed; those of loads have a test of their own
-    assert lacking == {"failures", *(name for name, chart in CHARTS.items() if chart.load)}
+    assert lacking == {"failures", *LOAD_CHARTS}
 
 
 def test_every_picture_of_simulated_results_says_so(written):
@@ -191,9 +191,8 @@ def browser():
 def in_one_column(folder):
     """Yield the name and the SVG of each picture of a folder."""
     for picture in counted(folder, lambda views: [*pictures.pictures_of(views)]):
-        svg = next(
-            figure_files.FigureWriter("one").files(picture, ["SIMULATED: " + "a note of some length " * 9])
-        )
+        note = "SIMULATED: " + "a note of some length " * 9
+        svg = next(figure_files.chart_files(picture, [note], "one"))
         yield picture.name, svg[1].decode()
 
 
@@ -235,7 +234,7 @@ def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_p
     assert "On the 1 of 2 kinds of questions that all were asked (nupa: add)" in notes["frontier-cost"]
     for table in (standings_on(folder), anatomy_on(folder), report_on(folder)):
         assert lost in table.as_markdown()
-    (svg, _) = figure_files.FigureWriter("two").files(drawn["outcomes"], ["MARK"])
+    (svg, _) = figure_files.chart_files(drawn["outcomes"], ["MARK"], "two")
     (tmp_path / "outcomes.svg").write_bytes(svg[1])
     told = _texts(tmp_path / "outcomes.svg")
     assert "MARK" in " ".join(told)

@@ -10,7 +10,7 @@ from asyncbench import sql
 from asyncbench.analysis.anatomy.counts import examined_in
 from asyncbench.analysis.counting import counted
 from asyncbench.page.answers import whole_trials
-from asyncbench.page.contents import BLOCKS
+from asyncbench.page.blocks import BLOCKS
 from asyncbench.store.rows import encode_json
 from tests.page.conftest import unpacked
 from tests.page.live.conftest import serving

@@ -13,8 +13,8 @@ from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.live import counting, counting as running, snapshots
 from asyncbench.page.live.counting import CountedBlock, LiveCounts, progress_of, run_figures
-from asyncbench.page.live.queries import TrialQuery
 from asyncbench.page.live.snapshots import LiveMemory, NotCountedError, take_live_snapshot
+from asyncbench.page.live.trials import TrialQuery
 from asyncbench.reports.status.report import status_of
 from asyncbench.store.folder import Store
 from tests.page.live.test_following import keep
@@ -125,6 +125,6 @@ def test_a_lane_of_several_folders_has_what_its_last_minute_tells(night, simulat
     lanes = ({"lane": "large", "in_flight": 1, "limited_by": ""},)  # as a run in another process tells them
     monkeypatch.setattr(running, "status_of", lambda path: replace(status_of(path), lanes=lanes))
     of = chosen([night, simulated])
-    found = progress_of(of, counted(of, run_figures)).lanes
+    found = progress_of(of, counted(of, run_figures))["lanes"]
     assert [lane["lane"] for lane in found] == ["large in night", "large in rehearsal"]
     assert all(lane["calls_per_minute"] for lane in found)

@@ -1,0 +1,513 @@
+"""The blocks of a page by name: plain values, each made from the views of a folder and nothing else.
+
+The file to mail holds all of them. The server of `asyncbench view` makes each when it is asked for.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Final
+
+from asyncbench.analysis.anatomy.counts import examined_in
+from asyncbench.analysis.anatomy.error import KINDS
+from asyncbench.analysis.cells import COUNTS, METRICS, cells_in
+from asyncbench.analysis.counting import FolderViews, open_views
+from asyncbench.analysis.curves import Hardest
+from asyncbench.analysis.entrants import Asked, Entrant, NamedEntrant, asked_in
+from asyncbench.analysis.notes import (
+    OTHER_LATENCY,
+    NothingToShowError,
+    batch_notes,
+    batch_uses,
+    graded_by,
+    headline_graders,
+    lost_notes,
+    note_of_simulated,
+)
+from asyncbench.analysis.pairing import ANSWERS, marks_in
+from asyncbench.page.charts.breaks import (
+    KindCurve,
+    break_rows,
+    half_rows,
+    heat_rows,
+    kind_curves,
+    length_rows,
+    placed_cells,
+)
+from asyncbench.page.charts.catalogue import CHARTS, spec_of
+from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows
+from asyncbench.page.charts.frontier import (
+    UNLIKE,
+    frontier_cost,
+    frontier_note,
+    frontier_reasoning,
+    spent_rows,
+)
+from asyncbench.page.charts.loads import rows_of_loads, uncounted_note
+from asyncbench.page.charts.pictures import dot_rows, pair_rows
+from asyncbench.page.charts.styling import OUTCOME_COLOURS, THEMES, colours_of, columnar
+from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
+from asyncbench.page.finding import finding_of
+from asyncbench.reports.cost.counts import EntrantSpending, spending_by_entrant
+from asyncbench.reports.endpoints.report import providers_of
+from asyncbench.reports.load.accuracy import answers_by_step
+from asyncbench.reports.load.report import load_report_of
+from asyncbench.reports.load.steps import steps_in
+from asyncbench.reports.standings.rankings import Ranking, RankingRow
+from asyncbench.reports.standings.report import (
+    ALONE,
+    REPEATED,
+    KindRankingRow,
+    Standings,
+    outcomes_of,
+    over,
+    rankings_by_kind,
+    standings_of,
+    unranked,
+)
+from asyncbench.tables.headings import (
+    ACCURACY,
+    ANSWERED,
+    FORMAT,
+    HEADINGS,
+    LOST,
+    MAJORITY_AT_K,
+    MEDIAN_LATENCY,
+    PASS_AT_K,
+    PASS_HAT_K,
+    PER_CORRECT,
+    RIGHT_50,
+    RIGHT_90,
+)
+from asyncbench.tables.numbers import number_of
+from asyncbench.tables.report import Report, Sheet
+from asyncbench.tables.screen import safe, safe_note
+
+Values = dict[str, Any]  # Any: whatever JSON can hold
+
+_VARIED: Final = ("condition", "effort", "style", "folder", "run")
+_HEADINGS: Final = {
+    "accuracy": ACCURACY,
+    "answered": ANSWERED,
+    "lost": LOST,
+    "right_90": RIGHT_90,
+    "right_50": RIGHT_50,
+    "per_correct": PER_CORRECT,
+    "format": FORMAT,
+    "median_latency": MEDIAN_LATENCY,
+    "pass_at_k": PASS_AT_K,
+    "majority_at_k": MAJORITY_AT_K,
+    "pass_hat_k": PASS_HAT_K,
+}
+_OFFERED: Final = "SELECT coalesce(sum(offered), 0)::BIGINT AS calls FROM steps"
+
+
+def head_block(views: FolderViews) -> Values:
+    """Return what a page shows first; its other blocks name entrants and kinds by their places here."""
+    standings, roster = standings_in(views), asked_in(views)  # in this order trials are read once
+    lengths = [cell["length"] for cell in cells_in(views) if cell["length"] is not None]
+    return {
+        "title": safe(", ".join(views.chosen.labels)),
+        "made_at": datetime.now(UTC).timestamp(),
+        "version": version("asyncbench"),
+        "live": False,
+        "mark": _mark(standings.simulated_note),
+        "mark_words": standings.simulated_note,
+        "notes": list(_notes(views)),
+        "trials_in_all": sum(entrant.trials for entrant in roster.entrants),
+        "load_calls": views.rows(_OFFERED)[0]["calls"],
+        "finding": finding_of(standings, roster, kind_curves(views)),
+        "entrants": [_entrant(entrant, place) for place, entrant in enumerate(roster.entrants)],
+        "kinds": [
+            {name: safe(text) for name, text in asdict(kind).items() if name != "called"}
+            | {"called": kind.called}
+            for kind in roster.kinds
+        ],
+        "lengths": {"least": min(lengths), "most": max(lengths)} if lengths else None,
+        "varied": _varied(roster),
+        "metrics": _metrics(views),
+        "outcomes": list(OUTCOME_COLOURS),
+        "headings": dict(_HEADINGS),
+        "meanings": dict(HEADINGS),
+        "repeated": REPEATED,
+        "charts": {name: chart.words() for name, chart in CHARTS.items()},
+    }
+
+
+def _mark(simulated: str) -> str:
+    """Return the word for answers that no model was asked for now; empty: there are none.
+
+    Of folders that differ the note begins with their names.
+    """
+    return next((word for word in ("SIMULATED", "RECORDED") if word in simulated), "")
+
+
+def _notes(views: FolderViews) -> Iterator[Values]:
+    """Yield what a reader has to know beside the finding; a grave note changes what figures mean."""
+    standings, graders = standings_in(views), headline_graders(views)
+    batches = batch_notes(standings.batches, f"{OTHER_LATENCY} {LEFT_OUT}")
+    for words in lost_notes(outcomes_of(standings.rankings)):
+        yield {"words": safe(words, most=len(words)), "grave": True}
+    for words in [*views.chosen.notes(), *([graded_by(graders)] if graders else []), *batches]:
+        yield {"words": safe(words, most=len(words)), "grave": False}
+
+
+def _entrant(entrant: NamedEntrant, place: int) -> Values:
+    texts = ("name", "run", "model", "condition", "folder", "effort", "style")
+    light, dark = colours_of(place)
+    return {
+        **{name: safe(text) if (text := getattr(entrant, name)) else text for name in texts},
+        "short": entrant.short,
+        "light": light,
+        "dark": dark,
+        "trials": entrant.trials,
+    }
+
+
+def _varied(roster: Asked) -> list[str]:
+    """Return the attributes in which entrants of one model differ."""
+
+    def varies(name: str) -> bool:
+        values = {(entrant.model, getattr(entrant, name)) for entrant in roster.entrants}
+        return len(values) > len({model for model, _ in values})
+
+    return list(filter(varies, _VARIED))
+
+
+def _metrics(views: FolderViews) -> Values:
+    """Return the metrics of which anything is known."""
+    counts = {name: sum(cell[name] for cell in cells_in(views)) for name in COUNTS}
+    return {
+        name: {
+            "title": metric.title,
+            "unit": metric.unit,
+            "share": metric.share,
+            "higher_is_better": metric.higher_is_better,
+        }
+        for name, metric in METRICS.items()
+        if name == "accuracy" or any(counts[column] for column in metric.under)
+    }
+
+
+# ── rankings: over all suites, by suite and by kind ──────────────────────────────────────────────
+
+
+ONE_MODEL: Final = "one model"
+
+
+def standings_in(views: FolderViews) -> Standings:
+    """Return the standings of a folder, which several blocks read."""
+
+    def counted() -> Standings:
+        marks_in(views)  # reads the trials: of these rows all are counted that the first screen shows
+        asked_in(views, answers=ANSWERS)
+        cells_in(views, answers=ANSWERS)
+        return standings_of(views, by_kind=True)
+
+    return views.once("standings", counted)
+
+
+def standings_block(views: FolderViews) -> Values:
+    """Return the rankings, over all suites first; those who share too few problems with others come last."""
+    standings, places = standings_in(views), asked_in(views).entrant_places
+    ranked = [_ranking(ranking, places) for ranking in standings.rankings if not ranking.alone]
+    why = ALONE if standings.asked > 1 else ONE_MODEL
+    others = [
+        _ranking(ranking, places) | {"alone": True, "problems": None, "title": safe(f"{over_what}: {why}")}
+        for ranking in _alone(standings)
+        for over_what in (ranking.suite or "All suites",)
+    ]
+    by_kind = sorted(_by_kind(views, standings), key=lambda ranking: ranking["kind"])
+    return {"rankings": [*ranked, *by_kind, *others], "rules": list(standings.rules)}
+
+
+def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
+    """Yield the rankings of each kind, of the entrants of its suite's ranking."""
+    roster = asked_in(views)
+    places, kinds = roster.entrant_places, roster.kind_places
+    curves = {(each.kind, each.entrant): each for each in kind_curves(views)}
+    for ranking in rankings_by_kind(views, standings.rankings):
+        kind = kinds[ranking.kind]
+        models, problems = f"{len(ranking.lines):,} models", number_of(ranking.problems, "problem")
+        where = f" on the same {problems}" if ranking.paired else f", each on {problems} of its own"
+        yield {
+            "suite": safe(ranking.kind[0]),
+            "kind": kind,
+            "problems": ranking.problems,
+            "paired": ranking.paired,
+            "alone": False,
+            "title": f"{roster.kinds[kind].called}: {models}{where}",
+            "lines": [
+                _kind_line(line, place := places[line.entrant], curves.get((kind, place)))
+                for line in ranking.lines
+            ],
+            "pairs": [],  # each has a bootstrap: too many
+        }
+
+
+def _kind_line(line: KindRankingRow, place: int, curve: KindCurve | None) -> Values:
+    return {
+        "asked": place,
+        "place": line.place,
+        "value": line.share,
+        "low": line.interval[0],
+        "high": line.interval[1],
+        "trials": line.accuracy.trials,
+        "answered": line.accuracy.over_answered.share,
+        "lost": line.accuracy.lost,
+        "at_90": curve and _on_two_lines(str(curve.length_at(0.9))),
+        "at_50": curve and _on_two_lines(str(curve.half)),
+        **dict.fromkeys(("cost_usd", "per_correct", "format", "p50_s")),
+        "at_k": [],
+    }
+
+
+def _alone(standings: Standings) -> Iterator[Ranking]:
+    """Yield those who stand alone as one ranking for each suite."""
+    for suite, lines in unranked(standings.rankings).items():
+        first = next(ranking for ranking in standings.rankings if ranking.alone and ranking.suite == suite)
+        yield replace(first, lines=tuple(lines))
+
+
+def _ranking(ranking: Ranking, places: Mapping[Entrant, int]) -> Values:
+    return {
+        "suite": ranking.suite and safe(ranking.suite),
+        "kind": None,
+        "problems": ranking.problems,
+        "paired": ranking.paired,
+        "alone": False,
+        "title": safe(over(ranking)),
+        "lines": [
+            row | _figures(line) for row, line in zip(dot_rows(ranking, places), ranking.lines, strict=True)
+        ],
+        "pairs": pair_rows(ranking, places),
+    }
+
+
+def _figures(line: RankingRow) -> Values:
+    accuracy = line.accuracy
+    return {
+        "answered": accuracy.over_answered.share,
+        "lost": accuracy.lost,
+        "at_90": line.at_90 and _in_two(line.at_90),
+        "at_50": line.at_50 and _in_two(line.at_50),
+        "cost_usd": line.cost_usd,
+        "per_correct": line.cost_per_correct,
+        "format": line.format_ok / line.format_known if line.format_known else None,
+        "p50_s": line.latency_p50_s,
+        "at_k": [
+            {
+                "k": at.k,
+                "problems": at.pass_at_k.clusters,
+                "figures": [[figure.share, *(figure.interval or (None, None))] for figure in at.figures],
+            }
+            for at in line.at_k
+        ],
+    }
+
+
+def _in_two(hardest: Hardest) -> tuple[str, str]:
+    """Return a length, and its limits with the task that it is of: two lines of a narrow column."""
+    figure, limits = _on_two_lines(str(hardest.length))
+    return figure, safe(f"{limits}{str(hardest).removeprefix(str(hardest.length))}".strip())
+
+
+def _on_two_lines(length: str) -> tuple[str, str]:
+    figure, bracket, limits = length.partition(" (")
+    return figure, f"{bracket.strip()}{limits}"
+
+
+# ── loads and providers ──────────────────────────────────────────────────────────────────────────
+
+
+_LOADED: Final = "SELECT 1 FROM attempts WHERE load IS NOT NULL LIMIT 1"
+
+
+def loads_block(views: FolderViews) -> Values:
+    """Return the tables of providers and the charts of loads; each empty where there is nothing to show.
+
+    Answers to a load, which other blocks leave out, are in views of their own, of the same moment.
+    """
+    if views.chosen.loaded or not views.rows(_LOADED):
+        return _loads(views)
+    with open_views(replace(views.chosen, loaded=True), *views.snapshots) as loaded:
+        return _loads(loaded)
+
+
+def _loads(views: FolderViews) -> Values:
+    charts = _charts(views)
+    tables = [] if views.chosen.partly else list(_tables(views, shown_note=charts["simulated_load"]))
+    return charts | {"load_tables": tables}
+
+
+def _charts(views: FolderViews) -> Values:
+    steps = () if views.chosen.partly else steps_in(views)  # of some calls alone no rate is known
+    rows = rows_of_loads(steps, answers_by_step(views)) if steps else {}
+    simulated = note_of_simulated(views)
+    notes = [note for note in (simulated, uncounted_note(steps)) if note]
+    return {
+        "load_rows": {name: those for name, those in rows.items() if those},
+        "load_notes": list(map(safe_note, notes)),
+        "simulated_load": simulated,
+        "load_calls": sum(step.offered for step in steps),
+    }
+
+
+def _tables(views: FolderViews, *, shown_note: str) -> Iterator[Values]:
+    for title, report_of in (("Models as providers", providers_of), ("Rates", load_report_of)):
+        with suppress(NothingToShowError):
+            yield {"title": title, **_as_values(report_of(views), shown_note)}
+
+
+def _as_values(report: Report, shown_note: str) -> Values:
+    """Return a report as notes and tables, without the note that the page shows already.
+
+    `notes` are those above the first table, `below` all others.
+    """
+    parts = [part for part in report._parts() if isinstance(part, Sheet) or part != shown_note]
+    sheets = [part for part in parts if isinstance(part, Sheet)]
+    first = parts.index(sheets[0]) if sheets else len(parts)
+    above, below = (
+        [safe_note(part) for part in some if isinstance(part, str)] for some in (parts[:first], parts[first:])
+    )
+    return {"notes": above, "sheets": list(map(_sheet, sheets)), "below": below}
+
+
+def _sheet(sheet: Sheet) -> Values:
+    rows = [[safe(str(cell)) for cell in row] for row in sheet.rows]
+    return {
+        "title": safe(sheet.title),
+        "head": list(map(safe, sheet.head)),
+        "labels": sheet.labels,
+        "rows": rows,
+    }
+
+
+# ── times, costs and errors ──────────────────────────────────────────────────────────────────────
+
+
+Rows = Sequence[Values]
+
+LEFT_OUT: Final = "Throughput and the use of limits leave batches out, too."
+NO_KIND: Final = "none of these"
+
+
+def time_block(views: FolderViews) -> Values:
+    """Return how fast calls were answered, in all and over time; lists without enough points are empty."""
+    roster = asked_in(views)
+    times, minutes = times_rows(views, roster), minute_rows(views, roster)
+    return {
+        "times": times,
+        "minutes": columnar(minutes),
+        "failures": columnar(failure_rows(views, roster)),
+        "quota": columnar(limit_rows(views, roster)),
+        "notes": [safe(note, most=len(note)) for note in _notes_on_times(times, minutes, roster, views)],
+    }
+
+
+def _notes_on_times(times: Rows, minutes: Rows, roster: Asked, views: FolderViews) -> Iterator[str]:
+    if not times:
+        yield "No times of calls are known. Runs record them; imported files do not."
+    elif not minutes:
+        yield "The calls were made in too short a time for a chart."
+    yield from _not_streamed(times, roster)
+    yield from batch_notes(batch_uses(views), f"{OTHER_LATENCY} {LEFT_OUT}")
+
+
+def _not_streamed(times: Rows, roster: Asked) -> Iterator[str]:
+    """Yield how many calls have no known first token."""
+    streamed = {row["asked"]: row["calls"] for row in times if row["quantity"] == "TTFT"}
+    answered = {row["asked"]: row["answered"] for row in times}
+    lacking = {place: calls - streamed.get(place, 0) for place, calls in answered.items()}
+    calls, whole = sum(lacking.values()), sum(answered.values())
+    if calls == whole and calls:
+        yield "No reply was streamed, so TTFT is unknown."
+    elif calls:
+        models = sum(1 for missing in lacking.values() if missing)
+        yield (
+            f"TTFT is of streamed replies: {calls:,} of {whole:,} answered calls were not streamed "
+            f"({models:,} of {len(roster.entrants):,} models)."
+        )
+
+
+def cost_block(views: FolderViews) -> Values:
+    """Return what each entrant cost, and accuracy against cost and against reasoning tokens."""
+    spent, cells, roster = spending_by_entrant(views), placed_cells(views), asked_in(views)
+    rows = {"cost": frontier_cost(cells, roster), "reasoning_tokens": frontier_reasoning(cells, roster)}
+    noted = {name: frontier_note(cells, roster, name) for name in rows}
+    return {
+        "frontier_cost": rows["cost"],
+        "frontier_reasoning": rows["reasoning_tokens"],
+        "compared": {
+            name: safe(note, most=len(note)) if note and (rows[name] or note == UNLIKE) else None
+            for name, note in noted.items()
+        },
+        "spent": spent_rows(spent, roster),
+        "notes": list(_notes_on_costs(spent)),
+    }
+
+
+def _notes_on_costs(spent: Iterable[EntrantSpending]) -> Iterator[str]:
+    """Yield how many costs are unknown, and why."""
+    spending = list(spent)
+    calls, unknown, failed, untold = (
+        sum(getattr(each, name) for each in spending)
+        for name in ("calls", "unknown", "unknown_failed", "unknown_tokens")
+    )
+    if not unknown:
+        return
+    why = {
+        "no price is known": unknown - failed - untold,
+        "the provider told no tokens": untold,
+        "the call failed and may have been billed": failed,
+    }
+    causes = "; ".join(f"{count:,}: {cause}" for cause, count in why.items() if count)
+    yield f"The cost of {unknown:,} of {calls:,} calls is unknown, and no sum includes it ({causes})."
+
+
+def errors_block(views: FolderViews) -> Values:
+    """Return outcomes, kinds of errors and places of wrong digits."""
+    roster, groups = asked_in(views), [*examined_in(views).values()]
+    by_entrant, by_kind = error_kind_rows(groups, roster)
+    return {
+        "examined": examined_note(groups),
+        "kind_words": {**KINDS, "unclassified": NO_KIND, "others": "the rarer kinds together"},
+        "kinds": by_entrant,
+        "kinds_by_kind": columnar(by_kind),
+        "places": columnar(place_rows(groups, roster)),
+        "outcomes": outcome_rows(views),
+    }
+
+
+# ── all of them ──────────────────────────────────────────────────────────────────────────────────
+
+
+def breaks_block(views: FolderViews) -> Values:
+    """Return where each breaks: points and lines of accuracy against length, and where half is right."""
+    curves = kind_curves(views)
+    return {"rows": columnar(break_rows(curves)), "halves": half_rows(curves)}
+
+
+def heat_block(views: FolderViews) -> Values:
+    """Return what each can do: every metric by entrant and kind, and accuracy by length."""
+    return {"rows": heat_rows(views), "lengths": columnar(length_rows(views))}
+
+
+BLOCKS: Final[Mapping[str, Callable[[FolderViews], Values]]] = {
+    "head": head_block,
+    "standings": standings_block,
+    "breaks": breaks_block,
+    "heat": heat_block,
+    "time": time_block,
+    "cost": cost_block,
+    "errors": errors_block,
+    "loads": loads_block,
+}
+
+
+def specs_block() -> Values:
+    """Return the specifications of the charts of a page, and their themes; the same for all folders."""
+    specs = {name: spec_of(name) for name, chart in CHARTS.items() if chart.on_page}
+    return {"specs": specs, "themes": THEMES}
