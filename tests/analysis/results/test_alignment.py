@@ -138,9 +138,9 @@ def near(data, text):
 
 
 def power(text):
-    """The exponent that a text writes: e7, E+07."""
-    found = re.fullmatch(r"[eE]([+-]?\d+)", text)
-    return found and int(found[1])
+    """The exponent that a text writes, and digits before it: e7, E+07, 0E7."""
+    found = re.fullmatch(r"(\d*)[eE]([+-]?\d+)", text)
+    return found and (found[1], int(found[2]))
 
 
 @pytest.mark.long
