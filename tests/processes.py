@@ -111,6 +111,7 @@ def _become(args: Sequence[str], streams: Sequence[int], folder: str, environmen
     os.environ.update(environment)
     sys.argv[1:] = args[1:]
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has ignored it if all runs with `&`
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # likewise, under nohup
     runpy.run_module(args[0], run_name="__main__", alter_sys=True)
 
 

@@ -263,6 +263,11 @@ def test_ctrl_c_drains_saves_and_says_so_and_running_again_goes_on(tmp_path):
         goes_on(server, file, tmp_path / "out")
 
 
+def _own_terminal():
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run under nohup
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 @contextmanager
 def at_a_terminal(*words):
     """Start a command at a terminal of its own; yields the process, and our end of the terminal."""
@@ -275,7 +280,7 @@ def at_a_terminal(*words):
         cwd=ROOT,
         env=CLEAN,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=_own_terminal,
     )
     os.close(theirs)
     try:
