@@ -10,6 +10,12 @@ from itertools import accumulate
 from math import ceil, cos, erfc, exp, fsum, inf, pi, prod, sin, sqrt
 from random import Random
 from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[Any]  # Any: of whole or of real numbers
 
 # ── Quantiles, many p values, groups of equals, Pareto's front
 
@@ -163,7 +169,7 @@ def bootstrap_difference(
     with_two_more = Counter[Kind](differences) + Counter([(usual, usual), (-usual, usual)])
     kinds = _few(with_two_more)
     times = resamples or max(FEWEST, min(MOST, DRAWS // len(kinds)))
-    drawn = sorted(_resampled(kinds, times, Random(seed)))  # noqa: S311  to be repeatable, not to be secret
+    drawn = np.sort(_resampled(kinds, times, _Draws(seed))).tolist()
     low, high = (quantile(drawn, q) or 0.0 for q in (0.025, 0.975))
     return low, high
 
@@ -193,7 +199,7 @@ def _mean(kinds: Kinds) -> Kind:
     )
 
 
-def _resampled(kinds: Kinds, times: int, rng: Random) -> list[float]:
+def _resampled(kinds: Kinds, times: int, draws: "_Draws") -> Numbers:
     """Return the difference in accuracy over as many problems, drawn again with replacement, so many times.
 
     Of each kind of problem a binomial number is drawn, so that time grows with the kinds alone.
@@ -201,36 +207,61 @@ def _resampled(kinds: Kinds, times: int, rng: Random) -> list[float]:
     # The rarest first: what they leave over varies little, and equal draws are made together.
     *rarer, ((last_difference, last_asked), _) = sorted(kinds.items(), key=lambda kind: (kind[1], kind[0]))
     problems = sum(kinds.values())
-    undrawn = [problems] * times
-    differences = trials = [0.0] * times
+    undrawn = np.full(times, problems, np.int64)
+    differences, trials = np.zeros(times), np.zeros(times)
     for (difference, of_problem), count in rarer:
-        drawn = _binomials(undrawn, count / problems, rng)
-        undrawn = [n - k for n, k in zip(undrawn, drawn, strict=True)]
-        differences = [so_far + difference * k for so_far, k in zip(differences, drawn, strict=True)]
-        trials = [so_far + of_problem * k for so_far, k in zip(trials, drawn, strict=True)]
+        drawn = draws.binomials(undrawn, count / problems)
+        undrawn = undrawn - drawn
+        differences += difference * drawn
+        trials += of_problem * drawn
         problems -= count
-    return [
-        (so_far + last_difference * n) / (asked_so_far + last_asked * n)
-        for so_far, asked_so_far, n in zip(differences, trials, undrawn, strict=True)
-    ]
+    resampled: Numbers = (differences + last_difference * undrawn) / (trials + last_asked * undrawn)
+    return resampled
 
 
-def _binomials(trials: Sequence[int], chance: float, rng: Random) -> list[int]:
-    """Return a binomial draw for each number of trials."""
-    draws = {n: iter(_binomial(n, chance, times, rng)) for n, times in Counter(trials).items()}
-    return [next(draws[n]) for n in trials]
+class _Draws:
+    """Random draws over arrays, in the order of `random.Random`: the same seed gives the same."""
 
+    def __init__(self, seed: int) -> None:
+        _, (*keys, position), _ = Random(seed).getstate()  # noqa: S311  to be repeatable, not to be secret
+        self._uniform = np.random.RandomState()
+        self._uniform.set_state(("MT19937", np.array(keys, np.uint32), position, 0, 0.0))
+        self._spare: float | None = None  # normal draws come in pairs
 
-def _binomial(trials: int, chance: float, times: int, rng: Random) -> list[int]:
-    """Return so many binomial draws (0 < chance < 1)."""
-    mean = trials * chance
-    variance = mean * (1 - chance)
-    if variance < NEARLY_NORMAL:
-        successes, chances = _chances(trials, chance)
-        return rng.choices(successes, cum_weights=list(accumulate(chances)), k=times)
-    spread, skew = sqrt(variance), (1 - 2 * chance) / 6  # Cornish & Fisher (1938), to the skewness
-    normal = (rng.gauss(0.0, 1.0) for _ in range(times))
-    return [min(trials, max(0, round(mean + spread * z + skew * (z * z - 1)))) for z in normal]
+    def binomials(self, trials: Numbers, chance: float) -> Numbers:
+        """Return a binomial draw (0 < chance < 1) for each number of trials."""
+        numbers, first, which, counts = np.unique(
+            trials, return_index=True, return_inverse=True, return_counts=True
+        )
+        alike = np.split(np.argsort(which, kind="stable"), np.cumsum(counts)[:-1])
+        drawn = np.zeros(len(trials), np.int64)
+        for n in np.argsort(first):  # equal ones together, in the order in which they come
+            drawn[alike[n]] = self._binomial(int(numbers[n]), chance, len(alike[n]))
+        return drawn
+
+    def _binomial(self, trials: int, chance: float, times: int) -> Numbers:
+        mean = trials * chance
+        variance = mean * (1 - chance)
+        if variance < NEARLY_NORMAL:
+            successes, chances = _chances(trials, chance)
+            limits = np.array(list(accumulate(chances)))
+            places = np.searchsorted(limits, self._uniform.random_sample(times) * limits[-1], "right")
+            return np.asarray(successes[0] + np.minimum(places, len(limits) - 1))
+        spread, skew = sqrt(variance), (1 - 2 * chance) / 6  # Cornish & Fisher (1938), to the skewness
+        z = self._normal(times)
+        return np.clip(np.rint(mean + spread * z + skew * (z * z - 1)), 0, trials).astype(np.int64)
+
+    def _normal(self, times: int) -> Numbers:
+        """Return standard normal draws, by Box & Muller (1958)."""
+        spare = [] if self._spare is None else [self._spare]
+        pairs = (times - len(spare) + 1) // 2
+        angles, distances = self._uniform.random_sample(2 * pairs).reshape(pairs, 2).T
+        angles, distances = angles * 2 * pi, np.sqrt(-2.0 * np.log(1.0 - distances))
+        normal = np.concatenate(
+            [spare, np.stack([np.cos(angles) * distances, np.sin(angles) * distances]).T.ravel()]
+        )
+        self._spare = float(normal[times]) if len(normal) > times else None
+        return normal[:times]
 
 
 def _chances(trials: int, chance: float) -> tuple[range, list[float]]:
