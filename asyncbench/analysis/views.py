@@ -25,7 +25,7 @@ from asyncbench.problems.copies import COPY_SCHEMA as PROBLEMS, iter_problems
 from asyncbench.records import BATCH, Outcome
 from asyncbench.stats.proportions import Z_95
 from asyncbench.store.parts import with_codes
-from asyncbench.store.schema import AT_REST, CELL, SCHEMAS
+from asyncbench.store.schema import AT_REST, CELL, CODED, SCHEMAS
 from asyncbench.store.snapshot import MANY_ROWS, Snapshot
 
 if TYPE_CHECKING:
@@ -219,12 +219,6 @@ SUMS: Mapping[str, str] = {
 VIEWS = (*SCHEMAS, "problems", *SUMS)
 ROWS_OF_TEXTS = 2048  # of a batch, as DuckDB works on: replies may be long
 _TEXTS = {"expected", "answer", "reply_text", "reasoning_text", "error_message", "raw_usage", "error"}
-CODED = {  # texts of which there are few: read as dictionaries, which are counted faster
-    *(*CELL, "sweep", "problem_set", "provider", "model_id", "model_served", "upstream", "service_tier"),
-    *("style", "condition_params", "effort", "params", "price_source", "finish_reason", "outcome", "status"),
-    *("mode", "phase", "worker", "grader", "classification", "reason", "error_kind"),
-} - {"length"}
-
 # some columns, a filter → rows
 Rows = Callable[[Sequence[str], pc.Expression | None], Iterator[pa.RecordBatch]]
 

@@ -17,6 +17,11 @@ SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a c
 AT_REST = pc.field("load").is_null()  # of trials and grades: those that no load asked
 ENTRANT = ("run", "model", "condition")  # who was asked, and how: what a ranking ranks
 CELL = (*ENTRANT, "suite", "task", "variant", "representation", "length")
+CODED = {  # texts of which there are few: read as dictionaries, which are counted faster
+    *(*CELL, "sweep", "problem_set", "provider", "model_id", "model_served", "upstream", "service_tier"),
+    *("style", "condition_params", "effort", "params", "price_source", "finish_reason", "outcome", "status"),
+    *("mode", "phase", "worker", "grader", "classification", "reason", "error_kind"),
+} - {"length"}
 
 TEXT, FLAG, SHORT, LONG, REAL = pa.string(), pa.bool_(), pa.int32(), pa.int64(), pa.float64()
 TIME = pa.timestamp("us", tz="UTC")

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,6 +14,7 @@ from asyncbench.errors import StoreError
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import mismatches, parts_on_disk
+from asyncbench.store.id_set import Numbers, distinct, fingerprints
 from asyncbench.store.manifest import (
     SWEEP_FILE,
     WORKERS,
@@ -23,7 +25,7 @@ from asyncbench.store.manifest import (
 )
 from asyncbench.store.parts import read_checked
 from asyncbench.store.reading import FolderReading, read_folder, warn_of_damage
-from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
+from asyncbench.store.schema import CODED, PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import QUARANTINE, quarantined
 from asyncbench.store.snapshot import Snapshot
 
@@ -35,6 +37,7 @@ _KEYS = {  # what tells the rows of a table apart
     "skipped": ("trial_id",),
     "steps": ("model", "load", "began_at"),
 }
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,6 @@ def verify_folder(folder: Path | str) -> Verified:
         *(finding for each in folders for finding in _holdings(path, each)),
     ]
     keys, unchecked = dict[str, pa.Table](), 0
-    known: pa.Array[Any] = pa.array([], pa.string())
     for name in SCHEMAS:
         parts = {}
         for part in reading.parts(name):
@@ -89,7 +91,8 @@ def verify_folder(folder: Path | str) -> Verified:
                 findings.append(FolderFinding(place=str(part.relative_to(path)), what=what))
         keys[name] = seen.counted(name, parts, _schema(name).names)
         if name in ("trials", "grades", "attempts"):
-            keys[name], known = _numbered(keys[name], known)  # a ninth of the memory
+            numbers = pa.array(fingerprints(keys[name]["trial_id"]))  # a quarter of the memory
+            keys[name] = keys[name].set_column(0, "trial_id", numbers)
             pa.default_memory_pool().release_unused()
     lost = {file["path"].partition("/")[0] for each in folders for file in lost_files(read_manifest(each))}
     return Verified(
@@ -147,14 +150,14 @@ def _read_all(name: str, part: Path) -> pa.Table:
     partition, schema = PARTITIONED_BY[name], _schema(name)
     values = dict(folder.split("=", 1) for folder in part.parts[-1 - len(partition) : -1])
     kept = []
-    for batch in read_checked(name, part, columns=SCHEMAS[name].names):
+    for batch in read_checked(name, part, columns=SCHEMAS[name].names, coded=CODED):
         batch.validate(full=True)
         for key in partition:
             if (parts_on_disk := pc.unique(batch[key]).to_pylist()) != [unquote(values[key])]:
                 raise StoreError(
                     f"is in the wrong folder: it holds rows of {key} {', '.join(map(str, parts_on_disk))}"
                 )
-        kept.append(batch.select(schema.names))
+        kept.append(batch.select(schema.names).cast(schema))
     return pa.Table.from_batches(kept, schema)
 
 
@@ -174,48 +177,48 @@ def _ids(keys: Mapping[str, pa.Table], lost: Collection[str]) -> Iterator[Folder
     """Yield the rows that lack their counterpart in another table.
 
     Args:
-        keys: the keys of all rows that are sound, by table; for trial ids their places in one list.
+        keys: the keys of all rows that are sound, by table; for trial ids their `fingerprints`.
         lost: tables of which parts are lost, and known to be.
     """
-    rows = keys["trials"]
-    trials, grades, attempts = (
-        pc.unique(keys[name]["trial_id"]) for name in ("trials", "grades", "attempts")
+    ids = {name: keys[name]["trial_id"].to_numpy() for name in ("trials", "grades", "attempts")}
+    made = keys["trials"]["attempts"].to_numpy()  # calls of each trial; 0: it was taken over
+    trials, grades, called = (
+        distinct(these) for these in (ids["trials"], ids["grades"], ids["trials"][made > 0])
     )
-    called = pc.unique(rows.filter(pc.field("attempts") > 0)["trial_id"])  # not taken over
-    for place, what, ids, others in (
+    order = np.argsort(ids["attempts"], kind="stable")
+    attempts, starts = np.unique(ids["attempts"][order], return_index=True)
+    for place, what, those, others in (
         ("grades", "trials have no grades", trials, grades),
         ("trials", "trials have grades but no row", grades, trials),
         ("attempts", "trials have no call", called, attempts),
     ):
-        if lacking := len(ids.filter(pc.invert(pc.is_in(ids, value_set=others)))):
+        if lacking := int((_places(those, others) < 0).sum()):
             missing = f"{lacking:,} {what}, so a part is missing. Restore it from a backup"
             yield FolderFinding(place=place, what=missing, known=place in lost)
-    made = keys["attempts"].group_by("trial_id").aggregate([("attempt", "max")])
-    joined = rows.join(made, "trial_id", join_type="inner")
-    if fewer := len(joined.filter(pc.field("attempt_max") < pc.field("attempts"))):
+    if not len(attempts):
+        return
+    most = np.maximum.reduceat(keys["attempts"]["attempt"].to_numpy()[order], starts)
+    places = _places(ids["trials"], attempts)
+    if fewer := int(((places >= 0) & (most[places] < made)).sum()):
         what = f"calls of {fewer:,} trials are missing, so a part is missing. Restore it from a backup"
         yield FolderFinding(place="attempts", what=what, known="attempts" in lost)
 
 
-def _numbered(rows: pa.Table, known: "pa.Array[Any]") -> tuple[pa.Table, "pa.Array[Any]"]:
-    """Return rows with the place of each trial_id among all that are `known`, and these with the new ones."""
-    ids = rows["trial_id"]
-    places = pc.index_in(ids, value_set=known)
-    if places.null_count:
-        new: Any = ids.filter(pc.is_null(places)).unique()
-        known = pa.concat_arrays([known, new])
-        places = pc.index_in(ids, value_set=known)
-    return rows.set_column(0, "trial_id", places), known
+def _places(ids: Numbers, among: Numbers) -> Numbers:
+    """Return where ids are among others, which are in order; -1: they are not there."""
+    if not len(among):
+        return np.full(len(ids), -1)
+    places: Numbers = np.minimum(np.searchsorted(among, ids), len(among) - 1)
+    return np.where(among[places] == ids, places, -1)
 
 
 def _twice(rows: pa.Table) -> int:
     """Return how many rows stand there more than once."""
-    numbers: Any = pa.repeat(pa.scalar(0, pa.int64()), len(rows))  # one for each different row
+    numbers = np.zeros(len(rows), np.uint64)  # hardly ever the same for two that differ
     for column in rows.columns:
         places = (
             column if pa.types.is_integer(column.type) else pc.index_in(column, value_set=column.unique())
         )
-        numbers = pc.add(pc.multiply(numbers, (pc.max(places).as_py() or 0) + 1), places)
-    ordered = numbers.take(pc.sort_indices(numbers))
-    again = ordered.slice(1).filter(pc.equal(ordered.slice(1), ordered.slice(0, max(0, len(rows) - 1))))
-    return len(again.unique())
+        numbers = numbers * _ODD + places.to_numpy().astype(np.uint64)
+    numbers.sort()
+    return len(distinct(numbers[1:][numbers[1:] == numbers[:-1]]))
