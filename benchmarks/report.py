@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asyncbench.analysis.entrants import names_of
-from asyncbench.reports.styles import OWN, PUBLISHED
+from asyncbench.reports.styles import STYLES
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest
 from asyncbench.upkeep.importing import import_files
 from benchmarks.night import make_night
@@ -52,7 +52,7 @@ def commands(folder: Path, page: Path) -> dict[str, list[str]]:
         "status": ["status", str(folder)],
         "status --verify": ["status", str(folder), "--verify"],
         "report": plain,
-        **{f"report --style {style}": [*plain, "--style", style] for style in (*OWN, *PUBLISHED)},
+        **{f"report --style {style}": [*plain, "--style", style] for style in STYLES if style},
         "report --where": [*plain, "--where", "length > 5"],
         "compare A B": ["compare", *here],
         "compare A B --unpaired": ["compare", *here, "--unpaired"],

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import asyncbench
+from asyncbench.reports.styles import STYLES
 from docs import house
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -125,6 +126,7 @@ def test_rooms_import_public_modules_of_other_rooms_alone():
 @pytest.mark.parametrize("room", house.rooms())
 def test_a_public_module_is_one_that_another_room_imports(room):
     read = {imported.split(".", 2)[-1] for _, imported in between_rooms() if room_of(imported) == room}
+    read |= {style.module.removeprefix(f"{room}.") for style in STYLES.values()}  # imported by name
     assert public_modules(room) == sorted(public_modules(room))
     assert set(public_modules(room)) <= read
 

@@ -1,47 +1,62 @@
-"""report(): the report of a results folder in any style."""
+"""report(): the report of a results folder in any style.
 
-from collections.abc import Callable, Mapping, Sequence
+A new style is its module and a row of `STYLES`.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import Any, Final, NamedTuple
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.notes import Nothing, NothingToShowError, of_chosen
 from asyncbench.errors import ConfigError
-from asyncbench.reports.anatomy import anatomy_on
-from asyncbench.reports.cost.report import cost_report_on
-from asyncbench.reports.effects import effects_of
-from asyncbench.reports.endpoints.report import providers_of
-from asyncbench.reports.heatmap import accuracy_maps_on
-from asyncbench.reports.load.report import load_report_of, only_loaded
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.quota import quota_report_on
-from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench.store.catalog import read_steps
 from asyncbench.tables.report import Report
 
-# Of those that published benchmarks give their names: loaded when asked for.
-PUBLISHED = ("llm-arithmetic", "integer-addition", "nupa")
-DRAWN = ("llm-arithmetic", "nupa")  # of these, whose results have pictures
-OWN: Mapping[str, Callable[[Chosen], Report]] = {
-    "morning": run_overview_on,
-    "standings": standings_on,
-    "heatmap": accuracy_maps_on,
-    "anatomy": anatomy_on,
-    "cost": cost_report_on,
-    "quota": quota_report_on,
-    "load": partial(counted, count=load_report_of),
-    "providers": partial(counted, count=providers_of),
+
+class Style(NamedTuple):
+    """A kind of report; its module is loaded when it is asked for."""
+
+    module: str
+    function: str  # of folders, or of their views
+    options: frozenset[str] = frozenset()
+    of_views: bool = False
+    loaded: bool = False  # answers to a load count
+    published: bool = False  # a published benchmark gave its name
+    drawn: bool = False  # and its results have pictures
+
+
+STYLES: Final[Mapping[str | None, Style]] = {
+    None: Style("reports.overview", "report_on", frozenset({"prices"})),
+    "morning": Style("reports.status.run_overview", "run_overview_on"),
+    "standings": Style("reports.standings.report", "standings_on"),
+    "heatmap": Style("reports.heatmap", "accuracy_maps_on"),
+    "anatomy": Style("reports.anatomy", "anatomy_on"),
+    "cost": Style("reports.cost.report", "cost_report_on", loaded=True),
+    "quota": Style("reports.quota", "quota_report_on"),
+    "load": Style("reports.load.report", "load_report_of", of_views=True, loaded=True),
+    "providers": Style("reports.endpoints.report", "providers_of", of_views=True, loaded=True),
+    "llm-arithmetic": Style(
+        "published.llm_arithmetic.report",
+        "llm_arithmetic_report_on",
+        frozenset({"min_depth", "grader", "published"}),
+        published=True,
+        drawn=True,
+    ),
+    "integer-addition": Style(
+        "published.integer_addition.report", "integer_addition_report_on", published=True
+    ),
+    "nupa": Style(
+        "published.nupa.report", "nupa_report_on", frozenset({"published"}), published=True, drawn=True
+    ),
 }
-_LOADED = ("load", "providers", "cost")  # styles in which answers to a load count
-_FITTING: Mapping[str | None, set[str]] = {  # the options of a style; those not listed have none
-    None: {"by", "prices"},
-    "standings": {"by"},
-    "llm-arithmetic": {"min_depth", "grader", "published"},
-    "nupa": {"published"},
-}
+EFFECTS: Final = Style("reports.effects", "effects_of", frozenset({"by"}), of_views=True)
+COMPARED: Final = (None, "standings")  # styles beside which `by` may stand: what it shows is `EFFECTS`
+DRAWN: Final = [name for name, style in STYLES.items() if name and style.drawn]
 
 
 def report(
@@ -95,15 +110,15 @@ def report(
     options = {name: value for name, value in choices.items() if value is not None}
     if published:
         options["published"] = True
-    _check(style, options)
+    made_by = _style(style, options)
     of = chosen(folder, suite=suite, task=task, models=models, where=where)
-    if style not in _LOADED and only_loaded(of):
+    if not made_by.loaded and _only_loaded(of):
         if style is not None or options:
             return _left_out(of, style)
-        style = "load"
-    of = replace(of, loaded=True) if style in _LOADED else of
+        made_by = STYLES["load"]
+    of = replace(of, loaded=True) if made_by.loaded else of
     try:
-        return of_chosen(_made(of, style, options), of)
+        return of_chosen(_made(of, made_by, options), of)
     except NothingToShowError as nothing:
         return nothing.page
 
@@ -116,12 +131,22 @@ def _left_out(of: Chosen, style: str | None) -> Report:
     )
 
 
-def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of the style
-    styles = (*OWN, *PUBLISHED)
-    if style is not None and style not in styles:
-        raise ConfigError(f"--style {style}: no such style. Choose one of: {', '.join(styles)}")
-    if odd := sorted(options.keys() - _FITTING.get(style, set())):
-        where = f"--style {style}" if style else "a report without --style"
+def _only_loaded(folder: Chosen) -> bool:
+    """Whether answers to a load are all that folders hold: other styles leave them out."""
+    if not any(read_steps(path, ["model"]).num_rows for path in folder.paths):
+        return False
+    query = "SELECT 1 FROM trials WHERE load IS NULL LIMIT 1"
+    return not counted(replace(folder, loaded=True), lambda views: views.rows(query))
+
+
+def _style(name: str | None, options: Mapping[str, Any]) -> Style:  # Any: of the style
+    """Return what makes a report; raises ConfigError for a name or an option that does not fit."""
+    if name not in STYLES:
+        named = ", ".join(filter(None, STYLES))
+        raise ConfigError(f"--style {name}: no such style. Choose one of: {named}")
+    fitting = STYLES[name].options | (EFFECTS.options if name in COMPARED else set())
+    if odd := sorted(options.keys() - fitting):
+        where = f"--style {name}" if name else "a report without --style"
         raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {where}. Leave one of them out.")
     if {"by", "prices"} <= options.keys():
         raise ConfigError("--by compares answers, which have no other prices. Leave --prices out.")
@@ -129,24 +154,12 @@ def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of th
         raise ConfigError(
             f"--prices {prices}: the only choice is `now`. Leave it out for the prices of the run."
         )
+    return EFFECTS if "by" in options else STYLES[name]
 
 
-def _made(folder: Chosen, style: str | None, options: Mapping[str, Any]) -> Report:  # Any: of the style
-    if "by" in options:
-        return counted(folder, partial(effects_of, by=options["by"]))
-    match style:
-        case None:
-            return report_on(folder, prices_at=datetime.now(UTC) if options else None)
-        case "llm-arithmetic":
-            from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
-
-            return llm_arithmetic_report_on(folder, **options)
-        case "integer-addition":
-            from asyncbench.published.integer_addition.report import integer_addition_report_on
-
-            return integer_addition_report_on(folder)
-        case "nupa":
-            from asyncbench.published.nupa.report import nupa_report_on
-
-            return nupa_report_on(folder, **options)
-    return OWN[style](folder)
+def _made(folder: Chosen, style: Style, options: Mapping[str, Any]) -> Report:  # Any: of the style
+    make = getattr(import_module(f"asyncbench.{style.module}"), style.function)
+    if "prices" in options:
+        options = {"prices_at": datetime.now(UTC)}
+    made: Report = counted(folder, partial(make, **options)) if style.of_views else make(folder, **options)
+    return made

@@ -15,7 +15,7 @@ from unittest.mock import patch
 import yaml
 
 from asyncbench import generate, read_trials, report
-from asyncbench.reports.styles import OWN, PUBLISHED
+from asyncbench.reports.styles import STYLES
 from asyncbench.run import checkup
 from asyncbench.run.control import NOTE
 from asyncbench.simulator.process import Simulator
@@ -27,7 +27,6 @@ from tests.simulators import page
 from tests.sweep_files import base_url, simulator
 from tests.upkeep.exchange.made import jsonl, result_file, trial
 
-STYLES = (None, *OWN, *PUBLISHED)
 WRITTEN = ("night", "load")  # folders whose every time is given
 RAN = "ran"  # the folder of a sweep that really ran
 FOLDERS = (*WRITTEN, RAN, "loaded", "batches", "imported", "merged")  # whose files are looked at

@@ -15,8 +15,9 @@ from typing import Final
 import pytest
 
 from asyncbench import report
+from asyncbench.reports.styles import STYLES
 from tests.contracts import interface, stored
-from tests.contracts.session import RAN, STYLES, WRITTEN, Session, names_in, observe
+from tests.contracts.session import RAN, WRITTEN, Session, names_in, observe
 from tests.contracts.shapes import figure_lines, shape_lines, without_times
 from tests.recorded import made_once
 

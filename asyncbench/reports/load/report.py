@@ -2,13 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from math import inf
 from typing import Any, Final
 
-from asyncbench.analysis.choosing import Chosen
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, NothingToShowError, note_of_simulated
 from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
@@ -17,7 +16,6 @@ from asyncbench.reports.cost.report import budgets_in
 from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step, notes_under_load
 from asyncbench.reports.load.sheets import load_sheets, what_is_lacking
 from asyncbench.reports.load.steps import StepFigures, steps_in
-from asyncbench.store.catalog import read_steps
 from asyncbench.tables.data import data_of, in_data
 from asyncbench.tables.numbers import percent
 from asyncbench.tables.report import Sheet
@@ -317,14 +315,6 @@ def _answers(step: StepAnswers) -> dict[str, object]:
     }
     more = ("compared", "changed", "output_tokens", "reasoning_tokens", "cached_share", "served")
     return own | accuracy | {name: getattr(step, name) for name in more}
-
-
-def only_loaded(folder: Chosen) -> bool:
-    """Whether answers to a load are all that folders hold: other styles leave them out."""
-    if not any(read_steps(path, ["model"]).num_rows for path in folder.paths):
-        return False
-    query = "SELECT 1 FROM trials WHERE load IS NULL LIMIT 1"
-    return not counted(replace(folder, loaded=True), lambda views: views.rows(query))
 
 
 def load_report_of(views: FolderViews) -> LoadReport:
