@@ -6,16 +6,18 @@ def trials_by_model(folder: Path) -> list[dict[str, Any]]:
     ))
 """
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import TypeAdapter
 
 from asyncbench.analysis.choosing import (
     Chosen,
@@ -28,8 +30,16 @@ from asyncbench.analysis.choosing import (
     joined_manifests,
     raw,
 )
+from asyncbench.analysis.kept import (
+    KeptCounts,
+    kept_counts,
+    name_of,
+    packed,
+    packed_rows,
+    unpacked,
+    unpacked_rows,
+)
 from asyncbench.analysis.views import (
-    CODED,
     ROWS_OF_TEXTS,
     SUM_USD,
     SUMS,
@@ -44,6 +54,7 @@ from asyncbench.store.catalog import patiently
 from asyncbench.store.holdings import known_parts
 from asyncbench.store.manifest import Manifest, folders_of, read_manifest
 from asyncbench.store.reading import take_snapshot
+from asyncbench.store.schema import CODED
 from asyncbench.store.snapshot import MANY_ROWS, Snapshot
 
 if TYPE_CHECKING:
@@ -68,6 +79,15 @@ SET lock_configuration = true;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """How to make a table: by a query, or in Python."""
+
+    query: str = ""
+    values: Mapping[str, object] | None = None
+    make: Callable[[], pa.Table] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FolderViews:
     """The views of results folders at one moment, and DuckDB to count them."""
 
@@ -76,8 +96,11 @@ class FolderViews:
     snapshots: tuple[Snapshot, ...]  # of each folder
     chosen: Chosen
     names: Names = field(default_factory=dict)  # of models, where there are several folders
+    counts: KeptCounts | None = None  # what the folder keeps of its present state; None: nothing
     made: dict[str, Any] = field(default_factory=dict)  # what `once` made, by its name
     kept: set[str] = field(default_factory=set)  # the tables of `keep`
+    _origins: dict[str, str | None] = field(default_factory=dict)  # what each table was made of; None: rows
+    _waiting: dict[str, "_Waiting"] = field(default_factory=dict)  # tables that no query has read yet
 
     @property
     def folders(self) -> Iterable[tuple[str, Path]]:
@@ -151,6 +174,7 @@ class FolderViews:
         add_sums(self.connection, query, folder_column(self.names) if self.chosen.several else "")
 
     def _query(self, query: str, values: Mapping[str, object] | None = None) -> "duckdb.DuckDBPyRelation":
+        self._make_waiting(query)
         self.add_sums(query)
         return self.connection.sql(query, params=values)
 
@@ -160,15 +184,24 @@ class FolderViews:
         Raises:
             StoreError: a part of the folder cannot be read.
         """
+        name = self._name_of(query, values, "table")
+        if (content := self._kept(name)) is not None:
+            return unpacked(content)
         with self.sources.telling():
             rows: pa.Table = self._query(query, values).to_arrow_table()
-            return rows
+        self._keep(name, lambda: packed(rows))
+        return rows
 
     def rows(self, query: str, values: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Return the same as rows: column → value. Raises as `table` does."""
+        name = self._name_of(query, values, "rows")
+        if (content := self._kept(name)) is not None:
+            return unpacked_rows(content)
         with self.sources.telling():
             relation = self._query(query, values)
-            return [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+            rows = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+        self._keep(name, lambda: packed_rows(rows))
+        return rows
 
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the same, so many rows at a time, where all would be too much; raises as `table` does."""
@@ -177,11 +210,73 @@ class FolderViews:
 
     def keep(self, name: str, query: str, values: Mapping[str, object] | None = None) -> None:
         """Read rows once that several queries count: later queries have them as the table `name`."""
-        with self.sources.telling():
-            self.add_sums(query)
-            self.connection.unregister(name)
-            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}", values)
-            self.kept.add(name)
+        self._replace(name, self._origin_of(query, values))
+        self.kept.add(name)
+        self._wait(name, _Waiting(query=query, values=values))
+
+    # ── results that the folder keeps: a query of them, and of tables made of them, reads no row ──
+
+    def _kept(self, name: str | None) -> bytes | None:
+        return None if name is None or self.counts is None else self.counts.get(name)
+
+    def _keep(self, name: str | None, pack: Callable[[], bytes | None]) -> None:
+        if name is not None and self.counts is not None and (content := pack()) is not None:
+            self.counts.put(name, content)
+
+    def _name_of(self, query: str, values: Mapping[str, object] | None, kind: str) -> str | None:
+        """Return under which name the result of a query is kept; None: it is not."""
+        origin = self._origin_of(query, values)
+        return None if origin is None else name_of(kind, origin)
+
+    def _origin_of(self, query: str, values: Mapping[str, object] | None = None) -> str | None:
+        """Return all that a query's result depends on, beside the folder; None: nobody can tell."""
+        if self.counts is None:
+            return None
+        named = self._named_in(query)
+        origins = [(name, self._origins[name]) for name in sorted(named & self._origins.keys())]
+        if any(origin is None for _, origin in origins):
+            return None
+        return repr((query, values, origins, self.chosen.options, self.chosen.loaded))
+
+    def _named_in(self, query: str) -> set[str]:
+        words = {*re.findall(r"\w+", query)}
+        return words.union(*(re.findall(r"\w+", SUMS[name]) for name in words & SUMS.keys()))
+
+    def _wait(self, name: str, table: "_Waiting") -> None:
+        """Make a table once a query reads it; at once where no result is kept."""
+        self._waiting[name] = table
+        if self._origins[name] is None:
+            self._make_waiting(name)
+
+    def _make_waiting(self, query: str) -> None:
+        """Make the tables that a query names and that wait for the first one to do so."""
+        for name in self._named_in(query) & self._waiting.keys():
+            table = self._waiting.pop(name)
+            if table.make is not None:
+                self._register(name, table.make())
+                continue
+            with self.sources.telling():
+                self._make_waiting(table.query)
+                self.add_sums(table.query)
+                self.connection.unregister(name)
+                create = f"CREATE OR REPLACE TEMP TABLE {name} AS {table.query}"
+                self.connection.execute(create, table.values)
+
+    def _replace(self, name: str, origin: str | None) -> None:
+        """Note of what a table is made from now on; what waits is to be made of the one that it was."""
+        present, others = self._waiting.pop(name, None), list[str]()
+        for other, table in self._waiting.items():
+            if name in self._named_in(table.query):
+                others.append(other)
+        if present is not None and others:
+            before = f"{name}_{len(self._waiting)}"
+            self._waiting[before] = present
+            for other in others:
+                query = re.sub(rf"\b{name}\b", before, self._waiting[other].query)
+                self._waiting[other] = replace(self._waiting[other], query=query)
+        else:
+            self._make_waiting(" ".join(others))
+        self._origins[name] = origin
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """Return what is made of these views only once, however many ask for it."""
@@ -190,8 +285,29 @@ class FolderViews:
         value: T = self.made[name]
         return value
 
+    def made_of_rows(self, name: str, kind: Any, make: Callable[[], T], *values: object) -> T:
+        """Return what Python makes of rows, which takes seconds, or what the folder keeps of it.
+
+        Args:
+            name: what it is.
+            kind: its type, as `pydantic` takes it: it is kept as JSON.
+            make: makes it.
+            values: what it depends on, beside the folder.
+        """
+        if self.counts is None:
+            return make()
+        form = TypeAdapter[T](kind)
+        kept_as = name_of("json", (name, values, self.chosen.options, self.chosen.loaded))
+        if (content := self.counts.get(kept_as)) is not None:
+            return form.validate_json(content)
+        value = make()
+        self.counts.put(kept_as, form.dump_json(value))
+        return value
+
     def define(self, name: str, query: str) -> None:
         """Name a query: each later query that names it reads its rows anew."""
+        self._replace(name, self._origin_of(query))
+        self._make_waiting(query)
         self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
 
     def drop(self, *names: str) -> None:
@@ -199,6 +315,10 @@ class FolderViews:
         import duckdb
 
         for name in names:
+            if name in self._waiting:  # it takes none yet, and what is made of it may still be asked for
+                continue
+            self._replace(name, None)
+            del self._origins[name]
             self.connection.unregister(name)
             self.kept.discard(name)
             for kind in ("TABLE", "VIEW"):
@@ -207,9 +327,25 @@ class FolderViews:
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""
+        content = None if self.counts is None else packed(rows)
+        self._replace(name, None if content is None else name_of("rows", content))
+        self._register(name, rows)
+
+    def put_when_read(self, name: str, origin: str, make: Callable[[], pa.Table]) -> None:
+        """Put rows that are made once a query reads them.
+
+        Args:
+            name: that of the table.
+            origin: what the rows are made of, beside what the folder holds.
+            make: makes them.
+        """
+        self._replace(name, origin if self.counts is not None else None)
+        self._wait(name, _Waiting(make=make))
+
+    def _register(self, name: str, rows: pa.Table) -> None:
         self.connection.unregister(name)
         if name in self.kept:
-            self.connection.execute(f"DROP TABLE {name}")
+            self.connection.execute(f"DROP TABLE IF EXISTS {name}")
             self.kept.remove(name)
         elif not self.chosen.plain:
             self.connection.execute(f"DROP VIEW IF EXISTS {name}")
@@ -230,17 +366,23 @@ def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
     folders = chosen(folder)
 
     def count_once() -> T:
-        with open_views(folders, *map(take_snapshot, folders.paths)) as views:
+        with open_views(folders, *map(take_snapshot, folders.paths), keeps=True) as views:
             return count(views)
 
     return patiently(count_once)
 
 
 @contextmanager
-def open_views(folder: Folders, *snapshots: Snapshot, known: Names | None = None) -> Iterator[FolderViews]:
+def open_views(
+    folder: Folders, *snapshots: Snapshot, known: Names | None = None, keeps: bool = False
+) -> Iterator[FolderViews]:
     """Open the views of folders as snapshots have them; from then on DuckDB gets no file and no setting.
 
-    `known`: what models are called, where the snapshots do not hold enough to tell.
+    Args:
+        folder: the folders.
+        snapshots: of each.
+        known: what models are called, where the snapshots do not hold enough to tell.
+        keeps: whether a large folder keeps what is counted, as the snapshots hold all of it.
 
     Raises:
         ConfigError: a filter is wrong, or leaves nothing; meanwhile, too.
@@ -265,7 +407,14 @@ def open_views(folder: Folders, *snapshots: Snapshot, known: Names | None = None
                 names = {**add_chosen(connection, of, known)}
         with explaining_where(of.where):  # it may fail on some rows
             yield FolderViews(
-                connection=connection, sources=sources, snapshots=snapshots, chosen=of, names=names
+                connection=connection,
+                sources=sources,
+                snapshots=snapshots,
+                chosen=of,
+                names=names,
+                counts=kept_counts(of.paths[0], snapshots[0])
+                if keeps and not of.several and of.where is None
+                else None,
             )
 
 

@@ -238,11 +238,12 @@ def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | s
     """
     if trials is None:
         columns = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome", *more)
-        trials = views.read("trials", columns)
-    if isinstance(trials, str):
+        # DuckDB takes them as they are: no copy
+        views.put_when_read(ANSWERS, f"trials {columns}", lambda: views.read("trials", columns))
+    elif isinstance(trials, str):
         views.keep(ANSWERS, trials)
     else:
-        views.put(ANSWERS, trials)  # DuckDB takes them as they are: no copy
+        views.put(ANSWERS, trials)
     views.keep(
         "places",  # which problem has which bit; one of several tasks is there several times
         """SELECT *, (dense_rank() OVER (ORDER BY problem_id) - 1)::INTEGER AS place

@@ -303,7 +303,7 @@ def contents_of(folder: Folders) -> dict[str, Values]:
         lambda views: {
             **{name: make(views) for name, make in BLOCKS.items()},
             "specs": specs_block(),
-            "sample": sample_of(views),
+            "sample": views.made_of_rows("sample", Values, lambda: sample_of(views)),
         },
     )
 

@@ -18,7 +18,6 @@ from asyncbench.analysis.anatomy.numbers import (
     CarryProblem,
     Group,
     bins_by_group,
-    carried_in,
     problems_of,
 )
 from asyncbench.analysis.counting import FolderViews
@@ -155,7 +154,7 @@ def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
 
 def _with_carries(views: FolderViews) -> dict[Group, ErrorFindings]:
     findings = dict(examined_in(views))
-    for group, (by_carries, by_chain) in bins_by_group(views, carried_in(views)).items():
+    for group, (by_carries, by_chain) in bins_by_group(views).items():
         findings[group] = replace(findings[group], by_carries=by_carries, by_chain=by_chain)
     return findings
 
@@ -165,7 +164,15 @@ def examined_in(views: FolderViews) -> Mapping[Group, ErrorFindings]:
 
     Replies are read a few at a time, and no more of them is kept than the examples show.
     """
-    return views.once("examined", lambda: _examined(views))
+    return views.once(
+        "examined",
+        lambda: {
+            findings.group: findings
+            for findings in views.made_of_rows(
+                "examined", list[ErrorFindings], lambda: [*_examined(views).values()]
+            )
+        },
+    )
 
 
 def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:

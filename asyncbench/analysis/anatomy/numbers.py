@@ -298,8 +298,8 @@ def problems_of(views: FolderViews, wanted: set[str]) -> dict[str, CarryProblem]
     }
 
 
-def carried_in(views: FolderViews) -> pa.Table:
-    """Return carries and longest chain of sums by problem_id; raises as `problems_of` does."""
+def _carried_in(views: FolderViews) -> pa.Table:
+    """Return carries and longest chain of sums by problem_id."""
     carried: dict[str, tuple[int, int]] = {}
     for batch in views.problems(["problem_id", "task", "operands"]):
         for problem_id, task, operands in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
@@ -333,9 +333,12 @@ GROUP BY GROUPING SETS (({_GROUP}, carries), ({_GROUP}, chain)) ORDER BY carries
 """  # noqa: S608  made of our own words alone
 
 
-def bins_by_group(views: FolderViews, carried: pa.Table) -> dict[Group, tuple[tuple[CarryBin, ...], ...]]:
-    """Return the bins by carries and by longest chain of each group; trials without a reply are in none."""
-    views.put("carried", carried)
+def bins_by_group(views: FolderViews) -> dict[Group, tuple[tuple[CarryBin, ...], ...]]:
+    """Return the bins by carries and by longest chain of each group; trials without a reply are in none.
+
+    Raises as `problems_of` does.
+    """
+    views.put_when_read("carried", "carries of the problems", lambda: _carried_in(views))
     sizes = defaultdict[Group, tuple[list[Size], list[Size]]](lambda: ([], []))
     for row in views.rows(_SIZES):
         *group, carries, chain, correct, trials, times = row.values()

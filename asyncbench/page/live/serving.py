@@ -279,7 +279,7 @@ async def serve_view(
 
         asyncio.run(ab.serve_view("results/overnight"))
 
-    A running sweep refreshes by itself. Nothing is written.
+    A running sweep refreshes by itself. Your results stay as they are.
 
     Args:
         folder: the results folder, or a list of several.

@@ -73,7 +73,7 @@ class LiveSnapshot:
     @contextmanager
     def views(self) -> Iterator[FolderViews]:
         """Open the views of this moment, for the thread that asks."""
-        with open_views(self.memory.of, *self.snapshots) as views:
+        with open_views(self.memory.of, *self.snapshots, keeps=True) as views:
             yield views
 
     def read_index(self, views: FolderViews, roster: Asked) -> None:

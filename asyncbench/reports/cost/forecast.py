@@ -82,9 +82,11 @@ def forecasts_of(views: FolderViews, costs: Mapping[CostKey, CallCosts]) -> Iter
     keep_skips(views)
     rows = views.rows("SELECT model, count(*) AS trials FROM held_skips GROUP BY model")
     skipped = Counter({row["model"]: row["trials"] for row in rows})
-    trials = views.table("SELECT trial_id, reused_from, input_tokens, output_tokens FROM trials")
+    trials = "SELECT trial_id, reused_from, input_tokens, output_tokens FROM trials"
     calls = "SELECT trial_id, attempt, status, cost_usd, input_tokens, output_tokens FROM attempts"
-    views.put("answers", cost_of_answers(trials, views.table(calls)))
+    views.put_when_read(
+        "answers", "cost of answers", lambda: cost_of_answers(views.table(trials), views.table(calls))
+    )
     came = {row["model"]: row for row in views.rows(_CAME)}
     for model, forecast in sorted(earliest.items()):
         its = came.get(model, _NOTHING)

@@ -34,14 +34,14 @@ NEARBY: Final = 2  # minutes: calls that are no further apart met the same weath
 TOGETHER: Final = 0.9  # of a model's calls near calls to all others: that is the same time
 
 _MINUTES: Final = """
-SELECT model, epoch(started_at)::BIGINT // 60 AS minute, count(*) AS calls FROM provider_calls GROUP BY ALL
+SELECT model, epoch(started_at)::BIGINT // 60 AS minute, count(*) AS calls FROM provider_starts GROUP BY ALL
 """
 _PROBLEMS: Final = """
 SELECT count(*) AS problems,
-    count(*) FILTER (models = (SELECT count(DISTINCT model) FROM provider_calls)) AS common
+    count(*) FILTER (models = (SELECT count(DISTINCT model) FROM provider_starts)) AS common
 FROM (
     SELECT problem_id, count(DISTINCT model) AS models
-    FROM provider_trials SEMI JOIN (SELECT DISTINCT model FROM provider_calls) USING (model)
+    FROM provider_trials SEMI JOIN (SELECT DISTINCT model FROM provider_starts) USING (model)
     GROUP BY problem_id
 )
 """
@@ -274,7 +274,8 @@ def providers_of(views: FolderViews) -> Providers:
             f"{views.chosen} has no calls in real time. Run a sweep or a load first, or name another folder."
         )
         raise NothingToShowError(views.chosen, message)
-    views.keep("provider_calls", "SELECT model, started_at FROM provider_calls")  # all that is still asked
+    views.keep("provider_starts", "SELECT model, started_at FROM provider_calls")  # all that is still asked
+    views.drop("provider_calls")
     marks = {model: own for (_, model, _), own in marked(views, trials=_ANSWERS).marks.items()}
     views.drop("answers")  # what is counted next needs the room
     best_first = sorted(figures, key=lambda one: (-_share(marks.get(one.model)), one.model))
@@ -291,7 +292,7 @@ def providers_of(views: FolderViews) -> Providers:
         mixtures=mixtures(views),
         absent=tuple(sorted({step.model for step in steps} - {one.model for one in figures})),
     )
-    views.drop("provider_calls", "provider_trials", "timed_steps", "warmed")
+    views.drop("provider_starts", "timed_steps", "warmed", *views.kept & {"provider_trials"})
     return report
 
 

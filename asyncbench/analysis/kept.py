@@ -1,0 +1,178 @@
+"""Counts that a large results folder keeps: what was counted once is read the next time, in milliseconds.
+
+    results/night/.counts/41c0…/    one state of the folder: its parts as they are now
+        9be2….table, 77ab….rows     what a query of ours gave
+        d07a….json                  what Python made of rows, such as the kinds of errors
+
+A state names every file that is counted: its digest in the folder's list, its size, and when the disk last
+changed it. So counts are trusted only for exactly these parts: where one is replaced, damaged or restored,
+or the folder was copied, all is counted anew from the rows, which are verified as they are read. Nothing is
+kept while a journal holds rows: a run goes on, or has to be gone on with. You may delete `.counts` at any
+time.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+
+from asyncbench.store.holdings import known_parts
+from asyncbench.store.snapshot import Snapshot
+
+COUNTS: Final = ".counts"  # in a results folder
+LEAST = 10_000  # trials: fewer are counted faster than it pays to keep
+MOST_BYTES: Final = 200_000_000  # of one result: more is rows, not counts
+_DIGEST: Final = 16  # bytes
+_LARGE: Final = pa.decimal128(38, 0)  # of integers of more than 64 bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCounts:
+    """The counts that a folder keeps of its present state."""
+
+    folder: Path
+    state: str
+
+    def get(self, name: str) -> bytes | None:
+        """Return what is kept under a name; None: nothing is, or nothing that can be trusted."""
+        try:
+            content = self._path(name).read_bytes()
+        except OSError:
+            return None
+        value = content[_DIGEST:]
+        return value if content[:_DIGEST] == _digest(value) else None
+
+    def put(self, name: str, value: bytes) -> None:
+        """Keep a value; where the disk takes none, nothing is kept, and nobody is told."""
+        path = self._path(name)
+        draft = path.with_name(f"{uuid4().hex}.new")
+        with suppress(OSError):
+            if not self._top.is_symlink():
+                self._begin()
+                try:
+                    draft.write_bytes(_digest(value) + value)
+                    draft.replace(path)
+                finally:
+                    draft.unlink(missing_ok=True)
+
+    @property
+    def _top(self) -> Path:
+        return self.folder / COUNTS
+
+    def _path(self, name: str) -> Path:
+        return self._top / self.state / name
+
+    def _begin(self) -> None:
+        """Make the place of this state, and drop those of others: no reader will ask for them again."""
+        place = self._top / self.state
+        if not place.is_dir():
+            for other in self._top.iterdir() if self._top.is_dir() else ():
+                shutil.rmtree(other, ignore_errors=True)
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def kept_counts(folder: Path, snapshot: Snapshot) -> KeptCounts | None:
+    """Return where the counts of a snapshot are kept; None: they are not, as it is small or still changes."""
+    listed = known_parts(folder)
+    trials = sum(entry["rows"] for key, entry in listed.items() if entry and key.startswith("trials/"))
+    if trials < LEAST or any(map(len, snapshot.journalled.values())):
+        return None
+    try:
+        files = [*_files(folder, snapshot)]
+    except OSError:  # replaced a moment ago: whoever reads it is told
+        return None
+    known = [(name, (listed.get(name) or {}).get("digest"), size, at_ns) for name, size, at_ns in files]
+    if any(digest is None and not name.startswith("problems/") for name, digest, *_ in known):
+        return None  # workers have folders of their own
+    return KeptCounts(folder=folder, state=_digest(repr((_code(), sorted(known))).encode()).hex())
+
+
+def _files(folder: Path, snapshot: Snapshot) -> Iterator[tuple[str, int, int]]:
+    """Yield each file that is counted: its path in the folder, its size, and when it was last changed."""
+    parts = (path for paths in snapshot.files.values() for path in paths)
+    for path in (*parts, *(folder / "problems").glob("*")):
+        stat = path.stat()
+        yield path.relative_to(folder).as_posix(), stat.st_size, stat.st_ctime_ns
+
+
+@cache
+def _code() -> list[tuple[str, int, int]]:
+    """Return the state of our own modules: another version may count otherwise."""
+    top = Path(__file__).parents[1]
+    stats = ((path, path.stat()) for path in top.rglob("*.py"))
+    return sorted((str(path.relative_to(top)), stat.st_size, stat.st_mtime_ns) for path, stat in stats)
+
+
+def _digest(value: bytes) -> bytes:
+    return blake2b(value, digest_size=_DIGEST).digest()
+
+
+# ── tables and rows as bytes ─────────────────────────────────────────────────────────────────────
+
+
+def name_of(kind: str, origin: object) -> str:
+    """Return under which name a result is kept.
+
+    Args:
+        kind: in what form; each has names of its own.
+        origin: all that it depends on, beside the folder.
+    """
+    return f"{_digest(repr((kind, origin)).encode()).hex()}.{kind}"
+
+
+def packed(table: pa.Table) -> bytes | None:
+    """Return a table as bytes; None: it is too large to be kept."""
+    if table.nbytes > MOST_BYTES:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def unpacked(content: bytes) -> pa.Table:
+    """Return the table that was `packed`."""
+    return pa.ipc.open_file(pa.py_buffer(content)).read_all()
+
+
+def packed_rows(rows: Sequence[Mapping[str, Any]]) -> bytes | None:
+    """Return rows as bytes; None: they would not come back as they are."""
+    try:
+        content = packed(
+            pa.table({name: _column([row[name] for row in rows]) for name in rows[0]} if rows else {})
+        )
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return None
+    if content is None or repr(unpacked_rows(content)) != repr(rows):
+        return None
+    return content
+
+
+def _column(values: list[Any]) -> "pa.Array[Any]":
+    column: pa.Array[Any]
+    try:
+        column = pa.array(values)
+    except OverflowError:  # exact sums, in small parts of a dollar
+        column = pa.array([None if value is None else Decimal(value) for value in values], _LARGE)
+    return column
+
+
+def unpacked_rows(content: bytes) -> list[dict[str, Any]]:
+    """Return the rows that were packed."""
+    table = unpacked(content)
+    columns = [
+        [value if value is None else int(value) for value in column.to_pylist()]
+        if column.type == _LARGE
+        else column.to_pylist()
+        for column in table.columns
+    ]
+    return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
