@@ -9,8 +9,9 @@ whoever imports asyncbench imports all else as ever.
 """
 
 import builtins
+import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
@@ -175,6 +176,33 @@ class NoPandas:
             sys.meta_path.remove(self)
 
 
+def _compiled_at_first_call(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes the methods of a dataclass, so that it compiles each when it is first called.
+
+    A dataclass has six, of which most are never called; two hundred classes take 0.2 s.
+    """
+
+    def make(name: str, arguments: Any, body: Any, **others: Any) -> Any:  # as `dataclasses` has it
+        def method(self: Any, *args: Any, **named: Any) -> Any:
+            own = compiled(name, arguments, body, **others)
+            own.__qualname__ = method.__qualname__
+            for cls in type(self).__mro__:
+                if vars(cls).get(name) is method:
+                    setattr(cls, name, own)
+            return own(self, *args, **named)
+
+        method.__name__ = name
+        return method if name.startswith("__") else compiled(name, arguments, body, **others)
+
+    return make
+
+
 def import_lazily() -> None:
-    """Load the packages of `_TOPS` as far as they are used, and pandas for DataFrames alone, from now on."""
+    """Load packages as far as they are used, from now on.
+
+    Of those of `_TOPS` only the modules that are used, pandas for DataFrames alone, and the methods of
+    dataclasses when they are called.
+    """
     sys.meta_path[:0] = [AsUsed(), NoPandas()]
+    if hasattr(dataclasses, "_create_fn"):  # later versions of Python compile those of a class together
+        dataclasses._create_fn = _compiled_at_first_call(dataclasses._create_fn)

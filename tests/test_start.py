@@ -170,3 +170,51 @@ for room in {OPEN_DOORS}:
     assert {{name: vars(door)[name] for name in named}} == lazily, room
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+DATACLASSES = """
+from asyncbench import lazy_imports
+import sys
+if "lazily" in sys.argv:
+    lazy_imports.import_lazily()
+from dataclasses import FrozenInstanceError, dataclass, field, replace
+
+@dataclass(frozen=True, slots=True, order=True)
+class Point:
+    x: int
+    y: int = 2
+
+    def __post_init__(self):
+        print("made", self.x)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named(Point):
+    name: str = "n"
+
+    def __repr__(self):
+        return f"{Point.__repr__(self)} {self.name}"
+
+@dataclass
+class Loose:
+    kept: list = field(default_factory=list)
+
+a, b = Point(1), Point(1, 2)
+print(a, a == b, hash(a) == hash(b), {a: 1}[b], a < Point(2), replace(a, y=5), Point.__init__.__qualname__)
+print(Named(x=3, name="m"), Named(x=3) == Named(x=3), Named(x=3) == Point(3), Loose(), Loose() == Loose([1]))
+wrong = [lambda: Point(), lambda: Point(1, z=2), lambda: hash(Loose())]
+for change in (lambda: setattr(a, "x", 3), lambda: delattr(a, "x"), *wrong):
+    try:
+        change()
+    except (FrozenInstanceError, TypeError) as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_a_dataclass_is_the_same_where_its_methods_are_compiled_when_they_are_called():
+    plain, lazily = (
+        subprocess.run(
+            [sys.executable, "-c", DATACLASSES, *how], capture_output=True, text=True, cwd=ROOT, check=True
+        ).stdout
+        for how in ((), ("lazily",))
+    )
+    assert lazily == plain
