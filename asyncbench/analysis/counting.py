@@ -315,8 +315,6 @@ class FolderViews:
         import duckdb
 
         for name in names:
-            if name in self._waiting:  # it takes none yet, and what is made of it may still be asked for
-                continue
             self._replace(name, None)
             del self._origins[name]
             self.connection.unregister(name)
