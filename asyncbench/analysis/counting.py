@@ -6,11 +6,10 @@ def trials_by_model(folder: Path) -> list[dict[str, Any]]:
     ))
 """
 
-import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -31,13 +30,16 @@ from asyncbench.analysis.choosing import (
     raw,
 )
 from asyncbench.analysis.kept import (
+    ROWS,
+    TABLE,
     KeptCounts,
+    NamedTables,
+    ResultForm,
+    TableSource,
     kept_counts,
     name_of,
+    names_in,
     packed,
-    packed_rows,
-    unpacked,
-    unpacked_rows,
 )
 from asyncbench.analysis.views import (
     ROWS_OF_TEXTS,
@@ -79,15 +81,6 @@ SET lock_configuration = true;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Waiting:
-    """How to make a table: by a query, or in Python."""
-
-    query: str = ""
-    values: Mapping[str, object] | None = None
-    make: Callable[[], pa.Table] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FolderViews:
     """The views of results folders at one moment, and DuckDB to count them."""
 
@@ -95,12 +88,10 @@ class FolderViews:
     sources: Sources
     snapshots: tuple[Snapshot, ...]  # of each folder
     chosen: Chosen
+    tables: NamedTables
     names: Names = field(default_factory=dict)  # of models, where there are several folders
-    counts: KeptCounts | None = None  # what the folder keeps of its present state; None: nothing
     made: dict[str, Any] = field(default_factory=dict)  # what `once` made, by its name
     kept: set[str] = field(default_factory=set)  # the tables of `keep`
-    _origins: dict[str, str | None] = field(default_factory=dict)  # what each table was made of; None: rows
-    _waiting: dict[str, "_Waiting"] = field(default_factory=dict)  # tables that no query has read yet
 
     @property
     def folders(self) -> Iterable[tuple[str, Path]]:
@@ -174,7 +165,7 @@ class FolderViews:
         add_sums(self.connection, query, folder_column(self.names) if self.chosen.several else "")
 
     def _query(self, query: str, values: Mapping[str, object] | None = None) -> "duckdb.DuckDBPyRelation":
-        self._make_waiting(query)
+        self._make_waiting(names_in(query))
         self.add_sums(query)
         return self.connection.sql(query, params=values)
 
@@ -184,24 +175,23 @@ class FolderViews:
         Raises:
             StoreError: a part of the folder cannot be read.
         """
-        name = self._name_of(query, values, "table")
-        if (content := self._kept(name)) is not None:
-            return unpacked(content)
-        with self.sources.telling():
-            rows: pa.Table = self._query(query, values).to_arrow_table()
-        self._keep(name, lambda: packed(rows))
-        return rows
+        return self._result(query, values, TABLE)
 
     def rows(self, query: str, values: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Return the same as rows: column → value. Raises as `table` does."""
-        name = self._name_of(query, values, "rows")
-        if (content := self._kept(name)) is not None:
-            return unpacked_rows(content)
+        return self._result(query, values, ROWS)
+
+    def _result(self, query: str, values: Mapping[str, object] | None, form: ResultForm[T]) -> T:
+        """Return what a query gives, or what the folder keeps of it."""
+        origin, counts = self.tables.origin_of(query, values), self.tables.counts
+        name = name_of(form.name, origin)
+        if origin is not None and (content := counts.get(name)) is not None:
+            return form.unpack(content)
         with self.sources.telling():
-            relation = self._query(query, values)
-            rows = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
-        self._keep(name, lambda: packed_rows(rows))
-        return rows
+            result = form.fetch(self._query(query, values))
+        if origin is not None:
+            counts.put(name, form.pack(result))
+        return result
 
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the same, so many rows at a time, where all would be too much; raises as `table` does."""
@@ -210,73 +200,33 @@ class FolderViews:
 
     def keep(self, name: str, query: str, values: Mapping[str, object] | None = None) -> None:
         """Read rows once that several queries count: later queries have them as the table `name`."""
-        self._replace(name, self._origin_of(query, values))
+        self._replace(name, self.tables.origin_of(query, values))
         self.kept.add(name)
-        self._wait(name, _Waiting(query=query, values=values))
+        self._wait(name, TableSource(query=query, values=values))
 
-    # ── results that the folder keeps: a query of them, and of tables made of them, reads no row ──
-
-    def _kept(self, name: str | None) -> bytes | None:
-        return None if name is None or self.counts is None else self.counts.get(name)
-
-    def _keep(self, name: str | None, pack: Callable[[], bytes | None]) -> None:
-        if name is not None and self.counts is not None and (content := pack()) is not None:
-            self.counts.put(name, content)
-
-    def _name_of(self, query: str, values: Mapping[str, object] | None, kind: str) -> str | None:
-        """Return under which name the result of a query is kept; None: it is not."""
-        origin = self._origin_of(query, values)
-        return None if origin is None else name_of(kind, origin)
-
-    def _origin_of(self, query: str, values: Mapping[str, object] | None = None) -> str | None:
-        """Return all that a query's result depends on, beside the folder; None: nobody can tell."""
-        if self.counts is None:
-            return None
-        named = self._named_in(query)
-        origins = [(name, self._origins[name]) for name in sorted(named & self._origins.keys())]
-        if any(origin is None for _, origin in origins):
-            return None
-        return repr((query, values, origins, self.chosen.options, self.chosen.loaded))
-
-    def _named_in(self, query: str) -> set[str]:
-        words = {*re.findall(r"\w+", query)}
-        return words.union(*(re.findall(r"\w+", SUMS[name]) for name in words & SUMS.keys()))
-
-    def _wait(self, name: str, table: "_Waiting") -> None:
+    def _wait(self, name: str, source: TableSource) -> None:
         """Make a table once a query reads it; at once where no result is kept."""
-        self._waiting[name] = table
-        if self._origins[name] is None:
-            self._make_waiting(name)
+        self.tables.waiting[name] = source
+        if self.tables.origins[name] is None:
+            self._make_waiting({name})
 
-    def _make_waiting(self, query: str) -> None:
-        """Make the tables that a query names and that wait for the first one to do so."""
-        for name in self._named_in(query) & self._waiting.keys():
-            table = self._waiting.pop(name)
-            if table.make is not None:
-                self._register(name, table.make())
+    def _make_waiting(self, names: Collection[str]) -> None:
+        """Make those of the tables that wait for the first query to name them."""
+        for name in {*names} & self.tables.waiting.keys():
+            source = self.tables.waiting.pop(name)
+            if source.make is not None:
+                self._register(name, source.make())
                 continue
+            self._make_waiting(names_in(source.query))
             with self.sources.telling():
-                self._make_waiting(table.query)
-                self.add_sums(table.query)
+                self.add_sums(source.query)
                 self.connection.unregister(name)
-                create = f"CREATE OR REPLACE TEMP TABLE {name} AS {table.query}"
-                self.connection.execute(create, table.values)
+                create = f"CREATE OR REPLACE TEMP TABLE {name} AS {source.query}"
+                self.connection.execute(create, source.values)
 
     def _replace(self, name: str, origin: str | None) -> None:
-        """Note of what a table is made from now on; what waits is to be made of the one that it was."""
-        present, others = self._waiting.pop(name, None), list[str]()
-        for other, table in self._waiting.items():
-            if name in self._named_in(table.query):
-                others.append(other)
-        if present is not None and others:
-            before = f"{name}_{len(self._waiting)}"
-            self._waiting[before] = present
-            for other in others:
-                query = re.sub(rf"\b{name}\b", before, self._waiting[other].query)
-                self._waiting[other] = replace(self._waiting[other], query=query)
-        else:
-            self._make_waiting(" ".join(others))
-        self._origins[name] = origin
+        """Note of what a table is made from now on."""
+        self._make_waiting(self.tables.replace(name, origin))
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """Return what is made of these views only once, however many ask for it."""
@@ -294,20 +244,18 @@ class FolderViews:
             make: makes it.
             values: what it depends on, beside the folder.
         """
-        if self.counts is None:
-            return make()
-        form = TypeAdapter[T](kind)
-        kept_as = name_of("json", (name, values, self.chosen.options, self.chosen.loaded))
-        if (content := self.counts.get(kept_as)) is not None:
+        form, counts = TypeAdapter[T](kind), self.tables.counts
+        kept_as = name_of("json", (name, values, self.tables.options))
+        if (content := counts.get(kept_as)) is not None:
             return form.validate_json(content)
         value = make()
-        self.counts.put(kept_as, form.dump_json(value))
+        counts.put(kept_as, form.dump_json(value) if counts.state else None)
         return value
 
     def define(self, name: str, query: str) -> None:
         """Name a query: each later query that names it reads its rows anew."""
-        self._replace(name, self._origin_of(query))
-        self._make_waiting(query)
+        self._replace(name, self.tables.origin_of(query))
+        self._make_waiting(names_in(query))
         self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
 
     def drop(self, *names: str) -> None:
@@ -316,7 +264,7 @@ class FolderViews:
 
         for name in names:
             self._replace(name, None)
-            del self._origins[name]
+            del self.tables.origins[name]
             self.connection.unregister(name)
             self.kept.discard(name)
             for kind in ("TABLE", "VIEW"):
@@ -325,7 +273,7 @@ class FolderViews:
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""
-        content = None if self.counts is None else packed(rows)
+        content = packed(rows) if self.tables.counts.state else None
         self._replace(name, None if content is None else name_of("rows", content))
         self._register(name, rows)
 
@@ -337,8 +285,8 @@ class FolderViews:
             origin: what the rows are made of, beside what the folder holds.
             make: makes them.
         """
-        self._replace(name, origin if self.counts is not None else None)
-        self._wait(name, _Waiting(make=make))
+        self._replace(name, origin if self.tables.counts.state else None)
+        self._wait(name, TableSource(make=make))
 
     def _register(self, name: str, rows: pa.Table) -> None:
         self.connection.unregister(name)
@@ -388,6 +336,8 @@ def open_views(
     import duckdb  # 0.2 s, which commands without figures need not wait for
 
     of, names = chosen(folder), dict[tuple[str, str], str]()
+    alone = keeps and not of.several and of.where is None  # a condition may be another one each time
+    counts = kept_counts(of.paths[0], snapshots[0]) if alone else KeptCounts(folder=of.paths[0], state=None)
     with (
         tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill,
         duckdb.connect(
@@ -410,9 +360,7 @@ def open_views(
                 snapshots=snapshots,
                 chosen=of,
                 names=names,
-                counts=kept_counts(of.paths[0], snapshots[0])
-                if keeps and not of.several and of.where is None
-                else None,
+                tables=NamedTables(counts=counts, options=(of.options, of.loaded)),
             )
 
 

@@ -11,21 +11,28 @@ kept while a journal holds rows: a run goes on, or has to be gone on with. You m
 time.
 """
 
+import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
 
+from asyncbench.analysis.views import SUMS
 from asyncbench.store.holdings import known_parts
 from asyncbench.store.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import duckdb
+
+T = TypeVar("T")
 
 COUNTS: Final = ".counts"  # in a results folder
 LEAST = 10_000  # trials: fewer are counted faster than it pays to keep
@@ -39,27 +46,31 @@ class KeptCounts:
     """The counts that a folder keeps of its present state."""
 
     folder: Path
-    state: str
+    state: str | None  # None: it keeps none
 
     def get(self, name: str) -> bytes | None:
         """Return what is kept under a name; None: nothing is, or nothing that can be trusted."""
+        if self.state is None:
+            return None
         try:
-            content = self._path(name).read_bytes()
+            content = (self._top / self.state / name).read_bytes()
         except OSError:
             return None
         value = content[_DIGEST:]
         return value if content[:_DIGEST] == _digest(value) else None
 
-    def put(self, name: str, value: bytes) -> None:
+    def put(self, name: str, value: bytes | None) -> None:
         """Keep a value; where the disk takes none, nothing is kept, and nobody is told."""
-        path = self._path(name)
-        draft = path.with_name(f"{uuid4().hex}.new")
+        if self.state is None or value is None:
+            return
+        place = self._top / self.state
+        draft = place / f"{uuid4().hex}.new"
         with suppress(OSError):
             if not self._top.is_symlink():
-                self._begin()
+                self._make(place)
                 try:
                     draft.write_bytes(_digest(value) + value)
-                    draft.replace(path)
+                    draft.replace(place / name)
                 finally:
                     draft.unlink(missing_ok=True)
 
@@ -67,20 +78,21 @@ class KeptCounts:
     def _top(self) -> Path:
         return self.folder / COUNTS
 
-    def _path(self, name: str) -> Path:
-        return self._top / self.state / name
-
-    def _begin(self) -> None:
+    def _make(self, place: Path) -> None:
         """Make the place of this state, and drop those of others: no reader will ask for them again."""
-        place = self._top / self.state
         if not place.is_dir():
             for other in self._top.iterdir() if self._top.is_dir() else ():
                 shutil.rmtree(other, ignore_errors=True)
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def kept_counts(folder: Path, snapshot: Snapshot) -> KeptCounts | None:
-    """Return where the counts of a snapshot are kept; None: they are not, as it is small or still changes."""
+def kept_counts(folder: Path, snapshot: Snapshot) -> KeptCounts:
+    """Return where the counts of a snapshot are kept."""
+    return KeptCounts(folder=folder, state=_state(folder, snapshot))
+
+
+def _state(folder: Path, snapshot: Snapshot) -> str | None:
+    """Return the state of a folder; None: it keeps no counts, as it is small or still changes."""
     listed = known_parts(folder)
     trials = sum(entry["rows"] for key, entry in listed.items() if entry and key.startswith("trials/"))
     if trials < LEAST or any(map(len, snapshot.journalled.values())):
@@ -92,7 +104,7 @@ def kept_counts(folder: Path, snapshot: Snapshot) -> KeptCounts | None:
     known = [(name, (listed.get(name) or {}).get("digest"), size, at_ns) for name, size, at_ns in files]
     if any(digest is None and not name.startswith("problems/") for name, digest, *_ in known):
         return None  # workers have folders of their own
-    return KeptCounts(folder=folder, state=_digest(repr((_code(), sorted(known))).encode()).hex())
+    return _digest(repr((_code(), sorted(known))).encode()).hex()
 
 
 def _files(folder: Path, snapshot: Snapshot) -> Iterator[tuple[str, int, int]]:
@@ -115,7 +127,67 @@ def _digest(value: bytes) -> bytes:
     return blake2b(value, digest_size=_DIGEST).digest()
 
 
-# ── tables and rows as bytes ─────────────────────────────────────────────────────────────────────
+# ── tables that queries name ─────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource:
+    """How to make a table: by a query, or in Python."""
+
+    query: str = ""
+    values: Mapping[str, object] | None = None
+    make: Callable[[], pa.Table] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class NamedTables:
+    """Tables beside those of the folder: what each is made of, and how to make those that nobody read yet."""
+
+    counts: KeptCounts
+    options: object  # which trials of the folder count
+    origins: dict[str, str | None] = field(default_factory=dict)  # None: of what nobody can tell
+    waiting: dict[str, TableSource] = field(default_factory=dict)
+
+    def origin_of(self, query: str, values: Mapping[str, object] | None = None) -> str | None:
+        """Return all that a query's result depends on, beside the folder; None: its result is not kept."""
+        origins = {name: self.origins[name] for name in sorted(names_in(query) & self.origins.keys())}
+        if self.counts.state is None or None in origins.values():
+            return None
+        return repr((query, values, origins, self.options))
+
+    def replace(self, name: str, origin: str | None) -> set[str]:
+        """Note of what a table is made from now on; return which are to be made before of the one it was.
+
+        One that waits for a query itself is kept under another name, for those that are made of it.
+        """
+        made_of_it = {other for other, table in self.waiting.items() if name in names_in(table.query)}
+        if (present := self.waiting.pop(name, None)) is not None and made_of_it:
+            before = f"{name}_{len(self.waiting)}"
+            self.waiting[before] = present
+            for other in made_of_it:
+                query = re.sub(rf"\b{name}\b", before, self.waiting[other].query)
+                self.waiting[other] = replace(self.waiting[other], query=query)
+            made_of_it = set()
+        self.origins[name] = origin
+        return made_of_it
+
+
+def names_in(query: str) -> set[str]:
+    """Return the words of a query, and of the views of ours that it names."""
+    words = {*re.findall(r"\w+", query)}
+    return words.union(*(re.findall(r"\w+", SUMS[name]) for name in words & SUMS.keys()))
+
+
+# ── results as bytes ─────────────────────────────────────────────────────────────────────────────
+
+
+class ResultForm(NamedTuple, Generic[T]):
+    """A form of results: what it is called, and how a result is fetched, packed and unpacked."""
+
+    name: str
+    fetch: Callable[["duckdb.DuckDBPyRelation"], T]
+    pack: Callable[[T], bytes | None]  # None: it is too large, or would not come back as it is
+    unpack: Callable[[bytes], T]
 
 
 def name_of(kind: str, origin: object) -> str:
@@ -176,3 +248,11 @@ def unpacked_rows(content: bytes) -> list[dict[str, Any]]:
         for column in table.columns
     ]
     return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _fetched_rows(relation: "duckdb.DuckDBPyRelation") -> list[dict[str, Any]]:
+    return [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+
+
+TABLE: Final = ResultForm[pa.Table]("table", lambda relation: relation.to_arrow_table(), packed, unpacked)
+ROWS: Final = ResultForm[list[dict[str, Any]]]("rows", _fetched_rows, packed_rows, unpacked_rows)

@@ -1,11 +1,13 @@
 """Views over rows made by hand, as a folder's are."""
 
 from contextlib import contextmanager
+from pathlib import Path
 
 import duckdb
 
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.kept import KeptCounts, NamedTables
 from asyncbench.analysis.views import SUM_USD, Sources
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.schema import SCHEMAS
@@ -20,4 +22,10 @@ def views_of(**tables):
             connection.register(name, tables.get(name, schema.empty_table()))
         connection.execute(SUM_USD)
         seen = Snapshot(files={}, journalled={}, unfinished=Unfinished(), damaged=())
-        yield FolderViews(connection=connection, sources=Sources(), snapshots=(seen,), chosen=chosen("made"))
+        yield FolderViews(
+            connection=connection,
+            sources=Sources(),
+            snapshots=(seen,),
+            chosen=chosen("made"),
+            tables=NamedTables(counts=KeptCounts(folder=Path("made"), state=None), options=()),
+        )
