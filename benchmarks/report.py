@@ -1,9 +1,9 @@
 """Measure reports, plans and complete runs, in seconds and megabytes: `python -m benchmarks.report`.
 
 Each command runs as a user would start it, in a process of its own, starting and imports included; memory is
-the most that it held. Folders: the recorded llm_arithmetic corpus, imported, and a made-up night.
-`--trials 1000000 10000000` makes a night of each size, `--only compare` measures the commands whose name
-holds a word.
+the most that it held. `first` is without kept counts, `next` with those that the first one kept. Folders: the
+recorded llm_arithmetic corpus, imported, and a made-up night. `--trials 1000000 10000000` makes a night of
+each size, `--only compare` measures the commands whose name holds a word.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asyncbench.analysis.entrants import names_of
+from asyncbench.analysis.kept import COUNTS
 from asyncbench.reports.styles import STYLES
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest
 from asyncbench.upkeep.importing import import_files
@@ -112,9 +113,12 @@ def measure(folder: Path, *, only: str, rounds: int) -> Iterator[str]:
         page = Path(made) / "report.html"
         for name, words in commands(folder, page).items():
             if only in name:
-                costs = [cost_of(words, Path(made)) for _ in range(rounds)]
-                size = page.stat().st_size if "--html" in name and page.exists() else costs[0].printed_bytes
-                yield f"{name:<34}{_figures_line(costs, size)}"
+                shutil.rmtree(folder / COUNTS, ignore_errors=True)
+                for time_of, times in (("first", 1), ("next", rounds)):
+                    costs = [cost_of(words, Path(made)) for _ in range(times)]
+                    written = page.stat().st_size if "--html" in name and page.exists() else None
+                    line = _figures_line(costs, written or costs[0].printed_bytes)
+                    yield f"{f'{name}, {time_of}':<34}{line}"
 
 
 def _figures_line(costs: list[Cost], size: int) -> str:
