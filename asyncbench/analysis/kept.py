@@ -86,6 +86,15 @@ class KeptCounts:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
+class CountedFile(NamedTuple):
+    """A file that is counted, as it is on the disk."""
+
+    path: str  # in the folder
+    size: int
+    mtime_ns: int  # programs can set it back
+    ctime_ns: int  # not the time of a change on every system
+
+
 def kept_counts(folder: Path, snapshot: Snapshot) -> KeptCounts:
     """Return where the counts of a snapshot are kept."""
     return KeptCounts(folder=folder, state=_state(folder, snapshot))
@@ -101,18 +110,19 @@ def _state(folder: Path, snapshot: Snapshot) -> str | None:
         files = [*_files(folder, snapshot)]
     except OSError:  # replaced a moment ago: whoever reads it is told
         return None
-    known = [(name, (listed.get(name) or {}).get("digest"), size, at_ns) for name, size, at_ns in files]
-    if any(digest is None and not name.startswith("problems/") for name, digest, *_ in known):
+    known = [(file.path, (listed.get(file.path) or {}).get("digest"), file) for file in files]
+    if any(digest is None and not path.startswith("problems/") for path, digest, _ in known):
         return None  # workers have folders of their own
     return _digest(repr((_code(), sorted(known))).encode()).hex()
 
 
-def _files(folder: Path, snapshot: Snapshot) -> Iterator[tuple[str, int, int]]:
-    """Yield each file that is counted: its path in the folder, its size, and when it was last changed."""
+def _files(folder: Path, snapshot: Snapshot) -> Iterator[CountedFile]:
+    """Yield each file that is counted."""
     parts = (path for paths in snapshot.files.values() for path in paths)
     for path in (*parts, *(folder / "problems").glob("*")):
         stat = path.stat()
-        yield path.relative_to(folder).as_posix(), stat.st_size, stat.st_ctime_ns
+        name = path.relative_to(folder).as_posix()
+        yield CountedFile(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 @cache
