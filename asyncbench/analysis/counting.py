@@ -30,6 +30,7 @@ from asyncbench.analysis.choosing import (
     raw,
 )
 from asyncbench.analysis.kept import (
+    FEW_BYTES,
     ROWS,
     TABLE,
     KeptCounts,
@@ -273,7 +274,7 @@ class FolderViews:
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""
-        content = packed(rows) if self.tables.counts.state else None
+        content = packed(rows) if self.tables.counts.state and rows.nbytes <= FEW_BYTES else None
         self._replace(name, None if content is None else name_of("rows", content))
         self._register(name, rows)
 

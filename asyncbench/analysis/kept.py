@@ -37,6 +37,7 @@ T = TypeVar("T")
 COUNTS: Final = ".counts"  # in a results folder
 LEAST = 10_000  # trials: fewer are counted faster than it pays to keep
 MOST_BYTES: Final = 200_000_000  # of one result: more is rows, not counts
+FEW_BYTES: Final = 1_000_000  # of rows made in Python that a kept result may be counted of
 _DIGEST: Final = 16  # bytes
 _LARGE: Final = pa.decimal128(38, 0)  # of integers of more than 64 bits
 
@@ -108,7 +109,7 @@ def _state(folder: Path, snapshot: Snapshot) -> str | None:
         return None
     try:
         files = [*_files(folder, snapshot)]
-    except OSError:  # replaced a moment ago: whoever reads it is told
+    except (OSError, ValueError):  # replaced a moment ago, which whoever reads it is told, or elsewhere
         return None
     known = [(file.path, (listed.get(file.path) or {}).get("digest"), file) for file in files]
     if any(digest is None and not path.startswith("problems/") for path, digest, _ in known):
