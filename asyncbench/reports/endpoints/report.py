@@ -16,9 +16,8 @@ from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.steps import MET
 from asyncbench.reports.endpoints.counts import EndpointFigures, HourFigures, endpoints_in
-from asyncbench.reports.load.report import HighestRate, highest_rates, spent_models
-from asyncbench.reports.load.sheets import ENDLESS
-from asyncbench.reports.load.steps import CallTimes, steps_in
+from asyncbench.reports.load.report import ENDLESS, spent_models
+from asyncbench.reports.load.steps import CallTimes, HighestRate, highest_rates, steps_in
 from asyncbench.reports.standings.rankings import share_of
 from asyncbench.stats.paired import holm, sign_flip
 from asyncbench.store.schema import LIMITS

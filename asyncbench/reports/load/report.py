@@ -1,131 +1,26 @@
 """`report --style load`: the outcome of each rate of a load, and the highest rate that kept the SLO."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
-from math import inf
-from typing import Any, Final
+from math import floor, isinf, log10
+from typing import Any, Final, TypeVar
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, NothingToShowError, note_of_simulated
 from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
-from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, few_problems
-from asyncbench.reports.cost.report import budgets_in
+from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, base_in, few_problems
+from asyncbench.reports.cost.report import budgets_in, fine
 from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step, notes_under_load
-from asyncbench.reports.load.sheets import load_sheets, what_is_lacking
-from asyncbench.reports.load.steps import StepFigures, steps_in
-from asyncbench.tables.data import data_of, in_data
-from asyncbench.tables.numbers import percent
-from asyncbench.tables.report import Sheet
-
-# ── The highest rate that kept an SLO, as far as steps tell, and what stopped the next one
-
-
-# What stopped a rate from keeping the SLO.
-SLOW, REFUSED, FAILED, BACKLOG = "slo", "429", "failed", "backlog"
-CLIENT, BUDGET, STOPPED, TOO_FEW = "client", "budget", "stopped", "too_few_calls"
-MOSTLY: Final = 0.5  # of the calls that did not keep it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HighestRate:
-    """Of one model, pattern and SLO: the highest rate lies between `kept` and `not_kept`."""
-
-    model: str
-    arrivals: str
-    slo: Mapping[str, float]
-    kept: float | None  # surely kept it, and no lower rate surely did not; None: none did
-    not_kept: float | None  # the lowest rate above; None: no higher one was asked
-    stopped_by: str | None  # what stopped that one; None: likewise
-    why: str  # the same in words
-
-    @property
-    @in_data("text")
-    def text(self) -> str:
-        """What was found."""
-        unit = "/s" if self.arrivals != CLOSED else " caller" if self.kept == 1 else " callers"
-        if self.kept is None:
-            return f"{self.model}: no rate is sure to keep the SLO. {self.why}"
-        if self.not_kept is None:
-            return f"{self.model}: kept the SLO up to {self.kept:g}{unit}, the highest rate that was asked."
-        return f"{self.model}: kept the SLO up to {self.kept:g}{unit}. {self.why}"
-
-
-def highest_rates(steps: Sequence[StepFigures], *, spent: Collection[str] = ()) -> tuple[HighestRate, ...]:
-    """Return what steps with an SLO tell, by model and pattern.
-
-    Args:
-        steps: as `steps_in` returns them.
-        spent: models whose budget holds no other call.
-    """
-    promised = sorted((step for step in steps if step.slo is not None), key=_pattern)
-    return tuple(_highest([*alike], spent) for _, alike in groupby(promised, key=_pattern))
-
-
-def _pattern(step: StepFigures) -> tuple[str, str, str]:
-    shape = step.step.partition(" ")[0]  # such as `gamma(0.5)`
-    return step.model, shape, str(sorted((step.slo or {}).items()))
-
-
-def _highest(steps: Sequence[StepFigures], spent: Collection[str]) -> HighestRate:
-    """Return what the steps of one pattern tell; they come by rising rate."""
-    surely_not = [step.rate for step in steps if step.verdict == MISSED or _piled_up(step)]
-    below = min(surely_not, default=inf)
-    kept = [step.rate for step in steps if step.verdict == MET and step.rate < below]
-    above = next((step for step in steps if not kept or step.rate > kept[-1]), None)
-    stopped_by = None if above is None else _stopped_by(above, spent)
-    return HighestRate(
-        model=steps[0].model,
-        arrivals=steps[0].arrivals,
-        slo=steps[0].slo or {},
-        kept=kept[-1] if kept else None,
-        not_kept=None if above is None else above.rate,
-        stopped_by=stopped_by,
-        why="" if above is None or stopped_by is None else f"{above.asked} {_words(above, stopped_by)}.",
-    )
-
-
-def _piled_up(step: StepFigures) -> bool:
-    return step.verdict == MET and bool(step.saturated)
-
-
-def _stopped_by(step: StepFigures, spent: Collection[str]) -> str:
-    if step.verdict == CLIENT_BOUND:
-        return CLIENT
-    if step.verdict == INCOMPLETE:
-        return BUDGET if step.model in spent else STOPPED
-    if _piled_up(step):
-        return BACKLOG
-    most = MOSTLY * (step.offered - (step.met or 0))
-    if step.refused > most:
-        return REFUSED
-    if step.failed > most:
-        return FAILED
-    return SLOW if step.verdict == MISSED else TOO_FEW
-
-
-def _words(step: StepFigures, stopped_by: str) -> str:
-    slo, share = step.slo or {}, percent(step.kept_share, step.kept_interval)
-    verdict = "missed it" if step.verdict == MISSED or _piled_up(step) else "is unresolved"
-    if stopped_by in (CLIENT, BUDGET, STOPPED):
-        verdict = "has no verdict"
-    why = {
-        SLOW: f"{share} of the calls kept it, not {100 * slo.get('share', 0):.4g}%",
-        REFUSED: f"{percent(step.refused / max(1, step.offered))} of the calls were refused",
-        FAILED: f"{percent(step.failed / max(1, step.offered))} of the calls failed",
-        BACKLOG: f"calls in flight kept growing, and {step.answered_per_s:.3g} answers a second came",
-        CLIENT: "this computer was the bottleneck",
-        BUDGET: "the budget ended it",
-        STOPPED: "it was stopped before its end",
-        TOO_FEW: f"{share} of the calls kept it, too few to be sure. Raise `duration` or `repeats`",
-    }
-    return f"{verdict}: {why[stopped_by]}"
-
-
-# ── The report
-
+from asyncbench.reports.load.steps import PERCENTILES, HighestRate, StepFigures, highest_rates, steps_in
+from asyncbench.stats.percentiles import fewest_for
+from asyncbench.tables.data import data_of
+from asyncbench.tables.headings import ACCURACY, BESIDE_LIGHTEST, KEPT_SLO, PER_1000_ANSWERS
+from asyncbench.tables.numbers import MISSING, p_text, percent, points
+from asyncbench.tables.report import Columns, Sheet, filled
 
 LATE: Final = 0.01  # of the latency: where this computer was later than that, it is said
 BEHIND: Final = 0.98  # of the calls that were due: fewer answers came within a step, and it is said
@@ -354,3 +249,229 @@ def spent_models(views: FolderViews) -> set[str]:
         for (kind, of), usd in remaining_usd.items()
         if of == row.get(kind, of) and row["usd"] is not None and usd < row["usd"]
     }
+
+
+# ── The tables: steps, answers, and what repeats say
+
+
+# What is shown of times, and how it is called.
+SHOWN: Final = {
+    "latency": ("latency", ("p50", "p95", "p99")),
+    "ttft": ("TTFT", ("p50", "p95", "p99")),
+    "ttfo": ("TTFO", ("p50", "p95")),
+    "tpot": ("TPOT", ("p50", "p95")),
+}
+DECIMALS: Final = 4  # of seconds, at most
+ENDLESS: Final = "∞"
+MOST_LACKING: Final = 6  # steps in a note of what is not there
+
+
+def load_sheets(steps: Sequence[StepFigures], answers: Sequence[StepAnswers]) -> Iterator[Sheet]:
+    """Yield the tables of steps and of what they answered, those in which anything stands."""
+    sheets = (_steps_sheet(steps), _answers_sheet(steps, answers), _repeats_sheet(steps))
+    yield from (sheet for sheet in sheets if sheet.rows and len(sheet.head) > sheet.labels)
+
+
+Row = TypeVar("Row", StepFigures, StepAnswers)
+
+
+def _sheet(
+    steps: Sequence[StepFigures],
+    words: str,
+    columns: Columns[Row],
+    rows: Iterable[Row],
+    *,
+    step_of: Callable[[Row], str],
+    labels: int = 0,
+) -> Sheet:
+    """Return a table whose rows are called by their model where there are several, by their pattern likewise.
+
+    Args:
+        steps: all that are shown.
+        words: its title, which names the only model.
+        columns: what stands beside the names; the first `labels` are text.
+        rows: a row each.
+        step_of: of a row, its step.
+    """
+    models = sorted({step.model for step in steps})
+    patterns = {step.step.partition(" ")[0] for step in steps}
+    short = len(patterns) == 1 and CLOSED not in patterns
+    names: dict[str, Callable[[Row], str]] = {
+        "model": lambda one: one.model,
+        "step": lambda one: step_of(one).partition(" ")[2] if short else step_of(one),
+    }
+    title = words.capitalize()
+    if len(models) == 1:
+        del names["model"]
+        title = f"{models[0]}: {words}"
+    return filled(Sheet.of(title, {**names, **columns}, rows, labels=len(names) + labels))
+
+
+def _steps_sheet(steps: Sequence[StepFigures]) -> Sheet:
+    """Return the steps, one a row, with the intervals of latency where there is room."""
+    wide, narrow = (
+        _sheet(
+            steps,
+            "steps (times in seconds)",
+            _figures(_kinds(steps), intervals=intervals),
+            steps,
+            step_of=lambda one: one.step,
+            labels=1,
+        )
+        for intervals in (True, False)
+    )
+    return replace(wide, instead=(narrow,))
+
+
+def _figures(kinds: Sequence[str], *, intervals: bool) -> Columns[StepFigures]:
+    return {
+        "verdict": lambda step: (step.verdict or MISSING).replace("_", " "),
+        "due per s": lambda step: figure(step.offered_per_s),
+        "seconds": lambda step: figure(step.seconds),
+        "calls": lambda step: f"{step.offered:,}",
+        "answered per s": lambda step: figure(step.answered_per_s),
+        KEPT_SLO: lambda step: percent(step.kept_share, step.kept_interval),
+        "latency mean": lambda step: figure(step.latency_mean_s),
+        **{
+            f"{SHOWN[kind][0]} {name}": partial(_time, kind, name, intervals and kind == "latency")
+            for kind in kinds
+            for name in SHOWN[kind][1]
+        },
+        **{f"ITL {name}": partial(_gap, name) for name in PERCENTILES},
+        "goodput per s": lambda step: figure(step.goodput_per_s),
+        "refused": lambda step: _part(step.refused, step.offered),
+        "failed": lambda step: _part(step.failed - step.lost, step.offered),
+        "unfinished": lambda step: _part(step.unfinished, step.offered),
+        "dropped": lambda step: _part(step.dropped, step.offered),
+        "sent again": lambda step: _part(step.resent, step.offered),
+        "connection lost": lambda step: _part(step.lost, step.offered),
+        "in flight": lambda step: figure(step.in_flight_mean),
+        "tokens per s": lambda step: figure(step.tokens_per_s),
+        PER_1000_ANSWERS: _usd,
+        "late p99": lambda step: figure(step.late_p99_s),
+    }
+
+
+def _kinds(steps: Sequence[StepFigures]) -> list[str]:
+    """Return the kinds of times that are shown: without TTFO where no model thought before it answered."""
+    times = [step.times for step in steps]
+    thought = any(one["ttfo"].told_s and one["ttfo"].told_s != one["ttft"].told_s for one in times)
+    return [kind for kind in SHOWN if thought or kind != "ttfo"]
+
+
+def _answers_sheet(steps: Sequence[StepFigures], answers: Sequence[StepAnswers]) -> Sheet:
+    whole = {_rate(one) for one in answers if one.verdict != INCOMPLETE}
+    # Those of a stopped step count where its rate has no others, as other figures do.
+    shown = [one for one in answers if one.verdict != INCOMPLETE or _rate(one) not in whole]
+    shown.sort(key=lambda one: (one.model, one.arrivals, one.rate, one.round))
+    several = len({*map(_rate, shown)}) < len(shown)
+    columns: Columns[StepAnswers] = {
+        "graded answers": lambda one: f"{one.accuracy.trials:,}",
+        ACCURACY: lambda one: percent(one.accuracy.share, one.accuracy.interval),
+        BESIDE_LIGHTEST: lambda one: (
+            MISSING if one.beside is None else points(one.beside.moves.difference, one.beside.interval)
+        ),
+        "p (Holm)": lambda one: MISSING if one.beside is None else p_text(one.beside.p_holm),
+        "other texts": lambda one: f"{one.changed:,} of {one.compared:,}" if one.compared else MISSING,
+    }
+    return _sheet(
+        steps, "answers", columns, shown, step_of=lambda one: one.load if several else base_in(one.load)
+    )
+
+
+def _rate(one: StepAnswers) -> tuple[str, str]:
+    return one.model, base_in(one.load)
+
+
+def _repeats_sheet(steps: Sequence[StepFigures]) -> Sheet:
+    """Return how far the repeats of a step lie apart."""
+    repeated = [step for step in steps if step.repeats]
+    columns: Columns[StepFigures] = {
+        "steps": lambda step: f"{len(step.repeats):,}",
+        KEPT_SLO: lambda step: _range([one.kept_share for one in step.repeats], percent),
+        **{
+            f"{SHOWN[kind][0]} {name}": partial(_spread, kind, name)
+            for kind in _kinds(repeated)
+            for name in SHOWN[kind][1]
+        },
+    }
+    return _sheet(steps, "spread of repeats", columns, repeated, step_of=lambda one: one.step)
+
+
+# ── cells ────────────────────────────────────────────────────────────────────────────────────
+
+
+def figure(value: float | None) -> str:
+    """Return a rate or seconds with three digits that count."""
+    if not value:
+        return MISSING if value is None else "0"
+    digits = floor(log10(value))
+    return f"{value:,.{min(DECIMALS, max(0, 2 - digits))}f}"
+
+
+def _time(kind: str, name: str, interval: bool, step: StepFigures) -> str:
+    percentile = step.times[kind].at(name)
+    if percentile is None or isinf(percentile.value):
+        return MISSING
+    ends = (ENDLESS if isinf(end) else figure(end) for end in (percentile.low, percentile.high))
+    return f"{figure(percentile.value)} ({'-'.join(ends)})" if interval else figure(percentile.value)
+
+
+def _gap(name: str, step: StepFigures) -> str:
+    return figure(step.itl_s(name))
+
+
+def _spread(kind: str, name: str, step: StepFigures) -> str:
+    percentiles = [one.times[kind].at(name) for one in step.repeats]
+    return _range([percentile and percentile.value for percentile in percentiles], figure)
+
+
+def _range(values: Sequence[float | None], show: Callable[[float], str]) -> str:
+    """Return the least and the most of several; where one is not known, that is no range."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or not known:
+        return MISSING
+    least, most = (ENDLESS if isinf(value) else show(value) for value in (min(known), max(known)))
+    return least if least == most else f"{least} to {most}"
+
+
+def _part(calls: int, of: int) -> str:
+    return percent(calls / of) if calls and of else MISSING
+
+
+def _usd(step: StepFigures) -> str:
+    if step.usd_per_1000 is None:
+        return MISSING
+    return f"{'≥ ' if step.unpriced else ''}{fine(step.usd_per_1000)}"
+
+
+# ── why a figure is not there ────────────────────────────────────────────────────────────────
+
+
+def what_is_lacking(steps: Sequence[StepFigures]) -> Iterator[str]:
+    """Yield why percentiles are not there, each reason once."""
+    few, others = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for step in steps:
+        where, lacking = _where(steps, step), defaultdict[str, dict[str, None]](dict)
+        for kind in _kinds(steps):
+            (words, names), times = SHOWN[kind], step.times[kind]
+            for name in names:
+                if times.too_few(name):
+                    few[name] += [] if where in few[name] else [where]
+                elif why := times.why(name):
+                    lacking[why][name if times.told_s else words] = None
+        for why, figures in lacking.items():
+            others[why].append(f"{where} {', '.join(figures)}")
+    for name, places in few.items():
+        yield f"Too few calls for {name} ({fewest_for(PERCENTILES[name])}): {_some(places)}."
+    for why, places in others.items():
+        yield f"Not there: {_some(places)}: {why}."
+
+
+def _where(steps: Sequence[StepFigures], step: StepFigures) -> str:
+    return step.asked if len({one.model for one in steps}) == 1 else f"{step.model} {step.asked}"
+
+
+def _some(where: Sequence[str]) -> str:
+    unnamed = len(where) - MOST_LACKING
+    return ", ".join(where[:MOST_LACKING]) + (f" and {unnamed} more" if unnamed > 0 else "")
