@@ -27,8 +27,7 @@ from asyncbench.page.blocks import cost_block
 from asyncbench.problems.making import generate
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Condition, Reply, Usage
-from asyncbench.reports.anatomy import UNLIKE, anatomy_on
-from asyncbench.reports.cost.right_answers import Worth, best, frontier, worth_of
+from asyncbench.reports.anatomy import UNLIKE, Worth, anatomy_on, best, frontier, worth_of
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings.report import standings_on
 from asyncbench.reports.status.run_overview import run_overview_on

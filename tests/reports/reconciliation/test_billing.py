@@ -16,8 +16,7 @@ import yaml
 from asyncbench.errors import ConfigError
 from asyncbench.records import BATCH, Sent
 from asyncbench.reports.reconciliation.comparing import reconcile
-from asyncbench.reports.reconciliation.formats import FORMATS
-from asyncbench.reports.reconciliation.reading import count_of, day_of, read_export, usd_of
+from asyncbench.reports.reconciliation.reading import FORMATS, count_of, day_of, read_export, usd_of
 from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import read_attempts
 from asyncbench.store.folder import Store
