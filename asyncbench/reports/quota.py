@@ -14,7 +14,7 @@ from asyncbench.records import BATCH
 from asyncbench.store.manifest import worker_hosts
 from asyncbench.store.schema import LIMITS, LOST, WAITS
 from asyncbench.tables.data import HIDDEN, in_data
-from asyncbench.tables.headings import BOUND_BY
+from asyncbench.tables.headings import BOUND_BY, LIMIT_NAMES
 from asyncbench.tables.numbers import MISSING, count, percent
 from asyncbench.tables.report import Columns, Sheet, filled
 
@@ -97,36 +97,24 @@ GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 
-def worker_uses(views: FolderViews) -> tuple[WorkerUse, ...]:
-    """Return what each worker did, by name; of several folders each has its own."""
-    hosts = _hosts(views)
-    rows = views.rows(_WORKER_USES.format(name=_named("worker", views), machine=_named(_MACHINE, views)))
-    return tuple(WorkerUse(host=hosts.get(row.pop("machine")), **row) for row in rows)
+def workers_in(views: FolderViews) -> tuple[tuple[WorkerUse, ...], tuple[WorkerLatency, ...]]:
+    """Return what each worker did, by name, and how long models took by worker, where a cluster asked them.
 
-
-def worker_latencies(views: FolderViews) -> tuple[WorkerLatency, ...]:
-    """Return how long each model took by worker, where workers of a cluster asked it; () elsewhere."""
-    if not (hosts := _hosts(views)):
-        return ()
-    machine = _named(_MACHINE, views)
-    rows = views.rows(_LATENCY_OF_WORKERS.format(name=machine, machine=machine))
-    return tuple(WorkerLatency(host=hosts.get(row.pop("machine")), **row) for row in rows)
-
-
-_MACHINE = "split_part(worker, '.', 1)"
-
-
-def _named(worker: str, views: FolderViews) -> str:
-    return f"{worker} || ' in ' || folder" if views.chosen.several else worker
-
-
-def _hosts(views: FolderViews) -> dict[str, str]:
-    """Return on which machines workers of clusters were, by the names that tables have for them."""
-    return {
+    Of several folders each has its own workers.
+    """
+    folder = " || ' in ' || folder" if views.chosen.several else ""
+    machine = f"split_part(worker, '.', 1){folder}"
+    uses = views.rows(_WORKER_USES.format(name=f"worker{folder}", machine=machine))
+    hosts = {  # machines of workers of clusters, by the names that tables have for them
         f"{name} in {label}" if views.chosen.several else name: host
         for label, path in views.folders
         for name, host in worker_hosts(path).items()
     }
+    latencies = views.rows(_LATENCY_OF_WORKERS.format(name=machine, machine=machine)) if hosts else []
+    return (
+        tuple(WorkerUse(host=hosts.get(row.pop("machine")), **row) for row in uses),
+        tuple(WorkerLatency(host=hosts.get(row.pop("machine")), **row) for row in latencies),
+    )
 
 
 # ── quota
@@ -134,12 +122,6 @@ def _hosts(views: FolderViews) -> dict[str, str]:
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
 WORTH_SHOWING: Final = 0.005  # of the time
-LIMIT_NAMES: Final = {
-    "requests": "RPM",
-    "tokens": "TPM",
-    "input_tokens": "input TPM",
-    "output_tokens": "output TPM",
-}
 WAIT_NAMES: Final = LIMIT_NAMES | {
     "day": "daily limit",
     "pause": "429 pause",
@@ -274,10 +256,11 @@ def quota_report_on(folder: Folders) -> QuotaReport:
 def quota_of(views: FolderViews) -> QuotaReport:
     """Return the same of a folder's views."""
     rows = views.table(_USES).to_pylist()
+    workers, latencies = workers_in(views)
     return QuotaReport(
         batches=batch_uses(views),
-        workers=worker_uses(views),
-        worker_latencies=worker_latencies(views),
+        workers=workers,
+        worker_latencies=latencies,
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views, known=bool(views.manifest.get("simulated"))),
         lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),

@@ -22,7 +22,7 @@ from asyncbench.reports.standings.rankings import share_of
 from asyncbench.stats.paired import holm, sign_flip
 from asyncbench.store.schema import LIMITS
 from asyncbench.tables.data import INSIDE, in_data
-from asyncbench.tables.headings import PER_CORRECT
+from asyncbench.tables.headings import LIMIT_NAMES, PER_CORRECT
 from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
 
@@ -151,12 +151,6 @@ def _differing(views: FolderViews) -> list[str]:
 
 
 TIMES: Final = ("p50", "p95", "p99")
-LIMIT_UNITS: Final = {
-    "requests": "RPM",
-    "tokens": "TPM",
-    "input_tokens": "input TPM",
-    "output_tokens": "output TPM",
-}
 MEANING: Final = (
     "Accuracy is of the calls that were answered; `beside the best` is on the problems that both answered. "
     "Times are seconds; where a load was run they count from when a call was due."
@@ -367,7 +361,7 @@ def _served(line: ProviderLine, *, column: str) -> str:
 
 
 def _limits(limits: Mapping[str, float]) -> str:
-    return ", ".join(f"{limits[name]:,.0f} {LIMIT_UNITS[name]}" for name in LIMITS if name in limits) or "-"
+    return ", ".join(f"{limits[name]:,.0f} {LIMIT_NAMES[name]}" for name in LIMITS if name in limits) or "-"
 
 
 def _retry_after(line: ProviderLine) -> str:
