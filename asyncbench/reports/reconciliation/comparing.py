@@ -41,12 +41,9 @@ _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9]+")
 _NO_MATCH: Final = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedNames:
-    """What each model is called in the comparison."""
-
-    theirs: Mapping[str | None, str]  # by its name in the file; who is missing was never asked here
-    ours: Mapping[BillNames, str]
+# What each model is called in the comparison: by its name in the file (who is missing was never asked here),
+# and by those in the folder.
+MatchedNames = tuple[Mapping[str | None, str], Mapping[BillNames, str]]
 
 
 def matched(
@@ -71,7 +68,7 @@ def matched(
             raise ConfigError(
                 f"--model: {place} names no models. Remove the option, and only days are compared."
             )
-        return MatchedNames(theirs={None: ALL_MODELS}, ours=dict.fromkeys(providers, ALL_MODELS))
+        return {None: ALL_MODELS}, dict.fromkeys(providers, ALL_MODELS)
     aliases = _aliases_of(options, billed, providers, place)
     best = {
         ours_names: min((_rank(ours_names, name, aliases), name) for name in billed)
@@ -96,7 +93,7 @@ def matched(
     for ours_names, provider in providers.items():
         if ours_names not in ours and provider in billing:
             ours[ours_names] = ours_names.model_id or ours_names.alias
-    return MatchedNames(theirs=theirs, ours=ours)
+    return theirs, ours
 
 
 def _aliases_of(
@@ -342,10 +339,11 @@ def _compared(
 
     What either side does not have on a day is 0 there, if the export tells it of any day.
     """
+    their_names, our_names = names
     near = {day + timedelta(days=by) for _, day in use.by_day for by in (-1, 0, 1)}
     sides, others = defaultdict[Key, list[BillSide]](list), defaultdict[Key, list[BillSide]](list)
     for line in export.lines:
-        model = names.theirs.get(line.model)
+        model = their_names.get(line.model)
         if model is None:
             others[line.model or NO_MODEL, NEVER_ASKED].append(line.told)
         elif line.day is not None and line.day not in near:
@@ -354,8 +352,8 @@ def _compared(
             sides[model, line.day].append(line.told)
     ours, elsewhere = defaultdict[Key, Ours](Ours), defaultdict[str, Ours](Ours)
     for (bill_names, day), used in use.by_day.items():
-        if bill_names in names.ours:
-            ours[names.ours[bill_names], day if "day" in export.columns else None].add(used)
+        if bill_names in our_names:
+            ours[our_names[bill_names], day if "day" in export.columns else None].add(used)
         else:
             elsewhere[bill_names.alias].add(used)
     whole = added(side for lines in sides.values() for side in lines)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.notes import lost_briefly, no_trials, note_of_simulated
+from asyncbench.analysis.notes import FolderReport, lost_briefly, no_trials, note_of_simulated
 from asyncbench.records import Outcome
 from asyncbench.reports.minutes import CallLoad, call_load
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
@@ -28,7 +28,7 @@ from asyncbench.stats.proportions import Accuracy
 from asyncbench.store.manifest import IMPORTED, Manifest
 from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import dollars, per_correct_text, percent
-from asyncbench.tables.report import Report, Sheet
+from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import (
     as_lines,
     columns,
@@ -59,13 +59,12 @@ Figures = dict[str, Callable[[RankingRow], str]]  # the last give way on a narro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOverview(Report):
+class RunOverview(FolderReport):
     """A results folder at a glance; in Markdown and LaTeX with nobody left out."""
 
     standings: Standings
     status: Status
     imported: bool  # recorded by others: nothing can be asked again
-    simulated_note: str  # what is said of simulated results
     load: CallLoad | None  # None: there are too many calls to look at
     chosen: Chosen
     after_run: bool = False  # the run itself has said which models stopped, what is left and what failed
@@ -73,9 +72,9 @@ class RunOverview(Report):
     def _data(self) -> dict[str, object]:
         title, lines = self._listed()
         return {
-            "folder": self.status.folder,
+            "folder": self.folder,
             "sweep": self.status.sweep,
-            "simulated": self._simulated,
+            "simulated": self.simulated,
             "trials": self._trials,
             "planned": self._planned,
             "cost_usd": self.status.cost_usd,
@@ -120,16 +119,12 @@ class RunOverview(Report):
     # ── what is said ─────────────────────────────────────────────────────────────────────────
 
     @property
-    def _simulated(self) -> bool:
-        return bool(self.simulated_note)
-
-    @property
     def _any(self) -> bool:
         return bool(self.standings.rankings)
 
     @property
     def _nothing(self) -> str | None:
-        return None if self._any else no_trials(self.status.folder)
+        return None if self._any else no_trials(self.folder)
 
     @property
     def _trials(self) -> int:
@@ -141,8 +136,7 @@ class RunOverview(Report):
         return sum(known) if len(known) == len(self.status.models) else None
 
     def _head(self) -> Iterator[str]:
-        if self._simulated:
-            yield self.simulated_note
+        yield from self._simulated()
         status = self.status
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
         models = "1 model" if len(status.models) == 1 else f"{len(status.models):,} models"
@@ -231,7 +225,7 @@ class RunOverview(Report):
             commands.insert(0, ("the two best, compared", ["compare", *rivals, *folders, *alike]))
         else:
             commands.append(("accuracy by digits", [*report, "--style", "heatmap"]))
-        if self._simulated:
+        if self.simulated:
             commands.append(("ask your own models", ["init"]))
         else:
             commands.append(("every figure", report))
@@ -301,6 +295,7 @@ def run_overview_on(folder: Folders, *, after_run: bool = False) -> RunOverview:
 
     status, manifest, note, load = counted(of, figures_in)
     return RunOverview(
+        folder=status.folder,
         chosen=of,
         standings=standings_on(of, formats=False),
         status=status,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -21,6 +21,7 @@ from asyncbench.store.bucket.fetching import at_hand, display_name
 from asyncbench.store.catalog import read_trials
 from asyncbench.store.lock import writer_of
 from asyncbench.store.verify import FolderFinding, Verified, verify_folder
+from asyncbench.tables.data import INSIDE
 from asyncbench.tables.report import Report
 
 
@@ -29,14 +30,8 @@ class Health(Report):
     """What was found in a results folder."""
 
     folder: str
-    verified: Verified
-
-    @property
-    def sound(self) -> bool:
-        return self.verified.sound
-
-    def _data(self) -> dict[str, object]:
-        return {"folder": self.folder, "sound": self.sound, **asdict(self.verified)}
+    sound: bool
+    verified: Verified = field(metadata=INSIDE)
 
     def _notes(self) -> Iterator[str]:
         for finding in self.verified.findings:
@@ -61,7 +56,8 @@ def health_of(folder: Path | str) -> Health:
     path = at_hand(folder)
     verified = verify_folder(path)
     findings = (*verified.findings, *_problem_sets(path))
-    return Health(folder=display_name(folder), verified=replace(verified, findings=findings))
+    verified = replace(verified, findings=findings)
+    return Health(folder=display_name(folder), sound=verified.sound, verified=verified)
 
 
 def _problem_sets(folder: Path) -> Iterator[FolderFinding]:
