@@ -18,7 +18,7 @@ from asyncbench.records import Outcome, StepResult
 from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text, phrases
 from asyncbench.run.refusals import FAULTS
 from asyncbench.tables.numbers import count, dollars, duration, percent, whole_percent
-from asyncbench.tables.report import SIMULATED, Sheet, html_of
+from asyncbench.tables.report import SIMULATED, Columns, Sheet, html_of
 from asyncbench.tables.screen import safe_notes
 
 if TYPE_CHECKING:  # most runs start no simulator
@@ -212,7 +212,11 @@ class Summary:
     def _repr_html_(self) -> str:
         """Return the same for a notebook, with the models in a table."""
         where = f"results: {self.out}"
-        above: list[str | Sheet] = [*self._simulated(), self._in_all(), _sheet(self.models)]
+        above: list[str | Sheet] = [
+            *self._simulated(),
+            self._in_all(),
+            Sheet.of("", MODELS, self.models.items()),
+        ]
         return html_of([*above, *self.stops, *self._notes(), where])
 
     def _simulated(self) -> list[str]:
@@ -339,21 +343,15 @@ class Summary:
         )
 
 
-def _sheet(models: Mapping[str, Counters]) -> Sheet:
-    head = ("model", "trials done", "planned", "accuracy this run", "failed", "cost this run", "stopped")
-    rows = [
-        (
-            alias,
-            count(each.done),
-            count(each.planned),
-            percent(each.accuracy),
-            count(each.failed),
-            cost_text(each),
-            each.suspended or "",
-        )
-        for alias, each in models.items()
-    ]
-    return Sheet(title="", head=head, rows=rows)
+MODELS: Columns[tuple[str, Counters]] = {  # of an alias and its counters
+    "model": lambda one: one[0],
+    "trials done": lambda one: count(one[1].done),
+    "planned": lambda one: count(one[1].planned),
+    "accuracy this run": lambda one: percent(one[1].accuracy),
+    "failed": lambda one: count(one[1].failed),
+    "cost this run": lambda one: cost_text(one[1]),
+    "stopped": lambda one: one[1].suspended or "",
+}
 
 
 def counts_of(counters: Counters) -> dict[str, object]:

@@ -3,7 +3,7 @@
 A share's colour is the published scale: red and dark where it is bad, green and light where it is good.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from colorsys import hls_to_rgb
 from math import floor, log10
 
@@ -27,6 +27,12 @@ def count(value: int | None) -> str:
 def number_of(value: int, thing: str) -> str:
     """Return a number with what it counts: `1 problem`, `2,000 problems`."""
     return f"{value:,} {thing}{'' if value == 1 else 's'}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Return so many names at most, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def dollars(cost: float | None) -> str:

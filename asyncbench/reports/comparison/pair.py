@@ -30,6 +30,7 @@ from asyncbench.stats.paired import holm, pooled_z, problems_needed, sign_flip, 
 from asyncbench.store.manifest import Manifest, simulated_note
 from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.data import HIDDEN, in_data
+from asyncbench.tables.numbers import first_of
 from asyncbench.tables.screen import safe
 
 LISTED: Final = 40  # names in a message
@@ -115,9 +116,8 @@ def _side(name: str, folder: Chosen, names: Mapping[Entrant, str]) -> ComparedSi
             name=name, folder=str(folder), run=run, model=model, conditions=conditions, source=folder
         )
     complaint = f"{name!r} means several models" if matching else f"{folder} has no model {name!r}"
-    listed = [names[entrant] for entrant in matching or names]
-    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
-    raise ConfigError(f"{complaint}. Choose one of: {', '.join(map(safe, listed[:LISTED]))}{more}")
+    there = [safe(names[entrant]) for entrant in matching or names]
+    raise ConfigError(f"{complaint}. Choose one of: {first_of(there, LISTED)}")
 
 
 def ways_of(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:

@@ -364,16 +364,6 @@ def _limits(limits: Mapping[str, float]) -> str:
     return ", ".join(f"{limits[name]:,.0f} {LIMIT_NAMES[name]}" for name in LIMITS if name in limits) or "-"
 
 
-def _retry_after(line: ProviderLine) -> str:
-    waits = line.figures.retry_after
-    return f"{waits.median_s:.3g} s" if waits.median_s is not None else "-"
-
-
-def _obeyed(line: ProviderLine) -> str:
-    waits = line.figures.retry_after
-    return f"{waits.admitted:,} of {waits.obeyed:,}" if waits.obeyed else "-"
-
-
 def _hour(line: ProviderLine, *, which: int) -> str:
     if line.hours is None:
         return "-"
@@ -409,8 +399,14 @@ _CAPACITY: Final[Columns[ProviderLine]] = {
     "calls": lambda line: count(line.figures.calls),
     "availability (95 % CI)": lambda line: percent(*line.figures.availability.values()),
     "refused": lambda line: percent(line.figures.refused / line.figures.calls),
-    "Retry-After": _retry_after,
-    "went through after it": _obeyed,
+    "Retry-After": lambda line: (
+        MISSING if line.figures.retry_after.median_s is None else f"{line.figures.retry_after.median_s:.3g} s"
+    ),
+    "went through after it": lambda line: (
+        f"{line.figures.retry_after.admitted:,} of {line.figures.retry_after.obeyed:,}"
+        if line.figures.retry_after.obeyed
+        else MISSING
+    ),
     "highest rate": _highest,
     "stopped by": _stopped_by,
     "limit promised": lambda line: _limits(line.figures.limits.promised),

@@ -19,7 +19,7 @@ from asyncbench.reports.load.steps import PERCENTILES, HighestRate, StepFigures,
 from asyncbench.stats.percentiles import fewest_for
 from asyncbench.tables.data import data_of
 from asyncbench.tables.headings import ACCURACY, BESIDE_LIGHTEST, KEPT_SLO, PER_1000_ANSWERS
-from asyncbench.tables.numbers import MISSING, p_text, percent, points
+from asyncbench.tables.numbers import MISSING, first_of, p_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
 
 LATE: Final = 0.01  # of the latency: where this computer was later than that, it is said
@@ -463,15 +463,10 @@ def what_is_lacking(steps: Sequence[StepFigures]) -> Iterator[str]:
         for why, figures in lacking.items():
             others[why].append(f"{where} {', '.join(figures)}")
     for name, places in few.items():
-        yield f"Too few calls for {name} ({fewest_for(PERCENTILES[name])}): {_some(places)}."
+        yield f"Too few calls for {name} ({fewest_for(PERCENTILES[name])}): {first_of(places, MOST_LACKING)}."
     for why, places in others.items():
-        yield f"Not there: {_some(places)}: {why}."
+        yield f"Not there: {first_of(places, MOST_LACKING)}: {why}."
 
 
 def _where(steps: Sequence[StepFigures], step: StepFigures) -> str:
     return step.asked if len({one.model for one in steps}) == 1 else f"{step.model} {step.asked}"
-
-
-def _some(where: Sequence[str]) -> str:
-    unnamed = len(where) - MOST_LACKING
-    return ", ".join(where[:MOST_LACKING]) + (f" and {unnamed} more" if unnamed > 0 else "")

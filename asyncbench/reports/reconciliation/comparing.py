@@ -30,7 +30,7 @@ from asyncbench.reports.reconciliation.reading import (
 )
 from asyncbench.store.bucket.fetching import at_hand, display_name
 from asyncbench.tables.data import INSIDE, data_of
-from asyncbench.tables.numbers import count
+from asyncbench.tables.numbers import count, first_of
 from asyncbench.tables.report import Columns, Report, Sheet
 
 # ── Models of a bill, matched with models of a folder by their names
@@ -233,7 +233,10 @@ class Reconciled(Report):
             read = ", ".join(f"{kind} from {' + '.join(names)}" for kind, names in export.columns.items())
             yield (f"The file is read as: {export.format}: {read}. Check that: no provider documents this.")
             if export.unread:
-                yield f"Columns not read: {_listed(export.unread)}. Name those that count with --columns."
+                yield (
+                    f"Columns not read: {first_of(export.unread, MOST_NAMED)}. Name those that count with "
+                    "--columns."
+                )
         zone = f"UTC{self.utc_offset_h:+g} h" if self.utc_offset_h else "UTC"
         yield f"A day is a day of {zone}, and a call counts when it began. Gap: the file minus the folder."
         if batched := self.whole.ours.batched:
@@ -372,11 +375,6 @@ def _compared(
 
 
 # ── how it is shown ──────────────────────────────────────────────────────────────────────────
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _pair_data(pair: BillPair) -> dict[str, object]:

@@ -92,14 +92,17 @@ class RunOverview(FolderReport):
         height = height or HIGHEST
         nothing = [] if self._nothing is None else safe_notes([self._nothing], width=width)
         width = width or min(shown_width(), WIDEST)
-        above = [*self._head(), *(["", *_leader(self._ranking), self._listed()[0]] if self._any else [])]
+        above = [
+            *self._head(),
+            *(["", *_leader(self._ranking), self._listed()[0]] if self.standings.rankings else []),
+        ]
         head, below = _folded(above, width), _folded([*_legend(self._ranking), *self._attention()], width)
         rows = min(ROWS, len(self._listed()[1]))
         room = height - len(head) - len(below) - HEAD_LINES  # for the table and commands
         commands = self._next(width, room - rows + BLANKS)
         room -= len(commands) - (BLANKS if room - len(commands) < rows else 0)
         below += commands
-        table = self._table(width, max(LAST + 2, room)) if self._any else []
+        table = self._table(width, max(LAST + 2, room)) if self.standings.rankings else []
         lines = [*head, *nothing, *table, *below]
         return "\n".join(lines if len(lines) <= height else filter(None, lines))
 
@@ -119,12 +122,8 @@ class RunOverview(FolderReport):
     # ── what is said ─────────────────────────────────────────────────────────────────────────
 
     @property
-    def _any(self) -> bool:
-        return bool(self.standings.rankings)
-
-    @property
     def _nothing(self) -> str | None:
-        return None if self._any else no_trials(self.folder)
+        return None if self.standings.rankings else no_trials(self.folder)
 
     @property
     def _trials(self) -> int:
@@ -213,7 +212,7 @@ class RunOverview(FolderReport):
 
     def _commands(self) -> list[tuple[str, list[str]]]:
         """Return commands that go on, each with its purpose, as the words that a shell takes."""
-        if not self._any:
+        if not self.standings.rankings:
             return []
         folders, ranking = [*map(str, self.chosen.paths)], self._ranking
         filters = [word for option in self.chosen.options for word in option]
