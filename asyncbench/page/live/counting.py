@@ -320,7 +320,7 @@ class LiveCounts:
                 if self._ending:
                     return
                 findings = examined_in(views).values()
-                snapshot.examined = [answer for group in findings for answer in group.answers]
+                snapshot.read_examined([answer for group in findings for answer in group.answers])
                 snapshot.read_grades(views)
             finally:
                 self._views = None

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.analysis.anatomy.counts import ExaminedAnswer
@@ -16,15 +18,14 @@ from asyncbench.errors import AsyncbenchError
 from asyncbench.page.answers import summaries, whole_trials
 from asyncbench.page.blocks import Values
 from asyncbench.page.live.trials import (
+    OF_EACH_IN_TURN,
     FolderInMemory,
-    Registers,
+    Key,
     TrialIndex,
-    TrialPart,
-    TrialPlace,
     TrialQuery,
     pages_of,
+    places_of,
 )
-from asyncbench.store.id_set import Numbers
 from asyncbench.store.manifest import folders_of
 from asyncbench.store.reading import narrowed, sibling_parts, take_snapshot
 from asyncbench.store.snapshot import Snapshot
@@ -39,6 +40,10 @@ SELECT DISTINCT trial_id
 FROM grades JOIN (SELECT trial_id, outcome AS decided FROM trials) USING (trial_id)
 WHERE NOT headline AND outcome <> decided
 """
+_PLACES: Final = pa.list_(pa.int64())
+_EXAMINED: Final = pa.schema(
+    {"trial_id": pa.string(), "kind": pa.string(), "wrong_from_left": _PLACES, "wrong_from_right": _PLACES}
+)
 SEARCHED_WORDS: Final = (
     "The search looks at expected values, answers and the beginning of ids, not at replies."
 )
@@ -54,8 +59,7 @@ class LiveMemory:
 
     def __init__(self, of: Chosen) -> None:
         self.of = of
-        self.registers = Registers()
-        self.folders = [FolderInMemory(label, self.registers) for label in of.labels]
+        self.folders = [FolderInMemory(label) for label in of.labels]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -67,8 +71,6 @@ class LiveSnapshot:
     names: Names = field(default_factory=dict)
     roster: Asked | None = None  # None: not counted yet
     index: TrialIndex | None = None  # likewise
-    examined: Sequence[ExaminedAnswer] | None = None  # None: not counted yet
-    _disagreeing: Sequence[Numbers] | None = None  # by part; None: not read yet
 
     @contextmanager
     def views(self) -> Iterator[FolderViews]:
@@ -80,30 +82,17 @@ class LiveSnapshot:
         """Read the trials that are new since the last snapshot."""
         self.names = views.names
         self.roster = roster
-        wanted = views.table("SELECT trial_id FROM trials")["trial_id"] if views.chosen.filtered else None
-        index = TrialIndex(
-            parts=(),
-            registers=self.memory.registers,
-            entrants={},
-            kinds={kind.key: place for place, kind in enumerate(roster.kinds)},
-            disagreeing=self._graders_differ,
-            examined=lambda: self.examined or (),
-            several=views.chosen.several,
-        )
-        parts = [
-            TrialPart(folder.label, *part)
-            for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True)
-            for part in folder.read_trials(snapshot)
-        ]
-        index.parts = parts if wanted is None else [_among(part, index.named(part), wanted) for part in parts]
-        index.entrants = {
-            key: place
-            for key in self.memory.registers.entrants
-            for label, run, model, condition in [key]
-            for place in [roster.entrant_places.get((run, views.called(label, model), condition))]
-            if place is not None
-        }
-        self.index = index
+        parts, tables = list[tuple[str, Path | None]](), list[pa.Table]()
+        for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True):
+            for path, rows in folder.read_trials(snapshot):
+                tables.append(_on_page(rows, views, roster, folder.label, len(parts)))
+                parts.append((folder.label, path))
+        trials = pa.concat_tables(tables)
+        if views.chosen.filtered:
+            wanted = views.table("SELECT trial_id FROM trials")["trial_id"]
+            trials = trials.filter(pc.is_in(trials["id"], value_set=wanted))
+        trials = trials.append_column("nth", pa.array(np.arange(len(trials))))
+        self.index = TrialIndex(parts=parts, tables={"trials": trials})
 
     def trials(self, query: TrialQuery) -> Values:
         """Return a page of the trials that a query asks for, as lines of a list.
@@ -112,45 +101,54 @@ class LiveSnapshot:
             NotCountedError: nobody knows yet of what kind errors are.
         """
         index = self._read()
-        if query.of_errors and self.examined is None:
+        if query.of_errors and "examined" not in index.tables:
             raise NotCountedError("wrong answers are being examined for their kind of error")
+        if query.disagree and "disagreeing" not in index.tables:
+            with self.views() as views:
+                self._compare_graders(views)
         total, places = index.find(query)
         notes = [SEARCHED_WORDS] * bool(query.text)
-        notes += [EXAMINED_WORDS.format(len(self.examined or ()))] * query.of_errors
+        if query.of_errors:
+            notes.append(EXAMINED_WORDS.format(len(index.tables["examined"])))
         with self.open_few(places) as (views, ids):
             rows = summaries(views, ids)
         pages = pages_of(total)
         page = min(query.page, pages)
-        listing = {"found": total, "of": index.trials, "page": page, "pages": pages, "rows": rows}
+        listing = {
+            "found": total,
+            "of": len(index.tables["trials"]),
+            "page": page,
+            "pages": pages,
+            "rows": rows,
+        }
         return listing | ({"note": " ".join(notes)} if notes else {})
 
     def trial(self, trial_id: str) -> Values | None:
         """Return one trial whole; None: there is none of this id."""
-        with self.open_few(self._read().with_id(trial_id)) as (views, ids):
+        _, places = self._read().find(TrialQuery(trial_id=trial_id))
+        with self.open_few(places) as (views, ids):
             return next(iter(whole_trials(views, ids)), None)
 
     def question(self, problem_id: str) -> Values:
         """Return answers to one problem whole, in the order of the page; `of`: how many there are."""
-        total, places = self._read().of_question(problem_id, MOST_OF_A_QUESTION)
+        query = TrialQuery(question=problem_id)
+        total, places = self._read().find(query, OF_EACH_IN_TURN, MOST_OF_A_QUESTION)
         with self.open_few(places) as (views, ids):
             trials = whole_trials(views, ids)
         trials.sort(key=lambda trial: (trial["asked"] or 0, trial["repeat"], trial["id"]))
         return {"of": total, "trials": trials}
 
     @contextmanager
-    def open_few(self, places: Sequence[TrialPlace]) -> Iterator[tuple[FolderViews, list[str]]]:
+    def open_few(self, places: Sequence[Values]) -> Iterator[tuple[FolderViews, list[str]]]:
         """Open views of a few trials, read from their rows alone; yields the views and the ids."""
         of, index = self.memory.of, self._read()
         own: dict[str, list[str]] = {label: [] for label in of.labels}
         rows: dict[str, dict[Path, list[int]]] = {label: {} for label in of.labels}
-        ids = []
-        for part, row in places:
-            at = index.parts[part]
-            trial_id = at.rows.texts["trial_id"][row].as_py()
-            ids.append(f"{at.label}/{trial_id}" if index.several else trial_id)
-            own[at.label].append(trial_id)
-            if at.path is not None:
-                rows[at.label].setdefault(at.path, []).append(row)
+        for place in places:
+            label, path = index.parts[place["part"]]
+            own[label].append(place["trial_id"])
+            if path is not None:
+                rows[label].setdefault(path, []).append(place["row"])
         few = [
             narrowed(snapshot, own[folder.label], trials, grades)
             for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True)
@@ -159,7 +157,7 @@ class LiveSnapshot:
         ]
         with open_views(Chosen(paths=of.paths), *few, known=self.names) as views:
             views.once("asked", lambda: self.roster)  # not the entrants of these few trials
-            yield views, ids
+            yield views, [place["id"] for place in places]
 
     def _read(self) -> TrialIndex:
         if self.index is None:
@@ -173,14 +171,12 @@ class LiveSnapshot:
         self._compare_graders(views)
 
     def _compare_graders(self, views: FolderViews) -> None:
-        index, ids = self._read(), views.table(_DISAGREEING)["trial_id"]
-        self._disagreeing = [pc.is_in(index.named(part), value_set=ids).to_numpy() for part in index.parts]
+        self._read().tables["disagreeing"] = views.table(_DISAGREEING)
 
-    def _graders_differ(self) -> Sequence[Numbers]:
-        if self._disagreeing is None:
-            with self.views() as views:
-                self._compare_graders(views)
-        return self._disagreeing or ()
+    def read_examined(self, answers: Sequence[ExaminedAnswer]) -> None:
+        """Take over which wrong answers were examined, and what is wrong with each."""
+        rows = [answer._asdict() for answer in answers]
+        self._read().tables["examined"] = pa.Table.from_pylist(rows, _EXAMINED)
 
 
 def take_live_snapshot(memory: LiveMemory) -> LiveSnapshot:
@@ -212,7 +208,21 @@ def _state_alone(folder: Path) -> tuple[object, ...]:
     return manifest.st_mtime_ns, manifest.st_size, *journal
 
 
-def _among(part: TrialPart, ids: Any, wanted: Any) -> TrialPart:
-    """Return a part in which only trials with one of the wanted ids count."""
-    matches = pc.is_in(ids, value_set=wanted).to_numpy()
-    return part._replace(counting=matches if part.counting is None else part.counting & matches)
+def _on_page(rows: pa.Table, views: FolderViews, roster: Asked, label: str, part: int) -> pa.Table:
+    """Return the rows of a part of a folder with their ids, entrants and kinds as the page has them."""
+
+    def entrant(key: Key) -> int | None:
+        run, model, condition = key
+        return roster.entrant_places.get((run, views.called(label, model), condition))
+
+    kinds: Mapping[Any, int] = roster.kind_places
+    ids = rows["trial_id"]
+    columns = {
+        "id": pc.binary_join_element_wise(label, ids, "/") if views.chosen.several else ids,
+        "part": pa.repeat(part, len(rows)),
+        "asked": places_of(rows["entrant_key"], entrant),
+        "kind": places_of(rows["kind_key"], kinds.get),
+    }
+    for name, values in columns.items():
+        rows = rows.append_column(name, values)
+    return rows.drop_columns(["entrant_key", "kind_key"])
