@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import product
 from math import log, sqrt
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from asyncbench.analysis.cells import METRICS, summed
@@ -46,7 +47,7 @@ MARGIN: Final = 14.0  # above and below
 _SCALES: Final[Mapping[str, Callable[[float], float]]] = {"log": log, "sqrt": sqrt}
 Sums = Mapping[str, Any]  # Any: a row of the view `cells`, with the places of its entrant and kind
 Cells = Sequence[Sums]
-CellsByEntrant = Mapping[int, Sequence[Sums]]  # cells by the place of who was asked
+KindsByEntrant = Mapping[int, set[int]]  # places of kinds by the place of who was asked them
 
 
 def frontier_cost(cells: Cells, roster: Asked) -> list[Row]:
@@ -84,9 +85,9 @@ def frontier_note(cells: Cells, roster: Asked, against: str) -> str | None:
         cells, roster: as for the frontier.
         against: its metric, `cost` or `reasoning_tokens`.
     """
-    every = _with_known(_cells_by_entrant(cells), against)
-    placed = _with_enough_kinds(every)
-    common, kinds = _common_kinds(placed), _kinds_of(every)
+    every = _kinds_of_known(cells, against)
+    placed = _with_enough(every)
+    common, kinds = _asked_of_all(placed), set[int]().union(*every.values())
     if not common:
         return UNLIKE if placed else None
     left_out = [roster.entrants[place].short for place in every if place not in placed]
@@ -113,9 +114,10 @@ def _without(left_out: Sequence[str]) -> str:
 
 def _frontier(cells: Cells, against: str) -> list[Row]:
     rows: list[Row] = []
-    by_entrant = _in_common(_with_enough_kinds(_with_known(_cells_by_entrant(cells), against)))
-    for place, own in by_entrant.items():
-        sums = summed(own, ())[()]
+    placed = _with_enough(_kinds_of_known(cells, against))
+    common = _asked_of_all(placed)
+    compared = (cell for cell in cells if cell["asked"] in placed and cell["kind"] in common)
+    for (place,), sums in sorted(summed(compared, ("asked",)).items(), key=itemgetter(0)):
         x, seen = METRICS[against].of(sums).value, METRICS["accuracy"].of(sums)
         if x is not None:
             shown = {"value": seen.value, "low": seen.low, "high": seen.high, "trials": seen.trials}
@@ -124,45 +126,27 @@ def _frontier(cells: Cells, against: str) -> list[Row]:
     return [{**row, "front": front} for row, front in zip(rows, ahead, strict=True)]
 
 
-def _cells_by_entrant(cells: Cells) -> CellsByEntrant:
-    """Return the cells of each entrant."""
-    by_entrant = defaultdict[int, list[Sums]](list)
-    for cell in sorted(cells, key=lambda cell: cell["asked"]):
-        by_entrant[cell["asked"]].append(cell)
-    return by_entrant
-
-
-def _with_known(cells: CellsByEntrant, against: str) -> CellsByEntrant:
-    """Return the cells of those that have a place on a frontier: they replied, at a known price."""
-    totals = {place: summed(own, ())[()] for place, own in cells.items()}
+def _kinds_of_known(cells: Cells, against: str) -> KindsByEntrant:
+    """Return the kinds of those that have a place on a frontier: they replied, at a known price."""
+    kinds = defaultdict[int, set[int]](set)
+    for cell in cells:
+        kinds[cell["asked"]].add(cell["kind"])
     return {
-        place: cells[place]
-        for place, sums in totals.items()
+        place: kinds[place]
+        for (place,), sums in sorted(summed(cells, ("asked",)).items(), key=itemgetter(0))
         if sums["trials"] > sums["failed"] and METRICS[against].of(sums).value is not None
     }
 
 
-def _with_enough_kinds(cells: CellsByEntrant) -> CellsByEntrant:
-    """Return the cells of those that were asked half of all kinds or more, where most were."""
-    kinds = _kinds_of(cells)
-    kept = {place: own for place, own in cells.items() if 2 * len(_kinds_of({place: own})) >= len(kinds)}
-    return kept if 2 * len(kept) > len(cells) else cells
+def _with_enough(kinds: KindsByEntrant) -> KindsByEntrant:
+    """Return the kinds of those that were asked half of all or more, where most were."""
+    every = set[int]().union(*kinds.values())
+    kept = {place: own for place, own in kinds.items() if 2 * len(own) >= len(every)}
+    return kept if 2 * len(kept) > len(kinds) else kinds
 
 
-def _in_common(cells: CellsByEntrant) -> CellsByEntrant:
-    """Return the cells of the kinds that all were asked."""
-    common = _common_kinds(cells)
-    shared = {place: [cell for cell in own if cell["kind"] in common] for place, own in cells.items()}
-    return shared if common else {}
-
-
-def _common_kinds(cells: CellsByEntrant) -> set[int]:
-    kinds = [_kinds_of({place: own}) for place, own in cells.items()]
-    return set.intersection(*kinds) if kinds else set()
-
-
-def _kinds_of(cells: CellsByEntrant) -> set[int]:
-    return {cell["kind"] for own in cells.values() for cell in own}
+def _asked_of_all(kinds: KindsByEntrant) -> set[int]:
+    return set.intersection(*kinds.values()) if kinds else set()
 
 
 # ── spending ─────────────────────────────────────────────────────────────────────────────────────
