@@ -13,8 +13,7 @@ from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.live import counting, counting as running, snapshots
 from asyncbench.page.live.counting import CountedBlock, LiveCounts, progress_of, run_figures
-from asyncbench.page.live.snapshots import LiveMemory, NotCountedError, take_live_snapshot
-from asyncbench.page.live.trials import TrialQuery
+from asyncbench.page.live.snapshots import LiveMemory, NotCountedError, TrialQuery, take_live_snapshot
 from asyncbench.reports.status.report import status_of
 from asyncbench.store.folder import Store
 from tests.page.live.test_following import keep
