@@ -178,15 +178,20 @@ def summed(cells: Iterable[Sums], keys: tuple[str, ...]) -> dict[tuple[Any, ...]
     """Return the sums of cells by the values of some columns, in the order in which these first come.
 
     Args:
-        cells: rows of a table of cells.
+        cells: rows of a table of cells; what is not counted there is 0.
         keys: columns of `CELL`, or others that the rows have.
     """
     by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     for cell in cells:
         sums = by_key.setdefault(tuple(cell[key] for key in keys), dict.fromkeys((*COUNTS, *SUMS), 0))
         for name in sums:
-            sums[name] += cell[name] or 0
+            sums[name] += cell.get(name) or 0
     return by_key
+
+
+def outcomes_of(sums: Sums) -> dict[str, int]:
+    """Return how many trials of a group came to each outcome."""
+    return {outcome.value: sums[outcome] for outcome in Outcome}
 
 
 # ── Cells that a stopping rule ended: trials asked and skipped, and always-valid intervals

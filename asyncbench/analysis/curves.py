@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache, partial
 from math import exp, log, log1p, sqrt
-from typing import Final, Literal, NamedTuple, TypeAlias
-
-import pyarrow as pa
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from asyncbench.stats.proportions import Z_95, Proportion
 from asyncbench.store.schema import ENTRANT
@@ -421,7 +419,6 @@ def _state(points: Sequence[Point]) -> CurveState:
 
 TASK: Final = (*ENTRANT, "suite", "task")
 GROUP: Final = (*TASK, "variant", "representation")  # a curve over unlike numbers is nobody's curve
-_COUNTED: Final = ("correct", "trials", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -525,7 +522,7 @@ def tasks_named(digits: Iterable[DigitsCurve]) -> dict[str, DigitsCurve]:
     return named
 
 
-def digits_at(cells: pa.Table, by: Sequence[str] = TASK) -> tuple[DigitsCurve, ...]:
+def digits_at(cells: Iterable[Mapping[str, Any]], by: Sequence[str] = TASK) -> tuple[DigitsCurve, ...]:
     """Return the curve of each group of cells, in the order of the groups' names.
 
     Counted are the trials with a reply: a call that failed says nothing of length. Groups of which no length
@@ -535,12 +532,11 @@ def digits_at(cells: pa.Table, by: Sequence[str] = TASK) -> tuple[DigitsCurve, .
         cells: rows of the view `cells`; the columns of `by`, length, correct, trials and failed are used.
         by: the columns that tell the groups; add variant and representation where a task has several.
     """
-    sums = cells.group_by([*by, "length"], use_threads=False).aggregate([(name, "sum") for name in _COUNTED])
     points = defaultdict[tuple[str, ...], list[tuple[float, int, int]]](list)
-    for row in sums.to_pylist():
-        correct, trials, failed = (row[f"{name}_sum"] for name in _COUNTED)
-        if row["length"] is not None:
-            points[tuple(row[name] for name in by)].append((row["length"], correct, trials - failed))
+    for cell in cells:
+        if cell["length"] is not None:
+            point = cell["length"], cell["correct"], cell["trials"] - cell["failed"]
+            points[tuple(cell[name] for name in by)].append(point)
     curves = []
     for key in sorted(points):
         if curve := fit(points[key]):

@@ -36,7 +36,32 @@ _JUDGED = ("format_ok", "format_known", "digits_right", "digits_total")  # count
 
 # Counts are of trials: `known_tokens` with a count of output tokens, `priced` with a cost, and so on. Sums
 # are of the trials whose amount is known; NULL: of none it is. `independent`: how many independent trials the
-# cell is worth at least, as a problem that was asked again tells little more.
+# group is worth at least, as a problem that was asked again tells little more.
+OUTCOME_COUNTS = ", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)
+_COUNTED = f"""count(*) AS trials, {OUTCOME_COUNTS},
+    count(output_tokens) AS known_tokens, count(reasoning_tokens) AS reasoning_known,
+    count(cost_usd) AS priced, count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
+    count(latency_s) AS latencies,
+    sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,
+    sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
+    sum_usd(cost_usd) AS cost_usd, fsum(latency_s) AS latency_s,
+    count(*) / (max(repeat) + 1) AS independent"""
+
+
+def counts_by(trials: str, *groups: Sequence[str], more: Sequence[str] = ()) -> str:
+    """Return the query of all counts and sums of trials.
+
+    Args:
+        trials: a table of them.
+        groups: columns that tell the groups of trials apart; several are counted in one go, with NULL in the
+            columns of the others.
+        more: what else is counted.
+    """
+    columns = (*dict.fromkeys(name for group in groups for name in group), _COUNTED, *more)
+    sets = ", ".join(f"({', '.join(group)})" for group in groups)
+    return f"SELECT {', '.join(columns)} FROM {trials} GROUP BY GROUPING SETS ({sets})"  # noqa: S608  our own words
+
+
 # Grades have no condition: it is that of their run and model where there is but one, else that of their
 # trial, and only of such grades the trials are looked up. Of those of one condition groups are joined: these
 # are thousands, and grades millions.
@@ -84,16 +109,7 @@ WITH {judged.format(answers=answers, grades=grades)}), graded AS (
     SELECT {_CELL}, {", ".join(f"sum({name})::BIGINT AS {name}" for name in _JUDGED)}
     FROM judged GROUP BY ALL
 ), counted AS (
-SELECT {_CELL}, count(*) AS trials,
-    {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
-    count(output_tokens) AS known_tokens, count(reasoning_tokens) AS reasoning_known,
-    count(cost_usd) AS priced, count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
-    count(latency_s) AS latencies,
-    sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,
-    sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
-    sum_usd(cost_usd) AS cost_usd, fsum(latency_s) AS latency_s,
-    count(*) / (max(repeat) + 1) AS independent
-FROM {answers} GROUP BY ALL
+{counts_by(answers, CELL)}
 )
 SELECT counted.* EXCLUDE (input_tokens, output_tokens, reasoning_tokens, cost_usd, latency_s, independent),
     {", ".join(f"coalesce(graded.{name}, 0) AS {name}" for name in _JUDGED)},
@@ -108,11 +124,10 @@ _CENTRE = "(p + z*z / (2*n)) / (1 + z*z / n)"
 _HALF = "z * sqrt(p * (1 - p) / n + z*z / (4*n*n)) / (1 + z*z / n)"
 
 _ACCURACY = f"""
-WITH counted AS (
-    SELECT {_CELL}, count(*) AS trials, max(repeat) + 1 AS repeats,
-        {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)}
-    FROM trials WHERE load IS NULL GROUP BY ALL
-), shares AS (SELECT *, correct / trials AS p, trials::DOUBLE / repeats AS n, {Z_95} AS z FROM counted)
+WITH shares AS (
+    SELECT *, correct / trials AS p, independent AS n, {Z_95} AS z
+    FROM ({counts_by("(FROM trials WHERE load IS NULL)", CELL)})
+)
 SELECT {_CELL}, trials, {", ".join(Outcome)},
     p AS accuracy,
     CASE WHEN correct = 0 THEN 0.0 ELSE {_CENTRE} - {_HALF} END AS accuracy_low,

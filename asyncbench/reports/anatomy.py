@@ -8,8 +8,6 @@ from itertools import compress, zip_longest
 from operator import attrgetter
 from typing import Final
 
-import pyarrow as pa
-
 from asyncbench.analysis.anatomy.counts import (
     ErrorFindings,
     WrongExample,
@@ -19,6 +17,7 @@ from asyncbench.analysis.anatomy.counts import (
 )
 from asyncbench.analysis.anatomy.error import KINDS, ORDER, UNCLASSIFIED
 from asyncbench.analysis.anatomy.numbers import GROUP, MOST_PROBLEMS, CarryBin, Group
+from asyncbench.analysis.cells import Sums, cells_in, outcomes_of, repeats_of, summed
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.curves import DigitsCurve, digits_at
@@ -45,11 +44,6 @@ from asyncbench.tables.report import Columns, Sheet
 
 
 _WHAT: Final = tuple(name for name in CELL if name not in ENTRANT)
-_OUTCOMES: Final = tuple(outcome.value for outcome in Outcome)
-_SUMMED: Final = (
-    *("trials", *_OUTCOMES, "priced", "priced_correct", "reasoning_known", "known_tokens"),
-    *("format_ok", "format_known", "cost_usd", "reasoning_tokens", "output_tokens", "independent"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,25 +85,21 @@ class Worth:
         return self.replied > 0 and getattr(self, spent) is not None
 
 
-def worth_of(cells: pa.Table, by: Sequence[str]) -> tuple[Worth, ...]:
+def worth_of(cells: Iterable[Sums], by: tuple[str, ...]) -> tuple[Worth, ...]:
     """Return the figures by some columns of cells, in the order of their values.
 
     Args:
         cells: rows of the view `cells`.
         by: the columns, e.g. `GROUP` or `ENTRANT`.
     """
-    sums = cells.group_by(list(by), use_threads=False).aggregate([(name, "sum") for name in _SUMMED])
-    rows = sums.sort_by([(name, "ascending") for name in by]).to_pylist()
-    return tuple(_worth(tuple(row[name] for name in by), row) for row in rows)
+    return tuple(_worth_of(of, sums) for of, sums in sorted(summed(cells, by).items()))
 
 
-def _worth(of: tuple[str, ...], row: Mapping[str, int]) -> Worth:
-    sums = {name: row[f"{name}_sum"] or 0 for name in _SUMMED}
-    cost = float(sums["cost_usd"]) if sums["priced"] else None
-    repeats = sums["trials"] / sums["independent"] if sums["independent"] else 1.0
+def _worth_of(of: tuple[str, ...], sums: Sums) -> Worth:
+    cost, repeats = float(sums["cost_usd"]) if sums["priced"] else None, repeats_of([sums])
     return Worth(
         of=of,
-        outcomes={name: sums[name] for name in _OUTCOMES},
+        outcomes=outcomes_of(sums),
         repeats=repeats,
         format_ok=Proportion(successes=sums["format_ok"], trials=sums["format_known"], repeats=repeats),
         cost_usd=cost,
@@ -125,14 +115,14 @@ def _mean(total: float, count: int) -> float | None:
     return total / count if count else None
 
 
-def asked_alike(cells: pa.Table) -> tuple[frozenset[Entrant], ...]:
+def asked_alike(cells: Iterable[Sums]) -> tuple[frozenset[Entrant], ...]:
     """Return who can be compared with whom: those who were asked the same tasks and lengths, together.
 
     Args:
         cells: rows of the view `cells`.
     """
     tasks_of = defaultdict[Entrant, set[tuple[object, ...]]](set)
-    for row in cells.select(list(CELL)).to_pylist():
+    for row in cells:
         tasks_of[row["run"], row["model"], row["condition"]].add(tuple(row[name] for name in _WHAT))
     alike = defaultdict[frozenset[tuple[object, ...]], set[Entrant]](set)
     for entrant, tasks in tasks_of.items():
@@ -362,7 +352,7 @@ def anatomy_on(folder: Folders) -> AnatomyReport:
 
 
 def _anatomy(views: FolderViews) -> AnatomyReport:
-    by_group, cells = errors_in(views), views.table("FROM cells")
+    by_group, cells = errors_in(views), cells_in(views)
     order = in_order({entrant_of(group) for group in by_group}, views.manifest)
     groups = sorted(by_group, key=lambda group: (order.index(entrant_of(group)), group))
     worths = {worth.of: worth for worth in worth_of(cells, GROUP)}

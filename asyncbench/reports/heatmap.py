@@ -1,12 +1,12 @@
 """`report --style heatmap`: accuracy as shaded tables, model × task and task × length."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any, Final
 
-from asyncbench.analysis.cells import keep_skips, lapsed_notes
+from asyncbench.analysis.cells import keep_skips, lapsed_notes, outcomes_of, summed
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
@@ -20,7 +20,7 @@ from asyncbench.analysis.notes import (
     no_trials,
     note_of_simulated,
 )
-from asyncbench.records import Outcome
+from asyncbench.analysis.views import counts_by
 from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.numbers import of_accuracy, shaded, whole_percent
 from asyncbench.tables.report import Sheet
@@ -171,12 +171,11 @@ def accuracy_maps_on(folder: Folders) -> AccuracyMaps:
 
 
 def _maps(views: FolderViews) -> AccuracyMaps:
-    cells = views.rows(f"SELECT * FROM accuracy ORDER BY {', '.join(CELL)}")  # noqa: S608  made of our own words
-    outcomes: dict[Entrant, Counter[str]] = defaultdict(Counter)
-    for cell in cells:
-        counts = {outcome.value: cell[outcome] for outcome in Outcome}
-        outcomes[cell["run"], cell["model"], cell["condition"]].update(counts)
-    names, skips = names_of(in_order(outcomes, views.manifest)), keep_skips(views)
+    cells = views.rows(f"{counts_by('trials', CELL)} ORDER BY {', '.join(CELL)}")
+    by_entrant = {
+        (run, model, condition): sums for (run, model, condition), sums in summed(cells, ENTRANT).items()
+    }
+    names, skips = names_of(in_order(by_entrant, views.manifest)), keep_skips(views)
     suites = sorted({cell["suite"] for cell in cells})
     tasks, lengths = list[Square](), list[Square]()
     for suite in suites:
@@ -189,7 +188,7 @@ def _maps(views: FolderViews) -> AccuracyMaps:
         simulated_note=note_of_simulated(views),
         graders=headline_graders(views),
         names=names,
-        outcomes={names[entrant]: dict(counts) for entrant, counts in outcomes.items()},
+        outcomes={names[entrant]: outcomes_of(sums) for entrant, sums in by_entrant.items()},
         skipped=skips.trials,
         lapsed=skips.lapsed,
         without_length=sum(cell["trials"] for cell in cells if cell["length"] is None),
@@ -214,21 +213,24 @@ def _squares(
     cells: Sequence[Row], names: Mapping[tuple[str, str, str], str], ranges: Mapping[int, Lengths] | None
 ) -> Iterator[Square]:
     """Yield one for each task of a suite and, where ranges are given, range of lengths, of everybody."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for cell in cells:
-        task = names[cell["task"], cell["variant"] or "", cell["representation"] or ""]
-        entrant = cell["run"], cell["model"], cell["condition"]
-        lengths = None if ranges is None else ranges[cell["length"]]
-        groups.setdefault((entrant, task, lengths), []).append(cell)
-    for (entrant, task, lengths), own in groups.items():
+    named = [
+        {
+            **cell,
+            "task": names[cell["task"], cell["variant"] or "", cell["representation"] or ""],
+            "lengths": None if ranges is None else ranges[cell["length"]],
+        }
+        for cell in cells
+    ]
+    for (*entrant, suite, task, lengths), sums in summed(
+        named, (*ENTRANT, "suite", "task", "lengths")
+    ).items():
+        run, model, condition = entrant
         yield Square(
-            entrant=entrant,
-            suite=own[0]["suite"],
+            entrant=(run, model, condition),
+            suite=suite,
             task=task,
             lengths=lengths,
-            trials=sum(cell["trials"] for cell in own),
-            correct=sum(cell["correct"] for cell in own),
-            independent=sum(cell["independent"] for cell in own),
+            **{name: sums[name] for name in ("trials", "correct", "independent")},
         )
 
 

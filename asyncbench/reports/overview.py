@@ -11,6 +11,7 @@ from asyncbench.analysis.cells import (
     StoppedCell,
     keep_skips,
     lapsed_notes,
+    outcomes_of,
     stopped_cells_in,
     stopped_note,
     stopped_sheet,
@@ -33,10 +34,11 @@ from asyncbench.analysis.notes import (
     note_of_simulated,
 )
 from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
+from asyncbench.analysis.views import counts_by
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.manifest import planned
-from asyncbench.store.schema import CELL
+from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.data import in_data
 from asyncbench.tables.headings import (
     ACCURACY,
@@ -248,22 +250,20 @@ def _overview(views: FolderViews) -> Overview:
 
 
 # Lines of suites (their task is NULL) and lines of tasks.
-_LINES: Final = f"""
-SELECT run, model, condition, suite, task, count(*) AS trials, max(repeat) + 1 AS repeats,
-    {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
-    sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,
-    sum(reasoning_tokens)::BIGINT AS reasoning_tokens, list(DISTINCT effort) AS efforts,
-    sum_usd(cost_usd) AS cost_usd, count(cost_usd) AS priced_trials,
-    {
-    ", ".join(
-        f"quantile_cont({name}_s, {share}) AS {name}_p{round(100 * share)}_s"
-        for name in ("ttft", "latency")
-        for share in (0.5, 0.95)
-    )
-}
-FROM trials
-GROUP BY GROUPING SETS ((run, model, condition, suite), (run, model, condition, suite, task))
-"""  # noqa: S608  made of our own words alone
+_LINES: Final = counts_by(
+    "trials",
+    (*ENTRANT, "suite"),
+    (*ENTRANT, "suite", "task"),
+    more=[
+        "max(repeat) + 1 AS repeats",
+        "list(DISTINCT effort) AS efforts",
+        *(
+            f"quantile_cont({name}_s, {share}) AS {name}_p{round(100 * share)}_s"
+            for name in ("ttft", "latency")
+            for share in (0.5, 0.95)
+        ),
+    ],
+)
 _SPENDING: Final = """
 SELECT model, count(*) AS attempts, count(cost_usd) AS priced_attempts, sum_usd(cost_usd) AS cost_usd
 FROM attempts GROUP BY model ORDER BY model
@@ -277,7 +277,7 @@ def _line(
     plan: Mapping[Key, int],
 ) -> OverviewLine:
     key = (*(entrant := (row["run"], row["model"], row["condition"])), row["suite"], row["task"])
-    outcomes = {outcome.value: row.pop(outcome) for outcome in Outcome}
+    outcomes, own = outcomes_of(row), {name: row[name] for name in OverviewLine.__slots__ if name in row}
     correct, answered = outcomes[Outcome.CORRECT], outcomes[Outcome.CORRECT] + outcomes[Outcome.WRONG]
     over_all, of_answered = (
         Proportion(successes=correct, trials=trials, repeats=row["repeats"])
@@ -285,12 +285,13 @@ def _line(
     )
     all_planned = plan.get(key)
     return OverviewLine(
-        **row | {"efforts": tuple(sorted(filter(None, row["efforts"])))},
+        **own | {"efforts": tuple(sorted(filter(None, row["efforts"])))},
         name=names[entrant],
         skipped=skipped[key],
         planned=all_planned,
         open=None if all_planned is None else max(0, all_planned - row["trials"] - skipped[key]),
         outcomes=outcomes,
+        priced_trials=row["priced"],
         accuracy=over_all.share,
         accuracy_interval=over_all.interval,
         accuracy_of_answered=of_answered.share,

@@ -188,7 +188,8 @@ def of_kinds(standings, suite):
 
 def test_every_entrant_has_its_length_at_a_half_of_every_kind_it_was_asked(folder, blocks):
     at_50 = {
-        tuple(curve.of.values()): curve.at_50 for curve in digits_at(sql(folder, "FROM accuracy"), by=GROUP)
+        tuple(curve.of.values()): curve.at_50
+        for curve in digits_at(sql(folder, "FROM accuracy").to_pylist(), by=GROUP)
     }
     found = {named(blocks, row): row for row in blocks["breaks"]["halves"]}
     assert {*found} == {named(blocks, row) for row in rows_of(blocks["heat"]["lengths"])}

@@ -238,7 +238,9 @@ def test_how_many_were_examined_and_by_what_rule_is_said(folder, monkeypatch):
 
 def test_a_right_answer_pays_for_the_wrong_ones(folder):
     good, bad = sorted(
-        worth_of(sql(folder, "FROM cells"), ENTRANT), key=lambda one: one.accuracy.successes, reverse=True
+        worth_of(sql(folder, "FROM cells").to_pylist(), ENTRANT),
+        key=lambda one: one.accuracy.successes,
+        reverse=True,
     )
     assert good.cost_per_correct_usd == pytest.approx(0.001)
     assert (bad.cost_per_correct_usd, bad.cost_per_trial_usd) == (None, pytest.approx(0.0004))
@@ -254,7 +256,7 @@ def test_unpriced_trials_are_on_neither_side_of_the_cost_of_a_right_answer(probl
         for one, cost in zip(problems[1], costs, strict=False)
     ]
     cells = sql(folder := folder_of(tmp_path, results), "FROM cells")
-    (one,) = worth_of(cells, ENTRANT)
+    (one,) = worth_of(cells.to_pylist(), ENTRANT)
     assert (one.accuracy.successes, one.all_priced) == (4, False)
     assert one.cost_per_correct_usd == pytest.approx(0.001)
     sums = {name: sum(filter(None, cells[name].to_pylist())) for name in ("cost_usd", "priced_correct")}

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+from asyncbench.analysis.cells import outcomes_of
 from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.views import OUTCOME_COUNTS
 from asyncbench.config.loading import CLOSED
 from asyncbench.records import Outcome
 from asyncbench.stats.paired import holm, smallest_detectable
@@ -42,7 +44,7 @@ FROM loaded WHERE outcome <> 'failed'
 _COUNTS: Final = f"""
 SELECT run, model, load, steps.arrivals, steps.rate, steps.round,
     steps.verdict, steps.verdict IS NOT DISTINCT FROM 'incomplete' AS stopped,
-    {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
+    {OUTCOME_COUNTS},
     count(DISTINCT problem_id) FILTER (outcome <> 'failed') AS problems,
     avg(output_tokens) AS output_tokens, avg(reasoning_tokens) AS reasoning_tokens,
     sum(cached_input_tokens)::DOUBLE
@@ -149,7 +151,7 @@ def _of_model(
         text = texts.get(row["load"], {}) if row["load"] in beside else {}
         yield StepAnswers(
             **{name: row[name] for name in ("run", "model", "load", "arrivals", "rate", "round", "verdict")},
-            outcomes={outcome.value: row[outcome] for outcome in Outcome},
+            outcomes=outcomes_of(row),
             accuracy=Proportion(
                 successes=row[Outcome.CORRECT], trials=answers, repeats=answers / max(1, row["problems"])
             ),

@@ -5,7 +5,7 @@ kind, as often.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import combinations
@@ -15,11 +15,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.analysis.cells import cells_in, summed
+from asyncbench.analysis.cells import cells_in, outcomes_of, summed
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest_at, tasks_named
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.pairing import (
+    ANSWERS,
     Bits,
     Marked,
     Marks,
@@ -31,12 +32,12 @@ from asyncbench.analysis.pairing import (
     skipped_problems,
     votes_on,
 )
-from asyncbench.records import Outcome
+from asyncbench.analysis.views import counts_by
 from asyncbench.stats.paired import holm, sign_flip, stratified, tied
 from asyncbench.stats.proportions import Accuracy, Proportion
 from asyncbench.stats.repeats import AtK, at_each_k, clustered, pass_at_k, pass_hat_k
 from asyncbench.store.manifest import Manifest
-from asyncbench.store.schema import ENTRANT
+from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.data import INSIDE, in_data
 from asyncbench.tables.numbers import per_correct
 
@@ -291,29 +292,12 @@ def paired_lines(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple
 
 # ── one line ─────────────────────────────────────────────────────────────────────────────────
 
-_SUMS: Final = f"""
-SELECT run, model, condition, suite, count(*) AS trials,
-    {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
-    sum_usd(cost_usd) AS cost_usd, count(cost_usd) AS priced,
-    count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
-    quantile_cont(latency_s, 0.5) AS latency_p50_s,
-    sum(output_tokens)::BIGINT AS output_tokens, sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
-    count(output_tokens) AS known_tokens
-FROM answers GROUP BY GROUPING SETS ((run, model, condition), (run, model, condition, suite))
-"""  # noqa: S608  made of our own words alone
-_FORMATS: Final = """
-SELECT run, model, condition, suite, count(*) FILTER (format_ok) AS format_ok,
-    count(format_ok) AS format_known
-FROM grades JOIN {} WHERE headline
-GROUP BY GROUPING SETS ((run, model, condition), (run, model, condition, suite))
-"""
-_BY_MODEL: Final = "(SELECT DISTINCT run, model, condition FROM answers) USING (run, model)"
-_BY_TRIAL: Final = "(SELECT trial_id, condition FROM trials) USING (trial_id)"
-_CELLS: Final = f"""
-SELECT {", ".join(GROUP)}, length, count(*) AS trials,
-    count(*) FILTER (outcome = 'correct') AS correct, count(*) FILTER (outcome = 'failed') AS failed
-FROM answers GROUP BY ALL
-"""  # noqa: S608  made of our own words alone
+_SUITES: Final = (*ENTRANT, "suite")
+_SUMS: Final = counts_by(ANSWERS, ENTRANT, _SUITES, more=["quantile_cont(latency_s, 0.5) AS latency_p50_s"])
+_OWN: Final = (  # figures of a line
+    *(*ENTRANT, "trials", "cost_usd", "priced", "latency_p50_s"),
+    *("output_tokens", "reasoning_tokens", "known_tokens", "format_ok", "format_known"),
+)
 _KINDS: Final = f"""
 SELECT * EXCLUDE (problem_id), count(*) AS problems
 FROM (SELECT {", ".join(GROUP)}, length, problem_id, count(*) AS asked,
@@ -328,11 +312,11 @@ class _Counts:
     def __init__(self, names: Mapping[Entrant, str], views: FolderViews, *, formats: bool) -> None:
         self.names = names
         self._views = views
-        self._sums, self._formats = (
-            {tuple(row.pop(name) for name in (*ENTRANT, "suite")): row for row in rows}
-            for rows in (views.rows(_SUMS), _formats(views, names) if formats else [])
-        )
-        self._digits = _digits(views.table(_CELLS))
+        cells = cells_in(views, answers=ANSWERS) if formats else views.rows(counts_by(ANSWERS, CELL))
+        self._sums = summed([*cells, *(cell | {"suite": None} for cell in cells)], _SUITES)
+        for row in views.rows(_SUMS):
+            self._sums[tuple(row[name] for name in _SUITES)] |= row
+        self._digits = _digits(cells)
 
     @cached_property
     def _kinds(self) -> pa.Table:
@@ -340,7 +324,7 @@ class _Counts:
 
     def kinds(self, entrant: Entrant, suite: str | None) -> dict[tuple[object, ...], Problems]:
         """Return the kinds of problems that somebody was asked, and of each its problems."""
-        whose = dict(zip((*ENTRANT, "suite"), (*entrant, suite), strict=True))
+        whose = dict(zip(_SUITES, (*entrant, suite), strict=True))
         chosen = [pc.field(name) == value for name, value in whose.items() if value is not None]
         kind = [name for name in (*GROUP, "length") if name not in ENTRANT]
         problems = defaultdict[tuple[object, ...], Counter[tuple[int, int]]](Counter)
@@ -368,15 +352,11 @@ class _Counts:
         at_k: tuple[AtK, ...],
     ) -> RankingRow:
         key = (*entrant, suite)
-        sums, (at_90, at_50) = dict(self._sums[key]), self._digits.get(key, (None, None))
+        sums, (at_90, at_50) = self._sums[key], self._digits.get(key, (None, None))
         share, interval = share_of(marks)
         repeats, any_right, all_right = _repeated(marks)
-        run, model, condition = entrant
         return RankingRow(
             name=self.names[entrant],
-            run=run,
-            model=model,
-            condition=condition,
             place=place,
             share=share,
             interval=interval,
@@ -384,27 +364,13 @@ class _Counts:
             any_right=any_right,
             all_right=all_right,
             at_k=at_k,
-            outcomes={outcome.value: sums.pop(outcome) for outcome in Outcome},
+            outcomes=outcomes_of(sums),
             shared=shared,
             at_90=at_90,
             at_50=at_50,
-            cost_per_correct=per_correct(sums["cost_usd"], sums.pop("priced_correct")),
-            **sums,
-            **self._formats.get(key, {"format_ok": 0, "format_known": 0}),
+            cost_per_correct=per_correct(sums["cost_usd"], sums["priced_correct"]),
+            **{name: sums[name] for name in _OWN},
         )
-
-
-def _formats(views: FolderViews, entrants: Collection[Entrant]) -> Iterable[dict[str, Any]]:
-    """Return how many replies kept the format, by entrant and suite, and over all suites (None)."""
-    by = _BY_TRIAL if len({entrant[:2] for entrant in entrants}) < len(entrants) else _BY_MODEL
-    if "cells" not in views.made:
-        return views.rows(_FORMATS.format(by))
-    keys, cells = (*ENTRANT, "suite"), cells_in(views)  # counted already, which takes longer
-    counts = summed([*cells, *(cell | {"suite": None} for cell in cells)], keys)
-    names = ("format_ok", "format_known")
-    return [
-        dict(zip((*keys, *names), (*key, *map(sums.get, names)), strict=True)) for key, sums in counts.items()
-    ]
 
 
 def _repeated(marks: Marks) -> tuple[int, float | None, float | None]:
@@ -430,7 +396,7 @@ def share_of(marks: Marks) -> tuple[float, tuple[float, float]]:
     return repeated.share or 0.0, repeated.interval or (0.0, 1.0)
 
 
-def _digits(cells: pa.Table) -> dict[Key, tuple[Hardest | None, Hardest | None]]:
+def _digits(cells: Iterable[Mapping[str, Any]]) -> dict[Key, tuple[Hardest | None, Hardest | None]]:
     """Return up to which length each is right at 90 % and 50 %, in each suite: in its hardest task."""
     by_suite = defaultdict[Key, list[DigitsCurve]](list)
     for curve in digits_at(cells, by=GROUP):

@@ -4,7 +4,6 @@ import random
 import warnings
 from math import exp, log, sqrt
 
-import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
@@ -192,7 +191,7 @@ def test_limits_of_a_length_cover_the_truth(share, slope):
 
 def cells(*rows):
     names = ("run", "model", "condition", "suite", "task", "variant", "length", "trials", "correct", "failed")
-    return pa.table({name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def test_cells_become_a_curve_for_each_model_and_task():
