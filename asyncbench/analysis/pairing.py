@@ -86,6 +86,11 @@ class Marked:
         )
         return _any(wanted)
 
+    def outcomes(self, entrant: Entrant, problems: Sequence[Bits]) -> dict[str, int]:
+        """Return what became of somebody's trials of some problems, by turn."""
+        ended = self.ended[entrant].items()
+        return {outcome: _size(map(and_, turns, problems)) for outcome, turns in ended}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPair:
@@ -296,13 +301,17 @@ def skipped_problems(views: FolderViews, marks: Marked) -> dict[Entrant, Bits]:
     return {(run, model, condition): bits for run, model, condition, bits in rows}
 
 
-def bits_by_kind(views: FolderViews, marks: Marked) -> dict[KindKey, dict[int | None, Bits]]:
-    """Return the problems of each kind by length, as `marks` has them; its table needs these columns."""
-    kinds = defaultdict[KindKey, dict[int | None, Bits]](dict)
-    keys = ("suite", "task", "variant", "representation", "length")
-    for suite, task, variant, form, length, bits in _bits_by(views, keys, _PLACED, len(marks.problem_ids)):
-        kinds[suite, task, variant or "", form or ""][length] = bits
-    return dict(kinds)
+def kind_bits(views: FolderViews) -> Mapping[KindKey, Mapping[int | None, Bits]]:
+    """Return the problems of each kind by length; the first time while the table `answers` is there."""
+
+    def counted() -> Mapping[KindKey, Mapping[int | None, Bits]]:
+        kinds = defaultdict[KindKey, dict[int | None, Bits]](dict)
+        keys, problems = ("suite", "task", "variant", "representation", "length"), marks_in(views).problem_ids
+        for suite, task, variant, form, length, bits in _bits_by(views, keys, _PLACED, len(problems)):
+            kinds[suite, task, variant or "", form or ""][length] = bits
+        return dict(kinds)
+
+    return views.once("kind_bits", counted)
 
 
 def _bits_by(

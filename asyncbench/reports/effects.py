@@ -112,7 +112,7 @@ def effects_of(views: FolderViews, by: str) -> Effects:
             EffectLine(**line, p=p, p_holm=None if p is None else next(chances)) for line, p in lines
         ),
         outcomes={
-            f"{name}, {by} {value}": _ended(trials, who)
+            f"{name}, {by} {value}": trials.outcomes(who, trials.marks[who].asked)
             for name, values in groups.items()
             for value, who in values.items()
         },
@@ -259,10 +259,6 @@ def _joined(each: Sequence[Marks]) -> Marks:
         asked=tuple(bits for marks in each for bits in marks.asked),
         right=tuple(bits for marks in each for bits in marks.right),
     )
-
-
-def _ended(trials: Marked, who: Entrant) -> dict[str, int]:
-    return {outcome: sum(map(int.bit_count, turns)) for outcome, turns in trials.ended[who].items()}
 
 
 COLUMNS: Final[Columns[EffectLine]] = {

@@ -9,11 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import combinations
-from operator import and_, or_
+from operator import or_
 from typing import Any, Final
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from asyncbench.analysis.cells import cells_in, outcomes_of, summed
 from asyncbench.analysis.counting import FolderViews
@@ -27,6 +24,7 @@ from asyncbench.analysis.pairing import (
     ModelPair,
     difference_interval,
     keep_votes,
+    kind_bits,
     marks_in,
     pair,
     skipped_problems,
@@ -254,12 +252,17 @@ def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts
     places = {name: place for place, names in enumerate(ties, 1) for name in names}
     problems = marks[best_first[0]].problems
     at_k = {who: at for group in groups for who, at in counts.at_k(group).items()}
-    lines = []
-    for name in best_first:
-        ended, group = trials.ended[names[name]], group_of[names[name]]
-        shared = {outcome: sum(map(int.bit_count, group.within(turns))) for outcome, turns in ended.items()}
-        who, place = names[name], places[name]
-        lines.append(counts.row(who, suite, marks[name], place=place, shared=shared, at_k=at_k.get(who, ())))
+    lines = [
+        counts.row(
+            who := names[name],
+            suite,
+            marks[name],
+            place=places[name],
+            shared=trials.outcomes(who, group_of[who].common),
+            at_k=at_k.get(who, ()),
+        )
+        for name in best_first
+    ]
     return Ranking(
         suite=suite,
         suites=tuple(sorted({its for (its, _), bits in trials.tasks.items() if bits & problems})),
@@ -298,12 +301,6 @@ _OWN: Final = (  # figures of a line
     *(*ENTRANT, "trials", "cost_usd", "priced", "latency_p50_s"),
     *("output_tokens", "reasoning_tokens", "known_tokens", "format_ok", "format_known"),
 )
-_KINDS: Final = f"""
-SELECT * EXCLUDE (problem_id), count(*) AS problems
-FROM (SELECT {", ".join(GROUP)}, length, problem_id, count(*) AS asked,
-    count(*) FILTER (outcome = 'correct') AS correct FROM answers GROUP BY ALL)
-GROUP BY ALL
-"""  # noqa: S608  made of our own words alone
 
 
 class _Counts:
@@ -318,19 +315,16 @@ class _Counts:
             self._sums[tuple(row[name] for name in _SUITES)] |= row
         self._digits = _digits(cells)
 
-    @cached_property
-    def _kinds(self) -> pa.Table:
-        return self._views.table(_KINDS)
-
-    def kinds(self, entrant: Entrant, suite: str | None) -> dict[tuple[object, ...], Problems]:
+    def kinds(self, entrant: Entrant, suite: str | None) -> dict[object, Problems]:
         """Return the kinds of problems that somebody was asked, and of each its problems."""
-        whose = dict(zip(_SUITES, (*entrant, suite), strict=True))
-        chosen = [pc.field(name) == value for name, value in whose.items() if value is not None]
-        kind = [name for name in (*GROUP, "length") if name not in ENTRANT]
-        problems = defaultdict[tuple[object, ...], Counter[tuple[int, int]]](Counter)
-        for row in self._kinds.filter(reduce(and_, chosen)).to_pylist():
-            problems[tuple(row[name] for name in kind)][row["correct"], row["asked"]] = row["problems"]
-        return {**problems}
+        marks = marks_in(self._views).marks[entrant]
+        asked = {
+            (kind, length): marks.within(bits).by_problem()
+            for kind, lengths in kind_bits(self._views).items()
+            for length, bits in lengths.items()
+            if suite in (None, kind[0])
+        }
+        return {kind: problems for kind, problems in asked.items() if problems}
 
     def at_k(self, group: _Group) -> dict[Entrant, tuple[AtK, ...]]:
         """Return what each one's own repeats of the problems in common tell; nothing where there are none."""

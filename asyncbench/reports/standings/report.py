@@ -20,8 +20,7 @@ from asyncbench.analysis.notes import (
     no_trials,
     note_of_simulated,
 )
-from asyncbench.analysis.pairing import Bits, Marked, Marks, bits_by_kind, in_common, marks_in
-from asyncbench.records import Outcome
+from asyncbench.analysis.pairing import Bits, Marked, Marks, in_common, kind_bits, marks_in
 from asyncbench.reports.standings.rankings import (
     Ranking,
     RankingRow,
@@ -230,11 +229,6 @@ class KindRanking:
     lines: tuple[KindRankingRow, ...]  # the best first
 
 
-def kind_bits(views: FolderViews) -> Mapping[KindKey, Lengths]:
-    """Return the problems of each kind; the first time while the table `answers` is there."""
-    return views.once("kind_bits", lambda: bits_by_kind(views, marks_in(views)))
-
-
 def rankings_by_kind(views: FolderViews, rankings: Sequence[Ranking]) -> Iterator[KindRanking]:
     """Yield the rankings of the kinds of each ranking of one suite, where it has several.
 
@@ -271,7 +265,7 @@ def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) 
     lines = []
     for name in best_first:
         share, interval = share_of(marks[name])
-        accuracy = _accuracy(marks[name], trials.ended[who[name]])
+        accuracy = Accuracy.of(trials.outcomes(who[name], marks[name].asked))
         lines.append(
             KindRankingRow(
                 entrant=who[name], place=places[name], share=share, interval=interval, accuracy=accuracy
@@ -289,19 +283,6 @@ def _marks(ranking: Ranking, who: Mapping[str, Entrant], trials: Marked, kind: B
     """Return the marks of each on the problems of a kind; where they are paired, on those that all have."""
     own = {name: trials.marks[entrant].within(kind) for name, entrant in who.items()}
     return in_common(own) if ranking.paired else own
-
-
-def _accuracy(marks: Marks, ended: Mapping[str, Sequence[Bits]]) -> Accuracy:
-    """Return the accuracy on the problems of some marks."""
-    return Accuracy.of(
-        {
-            outcome.value: sum(
-                (bits & problems).bit_count()
-                for bits, problems in zip(ended[outcome.value], marks.asked, strict=True)
-            )
-            for outcome in Outcome
-        }
-    )
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
