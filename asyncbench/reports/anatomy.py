@@ -199,6 +199,7 @@ class AnatomyReport(FolderReport):
         return sum(one.wrong + one.unread for one in self.findings)
 
     def _data(self) -> dict[str, object]:
+        cheapest, tersest = self._best
         return {
             "folder": self.folder,
             "simulated": self.simulated,
@@ -208,7 +209,15 @@ class AnatomyReport(FolderReport):
             "most_of_a_group": self.most_of_a_group,
             "kinds": KINDS,
             "groups": [self._group(*one) for one in zip(self.findings, self.worths, strict=True)],
-            "models": list(self._models()),
+            "models": [
+                {
+                    **dict(zip(ENTRANT, one.asked, strict=True)),
+                    **_worth_data(one),
+                    "best_for_its_cost": cheapest.get(one.asked),
+                    "best_for_its_reasoning": tersest.get(one.asked),
+                }
+                for one in self.by_asked
+            ],
             "nothing": None if self.by_asked else no_trials(self.folder),
         }
 
@@ -238,16 +247,6 @@ class AnatomyReport(FolderReport):
             "digits": _digits(self.digits.get(one.group)),
             **_worth_data(worth),
         }
-
-    def _models(self) -> Iterator[dict[str, object]]:
-        cheapest, tersest = self._best
-        for one in self.by_asked:
-            yield {
-                **dict(zip(ENTRANT, one.asked, strict=True)),
-                **_worth_data(one),
-                "best_for_its_cost": cheapest.get(one.asked),
-                "best_for_its_reasoning": tersest.get(one.asked),
-            }
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()

@@ -90,10 +90,17 @@ class AccuracyMaps(FolderReport):
         }
 
     def _mapping(self, square: Square) -> dict[str, object]:
-        who = {"name": self.names[square.entrant], **dict(zip(ENTRANT, square.entrant, strict=True))}
-        lengths = zip(("first", "last"), square.lengths or (), strict=False)
-        counts = {name: getattr(square, name) for name in ("trials", "independent", "correct", "accuracy")}
-        return {**who, "suite": square.suite, "task": square.task, **dict(lengths), **counts}
+        return {
+            "name": self.names[square.entrant],
+            **dict(zip(ENTRANT, square.entrant, strict=True)),
+            "suite": square.suite,
+            "task": square.task,
+            **dict(zip(("first", "last"), square.lengths or (), strict=False)),
+            "trials": square.trials,
+            "independent": square.independent,
+            "correct": square.correct,
+            "accuracy": square.accuracy,
+        }
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()

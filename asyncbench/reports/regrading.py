@@ -1,7 +1,7 @@
 """Changes by a regrade, as tables: by model, from outcome to outcome, with examples."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,7 @@ from asyncbench.records import Outcome
 from asyncbench.suites.custom import ADDED_GRADERS
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
-from asyncbench.tables.data import data_of
+from asyncbench.tables.data import HIDDEN, INSIDE
 from asyncbench.tables.numbers import count
 from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.upkeep.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
@@ -23,31 +23,14 @@ NOT_GRADED = "not graded"
 class RegradeReport(Report):
     """A regrade as it is shown: what one grader changed, or the headline graders."""
 
-    regraded: Regraded
-    simulated_note: str  # empty: no results are simulated
-    grader: str | None  # None: the headline graders
-
-    def _data(self) -> dict[str, object]:
-        own = {"simulated": bool(self.simulated_note), "moves": self._moves(), "examples": self._examples()}
-        data: dict[str, object] = data_of(self.regraded) | data_of(own)
-        return data
-
-    def _moves(self) -> list[Move]:
-        return [
-            move
-            for move in self.regraded.moves
-            if (move.headline if self.grader is None else move.grader == self.grader)
-        ]
-
-    def _examples(self) -> list[ChangedTrial]:
-        graders = {(move.suite, move.grader) for move in self._moves()}
-        return [trial for trial in self.regraded.examples if (trial.suite, trial.grader) in graders]
+    regraded: Regraded = field(metadata=INSIDE)  # with moves and examples of these graders alone
+    simulated_note: str = field(metadata=HIDDEN)  # empty: no results are simulated
 
     def _notes(self) -> Iterator[str]:
         regraded = self.regraded
         if self.simulated_note:
             yield self.simulated_note
-        changed = sum(one.trials for one in self._moves() if one.before != one.now)
+        changed = sum(one.trials for one in regraded.moves if one.before != one.now)
         changes = f"{changed:,} outcomes change" if changed else "No outcome changes"
         yield f"{regraded.trials:,} stored trials were graded again, without a call. {changes}."
         if regraded.corrected:
@@ -73,13 +56,13 @@ class RegradeReport(Report):
 
     def _sheets(self) -> Iterator[Sheet]:
         by_model: dict[tuple[str, str, str], list[Move]] = {}
-        for one in self._moves():
+        for one in self.regraded.moves:
             by_model.setdefault((one.model, one.suite, one.grader), []).append(one)
         title = "By model (all its conditions and runs together)"
         yield Sheet.of(title, MODELS, by_model.items(), labels=3)
-        moved = [move for move in self._moves() if move.before != move.now]
+        moved = [move for move in self.regraded.moves if move.before != move.now]
         yield Sheet.of("Changed outcomes", MOVES, moved, labels=4)
-        examples = self._examples() if moved else []
+        examples = self.regraded.examples if moved else ()
         yield Sheet.of("Examples", EXAMPLES, examples, labels=len(EXAMPLES))
         yield Sheet.of("All graders", GRADERS, self.regraded.graders, labels=3)
 
@@ -101,7 +84,11 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
         raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(known)}")
     regraded = regrade_folder(folder, write=write)
     note = simulated_note_of(folder, known=regraded.simulated)
-    return RegradeReport(regraded=regraded, simulated_note=note, grader=grader)
+    moves = [move for move in regraded.moves if (move.headline if grader is None else move.grader == grader)]
+    graders = {(move.suite, move.grader) for move in moves}
+    examples = [trial for trial in regraded.examples if (trial.suite, trial.grader) in graders]
+    shown = replace(regraded, simulated=bool(note), moves=tuple(moves), examples=tuple(examples))
+    return RegradeReport(regraded=shown, simulated_note=note)
 
 
 def _versions(one: Grader) -> str:

@@ -192,8 +192,8 @@ def _place(step: StepFigures) -> str:
 def _answers(step: StepAnswers) -> dict[str, object]:
     """Return what a step answered, for JSON."""
     beside = step.beside
-    own = {name: getattr(step, name) for name in ("run", "model", "load", "rate", "round", "outcomes")}
-    accuracy = {
+    return {
+        **{name: getattr(step, name) for name in ("run", "model", "load", "rate", "round", "outcomes")},
         "accuracy": step.accuracy.share,
         "accuracy_interval": step.accuracy.interval,
         "answers": step.accuracy.trials,
@@ -207,9 +207,13 @@ def _answers(step: StepAnswers) -> dict[str, object]:
             "p": beside.p,
             "p_holm": beside.p_holm,
         },
+        "compared": step.compared,
+        "changed": step.changed,
+        "output_tokens": step.output_tokens,
+        "reasoning_tokens": step.reasoning_tokens,
+        "cached_share": step.cached_share,
+        "served": step.served,
     }
-    more = ("compared", "changed", "output_tokens", "reasoning_tokens", "cached_share", "served")
-    return own | accuracy | {name: getattr(step, name) for name in more}
 
 
 def load_report_of(views: FolderViews) -> LoadReport:

@@ -379,13 +379,14 @@ def _compared(
 
 def _pair_data(pair: BillPair) -> dict[str, object]:
     ours = pair.ours
-    unknown = {"lost": ours.lost_calls, "cut": ours.cut_calls, "priceless": ours.priceless}
-    recorded = {name: getattr(ours, name) for name in (*MEASURES, "cached_input", "reasoning", "calls")}
     return {
         "model": pair.model,
         "day": pair.day.isoformat() if pair.day else None,
         "theirs": data_of(pair.theirs),
-        "ours": recorded | {"unknown_calls": unknown},
+        "ours": {
+            **{name: getattr(ours, name) for name in (*MEASURES, "cached_input", "reasoning", "calls")},
+            "unknown_calls": {"lost": ours.lost_calls, "cut": ours.cut_calls, "priceless": ours.priceless},
+        },
         "gap": {measure: pair.gap(measure) for measure in MEASURES},
     }
 
