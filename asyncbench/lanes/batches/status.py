@@ -11,7 +11,7 @@ from typing import Final
 from asyncbench.engine.telemetry import BatchCounts
 from asyncbench.lanes.batches.context import DAY_S, SAYS_FULL, BatchContext, kept_s
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
-from asyncbench.tables.numbers import days, dollars
+from asyncbench.tables.numbers import days, dollars, first_of
 
 NEAR_S: Final = 7 * DAY_S  # before results are deleted, a person is warned
 SHOWN_IDS: Final = 5
@@ -219,8 +219,7 @@ def warnings_on(statuses: Sequence[PartStanding], *, now: float) -> list[str]:
 
 
 def _named(parts: Sequence[PartStanding]) -> str:
-    more = f" and {len(parts) - SHOWN_IDS:,} more" if len(parts) > SHOWN_IDS else ""
-    return ", ".join(part.named for part in parts[:SHOWN_IDS]) + more
+    return first_of([part.named for part in parts], SHOWN_IDS)
 
 
 def states_text(parts: Iterable[PartStanding]) -> str:

@@ -169,27 +169,6 @@ def _other_calls(made: CallCosts | None, came: Mapping[str, Any]) -> Others:
 # ── how figures are written ──────────────────────────────────────────────────────────────────
 
 
-def expected(forecasts: Iterable[ForecastReview]) -> Sheet:
-    """Return forecasts beside what came."""
-    columns: Columns[ForecastReview] = {
-        "model": lambda review: review.model,
-        "measure": lambda review: review.measure,
-        "forecast": lambda review: _measured(review, review.p50),
-        "90 % range": lambda review: f"{_measured(review, review.p5)} to {_measured(review, review.p95)}",
-        "actual": lambda review: (
-            ("≥ " if review.partial and review.actual is not None else "") + _measured(review, review.actual)
-        ),
-        "in range": _within,
-        "other attempts": lambda review: "" if review.others is None else _others_text(review.others),
-        "trials": lambda review: (
-            f"{review.trials:,} of {review.planned:,}"
-            + (f", {review.skipped:,} skipped" if review.skipped else "")
-        ),
-    }
-    title = "Forecast and actual (only the attempts that gave the answers)"
-    return Sheet.of(title, columns, forecasts, labels=2)
-
-
 def _measured(review: ForecastReview, amount: float | None) -> str:
     return dollars(amount) if review.measure == COST else count(None if amount is None else round(amount))
 
@@ -355,15 +334,17 @@ class CostReport(FolderReport):
             yield _money("By status of the attempts", ("status",), self.statuses, whole)
             if any(mode.name == (BATCH,) for mode in self.modes):
                 yield _money("Batches and real time", ("mode",), self.modes, whole)
-        of_unknown: Columns[tuple[str, UnknownCosts]] = {
-            "why": lambda one: one[0],
-            "attempts": lambda one: count(one[1].calls),
-            "worst case": lambda one: _bound_text(one[1].calls, one[1].reserved_usd, one[1].unbounded),
-        }
-        yield Sheet.of("Attempts of unknown cost", of_unknown, self.unknown.items())
-        yield _estimates(self.untold)
-        yield expected(self.forecasts)
-        yield _caps(self.budgets)
+        yield Sheet.of("Attempts of unknown cost", UNKNOWN, self.unknown.items())
+        yield Sheet.of(
+            "Replies without token counts (estimates; no sum includes them)", ESTIMATES, self.untold
+        )
+        yield Sheet.of(
+            "Forecast and actual (only the attempts that gave the answers)",
+            FORECASTS,
+            self.forecasts,
+            labels=2,
+        )
+        yield Sheet.of("Budgets (used: unknown costs count as their worst case)", BUDGETS, self.budgets)
 
 
 def cost_report_on(folder: Folders) -> CostReport:
@@ -499,35 +480,6 @@ def _amount(kind: str, which: str, group: Group) -> str:
     return dollars(amount) if which == "usd_by_kind" else count(amount)
 
 
-def _estimates(models: Iterable[Untold]) -> Sheet:
-    columns: Columns[Untold] = {
-        "model": lambda model: model.model,
-        "replies": lambda model: count(model.replies),
-        "characters": lambda model: count(model.characters),
-        "characters per token": lambda model: (
-            f"{model.characters_per_token:.1f} ({'measured' if model.measured else 'assumed'})"
-        ),
-        "output tokens (estimate)": lambda model: f"about {model.estimated_output_tokens:,}",
-    }
-    return Sheet.of("Replies without token counts (estimates; no sum includes them)", columns, models)
-
-
-def _caps(budgets: Iterable[Budget]) -> Sheet:
-    columns: Columns[Budget] = {
-        "budget": lambda cap: f"{cap.kind} {cap.of}",
-        "spent": lambda cap: dollars(max(0.0, cap.spent_usd - cap.doubted_usd)),
-        "unknown cost": lambda cap: (
-            f"up to {dollars(cap.doubted_usd)} of {cap.doubted_calls:,} calls"
-            if cap.doubted_calls
-            else MISSING
-        ),
-        "limit": lambda cap: dollars(cap.limit_usd),
-        "used": lambda cap: _of(cap.spent_usd, cap.limit_usd),
-        "reserved": lambda cap: dollars(cap.reserved_usd),
-    }
-    return Sheet.of("Budgets (used: unknown costs count as their worst case)", columns, budgets)
-
-
 def fine(usd: float) -> str:
     """Return a small amount of USD with two digits that count."""
     return dollars(usd) if usd >= 0.01 or usd == 0 else f"${float(f'{usd:.2g}'):.12f}".rstrip("0")
@@ -539,3 +491,44 @@ def _dollars_part(share: str) -> str:
 
 def _of(part: float | None, whole: float) -> str:
     return percent(part / whole if whole and part is not None else None)
+
+
+UNKNOWN: Final[Columns[tuple[str, UnknownCosts]]] = {
+    "why": lambda one: one[0],
+    "attempts": lambda one: count(one[1].calls),
+    "worst case": lambda one: _bound_text(one[1].calls, one[1].reserved_usd, one[1].unbounded),
+}
+FORECASTS: Final[Columns[ForecastReview]] = {
+    "model": lambda review: review.model,
+    "measure": lambda review: review.measure,
+    "forecast": lambda review: _measured(review, review.p50),
+    "90 % range": lambda review: f"{_measured(review, review.p5)} to {_measured(review, review.p95)}",
+    "actual": lambda review: (
+        ("≥ " if review.partial and review.actual is not None else "") + _measured(review, review.actual)
+    ),
+    "in range": _within,
+    "other attempts": lambda review: "" if review.others is None else _others_text(review.others),
+    "trials": lambda review: (
+        f"{review.trials:,} of {review.planned:,}"
+        + (f", {review.skipped:,} skipped" if review.skipped else "")
+    ),
+}
+ESTIMATES: Final[Columns[Untold]] = {
+    "model": lambda model: model.model,
+    "replies": lambda model: count(model.replies),
+    "characters": lambda model: count(model.characters),
+    "characters per token": lambda model: (
+        f"{model.characters_per_token:.1f} ({'measured' if model.measured else 'assumed'})"
+    ),
+    "output tokens (estimate)": lambda model: f"about {model.estimated_output_tokens:,}",
+}
+BUDGETS: Final[Columns[Budget]] = {
+    "budget": lambda cap: f"{cap.kind} {cap.of}",
+    "spent": lambda cap: dollars(max(0.0, cap.spent_usd - cap.doubted_usd)),
+    "unknown cost": lambda cap: (
+        f"up to {dollars(cap.doubted_usd)} of {cap.doubted_calls:,} calls" if cap.doubted_calls else MISSING
+    ),
+    "limit": lambda cap: dollars(cap.limit_usd),
+    "used": lambda cap: _of(cap.spent_usd, cap.limit_usd),
+    "reserved": lambda cap: dollars(cap.reserved_usd),
+}

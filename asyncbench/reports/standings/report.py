@@ -62,11 +62,8 @@ class Standings(FolderReport):
     batches: tuple[BatchUse, ...]
 
     @property
-    def rules(self) -> tuple[str, ...]:
+    def rules(self) -> Iterator[str]:
         """What places and figures mean, and on what they are, in sentences."""
-        return tuple(self._rules())
-
-    def _rules(self) -> Iterator[str]:
         yield from counted_note(self.skipped, SKIPPED)
         yield from lapsed_notes(self.lapsed)
         kinds = {ranking.paired for ranking in self.rankings if not ranking.alone}
