@@ -3,7 +3,7 @@
 The file to mail holds all of them. The server of `asyncbench view` makes each when it is asked for.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -50,7 +50,7 @@ from asyncbench.page.charts.pictures import dot_rows, pair_rows
 from asyncbench.page.charts.styling import OUTCOME_COLOURS, THEMES, colours_of, columnar
 from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
 from asyncbench.page.finding import finding_of
-from asyncbench.reports.cost.counts import EntrantSpending, spending_by_entrant
+from asyncbench.reports.cost.counts import spending_by_entrant
 from asyncbench.reports.endpoints.report import providers_of
 from asyncbench.reports.load.accuracy import answers_by_step
 from asyncbench.reports.load.report import load_report_of
@@ -449,12 +449,10 @@ def cost_block(views: FolderViews) -> Values:
     }
 
 
-def _notes_on_costs(spent: Iterable[EntrantSpending]) -> Iterator[str]:
+def _notes_on_costs(spent: Sequence[Values]) -> Iterator[str]:
     """Yield how many costs are unknown, and why."""
-    spending = list(spent)
     calls, unknown, failed, untold = (
-        sum(getattr(each, name) for each in spending)
-        for name in ("calls", "unknown", "unknown_failed", "unknown_tokens")
+        sum(row[name] for row in spent) for name in ("calls", "unknown", "unknown_failed", "unknown_tokens")
     )
     if not unknown:
         return

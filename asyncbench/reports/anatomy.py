@@ -16,11 +16,11 @@ from asyncbench.analysis.anatomy.counts import (
     most_of_a_group,
 )
 from asyncbench.analysis.anatomy.error import KINDS, ORDER, UNCLASSIFIED
-from asyncbench.analysis.anatomy.numbers import GROUP, MOST_PROBLEMS, CarryBin, Group
+from asyncbench.analysis.anatomy.numbers import MOST_PROBLEMS, CarryBin, Group
 from asyncbench.analysis.cells import Sums, cells_in, outcomes_of, repeats_of, summed
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.curves import DigitsCurve, digits_at
+from asyncbench.analysis.curves import GROUP, DigitsCurve, digits_at
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.notes import (
     FolderReport,

@@ -19,9 +19,10 @@ from asyncbench.analysis.anatomy.counts import (
     kinds_of,
     most_of_a_group,
 )
-from asyncbench.analysis.anatomy.numbers import CARRIES, GROUP, carries_of
+from asyncbench.analysis.anatomy.numbers import CARRIES, carries_of
 from asyncbench.analysis.cells import METRICS
 from asyncbench.analysis.counting import counted
+from asyncbench.analysis.curves import GROUP
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.blocks import cost_block
 from asyncbench.problems.making import generate

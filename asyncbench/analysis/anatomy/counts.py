@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from asyncbench.analysis.anatomy.error import MOST_PLACES, ORDER, UNCLASSIFIED, Error, anatomy
 from asyncbench.analysis.anatomy.numbers import (
-    GROUP,
     CarryBin,
     CarryProblem,
     Group,
@@ -21,6 +20,7 @@ from asyncbench.analysis.anatomy.numbers import (
     problems_of,
 )
 from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.curves import GROUP
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
 from asyncbench.suites.numbers import plain

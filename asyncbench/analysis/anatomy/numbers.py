@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.curves import GROUP
 from asyncbench.stats.proportions import Proportion
-from asyncbench.store.schema import CELL
 from asyncbench.suites.numbers import exact
 
 MOST_DIGITS: Final = 2000  # of numbers that are compared
@@ -257,7 +257,6 @@ def _digits(units: int, places: int) -> str:
 # ── carries of a folder's additions and subtractions ─────────────────────────────────────────────
 
 
-GROUP: Final = tuple(name for name in CELL if name != "length")
 Group = tuple[str, ...]  # the values of GROUP
 
 MOST_PROBLEMS: Final = 200_000  # whose carries are counted: the first of the sets, which are balanced

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from asyncbench.analysis.anatomy.counts import ErrorFindings
-from asyncbench.analysis.anatomy.numbers import GROUP
 from asyncbench.analysis.cells import summed
 from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.curves import GROUP
 from asyncbench.analysis.entrants import Asked, kind_of
 from asyncbench.page.charts.breaks import placed_cells
 from asyncbench.page.charts.chart import (

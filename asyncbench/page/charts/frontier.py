@@ -24,7 +24,6 @@ from asyncbench.page.charts.chart import (
     view,
 )
 from asyncbench.page.charts.styling import Row
-from asyncbench.reports.cost.counts import EntrantSpending
 from asyncbench.stats.paired import undominated
 
 UNLIKE: Final = "No kind of question was asked of all models, so they are not compared"
@@ -153,23 +152,17 @@ def _asked_of_all(kinds: KindsByEntrant) -> set[int]:
 
 _SPENT: Final = (
     *("calls", "unknown", "cost_usd", "input_tokens", "cached_input_tokens", "output_tokens"),
-    *("reasoning_tokens", "trials", "correct"),
+    *("reasoning_tokens", "trials", "correct", "per_1000", "per_correct", "cached_share"),
 )
 
 
-def spent_rows(spent: Iterable[EntrantSpending], roster: Asked) -> list[Row]:
+def spent_rows(spent: Iterable[Mapping[str, Any]], roster: Asked) -> list[Row]:
     """Return what was spent on each entrant, as planned."""
     places = roster.entrant_places
     rows = [
-        {
-            "asked": places[spending.entrant],
-            **{name: getattr(spending, name) for name in _SPENT},
-            "per_1000": spending.per_1000_usd,
-            "per_correct": spending.per_correct_usd,
-            "cached_share": spending.cached_share,
-        }
-        for spending in spent
-        if spending.entrant in places
+        {"asked": places[who], **{name: row[name] for name in _SPENT}}
+        for row in spent
+        if (who := (row["run"], row["model"], row["condition"])) in places
     ]
     return sorted(rows, key=lambda row: row["asked"])
 

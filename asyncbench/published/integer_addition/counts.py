@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from asyncbench.analysis.anatomy.counts import ErrorFindings, errors_in
 from asyncbench.analysis.anatomy.error import OF_REPLIES, UNCLASSIFIED
-from asyncbench.analysis.anatomy.numbers import GROUP
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.curves import GROUP
 from asyncbench.analysis.entrants import Entrant, in_order
 from asyncbench.analysis.notes import batch_uses, graders_of, note_of_simulated
 from asyncbench.published.reports import counted_of

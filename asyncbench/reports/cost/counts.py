@@ -11,15 +11,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant
 from asyncbench.analysis.notes import note_of_simulated
 from asyncbench.analysis.repricing import known_rates
-from asyncbench.analysis.views import CALLS_OF_ENTRANTS
+from asyncbench.analysis.views import CALLS_OF_ENTRANTS, counts_by
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.pricing import PERIOD_S, Rates, RatesAt, tier_of
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import BATCH, REALTIME, Sent
-from asyncbench.store.schema import LOST
+from asyncbench.store.schema import ENTRANT, LOST
 from asyncbench.tables.data import in_data
 
 TOKEN_KINDS: Final = ("uncached_input", "cached_input", "cache_write_5m", "cache_write_1h", "output")
@@ -354,7 +353,10 @@ def _untold(row: Mapping[str, Any]) -> Untold:
 # ── What was spent on each entrant: its calls, dollars and tokens, beside its trials
 
 
-# Answers taken over from another sweep cost nothing here, so they are no part of it.
+# Amounts are of the calls that tell them; NULL: none does. Of unknown cost are calls without an answer, so
+# nobody knows whether they are billed, and those whose provider told no tokens. Answers taken over from
+# another sweep cost nothing here, so they are no part of it. Calls of open trials have neither run nor
+# condition where the model has several.
 _SPENT: Final = f"""
 WITH {CALLS_OF_ENTRANTS}, spent AS (
     SELECT run, model, condition, count(*) AS calls, count(*) FILTER (cost_usd IS NULL) AS unknown,
@@ -366,55 +368,17 @@ WITH {CALLS_OF_ENTRANTS}, spent AS (
         sum(output_tokens)::BIGINT AS output_tokens, sum(reasoning_tokens)::BIGINT AS reasoning_tokens
     FROM entrant_calls GROUP BY ALL
 ), here AS (
-    SELECT run, model, condition, count(*) AS trials, count(*) FILTER (outcome = 'correct') AS correct
-    FROM trials WHERE reused_from IS NULL AND load IS NULL GROUP BY ALL
+    SELECT run, model, condition, trials, correct
+    FROM ({counts_by("(FROM trials WHERE reused_from IS NULL AND load IS NULL)", ENTRANT)})
 )
 SELECT coalesce(run, '') AS run, model, coalesce(condition, '') AS condition,
-    spent.* EXCLUDE (run, model, condition), coalesce(trials, 0) AS trials, coalesce(correct, 0) AS correct
+    spent.* EXCLUDE (run, model, condition), coalesce(trials, 0) AS trials, coalesce(correct, 0) AS correct,
+    1000 * cost_usd / nullif(trials, 0) AS per_1000, cost_usd / nullif(correct, 0) AS per_correct,
+    cached_input_tokens / nullif(input_tokens, 0) AS cached_share
 FROM spent LEFT JOIN here USING (run, model, condition) ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntrantSpending:
-    """The calls of one that was asked; amounts are of the calls that tell them, None: none does."""
-
-    run: str  # of open trials empty, like `condition`, where the model has several
-    model: str
-    condition: str
-    calls: int
-    unknown: int  # calls whose cost is unknown, of them:
-    unknown_failed: int  # without an answer, so nobody knows whether they are billed
-    unknown_tokens: int  # the provider told no tokens
-    cost_usd: float | None
-    input_tokens: int | None
-    cached_input_tokens: int | None
-    output_tokens: int | None
-    reasoning_tokens: int | None
-    trials: int  # finished, and asked here
-    correct: int
-
-    @property
-    def entrant(self) -> Entrant:
-        """Who was asked."""
-        return self.run, self.model, self.condition
-
-    @property
-    def per_1000_usd(self) -> float | None:
-        """Dollars for a thousand trials, retries counted."""
-        return None if self.cost_usd is None or not self.trials else 1000 * self.cost_usd / self.trials
-
-    @property
-    def per_correct_usd(self) -> float | None:
-        return None if self.cost_usd is None or not self.correct else self.cost_usd / self.correct
-
-    @property
-    def cached_share(self) -> float | None:
-        """The part of the input that was read from a cache."""
-        cached = self.cached_input_tokens
-        return None if cached is None or not self.input_tokens else cached / self.input_tokens
-
-
-def spending_by_entrant(views: FolderViews) -> tuple[EntrantSpending, ...]:
+def spending_by_entrant(views: FolderViews) -> list[dict[str, Any]]:
     """Return what was spent on each entrant."""
-    return tuple(EntrantSpending(**row) for row in views.rows(_SPENT))
+    return views.rows(_SPENT)

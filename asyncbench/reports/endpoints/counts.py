@@ -89,16 +89,14 @@ FROM lanes GROUP BY lane
 """  # noqa: S608  made of our own words alone
 
 _TRIALS: Final = f"""
-SELECT model, list(DISTINCT model_id ORDER BY model_id) AS model_ids, count(*) AS replies,
+SELECT model, coalesce(list(DISTINCT model_id ORDER BY model_id) FILTER (replied), []) AS model_ids,
+    count(*) FILTER (replied) AS replies,
     count(*) FILTER (outcome = '{Outcome.TRUNCATED}') AS truncated,
-    count(*) FILTER (outcome = '{Outcome.REFUSED}') AS declined
-FROM provider_trials WHERE outcome <> '{Outcome.FAILED}' GROUP BY model
-"""  # noqa: S608  made of our own words alone
-_COSTS: Final = f"""
-SELECT model, sum_usd(cost_usd) AS cost_usd, count(*) FILTER (cost_usd IS NULL) AS unpriced,
-    count(*) FILTER (cost_usd IS NOT NULL AND outcome <> '{Outcome.FAILED}') AS priced_replies,
-    count(*) FILTER (cost_usd IS NOT NULL AND outcome = '{Outcome.CORRECT}') AS priced_correct
-FROM provider_trials GROUP BY model
+    count(*) FILTER (outcome = '{Outcome.REFUSED}') AS declined,
+    sum_usd(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced,
+    count(cost_usd) FILTER (replied) AS priced_replies,
+    count(cost_usd) FILTER (outcome = '{Outcome.CORRECT}') AS priced_correct
+FROM (SELECT *, outcome <> '{Outcome.FAILED}' AS replied FROM provider_trials) GROUP BY model
 """  # noqa: S608  made of our own words alone
 
 SERVED_BY: Final = ("model_served", "fingerprint", "upstream")
@@ -239,7 +237,6 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
             **row,
             asked_by="load" if model in by_model else "sweep",
             **per_model["trials"].get(model, {}),
-            **per_model["costs"].get(model, {}),
             step=timed.get(model),
             **_times_of(timed.get(model), per_model["times"].get(model, {})),
             limits=limits[model],
@@ -254,7 +251,7 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
     )
 
 
-_QUERIES: Final = {"trials": _TRIALS, "costs": _COSTS, "times": _TIMES, "obeyed": _OBEYED}
+_QUERIES: Final = {"trials": _TRIALS, "times": _TIMES, "obeyed": _OBEYED}
 
 
 def timed_steps(by_model: Mapping[str, Sequence[StepFigures]]) -> dict[str, StepFigures]:

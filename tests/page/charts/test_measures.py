@@ -311,12 +311,12 @@ def test_what_was_spent_is_what_the_report_of_costs_says(night):
     spent = counted(night, spending_by_entrant)
     by_model = {group.name[0]: group for group in cost_report_on(night).models}
     for model in "abc":
-        own = [of_it for of_it in spent if of_it.model == model]
+        own = [of_it for of_it in spent if of_it["model"] == model]
         whole = by_model[model]
-        assert sum(of_it.calls for of_it in own) == whole.spent.calls
-        assert sum(of_it.unknown for of_it in own) == whole.spent.unknown
-        assert sum(of_it.cost_usd or 0.0 for of_it in own) == whole.spent.usd
-        assert sum(of_it.correct for of_it in own) == whole.correct
+        assert sum(of_it["calls"] for of_it in own) == whole.spent.calls
+        assert sum(of_it["unknown"] for of_it in own) == whole.spent.unknown
+        assert sum(of_it["cost_usd"] or 0.0 for of_it in own) == whole.spent.usd
+        assert sum(of_it["correct"] for of_it in own) == whole.correct
     block = counted(night, cost_block)
     assert [row["trials"] for row in block["spent"]] == [20] * 4
     assert block["notes"] == [
