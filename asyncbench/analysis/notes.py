@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pyarrow as pa
-
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.errors import ConfigError
@@ -41,22 +39,24 @@ class Graded:
     versions: tuple[int, ...]  # ascending
 
 
-def graders_of(grades: pa.Table) -> tuple[Graded, ...]:
-    """Return who graded, by suite; `grades` has the columns suite, grader and grader_version."""
-    used = grades.group_by(["suite", "grader", "grader_version"], use_threads=False).aggregate([])
-    versions = defaultdict[tuple[str, str], set[int]](set)
-    for row in used.to_pylist():
-        versions[row["suite"], row["grader"]].add(row["grader_version"])
-    return tuple(
-        Graded(suite=suite, grader=grader, versions=tuple(sorted(numbers)))
-        for (suite, grader), numbers in sorted(versions.items())
+def graders_of(views: FolderViews, grades: str) -> tuple[Graded, ...]:
+    """Return who gave some grades, by suite.
+
+    Args:
+        views: of the folder.
+        grades: a table of them, with the columns suite, grader and grader_version.
+    """
+    rows = views.rows(
+        "SELECT suite, grader, list(DISTINCT grader_version ORDER BY grader_version) AS versions "  # noqa: S608  ours
+        f"FROM {grades} GROUP BY suite, grader ORDER BY suite, grader"
     )
+    return tuple(Graded(**row | {"versions": tuple(row["versions"])}) for row in rows)
 
 
 def headline_graders(views: FolderViews) -> tuple[Graded, ...]:
     """Return who gave the grades that count."""
-    grades = "headline_grades" if "headline_grades" in views.kept else "(FROM grades WHERE headline)"
-    return graders_of(views.table(f"SELECT DISTINCT suite, grader, grader_version FROM {grades}"))  # noqa: S608  ours
+    known = "headline_grades" in views.kept
+    return graders_of(views, "headline_grades" if known else "(FROM grades WHERE headline)")
 
 
 def graded_by(graders: Iterable[Graded]) -> str:

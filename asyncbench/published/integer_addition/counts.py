@@ -216,7 +216,6 @@ def _counts(views: FolderViews, manifest: Manifest) -> dict[str, Any]:
     keys = groups.keys() | plan.keys()
     order = in_order({key[:3] for key in keys}, manifest)
     ordered = sorted(keys, key=lambda key: (SUITES.index(key.suite), order.index(key[:3])))
-    used = views.table("SELECT DISTINCT suite, grader, grader_version FROM graded WHERE grader <> ''")
     return {
         "lines": tuple(
             _line(
@@ -230,7 +229,12 @@ def _counts(views: FolderViews, manifest: Manifest) -> dict[str, Any]:
             )
             for key in ordered
         ),
-        "graders": tuple(sorted(graders_of(used), key=lambda graded: SUITES.index(graded.suite))),
+        "graders": tuple(
+            sorted(
+                graders_of(views, "(FROM graded WHERE grader <> '')"),
+                key=lambda graded: SUITES.index(graded.suite),
+            )
+        ),
         "simulated_note": note_of_simulated(views),
         "without_operands": views.rows(_UNKNOWN)[0]["problems"],
         "batches": batch_uses(views),
