@@ -118,7 +118,7 @@ def report(
         made_by = STYLES["load"]
     of = replace(of, loaded=True) if made_by.loaded else of
     try:
-        return of_chosen(_made(of, made_by, options), of)
+        return of_chosen(made_in(made_by, of, **options), of)
     except NothingToShowError as nothing:
         return nothing.page
 
@@ -157,7 +157,8 @@ def _style(name: str | None, options: Mapping[str, Any]) -> Style:  # Any: of th
     return EFFECTS if "by" in options else STYLES[name]
 
 
-def _made(folder: Chosen, style: Style, options: Mapping[str, Any]) -> Report:  # Any: of the style
+def made_in(style: Style, folder: Chosen, **options: Any) -> Report:  # Any: of the style
+    """Return a report in a style, whatever else a folder holds; raises `NothingToShowError`."""
     make = getattr(import_module(f"asyncbench.{style.module}"), style.function)
     if "prices" in options:
         options = {"prices_at": datetime.now(UTC)}

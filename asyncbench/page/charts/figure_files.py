@@ -23,15 +23,8 @@ from asyncbench.page.charts.catalogue import drawn, published_drawn
 from asyncbench.page.charts.chart import Spec
 from asyncbench.page.charts.pictures import Picture, load_pictures_of, pictures_of
 from asyncbench.published.reports import PublishedReport
-from asyncbench.reports.anatomy import anatomy_on
-from asyncbench.reports.cost.report import cost_report_on
-from asyncbench.reports.endpoints.report import providers_of
-from asyncbench.reports.heatmap import accuracy_maps_on
-from asyncbench.reports.load.report import load_report_of
-from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
-from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.styles import DRAWN, report
+from asyncbench.reports.styles import DRAWN, STYLES, made_in, report
 from asyncbench.tables.report import Report
 
 INSTALL: Final = "the report extra: in the checkout of asyncbench, pip install '.[report]'"
@@ -204,13 +197,8 @@ def published_files(published: PublishedReport, of: Chosen, style: str) -> Files
     yield from _forms(reports | {style: of_chosen(published, of)})
 
 
-_OF_TRIALS: Final[Mapping[str, Callable[[Folders], Report]]] = {
-    "report": report_on,
-    "standings": standings_on,
-    "anatomy": anatomy_on,
-    "cost": cost_report_on,
-    "heatmap": accuracy_maps_on,
-}
+_OF_LOADS: Final = ("load", "providers")
+_OF_TRIALS: Final = (None, "standings", "anatomy", "cost", "heatmap")
 
 
 def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:
@@ -218,9 +206,9 @@ def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:
     reports: dict[str, Report] = {}
     if loaded:
         whole = replace(folder, loaded=True)
-        reports = {"load": counted(whole, load_report_of), "providers": counted(whole, providers_of)}
+        reports = {name: made_in(STYLES[name], whole) for name in _OF_LOADS}
     if trials:
-        reports |= {name: report_of(folder) for name, report_of in _OF_TRIALS.items()}
+        reports |= {name or "report": made_in(STYLES[name], folder) for name in _OF_TRIALS}
         if (quota := quota_report_on(folder)).lanes:
             reports["quota"] = quota
     yield from _forms({name: of_chosen(whole, folder) for name, whole in reports.items()})
