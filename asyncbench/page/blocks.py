@@ -45,16 +45,14 @@ from asyncbench.page.charts.frontier import (
     frontier_reasoning,
     spent_rows,
 )
-from asyncbench.page.charts.loads import rows_of_loads, uncounted_note
+from asyncbench.page.charts.loads import loads_in, uncounted_note
 from asyncbench.page.charts.pictures import dot_rows, pair_rows
 from asyncbench.page.charts.styling import OUTCOME_COLOURS, THEMES, colours_of, columnar
 from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
 from asyncbench.page.finding import finding_of
 from asyncbench.reports.cost.counts import spending_by_entrant
 from asyncbench.reports.endpoints.report import providers_of
-from asyncbench.reports.load.accuracy import answers_by_step
 from asyncbench.reports.load.report import load_report_of
-from asyncbench.reports.load.steps import steps_in
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import (
     ALONE,
@@ -337,14 +335,7 @@ def loads_block(views: FolderViews) -> Values:
 
 
 def _loads(views: FolderViews) -> Values:
-    charts = _charts(views)
-    tables = [] if views.chosen.partly else list(_tables(views, shown_note=charts["simulated_load"]))
-    return charts | {"load_tables": tables}
-
-
-def _charts(views: FolderViews) -> Values:
-    steps = () if views.chosen.partly else steps_in(views)  # of some calls alone no rate is known
-    rows = rows_of_loads(steps, answers_by_step(views)) if steps else {}
+    steps, rows = loads_in(views)
     simulated = note_of_simulated(views)
     notes = [note for note in (simulated, uncounted_note(steps)) if note]
     return {
@@ -352,6 +343,7 @@ def _charts(views: FolderViews) -> Values:
         "load_notes": list(map(safe_note, notes)),
         "simulated_load": simulated,
         "load_calls": sum(step.offered for step in steps),
+        "load_tables": [] if views.chosen.partly else list(_tables(views, shown_note=simulated)),
     }
 
 

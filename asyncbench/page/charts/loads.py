@@ -9,6 +9,7 @@ from itertools import groupby
 from math import isinf
 from typing import Final
 
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import short_names
 from asyncbench.config.loading import CLOSED
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, base_in
@@ -27,8 +28,8 @@ from asyncbench.page.charts.chart import (
     view,
 )
 from asyncbench.page.charts.styling import Row
-from asyncbench.reports.load.accuracy import StepAnswers
-from asyncbench.reports.load.steps import PERCENTILES, StepFigures
+from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step
+from asyncbench.reports.load.steps import PERCENTILES, StepFigures, steps_in
 from asyncbench.stats.proportions import Proportion
 
 QUANTITIES: Final = {"ttft": "TTFT", "latency": "latency"}
@@ -53,6 +54,16 @@ def rows_of_loads(steps: Sequence[StepFigures], answers: Sequence[StepAnswers]) 
         "load_accuracy": load_accuracy_rows(answers),
         "load_cost": load_cost_rows(steps),
     }
+
+
+def loads_in(views: FolderViews) -> tuple[Sequence[StepFigures], dict[str, list[Row]]]:
+    """Return the steps of a folder's loads and the rows of their charts; of views that hold answers to loads.
+
+    Both are empty where only some calls count, as of these alone no rate is known.
+    """
+    if views.chosen.partly or not (steps := steps_in(views)):
+        return (), {}
+    return steps, rows_of_loads(steps, answers_by_step(views))
 
 
 def uncounted_note(steps: Iterable[StepFigures]) -> str | None:

@@ -23,11 +23,9 @@ from asyncbench.page.charts.breaks import (
 from asyncbench.page.charts.catalogue import CHARTS
 from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows
 from asyncbench.page.charts.frontier import frontier_cost, frontier_note, frontier_reasoning
-from asyncbench.page.charts.loads import rows_of_loads, uncounted_note
+from asyncbench.page.charts.loads import loads_in, uncounted_note
 from asyncbench.page.charts.styling import MOST_LIT, Row, with_style
 from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
-from asyncbench.reports.load.accuracy import answers_by_step
-from asyncbench.reports.load.steps import steps_in
 from asyncbench.reports.standings.rankings import Ranking
 from asyncbench.reports.standings.report import Standings, outcomes_of, over, standings_of
 
@@ -222,10 +220,9 @@ def _over_time(material: _Material) -> Iterator[Picture]:
 
 def load_pictures_of(views: FolderViews) -> Iterator[Picture]:
     """Yield the charts of a folder's loads that have anything to show; views that hold answers to loads."""
-    if views.chosen.partly or not (steps := steps_in(views)):  # of some calls alone no rate is known
-        return
+    steps, charts = loads_in(views)
     notes = [note] if (note := uncounted_note(steps)) else []
-    for name, rows in rows_of_loads(steps, answers_by_step(views)).items():
+    for name, rows in charts.items():
         if rows:
             yield Picture(name=slug_of(name), chart=name, rows=rows, notes=notes)
 
