@@ -5,6 +5,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Final
 
 from asyncbench.analysis.anatomy.counts import ErrorFindings
@@ -66,24 +67,17 @@ def error_kind_rows(groups: Iterable[ErrorFindings], roster: Asked) -> tuple[lis
 
     At most `MOST_ERRORS` are told apart, the commonest first; `OTHERS` are those that are left.
     """
-    by_both = _by_both(groups, roster)
+    by_both = defaultdict[tuple[int, int | None], Counter[str]](Counter)
     by_entrant = defaultdict[tuple[int, int | None], Counter[str]](Counter)
-    for (place, _), counts in by_both.items():
-        by_entrant[place, None] += counts
+    for place, kind, group in sorted(_placed(groups, roster), key=itemgetter(0, 1)):
+        by_both[place, kind].update(group.kinds)
+        by_entrant[place, None].update(group.kinds)
     together = sum(by_entrant.values(), Counter[str]())
     shown = sorted(together, key=lambda error: (-together[error], error))[:MOST_ERRORS]
     of_entrants, of_both = (
         list(_rows_of(counts, shown, full=len(together) > len(shown))) for counts in (by_entrant, by_both)
     )
     return of_entrants, of_both
-
-
-def _by_both(groups: Iterable[ErrorFindings], roster: Asked) -> dict[tuple[int, int | None], Counter[str]]:
-    counts: dict[tuple[int, int | None], Counter[str]] = {}
-    for place, kind, group in _placed(groups, roster):
-        if group.kinds:
-            counts.setdefault((place, kind), Counter()).update(group.kinds)
-    return dict(sorted(counts.items()))
 
 
 def _rows_of(

@@ -189,7 +189,7 @@ def _names(row: Mapping[str, Any], roster: Asked, theme: str, lit: Collection[in
             "pair": f"{first} − {second}",
             "model": first,
             "other": second,
-            "colour": _colour(row["b"], theme),
+            "colour": colours_of(row["b"])[theme == "dark"],
             "asked": row["b"],
         }
     place: int | None = row["asked"]
@@ -197,16 +197,12 @@ def _names(row: Mapping[str, Any], roster: Asked, theme: str, lit: Collection[in
         return {}
     named: Row = {
         "model": roster.entrants[place].short,
-        "colour": _colour(place, theme),
+        "colour": colours_of(place)[theme == "dark"],
         "lit": lit is None or place in lit,
     }
     if row.get("kind") is not None:
         named["task"] = roster.kinds[row["kind"]].called
     return named
-
-
-def _colour(place: int, theme: str) -> str:
-    return colours_of(place)[theme == "dark"]
 
 
 def columnar(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:  # Any: likewise; JSON
