@@ -78,11 +78,6 @@ def run_figures(views: FolderViews) -> RunFigures:
     )
 
 
-def is_running(of: Chosen) -> bool:
-    """Return whether some process is writing to one of the folders."""
-    return any(writer_of(path) is not None for path in of.paths)
-
-
 def progress_of(of: Chosen, figures: RunFigures) -> Values:
     """Return the progress of the sweeps in some folders.
 
@@ -369,7 +364,9 @@ class LiveCounts:
     def _refresh_progress(self, *, needed: bool = False) -> None:
         """Read the progress of a run, and once more when it has ended."""
         began = time.monotonic()
-        if began >= self._next_refresh and (needed or self.progress["running"] or is_running(self.of)):
+        if began >= self._next_refresh and (
+            needed or self.progress["running"] or any(writer_of(path) is not None for path in self.of.paths)
+        ):
             with suppress(AsyncbenchError, OSError):
                 self.progress = progress_of(self.of, self._figures)
             self._next_refresh = time.monotonic() + self.less_often * (time.monotonic() - began)

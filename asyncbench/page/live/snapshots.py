@@ -4,7 +4,7 @@ All trials are in memory. A server shows them until it reads the folders anew.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -83,7 +83,9 @@ class FolderInMemory:
     def read_trials(self, snapshot: Snapshot) -> Iterator[tuple[Path | None, pa.Table]]:
         """Yield the rows of each part that count, then those of the journal (None)."""
         self._parts = {
-            part: self._parts.get(part) or self._read(snapshot, part) for part in snapshot.files["trials"]
+            part: self._parts.get(part)
+            or rows_in_memory(snapshot.read_part("trials", part, _COLUMNS, coded=_CODED))
+            for part in snapshot.files["trials"]
         }
         pa.default_memory_pool().release_unused()
         gone = snapshot.uncounted("trials")
@@ -111,9 +113,6 @@ class FolderInMemory:
             rows: list[int] = np.flatnonzero(np.isin(self._graded[part], wanted)).tolist()
             by_part |= {part: rows} if rows else {}
         return by_part
-
-    def _read(self, snapshot: Snapshot, part: Path) -> pa.Table:
-        return rows_in_memory(snapshot.read_part("trials", part, _COLUMNS, coded=_CODED))
 
 
 # ── queries ──────────────────────────────────────────────────────────────────────────────────────
@@ -302,11 +301,9 @@ class LiveSnapshot:
     roster: Asked | None = None  # None: not counted yet
     index: TrialIndex | None = None  # likewise
 
-    @contextmanager
-    def views(self) -> Iterator[FolderViews]:
+    def views(self) -> AbstractContextManager[FolderViews]:
         """Open the views of this moment, for the thread that asks."""
-        with open_views(self.memory.of, *self.snapshots, keeps=True) as views:
-            yield views
+        return open_views(self.memory.of, *self.snapshots, keeps=True)
 
     def read_index(self, views: FolderViews, roster: Asked) -> None:
         """Read the trials that are new since the last snapshot."""
