@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Protocol
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -37,19 +38,25 @@ KIND: Final = ("suite", "task", "variant", "representation")
 _CODED: Final = (*ENTRANT, *KIND, "outcome", "problem_id", "load")
 _COLUMNS: Final = ("trial_id", *_CODED, "length", "finished_at", "expected", "answer")
 _KEPT: Final = ("trial_id", "outcome", "problem_id", "length", "expected", "answer")
-_BETWEEN: Final = "\0"  # the values of a key
+_BETWEEN: Final = "&"  # the values of a key, which are quoted as those of an address are
 
 
 def rows_in_memory(rows: pa.Table) -> pa.Table:
     """Return the answers at rest of a part: each with its row there, and its entrant and kind as keys."""
     columns: dict[str, Any] = {name: rows[name] for name in _KEPT}
     for name, values in (("asked_key", ENTRANT), ("kind_key", KIND)):
-        texts = [pc.fill_null(rows[value].cast(pa.string()), "") for value in values]
+        texts = [_quoted(rows[value]) for value in values]
         columns[name] = pc.binary_join_element_wise(*texts, _BETWEEN).dictionary_encode()
     # milliseconds since 1970, UTC
     columns["finished"] = pc.divide(rows["finished_at"].cast(pa.int64()), 1000)
     columns["row"] = pa.array(np.arange(len(rows)))
     return pa.table(columns).filter(pc.is_null(rows["load"]))
+
+
+def _quoted(texts: Any) -> Any:  # Any: columns
+    """Return texts in which `unquote` finds what they were; names may hold any sign."""
+    plain = pc.replace_substring(pc.fill_null(texts.cast(pa.string()), ""), "%", "%25")
+    return pc.replace_substring(plain, _BETWEEN, "%26")
 
 
 def on_page(rows: pa.Table, views: FolderViews, roster: Asked, label: str, part: int) -> pa.Table:
@@ -67,7 +74,7 @@ def on_page(rows: pa.Table, views: FolderViews, roster: Asked, label: str, part:
     rows = rows.append_column("part", pa.repeat(part, len(rows)))
     for name, place_of in (("asked", entrant), ("kind", kind)):
         codes: Any = rows[f"{name}_key"].combine_chunks()
-        places = [place_of(*key.split(_BETWEEN)) for key in codes.dictionary.to_pylist()]
+        places = [place_of(*map(unquote, key.split(_BETWEEN))) for key in codes.dictionary.to_pylist()]
         rows = rows.append_column(name, pa.array(places, pa.int32()).take(codes.indices))
     return rows.drop_columns(["asked_key", "kind_key"])
 
