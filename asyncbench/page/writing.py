@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
@@ -44,12 +44,16 @@ LIVE_POLICY: Final = (
 )
 
 
-@cache
-def served_files() -> dict[str, tuple[str, bytes]]:
-    """Return content type and content of what a server of the page sends, by path.
+class ServedFile(NamedTuple):
+    """A file of the page as a server sends it."""
 
-    The paths are `/`, `/app.js`, `/vega.js` and `/style.css`.
-    """
+    content_type: str
+    content: bytes
+
+
+@cache
+def served_files() -> dict[str, ServedFile]:
+    """Return what a server of the page sends by path: `/`, `/app.js`, `/vega.js`, `/style.css`."""
     scripts = ("app.js", "vega.js")  # the app first: it asks for results while the library is read
     page = filled(
         live=" data-live",
@@ -60,10 +64,10 @@ def served_files() -> dict[str, tuple[str, bytes]]:
         scripts="\n".join(f'<script defer src="/{name}"></script>' for name in scripts),
     )
     return {
-        "/": ("text/html", page.encode()),
-        "/app.js": ("text/javascript", app_script().encode()),
-        "/vega.js": ("text/javascript", library()),
-        "/style.css": ("text/css", _resource("style.css").encode()),
+        "/": ServedFile("text/html", page.encode()),
+        "/app.js": ServedFile("text/javascript", app_script().encode()),
+        "/vega.js": ServedFile("text/javascript", library()),
+        "/style.css": ServedFile("text/css", _resource("style.css").encode()),
     }
 
 

@@ -66,7 +66,7 @@ async function unzipped(base64) {
 
 const SEARCHED = ["operands", "prompt", "expected", "answer", "reply", "reasoning", "message", "id"];
 
-/** Return whether a trial is one of those that a query asks for, as the server has it in `live/snapshots.py`. */
+/** Return whether a trial is one of those that a query asks for, as the server has it in `live/trials.py`. */
 function answersTo(query, trial) {
   const among = (name, value) => query[name].length === 0 || query[name].includes(value);
   const within = (value, low, high) => (low === "" || (value !== null && value >= Number(low))) && (high === "" || (value !== null && value <= Number(high)));

@@ -78,6 +78,11 @@ def run_figures(views: FolderViews) -> RunFigures:
     )
 
 
+def is_running(of: Chosen) -> bool:
+    """Return whether some process is writing to one of the folders."""
+    return any(writer_of(path) is not None for path in of.paths)
+
+
 def progress_of(of: Chosen, figures: RunFigures) -> Values:
     """Return the progress of the sweeps in some folders.
 
@@ -315,7 +320,7 @@ class LiveCounts:
                 if self._ending:
                     return
                 findings = examined_in(views).values()
-                snapshot.read_examined([answer for group in findings for answer in group.answers])
+                snapshot.examined = [answer for group in findings for answer in group.answers]
                 snapshot.read_grades(views)
             finally:
                 self._views = None
@@ -364,9 +369,7 @@ class LiveCounts:
     def _refresh_progress(self, *, needed: bool = False) -> None:
         """Read the progress of a run, and once more when it has ended."""
         began = time.monotonic()
-        if began >= self._next_refresh and (
-            needed or self.progress["running"] or any(writer_of(path) is not None for path in self.of.paths)
-        ):
+        if began >= self._next_refresh and (needed or self.progress["running"] or is_running(self.of)):
             with suppress(AsyncbenchError, OSError):
                 self.progress = progress_of(self.of, self._figures)
             self._next_refresh = time.monotonic() + self.less_often * (time.monotonic() - began)

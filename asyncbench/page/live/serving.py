@@ -21,7 +21,8 @@ from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.page.blocks import BLOCKS, specs_block
 from asyncbench.page.live.counting import EVERY_S, LESS_OFTEN, CountedBlock, LiveCounts
-from asyncbench.page.live.snapshots import NotCountedError, parsed
+from asyncbench.page.live.snapshots import NotCountedError
+from asyncbench.page.live.trials import parsed
 from asyncbench.page.writing import LIVE_POLICY, served_files
 from asyncbench.store.rows import encode_json
 from asyncbench.store.snapshot import MovedError

@@ -13,7 +13,8 @@ from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.live import counting, counting as running, snapshots
 from asyncbench.page.live.counting import CountedBlock, LiveCounts, progress_of, run_figures
-from asyncbench.page.live.snapshots import LiveMemory, NotCountedError, TrialQuery, take_live_snapshot
+from asyncbench.page.live.snapshots import LiveMemory, NotCountedError, take_live_snapshot
+from asyncbench.page.live.trials import TrialQuery
 from asyncbench.reports.status.report import status_of
 from asyncbench.store.folder import Store
 from tests.page.live.test_following import keep
@@ -47,7 +48,7 @@ def trials_in(counts):
 
 
 def is_done(counts):
-    return not counts.shares() and "examined" in counts.snapshot.index.tables
+    return not counts.shares() and counts.snapshot.examined is not None
 
 
 def test_what_is_written_just_after_the_first_snapshot_is_counted_too(sweep, monkeypatch):
