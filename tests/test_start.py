@@ -178,26 +178,20 @@ import sys
 if "lazily" in sys.argv:
     lazy_imports.import_lazily()
 from dataclasses import FrozenInstanceError, dataclass, field, replace
-
 @dataclass(frozen=True, slots=True, order=True)
 class Point:
     x: int
     y: int = 2
-
     def __post_init__(self):
         print("made", self.x)
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named(Point):
     name: str = "n"
-
     def __repr__(self):
         return f"{Point.__repr__(self)} {self.name}"
-
 @dataclass
 class Loose:
     kept: list = field(default_factory=list)
-
 a, b = Point(1), Point(1, 2)
 print(a, a == b, hash(a) == hash(b), {a: 1}[b], a < Point(2), replace(a, y=5), Point.__init__.__qualname__)
 print(Named(x=3, name="m"), Named(x=3) == Named(x=3), Named(x=3) == Point(3), Loose(), Loose() == Loose([1]))
