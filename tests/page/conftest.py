@@ -31,11 +31,15 @@ MOST_MS = 60_000  # that a busy machine takes for what is there at once
 AXE = Path(__file__).with_name("axe.min.js").read_text("utf-8")
 
 T = TypeVar("T")
+RUNNING: list[Any] = []  # the browser of this process, from the first test that needs one on
 
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """Start a browser. While it runs, so does its event loop: no test may call `asyncio.run`."""
+    """Start a browser, or yield the one that runs: its event loop runs, too, so no test may `asyncio.run`."""
+    if RUNNING:
+        yield RUNNING[0]
+        return
     if not CHROMIUM.exists():
         pytest.skip(
             f"the page is opened in Debian's Chromium, and {CHROMIUM} is not there: apt install chromium"
@@ -47,7 +51,9 @@ def chromium() -> Iterator[Any]:
         browser = started.chromium.launch(
             executable_path=str(CHROMIUM), args=list(ARGUMENTS), timeout=MOST_MS
         )
+        RUNNING.append(browser)
         yield browser
+        RUNNING.clear()
         browser.close()
 
 
