@@ -214,7 +214,9 @@ class FolderViews:
     def _make_waiting(self, names: Collection[str]) -> None:
         """Make those of the tables that wait for the first query to name them."""
         for name in {*names} & self.tables.waiting.keys():
-            source = self.tables.waiting.pop(name)
+            source = self.tables.waiting.pop(name, None)
+            if source is None:  # made for another of them
+                continue
             if source.make is not None:
                 self._register(name, source.make())
                 continue

@@ -185,6 +185,16 @@ def test_counts_that_are_not_as_they_were_written_are_made_again(folder, how):
     assert said(folder, QUICK) == of_rows
 
 
+def test_one_result_that_is_gone_is_counted_again(folder):
+    with nothing_kept():
+        of_rows = said(folder, ["standings"])
+    said(folder, ["standings"])
+    (state,) = states(folder)
+    for path in sorted((folder / kept.COUNTS / state).iterdir()):
+        path.unlink()
+        assert said(folder, ["standings"]) == of_rows
+
+
 @pytest.mark.long
 def test_a_copied_folder_counts_its_own_rows_and_a_moved_one_keeps_its_counts(folder, tmp_path):
     quickly(folder)
