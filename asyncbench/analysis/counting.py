@@ -238,21 +238,21 @@ class FolderViews:
         value: T = self.made[name]
         return value
 
-    def made_of_rows(self, name: str, kind: Any, make: Callable[[], T], *values: object) -> T:
+    def made_of_rows(self, name: str, kind: Any, make: Callable[[], T]) -> T:
         """Return what Python makes of rows, which takes seconds, or what the folder keeps of it.
 
         Args:
             name: what it is.
             kind: its type, as `pydantic` takes it: it is kept as JSON.
             make: makes it.
-            values: what it depends on, beside the folder.
         """
-        form, counts = TypeAdapter[T](kind), self.tables.counts
-        kept_as = name_of("json", (name, values, self.tables.options))
+        if (counts := self.tables.counts).state is None:
+            return make()  # `pydantic` need not read the type
+        form, kept_as = TypeAdapter[T](kind), name_of("json", (name, self.tables.options))
         if (content := counts.get(kept_as)) is not None:
             return form.validate_json(content)
         value = make()
-        counts.put(kept_as, form.dump_json(value) if counts.state else None)
+        counts.put(kept_as, form.dump_json(value))
         return value
 
     def define(self, name: str, query: str) -> None:
