@@ -125,8 +125,14 @@ _MIXED: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E37
 
 
 def fingerprints(ids: IdColumn) -> Numbers:
-    """Return a number for each id: equal ids have equal ones, others hardly ever."""
-    texts: Any = ids.combine_chunks()
+    """Return a number for each id: equal ids have equal ones, others hardly ever.
+
+    Chunk by chunk: a copy of all ids as one column would be the most memory that verifying a folder takes.
+    """
+    return np.concatenate([np.empty(0, np.uint64), *map(_fingerprints, ids.chunks)])
+
+
+def _fingerprints(texts: Any) -> Numbers:  # Any: a column of ids
     if not len(texts) or not pc.all(pc.equal(pc.binary_length(texts), _ID)).as_py():
         return np.array([_fingerprint(trial_id.encode()) for trial_id in texts.to_pylist()], np.uint64)
     _, offsets, letters = texts.buffers()
