@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -193,6 +195,50 @@ def test_one_result_that_is_gone_is_counted_again(folder):
     for path in sorted((folder / kept.COUNTS / state).iterdir()):
         path.unlink()
         assert said(folder, ["standings"]) == of_rows
+
+
+# Copies a folder with counts of an earlier state again and again; who reports on the n-th dies before the
+# n-th change in `.counts`, until one gets through.
+_KILLED = """
+import os, shutil, sys
+import asyncbench as ab
+from asyncbench.analysis import kept
+
+kept.LEAST = 1
+CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree"}
+folder, n, code = sys.argv[1], 0, 9
+while code:
+    copy, remaining = f"{folder}-{n}", n
+    shutil.copytree(folder, copy)
+    if not (child := os.fork()):
+        def step(event, arguments):
+            global remaining
+            writes = event == "open" and "w" in str(arguments[1])
+            if (event in CHANGES or writes) and kept.COUNTS in str(arguments):
+                remaining -= 1
+                if remaining == -1:
+                    if event == "os.rename":  # as where power fails: half of what it names is there
+                        os.truncate(arguments[0], os.path.getsize(arguments[0]) // 2)
+                        os.rename(*arguments[:2])
+                    os._exit(9)
+        sys.addaudithook(step)
+        ab.report(copy, "standings").as_text()
+        os._exit(0)
+    n, code = n + 1, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.long
+def test_after_a_kill_at_each_step_of_keeping_the_next_reader_has_the_same_figures(folder):
+    of_rows = said(folder, ["standings"])["standings"]
+    (folder / kept.COUNTS / states(folder)[0]).rename(folder / kept.COUNTS / "earlier")
+    subprocess.run([sys.executable, "-c", _KILLED, folder], check=True, timeout=300)
+    killed = sorted(folder.parent.glob("out-*"))
+    results = len([*(folder / kept.COUNTS / "earlier").iterdir()])
+    assert len(killed) > 2 * results  # each is made, then named
+    for copy in killed:
+        for _ in range(2):  # of rows and what was kept before, then of what is kept
+            assert said(copy, ["standings"])["standings"].replace(str(copy), str(folder)) == of_rows
 
 
 @pytest.mark.long
