@@ -30,8 +30,8 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(VENV)/ready
-	@rm -rf results/demo
-	@$(BIN)/asyncbench run configs/demo.yaml
+	@rm -rf results/demo results/demo-pairs
+	@$(BIN)/asyncbench demo
 	@command -v asyncbench > /dev/null || echo "These commands need the environment: . $(BIN)/activate"
 
 # Hundreds of processes are started: none compiles all again, whatever the environment says.

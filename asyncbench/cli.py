@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from asyncbench.commands.controlling import pause, resume, set_limits
+from asyncbench.commands.demo import demo
 from asyncbench.commands.keeping import compact, export_results, import_results, merge, regrade
 from asyncbench.commands.loading import load
 from asyncbench.commands.making import generate, init, problems, schema, suites
@@ -26,7 +27,15 @@ from asyncbench.files import NO_ROOM, unwritten
 
 # In the order of use, as `--help` lists them.
 _COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    "Start": {"init": init, "doctor": doctor, "plan": plan, "run": run, "load": load, "cancel": cancel},
+    "Start": {
+        "demo": demo,
+        "init": init,
+        "doctor": doctor,
+        "plan": plan,
+        "run": run,
+        "load": load,
+        "cancel": cancel,
+    },
     "Control": {"pause": pause, "resume": resume, "set": set_limits},
     "Look": {"status": status, "view": view, "report": report, "compare": compare_two, "sql": sql},
     "Data": {

@@ -4,16 +4,20 @@ import fcntl
 import json
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import termios
+from collections import Counter
 from contextlib import contextmanager
 
+import pyarrow.compute as pc
 import pytest
 
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench import read_trials
 from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, succeeded, whole
 from tests.processes import Forked, until
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep_file
@@ -57,30 +61,33 @@ CHOSEN = {
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_the_demo_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(tmp_path, monkeypatch):
-    import yaml
-
-    demo = yaml.safe_load((ROOT / "configs" / "demo.yaml").read_text()) | {"out": str(tmp_path / "demo")}
-    demo["models"] = [model for model in demo["models"] if model["alias"] in CHOSEN]
-    for model in demo["models"]:
-        if "storm_s" not in model["params"]["simulate"]:  # slower: a busy machine starts calls slowly
-            model["params"]["simulate"] = {"speedup": 1, "longest_s": 20}
-    (tmp_path / "demo.yaml").write_text(yaml.safe_dump(demo))
-    done = succeeded(asyncbench("run", tmp_path / "demo.yaml", "--json"))
-    told = json.loads(done.stdout)
-    (seen,) = told["simulators"]
-    assert seen["max_in_flight"] >= 1000
-    assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 4 * 720
-    assert sum(model["rate_limited"] for model in told["models"].values()) > 0  # the storm
-    correct = {name: model["outcomes"]["correct"] for name, model in told["models"].items()}
-    assert correct == CHOSEN
+def test_the_demo_runs_in_any_folder_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    screen = run_overview_on("demo").as_text(width=100)
-    assert len(screen.splitlines()) <= 24
-    assert screen.startswith("RECORDED: 4 models gave these answers (2025-05 to 2026-06). None is asked now.")
-    for said in (*correct, "leads, statistically tied with claude-opus-4-6-thinking", "no trial lost"):
-        assert said in screen
-    assert screen.count("  asyncbench ") == 3
+    done = succeeded(asyncbench("demo", "--out", "shown", cwd=tmp_path))
+    screen = done.stdout[done.stdout.index("RECORDED: 8 models gave these answers (2025-05 to 2026-06).") :]
+    assert len(screen.splitlines()) <= 25
+    assert "leads, statistically tied with claude-opus-4-6-thinking" in screen
+    in_flight, limited = (
+        re.search(rule, screen) for rule in (r"Up to ([\d,]+) in", r"(\d+) calls got a 429")
+    )
+    assert in_flight
+    assert int(in_flight[1].replace(",", "")) >= 1000
+    assert limited, "no storm"
+    right = read_trials("shown", columns=["model", "outcome"]).filter(pc.field("outcome") == "correct")
+    assert CHOSEN.items() <= Counter(right["model"].to_pylist()).items()
+    named = screen.splitlines()[-1].rpartition("  asyncbench ")[2]
+    paired = succeeded(asyncbench(*shlex.split(named), cwd=tmp_path)).stdout
+    assert paired.startswith("SIMULATED")
+    assert "on 720 problems in common" in paired
+
+
+def test_the_sweep_file_of_the_demo_works_from_any_folder(tmp_path):
+    (tmp_path / "mine.yaml").write_text(succeeded(asyncbench_here("demo", "--sweep")).stdout)
+    planned = json.loads(succeeded(asyncbench("plan", "mine.yaml", "--json", cwd=tmp_path)).stdout)
+    assert [model["trials"] for model in planned["models"]] == [720] * 8
+    assert [one["rows"] for one in planned["problem_sets"]] == [720] * 8
 
 
 @pytest.mark.long

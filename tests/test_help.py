@@ -34,7 +34,15 @@ def test_commands_are_listed_in_groups_each_in_one_short_line():
     )
     listed = {name: re.findall(r"^  (\S+) +(.+)$", lines, re.MULTILINE) for name, lines in groups.items()}
 
-    assert [name for name, _ in listed["Start"]] == ["init", "doctor", "plan", "run", "load", "cancel"]
+    assert [name for name, _ in listed["Start"]] == [
+        "demo",
+        "init",
+        "doctor",
+        "plan",
+        "run",
+        "load",
+        "cancel",
+    ]
     assert list(groups) == ["Start", "Control", "Look", "Data", "Keep"]
     summaries = dict(line for lines in listed.values() for line in lines)
     assert summaries.keys() == COMMANDS.keys()

@@ -23,7 +23,14 @@ def test_the_wheel_takes_the_whole_package_and_leaves_out_nothing_by_name():
     said = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     for name in WHEEL[:-2]:
         said = said[name]
+    shipped = said["targets"]["wheel"].pop("force-include")
     assert said == {"targets": {"wheel": {"packages": ["asyncbench"]}}}
+    # what `asyncbench demo` reads: a sweep file finds its data beside it
+    assert all(inside == f"asyncbench/shipped/{path}" for path, inside in shipped.items())
+    text = "".join((ROOT / path).read_text() for path in shipped if path.startswith("configs/"))
+    assert set(re.findall(r": \.\./(data/\S+)", text)) == {
+        path for path in shipped if path.startswith("data/")
+    }
 
 
 def test_no_file_of_the_package_is_ignored_for_the_wheel_has_what_git_does_not_ignore():

@@ -6,6 +6,7 @@ not 0. Other rooms are imported inside the commands: `--help` must not wait for 
 
 PUBLIC = (
     "controlling",
+    "demo",
     "keeping",
     "loading",
     "making",

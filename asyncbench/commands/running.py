@@ -276,7 +276,7 @@ def _end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None
         text += f"\nTo ask the same from a file: asyncbench run {shlex.quote(str(summary.out / SWEEP_FILE))}"
     typer.echo(text)
     if brief and (any(one.done for one in summary.models.values()) or not summary.batches):
-        _show_morning(summary.out, below=text.count("\n") + 2)
+        show_overview(summary.out, below=text.count("\n") + 2)
     raise typer.Exit(summary.exit)
 
 
@@ -308,7 +308,7 @@ def _check_typed_budget(sweep: "Sweep", budget: float | None, context: typer.Con
         raise ConfigError(f"{error}\n{way_to_budget(sweep, context)}") from None
 
 
-def _show_morning(folder: Path, *, below: int = 0) -> None:
+def show_overview(folder: Path, *, below: int = 0) -> None:
     """Show a folder at a glance, `below` so many lines on the same screen.
 
     Whatever fails, the run's own end and exit code stay as they are.

@@ -139,13 +139,15 @@ def plan_of(
     cuts, warnings, plans = ([], [], plans) if quick else cuts_of(rest, plans)
     known = [drawing for drawing in drawings.values() if drawing is not None]
     together = sum_of(known) if known and len(known) == len(models) else (None, None, None)
-    problem_sets = {source.problems.path: source.problems for many in sets.values() for source in many}
+    # several recorded runs are in one file
+    used = [source.problems for many in sets.values() for source in many]
+    problem_sets = {(problems.path, problems.name): problems for problems in used}
     return Plan(
         sweep=sweep.name,
         out=sweep.place,
         simulated=any(model.simulated for model in models),
         limit=limit,
-        problem_sets=tuple(PlannedSet(name=used.name, rows=used.rows) for used in problem_sets.values()),
+        problem_sets=tuple(PlannedSet(name=one.name, rows=one.rows) for one in problem_sets.values()),
         models=plans,
         forecast_left=together[0],
         forecast_total=together[1],

@@ -228,8 +228,7 @@ class Summary:
             lines = [*self._left_in_batches(), *self._why()]
         lines += [] if self.budget is None else self.budget.as_lines()
         lines += [
-            f"simulator: {stats['requests']:,} requests, up to {stats['max_in_flight']:,} at once, "
-            f"{stats['delivered']:,} answered"
+            f"simulator: {stats['requests']:,} requests, {stats['delivered']:,} answered"
             for stats in self.seen
             if stats["requests"] or all(counters.batches is None for counters in self.models.values())
         ]

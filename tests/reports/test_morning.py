@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from asyncbench import generate
-from asyncbench.commands.running import _show_morning
+from asyncbench.commands.running import show_overview
 from asyncbench.reports.status.run_overview import run_overview_on
 from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here
@@ -217,10 +217,10 @@ def test_an_overview_may_be_interrupted(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         "asyncbench.reports.status.run_overview.run_overview_on", failing(KeyboardInterrupt())
     )
-    _show_morning(tmp_path)
+    show_overview(tmp_path)
     assert capsys.readouterr().err == "Stopped before the overview. All results are saved.\n"
 
 
 def test_an_overview_of_what_cannot_be_read_is_one_line(tmp_path, capsys):
-    _show_morning(tmp_path)
+    show_overview(tmp_path)
     assert "is not a results folder" in capsys.readouterr().err

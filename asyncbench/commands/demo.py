@@ -1,0 +1,78 @@
+"""The demo: recorded answers are replayed, and simulated models answer the same problems."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from asyncbench.commands.running import show_overview
+from asyncbench.commands.terminal import awaited
+
+if TYPE_CHECKING:
+    from asyncbench.run.summary import Summary
+
+_PACKAGE: Final = Path(__file__).parents[1]
+_RECORDED: Final = "../data/recorded.parquet"  # as the sweep file names it
+
+Out = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="The results folder. A second one, FOLDER-pairs, is beside it.")
+]
+
+
+def demo(
+    out: Out = Path("results/demo"),
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Run nothing: print the sweep file, to change it.")
+    ] = False,
+) -> None:
+    """Replay recorded answers of real models, and rank them.
+
+    asyncbench demo
+
+    asyncbench demo --sweep > mine.yaml
+
+    Eight published models answered these problems in 2025 and 2026. A server on this machine gives their
+    answers again, through the real SDKs. You need no key and no network, and nothing is paid.
+
+    Each recorded model has problems of its own. Three simulated models also answer the same 720 problems, so
+    that you can compare two of them problem by problem.
+    """
+    if sweep:
+        typer.echo(sweep_text(), nl=False)
+        return
+    pairs = out.with_name(f"{out.name}-pairs")
+    typer.echo("Three simulated models answer the same 720 problems. Then eight recorded ones answer theirs.")
+    _run(shipped("configs/demo-pairs.yaml"), pairs, quiet=True)
+    summary = _run(shipped("configs/demo.yaml"), out)
+    typer.echo(summary.as_text(brief=True))
+    show_overview(out)
+    folder = shlex.quote(str(pairs))
+    typer.echo(
+        f"  two models on the same problems  asyncbench compare simulated/noisy simulated/noisy-2 {folder}"
+    )
+    raise typer.Exit(summary.exit)
+
+
+def sweep_text() -> str:
+    """Return the sweep file of the demo, with the full path of the recording: it can be saved anywhere."""
+    text = shipped("configs/demo.yaml").read_text("utf-8")
+    recorded = str(shipped("data/recorded.parquet").resolve())
+    return text.replace(_RECORDED, recorded).replace("out: results/demo", "out: results/mine")
+
+
+def shipped(name: str) -> Path:
+    """Return where a file of the demo is: inside the package, or beside it in a checkout."""
+    inside = _PACKAGE / "shipped" / name
+    return inside if inside.exists() else _PACKAGE.parent / name
+
+
+def _run(file: Path, out: Path, *, quiet: bool = False) -> "Summary":
+    from asyncbench.config.sweep import load_sweep
+    from asyncbench.run.options import RunOptions
+    from asyncbench.run.progress import default_screen
+    from asyncbench.run.sweep_run import run_with_options
+
+    sweep = replace(load_sweep(file), out=out)
+    return awaited(run_with_options(sweep, RunOptions(), env={}, screen=default_screen(quiet=quiet)))
