@@ -3,7 +3,7 @@
 Points are (length, successes, trials). The share at length x is 1 / (1 + exp(-(intercept + slope · x))).
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -422,49 +422,6 @@ GROUP: Final = (*TASK, "variant", "representation")  # a curve over unlike numbe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DigitsCurve:
-    """The curve of one group of cells."""
-
-    of: Mapping[str, str]  # the columns that tell the group, in their order
-    curve: Curve
-
-    @property
-    def at_90(self) -> Length:
-        """The length up to which 90 % are right."""
-        return self.curve.length_at(0.9)
-
-    @property
-    def at_50(self) -> Length:
-        """The same of half."""
-        return self.curve.length_at(0.5)
-
-    @property
-    def run(self) -> str:
-        """The run; like the other four, only if the groups are told by it."""
-        return self.of["run"]
-
-    @property
-    def model(self) -> str:
-        """The model's alias."""
-        return self.of["model"]
-
-    @property
-    def condition(self) -> str:
-        """The condition's name."""
-        return self.of["condition"]
-
-    @property
-    def suite(self) -> str:
-        """The suite."""
-        return self.of["suite"]
-
-    @property
-    def task(self) -> str:
-        """The task."""
-        return self.of["task"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Hardest:
     """The length up to which a share is right in the task where that is least."""
 
@@ -496,10 +453,10 @@ def hardest(lengths: Mapping[str, Length]) -> Hardest | None:
     return Hardest(task=task, length=lengths[task], tasks=len(lengths))
 
 
-def hardest_at(share: float, curves: Mapping[str, DigitsCurve]) -> Hardest | None:
+def hardest_at(share: float, curves: Mapping[str, Curve]) -> Hardest | None:
     """Return the same of curves by task; limits, which take time, are those of the hardest alone."""
-    least = hardest({task: each.curve.length_at(share, limits=False) for task, each in curves.items()})
-    return least and replace(least, length=curves[least.task].curve.length_at(share))
+    least = hardest({task: curve.length_at(share, limits=False) for task, curve in curves.items()})
+    return least and replace(least, length=curves[least.task].length_at(share))
 
 
 def _place(length: Length) -> tuple[int, float] | None:
@@ -511,19 +468,8 @@ def _place(length: Length) -> tuple[int, float] | None:
     return None if length.between is None else (1, length.between[0])
 
 
-def tasks_named(digits: Iterable[DigitsCurve]) -> dict[str, DigitsCurve]:
-    """Return curves of one suite by what their tasks are called: with all that tells them apart."""
-    curves = list(digits)
-    alike = Counter(curve.task for curve in curves)
-    named = {}
-    for curve in curves:
-        more = (curve.of.get("variant"), curve.of.get("representation")) if alike[curve.task] > 1 else ()
-        named[" ".join(filter(None, (curve.task, *more)))] = curve
-    return named
-
-
-def digits_at(cells: Iterable[Mapping[str, Any]], by: Sequence[str] = TASK) -> tuple[DigitsCurve, ...]:
-    """Return the curve of each group of cells, in the order of the groups' names.
+def curves_by(cells: Iterable[Mapping[str, Any]], by: Sequence[str] = TASK) -> dict[tuple[str, ...], Curve]:
+    """Return the curve of each group of cells by its values, in the order of these.
 
     Counted are the trials with a reply: a call that failed says nothing of length. Groups of which no length
     is known are left out.
@@ -532,13 +478,9 @@ def digits_at(cells: Iterable[Mapping[str, Any]], by: Sequence[str] = TASK) -> t
         cells: rows of the view `cells`; the columns of `by`, length, correct, trials and failed are used.
         by: the columns that tell the groups; add variant and representation where a task has several.
     """
-    points = defaultdict[tuple[str, ...], list[tuple[float, int, int]]](list)
+    points = defaultdict[tuple[str, ...], list[Point]](list)
     for cell in cells:
         if cell["length"] is not None:
             point = cell["length"], cell["correct"], cell["trials"] - cell["failed"]
             points[tuple(cell[name] for name in by)].append(point)
-    curves = []
-    for key in sorted(points):
-        if curve := fit(points[key]):
-            curves.append(DigitsCurve(of=dict(zip(by, key, strict=True)), curve=curve))
-    return tuple(curves)
+    return {key: curve for key in sorted(points) if (curve := fit(points[key]))}

@@ -139,14 +139,14 @@ def tasks_shown(tasks: Iterable[Task]) -> dict[Task, str]:
     return {task: shown[name] for task, name in whole.items()}
 
 
-def finest(cells: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+def finest(kinds: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     """Return what to call task, variant and representation: all three where a task has several of these.
 
-    So no curve is through unlike numbers. `Any`: the cells of a table.
+    So no curve is through unlike numbers.
     """
-    kinds = {(cell["task"], cell["variant"] or "", cell["representation"] or "") for cell in cells}
-    forms = Counter(task for task, _, _ in kinds)
-    return {kind: " ".join(filter(None, kind)) if forms[kind[0]] > 1 else kind[0] for kind in kinds}
+    different = set(kinds)
+    forms = Counter(task for task, *_ in different)
+    return {kind: " ".join(filter(None, kind)) if forms[kind[0]] > 1 else kind[0] for kind in different}
 
 
 # ── entrants and kinds, in the order of tables and charts ────────────────────────────────────────
@@ -264,11 +264,12 @@ def _entrants(views: FolderViews, answers: str) -> tuple[NamedEntrant, ...]:
 
 
 def _kinds(views: FolderViews, answers: str) -> tuple[NamedKind, ...]:
-    keys = {kind_of(row): row for row in views.rows(_KINDS.format(answers))}
+    keys = set(map(kind_of, views.rows(_KINDS.format(answers))))
     shown = tasks_shown((suite, task) for suite, task, _, _ in keys)
-    called = _called(keys, shown)
+    parts = {key: (shown[key[:2]], safe(key[2]), safe(key[3])) for key in keys}
+    called = finest(parts.values())
     return tuple(
-        NamedKind(suite=suite, task=task, variant=variant, representation=form, called=called[key])
+        NamedKind(suite=suite, task=task, variant=variant, representation=form, called=called[parts[key]])
         for key in sorted(keys, key=_in_suites)
         for suite, task, variant, form in (key,)
     )
@@ -284,13 +285,3 @@ def _in_suites(key: KindKey) -> tuple[object, ...]:
 def kind_of(row: Mapping[str, Any]) -> KindKey:  # Any: of a row of `trials` or of cells
     """Return the kind of a row."""
     return row["suite"], row["task"], row["variant"] or "", row["representation"] or ""
-
-
-def _called(keys: Iterable[KindKey], shown: Mapping[tuple[str, str], str]) -> dict[KindKey, str]:
-    named = {
-        key: {"task": shown[key[:2]], "variant": safe(key[2]), "representation": safe(key[3])} for key in keys
-    }
-    names = finest(named.values())
-    return {
-        key: names[parts["task"], parts["variant"], parts["representation"]] for key, parts in named.items()
-    }

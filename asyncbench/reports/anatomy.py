@@ -20,7 +20,7 @@ from asyncbench.analysis.anatomy.numbers import MOST_PROBLEMS, CarryBin, Group
 from asyncbench.analysis.cells import Sums, cells_in, outcomes_of, repeats_of, summed
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.curves import GROUP, DigitsCurve, digits_at
+from asyncbench.analysis.curves import GROUP, Curve, curves_by
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.notes import (
     FolderReport,
@@ -186,7 +186,7 @@ class AnatomyReport(FolderReport):
     worths: tuple[Worth, ...]  # of the same groups
     by_asked: tuple[Worth, ...]
     alike: tuple[frozenset[Entrant], ...]  # those who were asked the same
-    digits: Mapping[Group, DigitsCurve]
+    digits: Mapping[Group, Curve]
 
     @property
     def examined(self) -> int:
@@ -306,8 +306,8 @@ class AnatomyReport(FolderReport):
             "suite/task": lambda one: task_of(one.of),
             ACCURACY: lambda one: percent(one.accuracy.share, one.accuracy.interval),
             FORMAT: lambda one: percent(one.format_ok.share, one.format_ok.interval),
-            RIGHT_90: lambda one: str(digits[one.of].at_90) if one.of in digits else MISSING,
-            RIGHT_50: lambda one: str(digits[one.of].at_50) if one.of in digits else MISSING,
+            RIGHT_90: lambda one: str(digits[one.of].length_at(0.9)) if one.of in digits else MISSING,
+            RIGHT_50: lambda one: str(digits[one.of].length_at(0.5)) if one.of in digits else MISSING,
             PER_CORRECT: _each,
         }
         return Sheet.of("Accuracy, format, length and cost by model and task", columns, self.worths, labels=2)
@@ -365,7 +365,7 @@ def _anatomy(views: FolderViews) -> AnatomyReport:
         worths=tuple(worths[group] for group in groups),
         by_asked=worth_of(cells, ENTRANT),
         alike=asked_alike(cells),
-        digits={tuple(curve.of.values()): curve for curve in digits_at(cells, GROUP)},
+        digits=curves_by(cells, GROUP),
     )
 
 
@@ -515,18 +515,18 @@ def _bin(one: CarryBin) -> dict[str, object]:
     return {"first": one.first, "last": one.last, **_share(one.right)}
 
 
-def _digits(one: DigitsCurve | None) -> dict[str, object] | None:
+def _digits(one: Curve | None) -> dict[str, object] | None:
     """Return a curve as an object of JSON; None: no length of its trials is known."""
     if one is None:
         return None
-    line = one.curve.line
+    line = one.line
     return {
-        "state": one.curve.state,
+        "state": one.state,
         "intercept": line and line.intercept,
         "slope": line and line.slope,
-        "points": one.curve.points,
-        "at_90": data_of(one.at_90),
-        "at_50": data_of(one.at_50),
+        "points": one.points,
+        "at_90": data_of(one.length_at(0.9)),
+        "at_50": data_of(one.length_at(0.5)),
     }
 
 

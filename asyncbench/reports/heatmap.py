@@ -9,7 +9,7 @@ from typing import Any, Final
 from asyncbench.analysis.cells import keep_skips, lapsed_notes, outcomes_of, summed
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, finest, in_order, kind_of, names_of
 from asyncbench.analysis.notes import (
     FolderReport,
     Graded,
@@ -188,8 +188,9 @@ def _maps(views: FolderViews) -> AccuracyMaps:
     for suite in suites:
         own = [cell for cell in cells if cell["suite"] == suite]
         known = [cell for cell in own if cell["length"] is not None]
-        tasks += _squares(own, finest(own), None)
-        lengths += _squares(known, finest(known), ranges_of(cell["length"] for cell in known))
+        tasks += _squares(own, finest(kind_of(cell)[1:] for cell in own), None)
+        forms = finest(kind_of(cell)[1:] for cell in known)
+        lengths += _squares(known, forms, ranges_of(cell["length"] for cell in known))
     return AccuracyMaps(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
@@ -217,13 +218,13 @@ def ranges_of(lengths: Iterable[int]) -> dict[int, Lengths]:
 
 
 def _squares(
-    cells: Sequence[Row], names: Mapping[tuple[str, str, str], str], ranges: Mapping[int, Lengths] | None
+    cells: Sequence[Row], names: Mapping[tuple[str, ...], str], ranges: Mapping[int, Lengths] | None
 ) -> Iterator[Square]:
     """Yield one for each task of a suite and, where ranges are given, range of lengths, of everybody."""
     named = [
         {
             **cell,
-            "task": names[cell["task"], cell["variant"] or "", cell["representation"] or ""],
+            "task": names[kind_of(cell)[1:]],
             "lengths": None if ranges is None else ranges[cell["length"]],
         }
         for cell in cells

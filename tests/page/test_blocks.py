@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from asyncbench import sql
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
-from asyncbench.analysis.curves import GROUP, digits_at
+from asyncbench.analysis.curves import GROUP, curves_by
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page import writing
@@ -188,8 +188,8 @@ def of_kinds(standings, suite):
 
 def test_every_entrant_has_its_length_at_a_half_of_every_kind_it_was_asked(folder, blocks):
     at_50 = {
-        tuple(curve.of.values()): curve.at_50
-        for curve in digits_at(sql(folder, "FROM accuracy").to_pylist(), by=GROUP)
+        key: curve.length_at(0.5)
+        for key, curve in curves_by(sql(folder, "FROM accuracy").to_pylist(), by=GROUP).items()
     }
     found = {named(blocks, row): row for row in blocks["breaks"]["halves"]}
     assert {*found} == {named(blocks, row) for row in rows_of(blocks["heat"]["lengths"])}

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from asyncbench.analysis.cells import cells_in, outcomes_of, summed
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest_at, tasks_named
-from asyncbench.analysis.entrants import Entrant, in_order, names_of
+from asyncbench.analysis.curves import GROUP, Curve, Hardest, curves_by, hardest_at
+from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
 from asyncbench.analysis.pairing import (
     ANSWERS,
     Bits,
@@ -392,11 +392,12 @@ def share_of(marks: Marks) -> tuple[float, tuple[float, float]]:
 
 def _digits(cells: Iterable[Mapping[str, Any]]) -> dict[Key, tuple[Hardest | None, Hardest | None]]:
     """Return up to which length each is right at 90 % and 50 %, in each suite: in its hardest task."""
-    by_suite = defaultdict[Key, list[DigitsCurve]](list)
-    for curve in digits_at(cells, by=GROUP):
-        by_suite[curve.run, curve.model, curve.condition, curve.suite].append(curve)
+    by_suite = defaultdict[Key, dict[tuple[str, ...], Curve]](dict)
+    for (run, model, condition, suite, *kind), curve in curves_by(cells, GROUP).items():
+        by_suite[run, model, condition, suite][tuple(kind)] = curve
     hardest = {}
     for key, curves in by_suite.items():
-        tasks = tasks_named(curves)
+        names = finest(curves)
+        tasks = {names[kind]: curve for kind, curve in curves.items()}
         hardest[key] = hardest_at(0.9, tasks), hardest_at(0.5, tasks)
     return hardest

@@ -7,7 +7,8 @@ from math import exp, log, sqrt
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from asyncbench.analysis.curves import TASK, CurveState, Length, digits_at, fit, hardest, tasks_named
+from asyncbench.analysis.curves import CurveState, Length, curves_by, fit, hardest
+from asyncbench.analysis.entrants import finest
 from asyncbench.stats.proportions import Proportion
 
 COUNTS = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -202,11 +203,10 @@ def test_cells_become_a_curve_for_each_model_and_task():
         ("r", "a", "plain", "s", "add", "", 3, 4, 4, 0),
         ("r", "a", "plain", "s", "sub", "", None, 4, 4, 0),
     )
-    found = digits_at(table)
-    assert [(one.model, one.task) for one in found] == [("a", "add"), ("b", "add")]
-    assert found[1].curve.points == ((3, 18, 20), (9, 2, 10))
-    assert found[1].at_50 == found[1].curve.length_at(0.5)
-    assert [one.of["variant"] for one in digits_at(table, ("model", "variant"))] == ["", "", "x"]
+    first, second = curves_by(table).items()
+    assert first[0] == ("r", "a", "plain", "s", "add")
+    assert (second[0][1], second[1].points) == ("b", ((3, 18, 20), (9, 2, 10)))
+    assert [*curves_by(table, ("model", "variant"))] == [("a", ""), ("b", ""), ("b", "x")]
 
 
 def length(**told):
@@ -233,14 +233,9 @@ def test_the_hardest_task_is_the_one_with_the_least_length():
 
 
 def test_a_task_with_several_representations_is_named_with_them():
-    table = cells(
-        ("r", "a", "plain", "s", "add", "easy", 3, 4, 4, 0),
-        ("r", "a", "plain", "s", "add", "hard", 3, 4, 4, 0),
-        ("r", "a", "plain", "s", "sub", "easy", 3, 4, 4, 0),
-    )
-    found = digits_at(table, (*TASK, "variant"))
-    assert list(tasks_named(found)) == ["add easy", "add hard", "sub"]
+    kinds = finest([("add", "easy", ""), ("add", "hard", ""), ("sub", "easy", "")])
+    assert sorted(kinds.values()) == ["add easy", "add hard", "sub"]
 
 
 def test_a_group_that_only_failed_has_no_curve():
-    assert digits_at(cells(("r", "a", "plain", "s", "add", "", 3, 4, 0, 4))) == ()
+    assert curves_by(cells(("r", "a", "plain", "s", "add", "", 3, 4, 0, 4))) == {}
