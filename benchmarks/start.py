@@ -1,9 +1,10 @@
 """Seconds from the start of a process to its first request: a tiny sweep, beside the SDK alone.
 
-    python -m benchmarks.start [--rounds 6]
+    python -m benchmarks.start [--rounds 6] [--workers 1] [--problems million.parquet]
 
 Both are fresh processes, in turns, with warm caches. Bare is what a script does at least: it imports the SDK
-(for http: aiohttp), makes a client and sends one call. The server is this process.
+(for http: aiohttp), makes a client and sends one call. The server is this process. With `--problems` a sweep
+asks 72 problems of that file. CPU is of the whole process, to its end.
 """
 
 import argparse
@@ -70,45 +71,57 @@ class FirstRequest(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-def seconds(*command: str) -> float:
-    """Return how long a command takes to its first request."""
+class Server(ThreadingHTTPServer):
+    """Takes all connections of a run at once."""
+
+    request_queue_size = 128
+
+
+def seconds(*command: str) -> tuple[float, float]:
+    """Return how long a command takes to its first request, and the CPU seconds of all of it."""
     FirstRequest.came = None
-    begun = time.perf_counter()
+    begun, before = time.perf_counter(), os.times()
     env = {**os.environ, "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(command, capture_output=True, text=True, env=env)  # noqa: S603  our own
     assert not done.returncode, done.stderr
     assert FirstRequest.came is not None
-    return FirstRequest.came - begun
+    after = os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return FirstRequest.came - begun, cpu
 
 
-def sweep_file(folder: Path, provider: str, url: str) -> str:
-    """Write a sweep of eight calls."""
+def sweep_file(folder: Path, provider: str, url: str, file: Path | None = None) -> str:
+    """Write a sweep of eight calls, or of the problems of a file."""
     base_url = url if provider == "anthropic" else f"{url}/v1"
     model = {
         "model": f"{provider}/{MODELS[provider]}",
         "base_url": base_url,
         "price": {"input": 1, "output": 1},
     }
-    problems = [{"suite": "llm_arithmetic", "trials": 1, "depths": [1]}]
+    tiny = {"suite": "llm_arithmetic", "trials": 1, "depths": [1]}
+    problems = [{"path": str(file)} if file else tiny]
     sweep = {"name": "tiny", "problems": problems, "models": [model], "out": str(folder / "results")}
-    (file := folder / "tiny.yaml").write_text(json.dumps(sweep), "utf-8")
-    return str(file)
+    (written := folder / "tiny.yaml").write_text(json.dumps(sweep), "utf-8")
+    return str(written)
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=6)
-    rounds = parser.parse_args().rounds
-    server = ThreadingHTTPServer(("127.0.0.1", 0), FirstRequest)
+    parser.add_argument("--workers", default="0")
+    parser.add_argument("--problems", type=Path)
+    options = parser.parse_args()
+    server = Server(("127.0.0.1", 0), FirstRequest)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
-    took = defaultdict[tuple[str, str], list[float]](list)
-    for number in range(rounds + 1):  # the first warms the caches
+    own = ("--quiet", "--limit", "72", "--workers", options.workers)
+    took = defaultdict[tuple[str, str], list[tuple[float, float]]](list)
+    for number in range(options.rounds + 1):  # the first warms the caches
         for provider, code in BARE.items():
             with tempfile.TemporaryDirectory() as folder:
-                file = sweep_file(Path(folder), provider, url)
-                ours = seconds(sys.executable, "-m", "asyncbench", "run", file, "--quiet")
+                file = sweep_file(Path(folder), provider, url, options.problems)
+                ours = seconds(sys.executable, "-m", "asyncbench", "run", file, *own)
             bare = seconds(sys.executable, "-c", f"ASKED = {ASKED}\n{code}", url)
             if number:
                 took[provider, "asyncbench"].append(ours)
@@ -116,10 +129,11 @@ def main() -> None:
     for provider in BARE:
         times = {who: sorted(took[provider, who]) for who in ("asyncbench", "bare")}
         texts = [
-            f"{who} {median(all_s):.2f} s ({all_s[0]:.2f}–{all_s[-1]:.2f})" for who, all_s in times.items()
+            f"{who} {median(first_s for first_s, _ in every):.2f} s ({every[0][0]:.2f}–{every[-1][0]:.2f}), "
+            f"CPU {median(cpu_s for _, cpu_s in every):.2f} s"
+            for who, every in times.items()
         ]
-        ratio = median(times["asyncbench"]) / median(times["bare"])
-        print(f"{provider:10} {', '.join(texts)}, ratio {ratio:.2f}")
+        print(f"{provider:10} {'; '.join(texts)}")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def numbered(table: pa.Table, names: Sequence[str]) -> tuple[IdColumn, pa.Table]
         most = (pc.max(codes).as_py() or 0) + 1
         numbers = pc.add(pc.multiply(numbers, pa.scalar(most)), codes)
         numbers = numbers.dictionary_encode().indices.cast(pa.int64())
-    rows = pa.table({"number": numbers, "row": pa.array(range(len(table)), pa.int32())})
+    rows = pa.table({"number": numbers, "row": np.arange(len(table), dtype=np.int32)})
     firsts = rows.group_by("number", use_threads=False).aggregate([("row", "min")])["row_min"]
     return pa.chunked_array([numbers.cast(pa.int32())]), table.select(list(names)).take(firsts)
 

@@ -8,14 +8,16 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from shutil import copyfileobj
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import replacing, storing, writing
-from asyncbench.problems.problem_set import ProblemSet, Survey, metadata_in, metadata_of
+from asyncbench.problems.files import opened_parquet
+from asyncbench.problems.problem_set import ProblemSet, Survey, metadata_in, metadata_of, state_of
 from asyncbench.problems.schema import DRAFTED, PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of, drafted, with_ids
 from asyncbench.records import Problem
 from asyncbench.suites.suite import Rows, Suite
@@ -232,16 +234,44 @@ def copy_into(
         StoreError: the folder cannot be written.
     """
     out = folder / f"{problems.name}-{problems.digest[:12]}.parquet"
-    copy = replace(problems, path=out, custom=None)
+    copy = replace(problems, path=out, custom=None, state=None)
 
     def made(survey: Survey) -> ProblemSet:
         if survey.digest != problems.digest:
-            raise ProblemSetError(f"{problems.path}: the file changed while it was read. Start again.")
+            raise _changed(problems)
         return copy
 
     if is_sound(out) and metadata_in(pq.read_metadata(out).metadata).get("digest") == problems.digest:
         return copy
+    if _is_as_copied(problems):
+        with storing(out), replacing(out) as file:
+            _copy_bytes(problems, file)
+            seal(Path(file.name))
+        return copy
     return _written(problems.batches(ROWS_AT_ONCE), out, made, writing=storing, seal=seal)
+
+
+def _is_as_copied(problems: ProblemSet) -> bool:
+    """Return whether a set's file is what `_written` would make of it."""
+    if problems.state is None:
+        return False
+    ours = {b"ARROW:schema", *(key.encode() for key in metadata_of(problems))}
+    with opened_parquet(problems.path) as file:
+        groups = map(file.metadata.row_group, range(file.num_row_groups))
+        same = file.schema_arrow.equals(PROBLEM_SCHEMA) and {*(file.metadata.metadata or {})} == ours
+        return same and all(group.num_rows <= ROWS_AT_ONCE for group in groups)
+
+
+def _copy_bytes(problems: ProblemSet, file: BinaryIO) -> None:
+    with problems.path.open("rb") as source:
+        copyfileobj(source, file, 2**20)
+    file.flush()
+    if state_of(problems.path) != problems.state:
+        raise _changed(problems)
+
+
+def _changed(problems: ProblemSet) -> ProblemSetError:
+    return ProblemSetError(f"{problems.path}: the file changed while it was read. Start again.")
 
 
 def _written(

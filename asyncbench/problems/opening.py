@@ -1,8 +1,11 @@
 """Opening a problem set, with all checks in one pass before any call."""
 
 import re
+from binascii import unhexlify
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, cast
@@ -23,7 +26,14 @@ from asyncbench.problems.custom import (
 )
 from asyncbench.problems.files import is_text_file, lacking, opened_parquet, read_batches
 from asyncbench.problems.hub import problem_file
-from asyncbench.problems.problem_set import ProblemSet, Survey, contract_batches, metadata_in
+from asyncbench.problems.problem_set import (
+    ProblemSet,
+    Survey,
+    contract_batches,
+    metadata_in,
+    run_together,
+    state_of,
+)
 from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
@@ -41,7 +51,8 @@ from asyncbench.suites.table import SUITES
 
 FIRST_CHECK: Final = 1_000_000  # bytes of ids
 
-_HEX: Final = re.compile("[0-9a-f]*")
+_HEX: Final = b"0123456789abcdef"
+_ID: Final = re.compile("[0-9a-f]{32}")
 
 KNOWN: Mapping[str, Collection[str]] = {  # the words that a column may hold
     "suite": SUITES,
@@ -128,8 +139,7 @@ def _made_of(problems: Iterator[Draft], path: Path, name: str, **known: Any) -> 
     """Return a set whose problems are made of the rows of another file."""
     survey = Survey()
     for batch in batches_of(identified(problems), rows=ROWS_AT_ONCE):
-        _check_values(batch, path=path)
-        survey.add(batch)
+        survey.add(_checked(batch, path=path))
     return _problem_set(path, name, survey, **known)
 
 
@@ -137,6 +147,7 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
     if is_text_file(path):
         raise _no_contract(path, columns_in(path), "it is a text file.")
     with opened_parquet(path) as file:
+        state = state_of(path)
         _check_types(file.schema_arrow, path=path)
         try:
             metadata = metadata_in(file.metadata.metadata)
@@ -149,8 +160,8 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
             f"{SCHEMA_VERSION}. Use a later asyncbench, or make the file again with this one."
         )
     survey, ids = Survey(), _Ids(path)
-    for batch in contract_batches(path, rows=ROWS_AT_ONCE):
-        _check_values(batch, path=path)
+    batches = map(partial(_checked, path=path), contract_batches(path, rows=ROWS_AT_ONCE))
+    for batch in _read_ahead(batches):
         ids.add(batch.column("problem_id"))
         survey.add(batch)
     ids.check()
@@ -159,13 +170,22 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
             f"{path}: its rows were damaged or edited after they were written. Make the file again. If "
             "you edited it, write it without the metadata `asyncbench.digest`."
         )
-    problems = _problem_set(path, name, survey, **metadata)
+    problems = _problem_set(path, name, survey, state=state, **metadata)
     if suite is not None and problems.suites != (suite,):
         raise ProblemSetError(
             f"{path}: column 'suite' holds {', '.join(problems.suites)}, but the sweep wants only {suite}. "
             "Remove `suite`, or name another file."
         )
     return problems
+
+
+def _read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches; a thread reads the next one meanwhile."""
+    with ThreadPoolExecutor(1) as reader:
+        following = reader.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = reader.submit(next, batches, None)
+            yield batch
 
 
 def _problem_set(path: Path, name: str, survey: Survey, **known: Any) -> ProblemSet:  # Any: its other fields
@@ -208,8 +228,8 @@ def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_null(kind)
 
 
-def _check_values(batch: pa.RecordBatch, *, path: Path) -> None:
-    """Refuse a NULL where there must be a value, and a word that nobody here understands."""
+def _checked(batch: pa.RecordBatch, *, path: Path) -> pa.RecordBatch:
+    """Return a batch; refuse a NULL where there must be a value, and a word that nobody here understands."""
     for field in PROBLEM_FIELDS:
         if not field.nullable and _nulls(batch.column(field.name)):
             raise ProblemSetError(f"{path}: column {field.name!r} holds NULL. Give every row a value.")
@@ -220,6 +240,7 @@ def _check_values(batch: pa.RecordBatch, *, path: Path) -> None:
                     f"{path}: column {name!r} holds {value!r}. Allowed: {', '.join(known)}. Correct those "
                     "rows, or use the later asyncbench that wrote them."
                 )
+    return batch
 
 
 def _nulls(column: Column) -> int:
@@ -235,14 +256,15 @@ class _Ids:
 
     def add(self, ids: Column) -> None:
         """Take in the ids of the next rows; refuse one that is not one of ours."""
-        texts = cast("list[str]", ids.to_pylist())
-        if any(len(text) != 32 for text in texts) or not _HEX.fullmatch("".join(texts)):
-            odd = next(text for text in texts if len(text) != 32 or not _HEX.fullmatch(text))
+        text, lengths = run_together(cast("pa.StringArray", ids))
+        digits = text.tobytes()
+        if any(lengths != 32) or digits.translate(None, _HEX):
+            odd = next(text for text in cast("list[str]", ids.to_pylist()) if not _ID.fullmatch(text))
             raise ProblemSetError(
                 f"{self._path}: column 'problem_id' holds {odd!r}, not 32 hexadecimal characters. Make the "
                 f"file again with `asyncbench generate`, or read it as `suite: {SUITE}`, which makes ids."
             )
-        self._ids += bytes.fromhex("".join(texts))
+        self._ids += unhexlify(digits)
         if len(self._ids) > self._next:  # a few kilobytes of Parquet can name one id a billion times
             self.check()
             self._next *= 8

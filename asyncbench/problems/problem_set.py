@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -100,15 +102,18 @@ class _TextDigest:
         self._text, self._lengths = blake2b(), blake2b()
 
     def add(self, texts: pa.StringArray) -> None:
-        if len(texts):
-            self._text.update(_joined(texts, ""))
-            lengths = pc.binary_length(texts)
-            few = pc.unique(lengths)
-            if len(few) == 1:
-                self._lengths.update(b"%d " % few[0].as_py() * len(texts))
-                return
-            self._lengths.update(_joined(_as_text(lengths), " "))
-            self._lengths.update(b" ")
+        if not len(texts):
+            return
+        text, lengths = run_together(texts)
+        self._text.update(text)
+        if lengths.min() == lengths.max():
+            self._lengths.update(b"%d " % lengths[0] * len(texts))
+            return
+        numbers = _as_text(pa.array(lengths))
+        whole = pa.ListArray.from_arrays(pa.array([0, len(numbers)], pa.int32()), numbers)
+        spaced: Any = pc.binary_join(whole, " ")
+        self._lengths.update(spaced[0].as_buffer())
+        self._lengths.update(b" ")
 
     def digest(self) -> bytes:
         return self._text.digest() + self._lengths.digest()
@@ -118,16 +123,24 @@ def _as_text(column: Column) -> pa.StringArray:
     return cast("pa.StringArray", column.cast(pa.string()).fill_null(""))
 
 
-def _joined(texts: pa.StringArray, separator: str) -> pa.Buffer:
-    whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
-    joined = cast("pa.StringArray", pc.binary_join(whole, separator))
-    return joined[0].as_buffer()
+def run_together(texts: pa.StringArray) -> tuple[memoryview, npt.NDArray[np.int32]]:
+    """Return the bytes of texts, none of them NULL, one after the other, and the length of each."""
+    _, starts, data = cast("list[Any]", texts.buffers())
+    bounds = np.frombuffer(starts, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return memoryview(data or b"")[bounds[0] : bounds[-1]], np.diff(bounds)
 
 
 # ── the problem set
 
 
 _PREFIX = "asyncbench."  # of the keys of its metadata; their values are text
+FileState = tuple[int, ...]
+
+
+def state_of(path: Path) -> FileState:
+    """Return what is another once a file is written, or another has its name."""
+    stat = path.stat()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +159,7 @@ class ProblemSet:
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # kind → length → rows
     custom: Custom | OneRun | None = None  # how to read a file that is not in the contract's form
     hub: HubFile | None = None  # where it comes from, if it is of the Hub
+    state: FileState | None = field(default=None, compare=False)  # of the file when it was checked
 
     @property
     def place(self) -> str:

@@ -189,9 +189,21 @@ def test_a_change_in_any_cell_changes_the_digest(problems, column, data):
 # ── the copy in a results folder ─────────────────────────────────────────────────────────────
 
 
-def test_a_copy_holds_the_same_and_says_so(small, tmp_path):
+def with_a_note(made: ProblemSet) -> ProblemSet:
+    table = pq.read_table(made.path)
+    pq.write_table(table.append_column("note", table["task"]), made.path.with_name("small.parquet"))
+    return open_set(made.path.with_name("small.parquet"))
+
+
+FORMS = (lambda made: made, lambda made: open_set(made.path), with_a_note)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=["made", "opened", "with a column of its own"])
+def test_a_copy_holds_the_same_and_says_so(suite, tmp_path, form):
+    small = form(generate(suite, tmp_path / "small.parquet", seed=7))
     copy = copy_into(small, tmp_path / "problems")
 
+    assert pq.read_schema(copy.path).names == PROBLEM_SCHEMA.names
     assert copy.path == tmp_path / "problems" / f"small-{small.digest[:12]}.parquet"
     assert copy == replace(small, path=copy.path)
     assert open_set(copy.path, name="small") == copy
@@ -205,8 +217,9 @@ def test_a_second_copy_of_the_same_takes_the_place_of_the_first(small, tmp_path)
     assert list(tmp_path.iterdir()) == [first.path]
 
 
-def test_a_set_that_changed_since_it_was_checked_is_not_copied(suite, tmp_path):
-    checked = generate(suite, tmp_path / "made.parquet", seed=1)
+@pytest.mark.parametrize("check", [lambda made: made, lambda made: open_set(made.path)])
+def test_a_set_that_changed_since_it_was_checked_is_not_copied(suite, tmp_path, check):
+    checked = check(generate(suite, tmp_path / "made.parquet", seed=1))
     generate(suite, tmp_path / "made.parquet", seed=2)
 
     with pytest.raises(ProblemSetError, match=f"^{checked.path}: the file changed while it was read"):
