@@ -12,6 +12,7 @@ from asyncbench.errors import ConfigError
 
 if TYPE_CHECKING:
     from asyncbench.analysis.choosing import Chosen
+    from asyncbench.reports.thresholds import ReportThreshold
     from asyncbench.tables.report import Report
 
 STYLES = (
@@ -130,6 +131,12 @@ def view(
     )
 
 
+FailUnder = Annotated[
+    list[str] | None,
+    typer.Option(metavar="THRESHOLD", help="Exit with 4 unless this is so. Repeatable."),
+]
+
+
 def report(
     folders: Folders,
     style: Style = None,
@@ -149,6 +156,7 @@ def report(
     html: Annotated[bool, typer.Option("--html", help="Write a page to open in a browser.")] = False,
     out: PageFile = None,
     prices: Prices = None,
+    fail_under: FailUnder = None,
 ) -> None:
     """Show accuracy, cost and latency of all models.
 
@@ -157,6 +165,8 @@ def report(
     asyncbench report results/nupa --style nupa --published --figures paper/nupa
 
     asyncbench report results/mon results/tue --by effort --where "length > 5"
+
+    asyncbench report results/ci --fail-under "gpt-5-mini: accuracy >= 0.9"
 
     Filters work with every style, --html and --figures. Several folders are compared on the same problems.
 
@@ -180,7 +190,7 @@ def report(
 
     llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
-    of = _filtered(folders, suite, task, models, where)
+    of, thresholds = _filtered(folders, suite, task, models, where), _thresholds(fail_under)
     options = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader, "published": published}
     if figures or width:
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
@@ -189,6 +199,29 @@ def report(
         _write_page(of, out, without={"style": style, **options, "json": as_json}, wanted=html)
     else:
         show(_made(of, style, options), as_json=as_json, markdown=markdown, latex=latex)
+    if thresholds:
+        _pass(of, thresholds)
+
+
+def _thresholds(typed: list[str] | None) -> "list[ReportThreshold]":
+    """Return the thresholds that were typed."""
+    if not typed:
+        return []
+    from asyncbench.reports.thresholds import ReportThreshold
+
+    return [ReportThreshold.of(text) for text in typed]
+
+
+def _pass(of: "Chosen", thresholds: "list[ReportThreshold]") -> None:
+    """Exit with 4 where a figure misses a threshold, and say which."""
+    from asyncbench.reports.thresholds import failures
+
+    failed = failures(of, thresholds)
+    for sentence in failed:
+        typer.echo(f"failed: {sentence}", err=True)
+    if failed:
+        raise typer.Exit(4)
+    typer.echo(f"passed: {', '.join(threshold.text for threshold in thresholds)}", err=True)
 
 
 def _made(of: "Chosen", style: str | None, options: Mapping[str, Any]) -> "Report":  # Any: of the style

@@ -22,4 +22,5 @@ PUBLIC = (
     "status.run_overview",
     "status.watching",
     "styles",
+    "thresholds",
 )
