@@ -24,7 +24,7 @@ from asyncbench.run.clustering import ClusterRun
 from asyncbench.run.control import controlled
 from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
-from asyncbench.run.lanes import OWN_SPEED, lanes_of, started_workers
+from asyncbench.run.lanes import OWN_SPEED, lanes_of
 from asyncbench.run.progress import WatchedScreen
 from asyncbench.run.servers import StartedServer, start_servers, watch
 from asyncbench.run.state import RunState
@@ -126,10 +126,8 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
         stack.callback(run.batches.close)
         simulators = await asyncio.to_thread(_simulators, run, stack)
         servers = await start_servers(run, stack)
-        run.workers = await started_workers(
-            run.workers_wanted, run.sweep, run.models, run.keys, lag=lag, notify=run.screen.say, stack=stack
-        )
-
+        if run.workers is not None:
+            lag.others = run.workers.lateness
         urls = {m.alias: simulators[m.replay].url for m in run.models if m.replay in simulators}
         clustered = await _clustered(run, urls, stack)
         coordinator = None if clustered is None else clustered.coordinator

@@ -117,16 +117,14 @@ async def started_workers(
     models: Sequence[Model],
     keys: Mapping[str, str],
     *,
-    lag: LoopLag,
     notify: Callable[[str], None],
     stack: AsyncExitStack,
 ) -> Workers | None:
-    """Start so many processes that make calls, which `stack` ends; None: this process makes them."""
+    """Begin so many processes that make calls, which `stack` ends; None: this process makes them."""
     if not count:
         return None
     environment = without_keys(os.environ, keys=keys.values(), named=secret_variables(sweep))
     workers = Workers(count, models, environment, notify=notify)
-    lag.others = workers.lateness
     return await stack.enter_async_context(workers.running())
 
 

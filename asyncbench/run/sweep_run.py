@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from asyncbench.planning.trials import trials_of
 from asyncbench.records import Outcome
 from asyncbench.run.copying import finished_copy, give_up_copy
 from asyncbench.run.driving import Driven, drivable, drive
-from asyncbench.run.lanes import is_finished, is_unfinished, loads_in
+from asyncbench.run.lanes import is_finished, is_unfinished, loads_in, started_workers
 from asyncbench.run.options import RunOptions
 from asyncbench.run.preparing import open_run, prepare, rest_usd_of
 from asyncbench.run.progress import Screen, screen_for
@@ -326,14 +326,24 @@ async def run_with_options(
     """
     run = await open_run(sweep, options, env=env, screen=screen, cluster=cluster)
     async with run.notifier.until_the_end():
-        async with let_go(run):
+        async with let_go(run), AsyncExitStack() as stack:
+            if not run.store.finished:  # otherwise perhaps nothing is to be asked
+                await _start_workers(run, stack)  # before all else: importing takes them a while
             await prepare(run)
+            await _start_workers(run, stack)
             async with drivable(run) as driven:
                 await drive(run, driven)
                 await settle(run, driven)
                 summary = run.notifier.summary = await sum_up(run, driven)
         summary = run.notifier.summary = await finished_copy(run, summary)
     return summary
+
+
+async def _start_workers(run: RunState, stack: AsyncExitStack) -> None:
+    """Begin the processes that a run wants and has not begun."""
+    run.workers = run.workers or await started_workers(
+        run.workers_wanted, run.sweep, run.models, run.keys, notify=run.screen.say, stack=stack
+    )
 
 
 @asynccontextmanager

@@ -185,10 +185,11 @@ class SweepWorker:
             brief.sweep,
             brief.models,
             self._keys,
-            lag=self._lag,
             notify=self._obeys.notify,
             stack=stack,
         )
+        if workers is not None:
+            self._lag.others = workers.lateness
         for model in brief.models:
             key, url = self._keys[model.alias], brief.urls.get(model.alias)
             self._providers[model.alias] = opened_provider(

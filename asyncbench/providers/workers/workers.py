@@ -54,21 +54,16 @@ class Workers:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """Run them for as long as the block lasts, which begins when all are there.
-
-        Raises:
-            ConfigError: one does not start.
-        """
+        """Run them for as long as the block lasts; `ready` waits until they are there."""
+        self._begun = [asyncio.create_task(worker.begin(), name="worker") for worker in self._all]
+        watching = asyncio.create_task(self._watch(), name="workers")
+        await asyncio.sleep(0)  # each has its socket now
         try:
-            begun = await asyncio.gather(*(worker.begin() for worker in self._all), return_exceptions=True)
-            for failed in filter(None, begun):
-                raise failed
-            watching = asyncio.create_task(self._watch(), name="workers")
-            try:
-                yield self
-            finally:
-                watching.cancel()
+            yield self
         finally:
+            for task in (watching, *self._begun):
+                task.cancel()
+            await asyncio.gather(*self._begun, return_exceptions=True)
             await asyncio.gather(*(worker.end() for worker in self._all))
 
     def provider(self, model: Model, *, key: str, simulator_url: str | None) -> Provider:
@@ -79,11 +74,12 @@ class Workers:
         return WorkerProvider(self, model.alias, opening)
 
     async def ready(self) -> None:
-        """Wait until workers have opened the providers that they begin with.
+        """Wait until workers are there, and have opened the providers that they begin with.
 
         Raises:
-            ConfigError: something is wrong with a key or an address.
+            ConfigError: one does not start, or something is wrong with a key or an address.
         """
+        await asyncio.gather(*self._begun)
         await asyncio.gather(*(worker.wait_until_opened() for worker in self._all))
 
     def lateness(self) -> list[float]:
