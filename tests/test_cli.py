@@ -1,5 +1,6 @@
 """The command line as a person or a script meets it: real processes, their output and exit codes."""
 
+import csv
 import fcntl
 import json
 import os
@@ -90,6 +91,22 @@ def test_the_sweep_file_of_the_demo_works_from_any_folder(tmp_path):
     assert [one["rows"] for one in planned["problem_sets"]] == [720] * 8
 
 
+def test_a_sweep_file_runs_into_another_folder_and_its_tables_are_exported(tmp_path):
+    file = sweep_file(tmp_path, problem_set(tmp_path), "simulated/oracle")
+    succeeded(asyncbench_here("run", file, "--limit", "3", "--out", tmp_path / "b"))
+    asked = outcomes(tmp_path / "b")
+    assert len(asked) == 3
+    assert not (tmp_path / "out").exists()
+    succeeded(asyncbench_here("export", "csv", tmp_path / "b", "--out", tmp_path / "trials.csv"))
+    with (tmp_path / "trials.csv").open(newline="") as table:
+        assert {row["trial_id"]: row["outcome"] for row in csv.DictReader(table)} == asked
+    words = ("export", "jsonl", tmp_path / "b", "--table", "attempts", "--out", tmp_path / "attempts.jsonl")
+    assert succeeded(asyncbench_here(*words)).stdout.endswith("attempts.jsonl: 3 rows\n")
+    lines = (tmp_path / "attempts.jsonl").read_text().splitlines()
+    assert {json.loads(line)["trial_id"] for line in lines} == set(asked)
+    check_mistake(asyncbench_here(*words), "exists already")
+
+
 @pytest.mark.long
 def test_a_closed_standard_error_stops_no_sweep(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
@@ -152,7 +169,7 @@ def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
     [
         pytest.param(("run", "nowhere.yaml"), "nowhere.yaml: No such file", id="missing-sweep"),
         pytest.param(("run",), "give a sweep file, or --model", id="nothing-given"),
-        pytest.param(("run", "configs/demo.yaml", "--out", "x"), "not both", id="file-and-options"),
+        pytest.param(("run", "configs/demo.yaml", "--suite", "nupa"), "not both", id="file-and-options"),
         pytest.param(ad_hoc("nowhere.parquet", "x"), "nowhere.parquet", id="missing-problems"),
         pytest.param(
             ad_hoc("data/llm_arithmetic.parquet", "x", model="openai/gpt-5-mini"),
@@ -184,7 +201,17 @@ def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
         ),
         pytest.param(("import", "csv", "a.jsonl", "--out", "x"), "no format 'csv'", id="format"),
         pytest.param(("import", "llm-arithmetic", "a.jsonl", "--out", "x"), "a.jsonl: No such", id="missing"),
-        pytest.param(("export", "csv", ".", "--out", "x"), "no format 'csv'", id="export-format"),
+        pytest.param(("export", "xls", ".", "--out", "x"), "no format 'xls'", id="export-format"),
+        pytest.param(("export", "csv", "."), "export needs --out", id="export-nowhere"),
+        pytest.param(("export", "csv"), "a results folder: asyncbench export csv FOLDER", id="export-what"),
+        pytest.param(
+            ("export", "csv", ".", "--table", "trails", "--out", "x"), "Did you mean 'trials'", id="table"
+        ),
+        pytest.param(
+            ad_hoc("data/llm_arithmetic.parquet", "x", model="simulated/mistral:nosy"),
+            "no model 'mistral:nosy'",
+            id="simulated",
+        ),
         pytest.param(("export", "llm-arithmetic", ".", "--out", "x"), "not a results folder", id="elsewhere"),
     ],
 )
@@ -198,6 +225,13 @@ def test_a_forked_process_says_what_one_from_nothing_says(words):
     forked, started = asyncbench(*words), from_nothing(*words)
     assert (forked.returncode, forked.stdout) == (started.returncode, started.stdout)
     assert forked.stderr == started.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"), [(("sql",), "FOLDER"), (("sql", "."), "QUERY"), (("compare", "a", "b"), "FOLDER")]
+)
+def test_the_argument_that_is_missing_is_named(words, missing):
+    assert f"Missing argument '{missing}'" in asyncbench_here(*words).stderr
 
 
 def check_mistake(done, said):

@@ -147,7 +147,7 @@ BASE = "--model simulated/noisy --suite llm_arithmetic"
         (f"{BASE} --style haiku", "'--style' must be 'chat', 'completion' or 'rules'"),
         (f"{BASE} --digits backwards", "'--digits' must be 'reversed'"),
         (f"{BASE} --template Think", "--template: 'template' does not say where the question goes"),
-        (f"configs/demo.yaml {BASE}", "give either configs/demo.yaml or --model, --suite, --out, not both"),
+        (f"configs/demo.yaml {BASE}", "give either configs/demo.yaml or --model, --suite, not both"),
     ],
 )
 @pytest.mark.parametrize("command", ["plan", "run"])

@@ -90,8 +90,10 @@ class Answer:
         more = f"Only the first {MOST_SHOWN} rows are shown. --csv, --json or --parquet FILE gives all."
         return f"{shown}\n{more}"
 
-    def write_csv(self, out: IO[str]) -> None:
-        """Write all of it as CSV with a head; NULL is an empty field; a terminal gets no control characters.
+    def write_csv(self, out: IO[str]) -> int:
+        """Write all of it as CSV with a head, and return how many rows.
+
+        NULL is an empty field; a terminal gets no control characters.
 
         Raises:
             StoreError: parts of the folder were replaced when rows had been written already.
@@ -99,9 +101,12 @@ class Answer:
         writer = csv.writer(out, lineterminator="\n")
         shown = _visible if out.isatty() else str
         writer.writerow(map(shown, self.schema.names))
+        rows = 0
         for row in self._rows():
             writer.writerow(shown(_field(value)) for value in row)
+            rows += 1
         out.flush()  # what the disk refuses shows here, not when the interpreter ends
+        return rows
 
     def write_json(self, out: IO[str]) -> None:
         """Write all of it as an array of objects, one a line; raises as `write_csv` does.
@@ -110,11 +115,23 @@ class Answer:
         """
         out.write("[")
         shown = _escaped if out.isatty() else str
-        for n, row in enumerate(self._rows()):
-            values = dict(zip(self.schema.names, map(_plain, row), strict=True))
-            out.write(f"{',' if n else ''}\n{shown(encode_json(values).decode())}")
+        for n, text in enumerate(self._objects()):
+            out.write(f"{',' if n else ''}\n{shown(text)}")
         out.write("\n]\n")
         out.flush()
+
+    def write_jsonl(self, out: IO[str]) -> int:
+        """Write all of it as objects, one a line, and return how many; raises as `write_csv` does."""
+        rows = 0
+        for text in self._objects():
+            out.write(f"{text}\n")
+            rows += 1
+        out.flush()
+        return rows
+
+    def _objects(self) -> Iterator[str]:
+        for row in self._rows():
+            yield encode_json(dict(zip(self.schema.names, map(_plain, row), strict=True))).decode()
 
     def write_parquet(self, path: Path) -> int:
         """Write all of it to a Parquet file, whole or not at all; return how many rows.

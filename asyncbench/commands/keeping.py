@@ -119,8 +119,12 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
 
 
 ExportOut = Annotated[
-    Path,
-    typer.Option(metavar="FOLDER", help="Write the files here. Existing files are never overwritten."),
+    Path | None,
+    typer.Option(metavar="PATH", help="Required: the folder for the files, or the file of csv and jsonl."),
+]
+OneTable = Annotated[
+    str | None,
+    typer.Option(metavar="TABLE", help="csv, jsonl: write this table or view of `sql`. Default: trials."),
 ]
 BatchForm = Annotated[
     str | None,
@@ -144,19 +148,24 @@ def export_results(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="llm-arithmetic, integer-addition, nupa or inspect. With --batch-files: the sweep.",
+            help="csv, jsonl, llm-arithmetic, integer-addition, nupa, inspect; with --batch-files a sweep.",
         ),
     ],
-    out: ExportOut,
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", help="The results folder. None with --batch-files.")
     ] = None,
+    out: ExportOut = None,
+    table: OneTable = None,
     batch_files: BatchForm = None,
     models: ExportModels = None,
     limit: ExportLimit = None,
     as_json: Json = False,
 ) -> None:
-    """Export results in the file format of another project.
+    """Export results as CSV, or in a format of another project.
+
+    asyncbench export csv results/overnight --out trials.csv
+
+    asyncbench export jsonl results/overnight --table cost --out cost.jsonl
 
     asyncbench export llm-arithmetic results/overnight --out exported
 
@@ -164,7 +173,8 @@ def export_results(
 
     asyncbench export configs/nupa-batch.yaml --batch-files nupa --out requests
 
-    Each imported run becomes one file with its old name. A sweep becomes one file per model and condition.
+    csv and jsonl write one table. In the formats of projects, each imported run becomes one file with its old
+    name, and a sweep one file per model and condition. Existing files are never overwritten.
 
     inspect writes .eval logs, one per model, condition and suite. `inspect view --log-dir logs` shows them.
 
@@ -174,15 +184,30 @@ def export_results(
     if batch_files is not None:
         if folder is not None:
             raise ConfigError(f"{folder}: export --batch-files takes a sweep file alone. Remove the folder.")
-        _export_batches(batch_files, Path(form), out, aliases_typed(models), limit, as_json=as_json)
+        _export_batches(
+            batch_files, Path(form), _required(out), aliases_typed(models), limit, as_json=as_json
+        )
         return
     if folder is None or (models, limit) != (None, None):
-        raise ConfigError("export needs a format and a results folder; --models and --limit: --batch-files")
+        raise ConfigError(
+            "export needs a format and a results folder: asyncbench export csv FOLDER --out FILE. "
+            "--models and --limit are for --batch-files"
+        )
     with interruptible("nothing was exported"):
-        from asyncbench.upkeep.exporting import export_folder
+        from asyncbench.upkeep.exporting import OF_TABLES, export_folder, export_table
 
-        exported = export_folder(form, folder, out)
-    show(exported, as_json=as_json)
+        if form in OF_TABLES:
+            show(export_table(form, folder, _required(out), table=table or "trials"), as_json=as_json)
+            return
+        if table is not None:
+            raise ConfigError(f"--table {table}: {form} has no tables. Leave it out, or export csv")
+        show(export_folder(form, folder, _required(out)), as_json=as_json)
+
+
+def _required(out: Path | None) -> Path:
+    if out is None:
+        raise ConfigError("export needs --out: the file that csv or jsonl writes, else a folder")
+    return out
 
 
 def _export_batches(

@@ -153,7 +153,7 @@ def load(
     from asyncbench.run.sweep_run import run_with_options
 
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
-    sweep = loaded_sweep(context, sweep_file, flags, quiet=quiet or as_json)
+    sweep = loaded_sweep(context, sweep_file, flags, combinable=["out"], quiet=quiet or as_json)
     env = environment_for(sweep, env_file)
     options = RunOptions(
         models=aliases_typed(models),

@@ -119,7 +119,7 @@ def plan(
     from asyncbench.planning.sweep_plan import bounded_plan, plan as plan_sweep
 
     flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
-    sweep = loaded_sweep(context, sweep_file, flags, combinable=["mode"], extend=extend, quiet=as_json)
+    sweep = loaded_sweep(context, sweep_file, flags, combinable=["mode", "out"], extend=extend, quiet=as_json)
     sweep = with_mode(sweep, flag_typed(context, "mode"), models=aliases_typed(models), given_as="--mode")
     bounded = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     if sweep.load is not None:
@@ -236,7 +236,9 @@ def run(
     from asyncbench.run.progress import default_screen
     from asyncbench.run.sweep_run import run_with_options
 
-    sweep = sweep_of(context, sweep_file, combinable=["mode", *["max_tokens"] * bool(retry)], extend=extend)
+    sweep = sweep_of(
+        context, sweep_file, combinable=["mode", "out", *["max_tokens"] * bool(retry)], extend=extend
+    )
     _check_typed_budget(sweep, None if sweep_file else budget, context)
     options = RunOptions(
         limit=limit,

@@ -251,6 +251,7 @@ def sweep_of(
     Raises:
         ConfigError: there is neither or both, or the sweep is wrong.
     """
+    from asyncbench.config.overriding import with_out
     from asyncbench.config.sweep import load_sweep
 
     flags: Flags = context.meta[_TYPED]
@@ -260,6 +261,8 @@ def sweep_of(
         )
     read = read or load_sweep
     sweep = _sweep_typed(flags, read) if sweep_file is None else read(sweep_file)
+    if sweep_file is not None and "out" in flags:
+        sweep = with_out(sweep, flags["out"])
     if not extend:
         return sweep
     from asyncbench.planning.belonging import extended

@@ -34,7 +34,14 @@ class Command(TyperCommand):
             for word, value in typed_options(args, alone)
             if not (word in names and names[word].multiple)
         )
-        return super().parse_args(ctx, args)
+        words = [word for word in args if not word.startswith("-")]
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            if words and error.param is not None and error.param.nargs == -1:
+                # the parser keeps the one word for the argument behind the folders; a person means a folder
+                *_, error.param = (one for one in ctx.command.params if one.param_type_name == "argument")
+            raise
 
 
 def _refuse_repeated(typed: Iterable[tuple[str, str]]) -> None:

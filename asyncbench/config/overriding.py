@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Final, get_args
 
@@ -10,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from asyncbench.config.entry import Dollars, Mode
 from asyncbench.config.place import quoted
 from asyncbench.config.run_entries import WorkersWanted, workers_from
-from asyncbench.config.sweep import Sweep
+from asyncbench.config.sweep import Sweep, results_place
 from asyncbench.errors import ConfigError
 from asyncbench.files import local
 from asyncbench.providers.endpoints import known_endpoints
@@ -82,6 +83,12 @@ def with_mode(
                 "out with --models, or set the `mode` of each model in the sweep instead"
             )
     return replace(sweep, models=tuple(updated))
+
+
+def with_out(sweep: Sweep, out: PathLike[str] | str) -> Sweep:
+    """Return a sweep whose results go to another folder, or to an address in a bucket."""
+    folder, copied_to = results_place(out)
+    return replace(sweep, out=folder, copied_to=copied_to)
 
 
 def with_workers(sweep: Sweep, workers: WorkersWanted | None, *, given_as: str = "workers") -> Sweep:

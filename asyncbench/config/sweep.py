@@ -247,8 +247,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     plain, moved = expanded(raw, place=place)
     place = replace(place, moved=moved)
     entry = read_entry(SweepEntry, plain, place=place)
-    copied_to = s3_address(entry.out or "")
-    out = journal_folder(copied_to) if copied_to else Path(entry.out or Path("results") / entry.name)
+    out, copied_to = results_place(entry.out or Path("results") / entry.name)
     faults = _sent_whole(raw, out, place) if any("params" in keys for keys in moved) else []
     for provider in entry.limits:
         with collected(faults):
@@ -295,6 +294,12 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         max_tokens_demanded=_demanded(models, entry.models),
         **rest,
     )
+
+
+def results_place(out: PathLike[str] | str) -> tuple[Path, str | None]:
+    """Return where the results of a sweep go, and the address in a bucket that this folder is copied to."""
+    copied_to = s3_address(str(out))
+    return journal_folder(copied_to) if copied_to else Path(out), copied_to
 
 
 def _sent_whole(raw: Any, out: Path, place: Place) -> list[str]:  # Any: as was checked

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from asyncbench.config.entry import suggestion
 from asyncbench.config.questions import ProblemSource, condition_complaint
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
@@ -22,6 +23,8 @@ from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.recorded import run_called, runs_said
 from asyncbench.providers.params import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
+from asyncbench.simulator.answers import MODELS, answerer
+from asyncbench.simulator.vendors import split
 from asyncbench.store.checksums import check, stamp
 from asyncbench.store.manifest import is_results_folder, planned, read_manifest
 from asyncbench.suites.numbers import rewritten
@@ -243,8 +246,16 @@ def _suites_of(sources: Iterable[ProblemSource], opened: Mapping[str, ProblemSet
     }
 
 
+def _check_simulated(model: Model) -> None:
+    """Refuse a model that the simulator, started by the run, does not have."""
+    own = model.simulated and model.base_url is None
+    if own and answerer(split(model.model_id)[1]) is None:
+        hint = suggestion(model.model_id, [*MODELS, "noisy-2"], what=" simulated models")
+        raise ConfigError(f"{model.alias}: the simulator has no model {model.model_id!r}. {hint}")
+
+
 def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
-    """Refuse a model that is to repeat what its results folder or file of recorded answers does not hold.
+    """Refuse a simulated model that there is not, or whose folder or file of recorded answers lacks it.
 
     Raises:
         ConfigError: it is not a results folder, or holds no run or model of that name, or several.
@@ -253,6 +264,7 @@ def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
     """
     for model in models:
         if model.replay is None:
+            _check_simulated(model)
             continue
         place = f"{model.alias}, replay"
         recording = found_input(model.replay, sweep.file, place=place, way_out="Correct the path")

@@ -1,9 +1,10 @@
 """Tables of `asyncbench models`: the endpoints that a sweep may name, and a vendor's models with prices."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints, usable_endpoints
@@ -76,11 +77,26 @@ def models_of(provider: str, *, at: datetime) -> tuple[Published, ...]:
     return published(endpoint.prices, at=at)
 
 
+# `gpt-4.1-mini` → 4, 1; `claude-opus-4-5` → 4, 5; neither a date nor a size such as 32k or 70b
+_VERSION: Final = re.compile(r"(?<!\d)(\d{1,2})(?![\dbx])(?:[.-](\d)(?![\da-z]))?")
+_NOT_FOR_TEXT: Final = re.compile(r"audio|image|tts|transcribe|realtime|search|embed|\bft\b")
+
+
+def _newest_first(model: Published) -> tuple[bool, int, int, str]:
+    """Return where a model stands in a list: by its version, and those that are not for text last."""
+    version = _VERSION.search(model.model_id)
+    major, minor = (int(part or 0) for part in version.groups()) if version else (0, 0)
+    return bool(_NOT_FOR_TEXT.search(model.model_id)), -major, -minor, model.model_id
+
+
 def models_as_text(models: Sequence[Published]) -> str:
-    """Return a vendor's models for a person: USD for a million tokens, a line for each long-context tier."""
+    """Return a vendor's models for a person, the newest versions first.
+
+    Prices are USD for a million tokens, with a line for each long-context tier.
+    """
     head = ("model", "input tokens over", "input", "cached input", "output")
     rows = []
-    for model in models:
+    for model in sorted(models, key=_newest_first):
         for place, bracket in enumerate(model.rates.brackets):
             above = f"{bracket.above:,}" if bracket.above >= 0 else ""
             rates = (bracket.input, bracket.cached_input, bracket.output)

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.notes import Nothing, NothingToShowError, of_chosen
+from asyncbench.config.entry import suggestion
 from asyncbench.errors import ConfigError
 from asyncbench.store.catalog import read_steps
 from asyncbench.tables.report import Report
@@ -142,8 +143,9 @@ def _only_loaded(folder: Chosen) -> bool:
 def _style(name: str | None, options: Mapping[str, Any]) -> Style:  # Any: of the style
     """Return what makes a report; raises ConfigError for a name or an option that does not fit."""
     if name not in STYLES:
-        named = ", ".join(filter(None, STYLES))
-        raise ConfigError(f"--style {name}: no such style. Choose one of: {named}")
+        raise ConfigError(
+            f"--style {name}: no such style. {suggestion(str(name), list(filter(None, STYLES)))}"
+        )
     fitting = STYLES[name].options | (EFFECTS.options if name in COMPARED else set())
     if odd := sorted(options.keys() - fitting):
         where = f"--style {name}" if name else "a report without --style"

@@ -5,10 +5,12 @@ and takes their batches.
 """
 
 PUBLIC = (
+    "answers",
     "batches.settings",
     "counts",
     "process",
     "questions",
     "server",
     "settings",
+    "vendors",
 )

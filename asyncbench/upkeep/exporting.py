@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
+from io import TextIOWrapper
 from os import PathLike
 from os.path import lexists
 from pathlib import Path
@@ -16,9 +17,12 @@ from urllib.parse import quote
 
 import orjson
 
+from asyncbench.analysis.sql import asking
+from asyncbench.analysis.views import VIEWS
+from asyncbench.config.entry import suggestion
 from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.files import local, writing
+from asyncbench.files import creating, local, writing
 from asyncbench.lanes.batches.spending import trials_out
 from asyncbench.planning.preflight import check_sets, chosen_models
 from asyncbench.planning.remaining_trials import sets_of
@@ -50,6 +54,7 @@ from asyncbench.upkeep.inspect.logs import logs
 
 
 INSPECT: Final = "inspect"  # a format that is only written
+OF_TABLES: Final = ("csv", "jsonl")  # formats of one table, as it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,17 @@ class Exported(Report):
             yield f"{path}: the sums of each file"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedTable(Report):
+    """A table that was written as one file."""
+
+    path: str
+    rows: int
+
+    def _notes(self) -> Iterator[str]:
+        yield f"{self.path}: {self.rows:,} rows"
+
+
 def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | str) -> Exported:
     """Write the finished trials of a results folder in the file format of a published benchmark.
 
@@ -97,7 +113,7 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
         ProblemSetError: A copy of a problem set is damaged.
     """
     folder, out = at_hand(folder), local(out)
-    chosen = None if form == INSPECT else format_named(form, others=[INSPECT])
+    chosen = None if form == INSPECT else format_named(form, others=[INSPECT, *OF_TABLES])
     manifest = read_manifest(folder)
     files = _texts(chosen, folder, manifest) if chosen else logs(folder, manifest)
     summaries = [out / name for name in chosen.summaries] if chosen else []
@@ -106,6 +122,33 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
         # mapped: the rows of no file are held while those of the next are read
         written = tuple(map(partial(_written, drafts=drafts), paths, files))
     return Exported(files=written, summaries=tuple(map(str, summaries)))
+
+
+def export_table(
+    form: str, folder: PathLike[str] | str, out: PathLike[str] | str, *, table: str = "trials"
+) -> ExportedTable:
+    """Write a table or a view of a results folder as one file, CSV with a head or JSON lines.
+
+    Args:
+        form: `csv` or `jsonl`.
+        folder: the results folder.
+        out: the file; nothing may be there.
+        table: `trials`, `attempts`, or another view that SQL queries can name.
+
+    Raises:
+        ConfigError: There is no such table, the folder is no results folder, or the file exists already.
+        StoreError: The folder cannot be read, or the file cannot be written.
+    """
+    if table not in VIEWS:
+        raise ConfigError(f"--table {table}: no such table. {suggestion(table, VIEWS, what=' tables')}")
+    path = local(out)
+    _refuse_existing(path)
+    with asking(folder, f"FROM {table}") as answer, writing(path), creating(path) as file:
+        text = TextIOWrapper(file, "utf-8", newline="")
+        write = answer.write_csv if form == "csv" else answer.write_jsonl
+        rows = write(text)
+        text.detach()
+    return ExportedTable(path=str(path), rows=rows)
 
 
 def _texts(chosen: FileFormat, folder: Path, manifest: Manifest) -> list[FileToWrite]:

@@ -15,6 +15,7 @@ from asyncbench import run_sweep
 from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError
+from asyncbench.files import input_path
 from asyncbench.planning import preflight
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.providers.endpoints import known_endpoints
@@ -527,7 +528,7 @@ def test_every_ready_made_sweep_is_valid_with_its_problems_there_and_reads_back_
     sweep = load_sweep(path)
     sources = [source for model in sweep.models for source in sweep.problems_of(model)]
     assert sources
-    assert all(source.path is None or (ROOT / source.path).is_file() for source in sources)
+    assert all(source.path is None or input_path(source.path, path).is_file() for source in sources)
     assert as_mapping(sweep_from(as_mapping(sweep))) == as_mapping(sweep)
 
 

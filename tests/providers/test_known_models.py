@@ -98,6 +98,12 @@ def test_prices_in_json_are_exact_text():
     assert (bracket["input"], bracket["output"]) == ("0.1", "0.4")
 
 
+def test_a_person_sees_the_newest_versions_first_and_what_is_not_for_text_last():
+    listed = [line.split(" ")[0] for line in models_as_text(models_of("openai", at=AT)).splitlines()]
+    some = ("gpt-5.6-sol", "gpt-5.1", "gpt-5-mini", "gpt-4.1-mini", "gpt-3.5-turbo-16k", "davinci-002")
+    assert [name for name in listed if name in (*some, "gpt-4o-mini-tts")] == [*some, "gpt-4o-mini-tts"]
+
+
 @pytest.mark.parametrize(
     ("provider", "said"),
     [("nobody", "unknown provider 'nobody'. Known: openai"), ("vllm", "no prices of vllm are known")],

@@ -356,5 +356,8 @@ def test_the_command_writes_logs_and_no_import_reads_them(tmp_path):
     refused = asyncbench_here("import", "inspect", tmp_path / "logs" / "gpt-x.eval", "--out", tmp_path / "r")
     assert refused.returncode == 2
     assert "no format 'inspect'. Choose one of: llm-arithmetic, integer-addition, nupa\n" in refused.stderr
-    refused = asyncbench_here("export", "csv", tmp_path / "results", "--out", tmp_path / "x")
-    assert "no format 'csv'. Choose one of: llm-arithmetic, integer-addition, nupa, inspect" in refused.stderr
+    refused = asyncbench_here("export", "xls", tmp_path / "results", "--out", tmp_path / "x")
+    assert (
+        "no format 'xls'. Choose one of: llm-arithmetic, integer-addition, nupa, inspect, csv"
+        in refused.stderr
+    )
