@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.analysis.views import HEADLINE_GRADES, cells_of
 from asyncbench.engine.stopping import CellCounts, still_stopped
 from asyncbench.records import Outcome
@@ -149,6 +149,7 @@ METRICS: Final[Mapping[str, Metric]] = {
 }
 
 
+@once
 def cells_in(views: FolderViews, *, answers: str = "") -> list[dict[str, Any]]:
     """Return the view `cells` as rows, counted once for all who ask.
 
@@ -156,10 +157,6 @@ def cells_in(views: FolderViews, *, answers: str = "") -> list[dict[str, Any]]:
         views: of the folders.
         answers: a table that has all trials already, with the columns that are counted.
     """
-    return views.once("cells", lambda: _cells(views, answers))
-
-
-def _cells(views: FolderViews, answers: str) -> list[dict[str, Any]]:
     if views.chosen.several or views.chosen.loaded or not answers:
         return views.rows("FROM cells")
     views.keep("headline_grades", HEADLINE_GRADES)  # of which `headline_graders` are told, too

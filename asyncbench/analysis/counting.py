@@ -7,12 +7,13 @@ def trials_by_model(folder: Path) -> list[dict[str, Any]]:
 """
 
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,28 +30,8 @@ from asyncbench.analysis.choosing import (
     joined_manifests,
     raw,
 )
-from asyncbench.analysis.kept import (
-    FEW_BYTES,
-    ROWS,
-    TABLE,
-    KeptCounts,
-    NamedTables,
-    ResultForm,
-    TableSource,
-    kept_counts,
-    name_of,
-    names_in,
-    packed,
-)
-from asyncbench.analysis.views import (
-    ROWS_OF_TEXTS,
-    SUM_USD,
-    SUMS,
-    Sources,
-    add_sums,
-    add_tables,
-    at_rest,
-)
+from asyncbench.analysis.kept import KeptCounts, NamedTables, name_of, state_of, trials_in
+from asyncbench.analysis.views import ROWS_OF_TEXTS, SUM_USD, Sources, add_tables, at_rest
 from asyncbench.problems.copies import iter_problems
 from asyncbench.records import Sent
 from asyncbench.store.catalog import patiently
@@ -60,9 +41,7 @@ from asyncbench.store.reading import take_snapshot
 from asyncbench.store.schema import CODED
 from asyncbench.store.snapshot import MANY_ROWS, Snapshot
 
-if TYPE_CHECKING:
-    import duckdb
-
+P = ParamSpec("P")
 T = TypeVar("T")
 
 MEMORY: Final = 150  # MB of DuckDB's own, beside 100 bytes a trial: what needs more is put on the disk
@@ -82,17 +61,13 @@ SET lock_configuration = true;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderViews:
+class FolderViews(NamedTables):
     """The views of results folders at one moment, and DuckDB to count them."""
 
-    connection: "duckdb.DuckDBPyConnection"
-    sources: Sources
     snapshots: tuple[Snapshot, ...]  # of each folder
     chosen: Chosen
-    tables: NamedTables
     names: Names = field(default_factory=dict)  # of models, where there are several folders
-    made: dict[str, Any] = field(default_factory=dict)  # what `once` made, by its name
-    kept: set[str] = field(default_factory=set)  # the tables of `keep`
+    made: dict[str, Any] = field(default_factory=dict)  # what functions made `once`, by their name
 
     @property
     def folders(self) -> Iterable[tuple[str, Path]]:
@@ -161,83 +136,6 @@ class FolderViews:
         for path in self.chosen.paths:
             yield from iter_problems(path, columns, wanted)
 
-    def add_sums(self, query: str = " ".join(SUMS)) -> None:
-        """Make the views that count, of those that a query names."""
-        add_sums(self.connection, query, folder_column(self.names) if self.chosen.several else "")
-
-    def _query(self, query: str, values: Mapping[str, object] | None = None) -> "duckdb.DuckDBPyRelation":
-        self._make_waiting(names_in(query))
-        self.add_sums(query)
-        return self.connection.sql(query, params=values)
-
-    def table(self, query: str, values: Mapping[str, object] | None = None) -> pa.Table:
-        """Return what a SELECT gives; `$name` in it stands for one of the values.
-
-        Raises:
-            StoreError: a part of the folder cannot be read.
-        """
-        return self._result(query, values, TABLE)
-
-    def rows(self, query: str, values: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
-        """Return the same as rows: column → value. Raises as `table` does."""
-        return self._result(query, values, ROWS)
-
-    def _result(self, query: str, values: Mapping[str, object] | None, form: ResultForm[T]) -> T:
-        """Return what a query gives, or what the folder keeps of it."""
-        origin, counts = self.tables.origin_of(query, values), self.tables.counts
-        name = name_of(form.name, origin)
-        if origin is not None and (content := counts.get(name)) is not None:
-            return form.unpack(content)
-        with self.sources.telling():
-            result = form.fetch(self._query(query, values))
-        if origin is not None:
-            counts.put(name, form.pack(result))
-        return result
-
-    def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the same, so many rows at a time, where all would be too much; raises as `table` does."""
-        with self.sources.telling():
-            yield from self._query(query).to_arrow_reader(rows)
-
-    def keep(self, name: str, query: str, values: Mapping[str, object] | None = None) -> None:
-        """Read rows once that several queries count: later queries have them as the table `name`."""
-        self._replace(name, self.tables.origin_of(query, values))
-        self.kept.add(name)
-        self._wait(name, TableSource(query=query, values=values))
-
-    def _wait(self, name: str, source: TableSource) -> None:
-        """Make a table once a query reads it; at once where no result is kept."""
-        self.tables.waiting[name] = source
-        if self.tables.origins[name] is None:
-            self._make_waiting({name})
-
-    def _make_waiting(self, names: Collection[str]) -> None:
-        """Make those of the tables that wait for the first query to name them."""
-        for name in {*names} & self.tables.waiting.keys():
-            source = self.tables.waiting.pop(name, None)
-            if source is None:  # made for another of them
-                continue
-            if source.make is not None:
-                self._register(name, source.make())
-                continue
-            self._make_waiting(names_in(source.query))
-            with self.sources.telling():
-                self.add_sums(source.query)
-                self.connection.unregister(name)
-                create = f"CREATE OR REPLACE TEMP TABLE {name} AS {source.query}"
-                self.connection.execute(create, source.values)
-
-    def _replace(self, name: str, origin: str | None) -> None:
-        """Note of what a table is made from now on."""
-        self._make_waiting(self.tables.replace(name, origin))
-
-    def once(self, name: str, make: Callable[[], T]) -> T:
-        """Return what is made of these views only once, however many ask for it."""
-        if name not in self.made:
-            self.made[name] = make()
-        value: T = self.made[name]
-        return value
-
     def made_of_rows(self, name: str, kind: Any, make: Callable[[], T]) -> T:
         """Return what Python makes of rows, which takes seconds, or what the folder keeps of it.
 
@@ -246,59 +144,27 @@ class FolderViews:
             kind: its type, as `pydantic` takes it: it is kept as JSON.
             make: makes it.
         """
-        if (counts := self.tables.counts).state is None:
+        if self.counts.state is None:
             return make()  # `pydantic` need not read the type
-        form, kept_as = TypeAdapter[T](kind), name_of("json", (name, self.tables.options))
-        if (content := counts.get(kept_as)) is not None:
+        form, kept_as = TypeAdapter[T](kind), name_of("json", (name, self.options))
+        if (content := self.counts.get(kept_as)) is not None:
             return form.validate_json(content)
         value = make()
-        counts.put(kept_as, form.dump_json(value))
+        self.counts.put(kept_as, form.dump_json(value))
         return value
 
-    def define(self, name: str, query: str) -> None:
-        """Name a query: each later query that names it reads its rows anew."""
-        self._replace(name, self.tables.origin_of(query))
-        self._make_waiting(names_in(query))
-        self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
 
-    def drop(self, *names: str) -> None:
-        """Let go of rows that were kept or put: they take memory, and no later query counts them."""
-        import duckdb
+def once(make: Callable[Concatenate[FolderViews, P], T]) -> Callable[Concatenate[FolderViews, P], T]:
+    """Let a function make what it makes of some views only once, however many ask for it."""
 
-        for name in names:
-            self._replace(name, None)
-            del self.tables.origins[name]
-            self.connection.unregister(name)
-            self.kept.discard(name)
-            for kind in ("TABLE", "VIEW"):
-                with suppress(duckdb.CatalogException):  # it is of the other kind
-                    self.connection.execute(f"DROP {kind} IF EXISTS temp.{name}")
+    @wraps(make)
+    def made(views: FolderViews, /, *args: P.args, **options: P.kwargs) -> T:
+        if make.__name__ not in views.made:
+            views.made[make.__name__] = make(views, *args, **options)
+        value: T = views.made[make.__name__]
+        return value
 
-    def put(self, name: str, rows: pa.Table) -> None:
-        """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""
-        content = packed(rows) if self.tables.counts.state and rows.nbytes <= FEW_BYTES else None
-        self._replace(name, None if content is None else name_of("rows", content))
-        self._register(name, rows)
-
-    def put_when_read(self, name: str, origin: str, make: Callable[[], pa.Table]) -> None:
-        """Put rows that are made once a query reads them.
-
-        Args:
-            name: that of the table.
-            origin: what the rows are made of, beside what the folder holds.
-            make: makes them.
-        """
-        self._replace(name, origin if self.tables.counts.state else None)
-        self._wait(name, TableSource(make=make))
-
-    def _register(self, name: str, rows: pa.Table) -> None:
-        self.connection.unregister(name)
-        if name in self.kept:
-            self.connection.execute(f"DROP TABLE IF EXISTS {name}")
-            self.kept.remove(name)
-        elif not self.chosen.plain:
-            self.connection.execute(f"DROP VIEW IF EXISTS {name}")
-        self.connection.register(name, rows)
+    return made
 
 
 def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
@@ -340,7 +206,7 @@ def open_views(
 
     of, names = chosen(folder), dict[tuple[str, str], str]()
     alone = keeps and not of.several and of.where is None  # a condition may be another one each time
-    counts = kept_counts(of.paths[0], snapshots[0]) if alone else KeptCounts(folder=of.paths[0], state=None)
+    state = state_of(of.paths[0], snapshots[0]) if alone else None
     with (
         tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill,
         duckdb.connect(
@@ -363,18 +229,17 @@ def open_views(
                 snapshots=snapshots,
                 chosen=of,
                 names=names,
-                tables=NamedTables(counts=counts, options=(of.options, of.loaded)),
+                counts=KeptCounts(folder=of.paths[0], state=state),
+                options=(of.options, of.loaded),
+                more=folder_column(names) if of.several else "",
             )
 
 
 def _room(folders: Sequence[Path]) -> Mapping[str, str]:
     """Return how much memory DuckDB may take: an exact quantile holds every value, and cannot spill."""
-    listed = [
-        [item for each in folders_of(folder) for item in known_parts(each).items()] for folder in folders
-    ]
-    entries = (item for parts in listed for item in parts)
-    trials = sum(entry["rows"] for key, entry in entries if entry and key.startswith("trials/"))
-    room = MEMORY + trials // 10_000 if all(listed) else MEMORY_OF_UNKNOWN
+    listed = [[known_parts(each) for each in folders_of(folder)] for folder in folders]
+    trials = sum(map(trials_in, chain.from_iterable(listed)))
+    room = MEMORY + trials // 10_000 if all(map(any, listed)) else MEMORY_OF_UNKNOWN
     return {"memory_limit": f"{room}MB"}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.providers.wire import SIMULATOR
 from asyncbench.store.manifest import Manifest, planned
@@ -226,6 +226,7 @@ class Asked:
         return {kind.key: place for place, kind in enumerate(self.kinds)}
 
 
+@once
 def asked_in(views: FolderViews, *, answers: str = "trials") -> Asked:
     """Return who was asked what in a folder; entrants as they were planned.
 
@@ -233,9 +234,7 @@ def asked_in(views: FolderViews, *, answers: str = "trials") -> Asked:
         views: of the folders.
         answers: a table that has all trials.
     """
-    return views.once(
-        "asked", lambda: Asked(entrants=_entrants(views, answers), kinds=_kinds(views, answers))
-    )
+    return Asked(entrants=_entrants(views, answers), kinds=_kinds(views, answers))
 
 
 def _entrants(views: FolderViews, answers: str) -> tuple[NamedEntrant, ...]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.analysis.choosing import Folders, chosen
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews, counted, once
 from asyncbench.analysis.entrants import Entrant, KindKey
 from asyncbench.records import Outcome
 from asyncbench.stats.paired import bootstrap_difference
@@ -284,9 +284,10 @@ RANKED: Final = (  # columns of the answers that rankings count, `cells_in` and 
 )
 
 
+@once
 def marks_in(views: FolderViews) -> Marked:
     """Return the marks of which rankings are made; later queries have the table `answers`."""
-    return views.once("marks", lambda: marked(views, RANKED))
+    return marked(views, RANKED)
 
 
 _PLACED: Final = "answers JOIN (SELECT DISTINCT problem_id, place FROM places) USING (problem_id)"
@@ -301,17 +302,14 @@ def skipped_problems(views: FolderViews, marks: Marked) -> dict[Entrant, Bits]:
     return {(run, model, condition): bits for run, model, condition, bits in rows}
 
 
+@once
 def kind_bits(views: FolderViews) -> Mapping[KindKey, Mapping[int | None, Bits]]:
     """Return the problems of each kind by length; the first time while the table `answers` is there."""
-
-    def counted() -> Mapping[KindKey, Mapping[int | None, Bits]]:
-        kinds = defaultdict[KindKey, dict[int | None, Bits]](dict)
-        keys, problems = ("suite", "task", "variant", "representation", "length"), marks_in(views).problem_ids
-        for suite, task, variant, form, length, bits in _bits_by(views, keys, _PLACED, len(problems)):
-            kinds[suite, task, variant or "", form or ""][length] = bits
-        return dict(kinds)
-
-    return views.once("kind_bits", counted)
+    kinds = defaultdict[KindKey, dict[int | None, Bits]](dict)
+    keys, problems = ("suite", "task", "variant", "representation", "length"), marks_in(views).problem_ids
+    for suite, task, variant, form, length, bits in _bits_by(views, keys, _PLACED, len(problems)):
+        kinds[suite, task, variant or "", form or ""][length] = bits
+    return dict(kinds)
 
 
 def _bits_by(

@@ -13,7 +13,7 @@ from typing import Any, Final
 from asyncbench.analysis.anatomy.counts import examined_in
 from asyncbench.analysis.anatomy.error import KINDS
 from asyncbench.analysis.cells import COUNTS, METRICS, cells_in
-from asyncbench.analysis.counting import FolderViews, open_views
+from asyncbench.analysis.counting import FolderViews, once, open_views
 from asyncbench.analysis.curves import Hardest
 from asyncbench.analysis.entrants import Asked, Entrant, NamedEntrant, asked_in
 from asyncbench.analysis.notes import (
@@ -195,16 +195,13 @@ def _metrics(views: FolderViews) -> Values:
 ONE_MODEL: Final = "one model"
 
 
+@once
 def standings_in(views: FolderViews) -> Standings:
     """Return the standings of a folder, which several blocks read."""
-
-    def counted() -> Standings:
-        marks_in(views)  # reads the trials: of these rows all are counted that the first screen shows
-        asked_in(views, answers=ANSWERS)
-        cells_in(views, answers=ANSWERS)
-        return standings_of(views, by_kind=True)
-
-    return views.once("standings", counted)
+    marks_in(views)  # reads the trials: of these rows all are counted that the first screen shows
+    asked_in(views, answers=ANSWERS)
+    cells_in(views, answers=ANSWERS)
+    return standings_of(views, by_kind=True)
 
 
 def standings_block(views: FolderViews) -> Values:

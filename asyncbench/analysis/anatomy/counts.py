@@ -19,7 +19,7 @@ from asyncbench.analysis.anatomy.numbers import (
     bins_by_group,
     problems_of,
 )
-from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.analysis.curves import GROUP
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
@@ -142,6 +142,7 @@ class ErrorFindings:
         return [Proportion(successes=wrong[i], trials=n) for i, n in enumerate(reaching, 1)]
 
 
+@once
 def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
     """Return what was found out about a folder's trials, by group.
 
@@ -149,30 +150,20 @@ def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    return views.once("errors", lambda: _with_carries(views))
-
-
-def _with_carries(views: FolderViews) -> dict[Group, ErrorFindings]:
     findings = dict(examined_in(views))
     for group, (by_carries, by_chain) in bins_by_group(views).items():
         findings[group] = replace(findings[group], by_carries=by_carries, by_chain=by_chain)
     return findings
 
 
+@once
 def examined_in(views: FolderViews) -> Mapping[Group, ErrorFindings]:
     """Return the same without bins by carries, for which all trials are read once more.
 
     Replies are read a few at a time, and no more of them is kept than the examples show.
     """
-    return views.once(
-        "examined",
-        lambda: {
-            findings.group: findings
-            for findings in views.made_of_rows(
-                "examined", list[ErrorFindings], lambda: [*_examined(views).values()]
-            )
-        },
-    )
+    findings = views.made_of_rows("examined", list[ErrorFindings], lambda: [*_examined(views).values()])
+    return {each.group: each for each in findings}
 
 
 def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:

@@ -12,9 +12,9 @@ from math import ceil
 from typing import Any, Final
 
 from asyncbench.analysis.cells import METRICS, cells_in, repeats_of, summed
-from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.analysis.curves import Curve, Length, fit
-from asyncbench.analysis.entrants import Asked, asked_in, kind_of
+from asyncbench.analysis.entrants import asked_in, kind_of
 from asyncbench.page.charts.styling import Row
 from asyncbench.stats.proportions import wilson
 from asyncbench.suites.nupa.tasks import TASKS, range_of
@@ -80,16 +80,13 @@ def length_rows(views: FolderViews) -> list[Row]:
     return rows
 
 
+@once
 def placed_cells(views: FolderViews) -> list[dict[str, Any]]:
     """Return the cells of a folder with the places of their entrant and kind."""
-    return views.once("placed_cells", lambda: _with_places(cells_in(views), asked_in(views)))
-
-
-def _with_places(cells: Iterable[Sums], roster: Asked) -> list[dict[str, Any]]:
-    entrants, kinds = roster.entrant_places, roster.kind_places
+    entrants, kinds = asked_in(views).entrant_places, asked_in(views).kind_places
     return [
         {**cell, "asked": entrants[who], "kind": kinds[kind_of(cell)]}
-        for cell in cells
+        for cell in cells_in(views)
         if (who := (cell["run"], cell["model"], cell["condition"])) in entrants
     ]
 
@@ -172,14 +169,11 @@ class KindCurve:
         return _trials(self.curve.points) if self.curve else 0
 
 
+@once
 def kind_curves(views: FolderViews) -> tuple[KindCurve, ...]:
     """Return a curve for each entrant and kind of which a length is known, by kind and then by entrant."""
-    return views.once("kind_curves", lambda: _kind_curves(placed_cells(views)))
-
-
-def _kind_curves(cells: Iterable[Sums]) -> tuple[KindCurve, ...]:
     groups = defaultdict[tuple[int, int], list[Sums]](list)
-    for cell in cells:
+    for cell in placed_cells(views):
         if cell["length"] is not None:
             groups[cell["kind"], cell["asked"]].append(cell)
     return tuple(

@@ -11,7 +11,7 @@ import pyarrow.compute
 from asyncbench.analysis.anatomy.counts import ExaminedAnswer
 from asyncbench.analysis.choosing import Chosen, Names
 from asyncbench.analysis.counting import FolderViews, open_views
-from asyncbench.analysis.entrants import Asked
+from asyncbench.analysis.entrants import Asked, asked_in
 from asyncbench.errors import AsyncbenchError
 from asyncbench.page.answers import summaries, whole_trials
 from asyncbench.page.blocks import Values
@@ -158,7 +158,7 @@ class LiveSnapshot:
             for grades in [folder.grades_of(sibling_parts(snapshot, "grades", trials), own[folder.label])]
         ]
         with open_views(Chosen(paths=of.paths), *few, known=self.names) as views:
-            views.once("asked", lambda: self.roster)  # not the entrants of these few trials
+            views.made[asked_in.__name__] = self.roster  # not the entrants of these few trials
             yield views, ids
 
     def _read(self) -> TrialIndex:

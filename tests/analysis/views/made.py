@@ -7,7 +7,7 @@ import duckdb
 
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.kept import KeptCounts, NamedTables
+from asyncbench.analysis.kept import KeptCounts
 from asyncbench.analysis.views import SUM_USD, Sources
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.schema import SCHEMAS
@@ -27,5 +27,5 @@ def views_of(**tables):
             sources=Sources(),
             snapshots=(seen,),
             chosen=chosen("made"),
-            tables=NamedTables(counts=KeptCounts(folder=Path("made"), state=None), options=()),
+            counts=KeptCounts(folder=Path("made"), state=None),
         )
