@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any, Final
 
@@ -208,19 +209,19 @@ class NamedKind:
         return self.suite, self.task, self.variant, self.representation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """Both lists, and the places of their entries."""
 
     entrants: tuple[NamedEntrant, ...]
     kinds: tuple[NamedKind, ...]
 
-    @property
+    @cached_property
     def entrant_places(self) -> dict[Entrant, int]:
         """The place of each entrant."""
         return {entrant.key: place for place, entrant in enumerate(self.entrants)}
 
-    @property
+    @cached_property
     def kind_places(self) -> dict[KindKey, int]:
         """The place of each kind."""
         return {kind.key: place for place, kind in enumerate(self.kinds)}

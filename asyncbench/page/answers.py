@@ -6,7 +6,7 @@ stay as they are: the page writes them as text, never as markup.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from asyncbench.analysis.anatomy.counts import error_of, type_of
 from asyncbench.analysis.anatomy.error import Error
 from asyncbench.analysis.anatomy.numbers import sign_of
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, KindKey, asked_in, kind_of
+from asyncbench.analysis.entrants import Asked, asked_in, kind_of
 from asyncbench.records import Outcome
 from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.numbers import count, dollars, seconds
@@ -48,18 +48,6 @@ ShownTrial = dict[str, Any]  # Any: whatever JSON can hold
 Row = dict[str, Any]  # Any: cells of `trials`, `grades` and a problem set
 
 
-class Places(NamedTuple):
-    """The places of entrants and kinds of questions in the page's head."""
-
-    entrants: Mapping[Entrant, int]
-    kinds: Mapping[KindKey, int]
-
-
-def _places_in(views: FolderViews) -> Places:
-    roster = asked_in(views)
-    return Places(roster.entrant_places, roster.kind_places)
-
-
 def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
     """Return the lines of a list of trials, in the order of their ids; unknown ids are left out.
 
@@ -68,8 +56,8 @@ def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
         ProblemSetError: a copy of a problem set is damaged.
     """
     rows = _rows(views, _LISTED, "trial_id", ids)
-    places = _places_in(views)
-    return _in_order({row["trial_id"]: _line(row, places, _error(row)) for row in rows}, ids)
+    roster = asked_in(views)
+    return _in_order({row["trial_id"]: _line(row, roster, _error(row)) for row in rows}, ids)
 
 
 def whole_trials(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
@@ -102,9 +90,9 @@ def _in_order(by_id: Mapping[str, ShownTrial], ids: Sequence[str]) -> list[Shown
 
 def _whole_by_id(views: FolderViews, by: str, wanted: Sequence[str]) -> dict[str, ShownTrial]:
     """Return whole trials by id, each made as it is read, so that few long replies are in memory together."""
-    places = _places_in(views)
+    roster = asked_in(views)
     rows = _rows(views, _SHOWN, by, wanted)
-    trials = {row["trial_id"]: _whole(row, places) for row in rows}
+    trials = {row["trial_id"]: _whole(row, roster) for row in rows}
     for grade in _as_rows(views.of_trials("grades", ["trial_id", *_GRADES], list(trials))):
         grades = trials[grade.pop("trial_id")]["grades"]
         grade["answer"] = grade["answer"] and _ends(grade["answer"])
@@ -163,11 +151,11 @@ def _values(column: "pa.Array[Any]") -> list[Any]:  # Any: cells of a table
 # ── lines and whole trials ───────────────────────────────────────────────────────────────────────
 
 
-def _line(row: Row, places: Places, error: Error | None) -> ShownTrial:
+def _line(row: Row, roster: Asked, error: Error | None) -> ShownTrial:
     return {
         "id": row["trial_id"],
-        "asked": places.entrants[row["run"], row["model"], row["condition"]],
-        "kind": places.kinds[kind_of(row)],
+        "asked": roster.entrant_places[row["run"], row["model"], row["condition"]],
+        "kind": roster.kind_places[kind_of(row)],
         "length": row["length"],
         "repeat": row["repeat"],
         "outcome": row["outcome"],
@@ -197,7 +185,7 @@ def operands_text(task: str, operands: Sequence[str], question: str | None) -> s
     return f" {sign} ".join([first, *(f"({other})" if other.startswith("-") else other for other in others)])
 
 
-def _whole(row: Row, places: Places) -> ShownTrial:
+def _whole(row: Row, roster: Asked) -> ShownTrial:
     texts = {
         "prompt": row["question"],
         "expected": row["expected"],
@@ -208,7 +196,7 @@ def _whole(row: Row, places: Places) -> ShownTrial:
     }
     error = _error(row)
     return {
-        **_line(row, places, error),
+        **_line(row, roster, error),
         **{name: text and _ends(text) for name, text in texts.items()},
         "aligned": _aligned(row, error),
         "wrong_from_first": error.wrong_from_left if error else (),

@@ -37,6 +37,7 @@ from asyncbench.page.charts.breaks import (
     placed_cells,
 )
 from asyncbench.page.charts.catalogue import CHARTS, spec_of
+from asyncbench.page.charts.chart import OUTCOME_COLOURS, THEMES, colours_of, columnar
 from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows
 from asyncbench.page.charts.frontier import (
     UNLIKE,
@@ -47,7 +48,6 @@ from asyncbench.page.charts.frontier import (
 )
 from asyncbench.page.charts.loads import loads_in, uncounted_note
 from asyncbench.page.charts.pictures import dot_rows, pair_rows
-from asyncbench.page.charts.styling import OUTCOME_COLOURS, THEMES, colours_of, columnar
 from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
 from asyncbench.page.finding import finding_of
 from asyncbench.reports.cost.counts import spending_by_entrant

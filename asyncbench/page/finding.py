@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot
 from typing import Final
 
-from asyncbench.analysis.entrants import Asked, Entrant, NamedEntrant, NamedKind, shortened
+from asyncbench.analysis.entrants import Asked, Entrant, NamedKind, shortened
 from asyncbench.page.charts.breaks import KindCurve
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import Standings
+from asyncbench.stats.proportions import newcombe
 
 LOW: Final = 0.1  # share right below which a model fails at a task
 HIGH: Final = 0.9  # share right from which on it masters the task
@@ -27,7 +27,10 @@ def finding_of(standings: Standings, roster: Asked, curves: Sequence[KindCurve])
 
     Nobody leads who is tied. Each figure is of one model; it is of several tasks only in the standings.
     """
-    names = {entrant.key: _sentence_name(entrant) for entrant in roster.entrants}
+    names = {  # sentences have more room than charts
+        entrant.key: entrant.short if "…" not in entrant.short else shortened(entrant.name, most=LONGEST_NAME)
+        for entrant in roster.entrants
+    }
     ranked = [ranking for ranking in standings.rankings if not ranking.alone]
     curves = [each for each in curves if each.bins]
     if not ranked:
@@ -38,11 +41,6 @@ def finding_of(standings: Standings, roster: Asked, curves: Sequence[KindCurve])
     return _sentences(
         [*sentences.first(), *sentences.others(), *_hardest(curves, roster, names), *sentences.lost()]
     )
-
-
-def _sentence_name(entrant: NamedEntrant) -> str:
-    """Return a name for sentences, which have more room than charts."""
-    return entrant.short if "…" not in entrant.short else shortened(entrant.name, most=LONGEST_NAME)
 
 
 def _sentences(sentences: Sequence[str]) -> list[str]:
@@ -129,7 +127,7 @@ class _RankingSentences:
         for pair in self.ranking.pairs:
             if (pair.a, pair.b) == (first.name, second.name):
                 return pair.interval
-        return _unpaired(first, second)
+        return newcombe(first.share, first.interval, second.share, second.interval)
 
     def _where(self) -> str:
         models, problems = len(self.ranking.lines), f"{self.ranking.problems:,} problems"
@@ -153,16 +151,6 @@ class _RankingSentences:
 
 def _best_case(line: RankingRow) -> float:
     return line.accuracy.highest or 0.0
-
-
-def _unpaired(first: RankingRow, second: RankingRow) -> tuple[float, float]:
-    """Return the 95 % interval of the difference of two shares on different problems (Newcombe 1998, 10)."""
-    (low_a, high_a), (low_b, high_b) = first.interval, second.interval
-    ahead = first.share - second.share
-    return (
-        ahead - hypot(first.share - low_a, high_b - second.share),
-        ahead + hypot(high_a - first.share, second.share - low_b),
-    )
 
 
 # ── results without a ranking ────────────────────────────────────────────────────────────────────

@@ -44,6 +44,22 @@ def wilson(share: float, trials: float) -> tuple[float, float]:
     return 0.0 if share == 0 else centre - half, 1.0 if share == 1 else centre + half
 
 
+def newcombe(
+    a: float, interval_a: tuple[float, float], b: float, interval_b: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the 95 % interval of a - b, two shares on different problems (Newcombe 1998, method 10).
+
+    Args:
+        a, b: the shares.
+        interval_a, interval_b: their own intervals, by `wilson`.
+    """
+    (low_a, high_a), (low_b, high_b) = interval_a, interval_b
+    return (
+        a - b - sqrt((a - low_a) ** 2 + (high_b - b) ** 2),
+        a - b + sqrt((high_a - a) ** 2 + (b - low_b) ** 2),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
     """The accuracy of a model over a group of trials, and how far lost trials could change it.

@@ -15,7 +15,6 @@ from asyncbench.analysis.anatomy.edits import (
     common_ends,
     fewest_edits,
     missing_end,
-    same_at_start,
     slip,
 )
 from asyncbench.analysis.anatomy.error import ORDER, Error, anatomy
@@ -115,26 +114,17 @@ def _zeros(i: int, last: int, j: int, end: int, missing: str, extra: str) -> Edi
 
 
 def _slip(true: str, read: str) -> Edits | None:
-    kind, front = slip(true, read), same_at_start(true, read)
-    if kind is None:
-        return None
-    before = _same(0, 0, front)
-    if kind == "one_dropped":
-        return [*before, ("missing", front, None), *_same(front + 1, front, len(read) - front)]
-    if len(read) > len(true):
-        return [*before, ("extra", None, front), *_same(front, front + 1, len(true) - front)]
-    op = "replaced" if kind == "one_replaced" else "swapped"
-    return [("same" if true[i] == read[i] else op, i, i) for i in range(len(true))]
+    kind = slip(true, read)
+    if kind == "two_swapped":
+        return by_place(Digits(true, read, len(true), len(read)), off="swapped")
+    return fewest_edits(true, read) if kind else None
 
 
 def _without_end(digits: Digits) -> Edits | None:
-    true, read = len(digits.true), len(digits.read)
     end = missing_end(digits.true, digits.read)
-    if end is None:
-        return None
     if end == "leading_missing":
-        return [*(("missing", place, None) for place in range(true - read)), *_same(true - read, 0, read)]
-    return [*_same(0, 0, read), *(("missing", place, None) for place in range(read, true))]
+        return by_place(digits)
+    return fewest_edits(digits.true, digits.read) if end else None
 
 
 # ── digits in their places ───────────────────────────────────────────────────────────────────

@@ -137,10 +137,8 @@ def _by_digits(pair: NumberPair) -> Iterator[str]:
         yield one
     if end := missing_end(true, read):
         yield end
-    if pair.true_point == pair.read_point or pair.places <= 0:
-        if run := wrong_run(true, read):
-            yield run
-    elif run := _longer_or_shorter(true, read):
+    side_by_side = pair.true_point == pair.read_point or pair.places <= 0
+    if (side_by_side or len(true) != len(read)) and (run := wrong_run(true, read)):
         yield run
 
 
@@ -161,10 +159,6 @@ def _pointed(pair: NumberPair) -> tuple[str, str]:
         f"{pair.true_digits[:cut]}.{pair.true_digits[cut:].rstrip('0')}",
         f"{pair.read_digits[:cut]}.{pair.read_digits[cut:].rstrip('0')}",
     )
-
-
-def _longer_or_shorter(true: str, read: str) -> str | None:
-    return wrong_run(true, read) if len(true) != len(read) else None
 
 
 # ── by columns ───────────────────────────────────────────────────────────────────────────────

@@ -66,8 +66,7 @@ def wrong_run(true: str, read: str) -> str | None:
     Of texts of equal length: first_, last_, middle_ or scattered_digits_wrong. Else digits_missing or
     digits_extra, where both ends are right and make up half of the longer text.
     """
-    front = same_at_start(true, read)
-    back = min(same_at_end(true, read), min(len(true), len(read)) - front)
+    front, back = common_ends(true, read)
     if len(true) != len(read):
         half = 2 * (front + back) >= max(len(true), len(read)) and front and back
         return ("digits_extra" if len(read) > len(true) else "digits_missing") if half else None

@@ -248,8 +248,8 @@ def _number(
     if pair is None:
         return _incomparable(expected, answer)
     flags = flags_of(pair)
-    if answer_type == "scientific":
-        flags = _of_scientific(flags)
+    if answer_type == "scientific" and "point_moved" in flags:  # as a number with an exponent has it
+        flags = flags - {"point_moved"} | {"exponent_off"}
     if reply and (whole := grouped(reply)) is not None and whole != answer and _is_part(answer, whole):
         flags |= {"grouped_digits"}
     return Error(
@@ -274,13 +274,6 @@ def _incomparable(expected: str, answer: str) -> Error:
     far = value is not None and value.adjusted() > MOST_DIGITS
     flags = frozenset({"wrong_magnitude"} if too_long or far else set[str]())
     return Error(kind=first_of(flags), flags=flags, digits=_count(expected))
-
-
-def _of_scientific(flags: frozenset[str]) -> frozenset[str]:
-    """Return the flags in the terms of a number with an exponent."""
-    if "point_moved" in flags:
-        return flags - {"point_moved"} | {"exponent_off"}
-    return flags
 
 
 def _wrong(pair: NumberPair) -> dict[str, tuple[int, ...]]:

@@ -15,7 +15,7 @@ from asyncbench.analysis.cells import METRICS, cells_in, repeats_of, summed
 from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.analysis.curves import Curve, Length, fit
 from asyncbench.analysis.entrants import asked_in, kind_of
-from asyncbench.page.charts.styling import Row
+from asyncbench.page.charts.chart import Row
 from asyncbench.stats.proportions import wilson
 from asyncbench.suites.nupa.tasks import TASKS, range_of
 

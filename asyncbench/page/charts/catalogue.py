@@ -15,6 +15,7 @@ from asyncbench.page.charts.chart import (
     QUARTERS,
     ROW,
     SERIES,
+    THEMES,
     Chart,
     Spec,
     calculated,
@@ -30,7 +31,6 @@ from asyncbench.page.charts.chart import (
 from asyncbench.page.charts.errors import ERROR_CHARTS
 from asyncbench.page.charts.frontier import FRONTIER_CHARTS
 from asyncbench.page.charts.loads import LOAD_CHARTS
-from asyncbench.page.charts.styling import THEMES
 from asyncbench.page.charts.times import CALL_CHARTS
 from asyncbench.published.reports import PublishedPicture
 

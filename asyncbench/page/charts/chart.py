@@ -1,15 +1,15 @@
-"""A chart: its words, the columns of its rows and its specification, and the parts that specifications share.
+"""A chart: its words, the columns of its rows, its specification and the parts of these, names and colours.
 
 A specification is Vega-Lite over data named `rows`. It holds no title, no data and no theme, so that the page
 and pictures can share it. Each row brings the colour of its entrant, so a filter changes no colour.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from asyncbench.analysis.cells import Metric
-from asyncbench.page.charts.styling import STRONG
+from asyncbench.analysis.entrants import Asked
 
 Spec = dict[str, Any]  # Any: a specification of Vega-Lite, or a part of one
 
@@ -19,6 +19,7 @@ ROW: Final = 20  # pixels of height a bar
 HEIGHT: Final = 260  # of a panel with two quantities
 PERCENT: Final = ".0%"
 QUARTERS: Final = [0, 0.25, 0.5, 0.75, 1]
+STRONG: Final = 0.55  # of the scale: from here on a cell's ground is so strong that its text changes colour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,3 +179,210 @@ def tooltips(*columns: str) -> list[Spec]:
 COLOUR: Final = field("colour:N", scale=None, legend=None)  # of the entrant
 SERIES: Final = field("series:N", sort=None)
 UNDERSCORED: Final = "replace(datum.label, regexp('_', 'g'), ' ')"  # labels without their underscores
+
+
+# ── names, colours and themes, for white and for dark ground ─────────────────────────────────────
+# Colours of series are those of Okabe and Ito, which people with any colour vision tell apart, without their
+# yellow and black, which vanish on one of the grounds; shades go from little to much in one hue. The page's
+# script gives rows their names and colours as `with_style` does.
+
+
+# Helvetica's family, and what looks like it where it is not installed; text in SVG stays text.
+FONT: Final = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif"
+
+LABEL_LIMIT: Final = 260  # pixels of a name on an axis
+
+
+_SIZES: Final = {"labelFontSize": 12, "labelLimit": LABEL_LIMIT, "titleFontWeight": "normal"}
+_SYMBOLS: Final = (
+    *("circle", "square", "triangle-up", "diamond"),
+    *("cross", "triangle-down", "wedge", "stroke"),
+)
+_LEGEND: Final = {
+    **_SIZES,
+    "orient": "top",
+    "direction": "horizontal",
+    "columns": 3,
+    "title": None,
+    "symbolSize": 80,
+    "symbolOpacity": 1,
+}
+_HEADER: Final = {
+    "labelFontSize": 13,
+    "labelFontWeight": "bold",
+    "labelAnchor": "start",
+    "labelLimit": 320,
+    "title": None,
+}
+_TITLE: Final = {
+    "fontSize": 16,
+    "fontWeight": "bold",
+    "anchor": "start",
+    "frame": "bounds",
+    "offset": 14,
+    "subtitleFontSize": 12,
+    "subtitlePadding": 5,
+}
+
+
+def _config(
+    *,
+    ground: str,
+    ink: str,
+    muted: str,
+    grid: str,
+    faint: str,
+    bar: str,
+    series: list[str],
+    shades: list[str],
+    on_weak: str,
+    on_strong: str,
+) -> dict[str, Any]:  # Any: a configuration of Vega-Lite
+    words = {"labelColor": ink, "titleColor": muted}
+    lines = {"gridColor": grid, "domainColor": muted, "tickColor": muted}
+    ramps = dict.fromkeys(("ramp", "heatmap", "ordinal"), shades)
+    return {
+        "background": ground,
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": {**_SIZES, **words, **lines, "titleFontSize": 12, "tickSize": 4, "labelPadding": 4},
+        "axisBand": {"domain": False, "ticks": False, "labelPadding": 6},
+        "legend": {**_LEGEND, **words},
+        "header": {**_HEADER, "labelColor": ink},
+        "title": {**_TITLE, "color": ink, "subtitleColor": muted},
+        "range": {"category": series, **ramps, "symbol": list(_SYMBOLS)},
+        "mark": {"color": series[0]},
+        "bar": {"color": bar},  # lighter or darker than lines, so that an interval stands out on it
+        "rule": {"color": ink},
+        "text": {"color": ink, "fontSize": 11},
+        "line": {"strokeWidth": 2},
+        "style": {
+            "interval": {"color": ink, "strokeWidth": 1.4, "opacity": 0.85},
+            "reference": {"color": muted, "strokeWidth": 1, "strokeDash": [4, 3]},
+            "note": {"color": muted, "fontSize": 11},
+            "weak": {"color": on_weak, "fontSize": 11},
+            "strong": {"color": on_strong, "fontSize": 11},
+            "halo": {"color": ground, "stroke": ground, "strokeWidth": 4, "fontSize": 11},
+            "plain": {"color": muted},
+            "faint": {"color": faint, "strokeWidth": 1},
+            "stripe": {"color": grid, "opacity": 0.45},
+            "accent": {"color": series[0]},
+        },
+    }
+
+
+THEMES: Final[Mapping[str, dict[str, Any]]] = {
+    "light": _config(
+        ground="#ffffff",
+        ink="#1b1f24",
+        muted="#59616b",
+        grid="#e6e9ed",
+        faint="#c3c9d0",
+        bar="#5fa8d6",
+        series=["#0072b2", "#d55e00", "#009e73", "#b8558f", "#e69f00", "#56b4e9", "#6f4e9b", "#666666"],
+        shades=["#e2ecf6", "#bdd5ea", "#84b4d8", "#3d84bb", "#0b5590", "#06305c"],
+        on_weak="#1b1f24",
+        on_strong="#ffffff",
+    ),
+    "dark": _config(
+        ground="#14171c",
+        ink="#e8eaed",
+        muted="#a3abb5",
+        grid="#2b3138",
+        faint="#454d57",
+        bar="#2c78ad",
+        series=["#56aee8", "#f58b4c", "#2fc49a", "#e3a0c6", "#f2be4a", "#a5dcf8", "#b49be0", "#b5b5b5"],
+        shades=["#232f3c", "#1f415f", "#23618f", "#3d8ec7", "#82bfec", "#d3ebfc"],
+        on_weak="#e8eaed",
+        on_strong="#0c1117",
+    ),
+}
+
+# What became of trials, in the order in which it is stacked; both grounds.
+OUTCOME_COLOURS: Final[Mapping[str, str]] = {
+    "correct": "#3a87c8",
+    "wrong": "#e0763a",
+    "no_answer": "#a9afb6",
+    "truncated": "#e3bd3f",
+    "refused": "#9a77c7",
+    "failed": "#6b7178",
+}
+
+# Of entrants: the same in every chart, a lighter or darker one on the other ground. Twelve that people with
+# any colour vision tell apart as far as twelve can be, then others between them; a contrast of 3 : 1 or more.
+LIGHT: Final = (
+    *("#0b63ce", "#d55e00", "#079f86", "#a8409b", "#5a12a0", "#7b3801"),
+    *("#1f93f5", "#64041c", "#857000", "#0d196e", "#3f6b47", "#4a4a4a"),
+    *("#7f8eb5", "#bf7b67", "#1a8279", "#743b7b", "#372544", "#a63c08"),
+    *("#153b68", "#c13361", "#a08f3c", "#6a6fe8", "#2b984a", "#80747a"),
+    *("#4f6191", "#351e07", "#133b2f", "#c372db", "#6c48b8", "#795d46"),
+    *("#1c3ea5", "#e96491", "#484402", "#4a80bd", "#487c17", "#938f85"),
+)
+DARK: Final = (
+    *("#3fb8ff", "#ff9a2e", "#12cb8b", "#e66fbb", "#9a80ff", "#b58c14"),
+    *("#aee9ff", "#dd4a48", "#ffdf33", "#4f7fe8", "#9af5a0", "#8a8f96"),
+    *("#3978a0", "#a25f13", "#269669", "#daafc8", "#7457d1", "#fac36f"),
+    *("#4ad2eb", "#ce6e77", "#c6ab6a", "#879cd7", "#b6d9b7", "#717171"),
+    *("#2c9dc1", "#fedec3", "#17772d", "#a14580", "#c99cfb", "#877f44"),
+    *("#86b4bb", "#e89081", "#c0c823", "#b2c6fc", "#72ac26", "#cdd1db"),
+)
+
+
+def colours_of(place: int) -> tuple[str, str]:
+    """Return an entrant's colours on light and on dark ground; the 37th has those of the first."""
+    return LIGHT[place % len(LIGHT)], DARK[place % len(DARK)]
+
+
+Row = dict[str, Any]  # Any: text, number, bool or None, by column
+
+MOST_LIT: Final = 8  # lines of a panel that people tell apart
+
+
+def with_style(
+    rows: Iterable[Mapping[str, Any]],  # Any: likewise
+    roster: Asked,
+    *,
+    theme: str = "light",
+    lit: Collection[int] | None = None,
+) -> list[Row]:
+    """Return rows with the names and colours that their places stand for.
+
+    `asked` gives `model` and `colour`, `kind` gives `task`. Of a pair `a` gives `model`, `b` all else.
+
+    Args:
+        rows: of a block.
+        roster: the entrants and kinds that have the places.
+        theme: `light` or `dark`.
+        lit: the places of the entrants that keep their colour where lines are many; None: all do.
+    """
+    return [{**row, **_names(row, roster, theme, lit)} for row in rows]
+
+
+def _names(row: Mapping[str, Any], roster: Asked, theme: str, lit: Collection[int] | None) -> Row:
+    if "a" in row:
+        first, second = (roster.entrants[row[end]].short for end in "ab")
+        return {
+            "pair": f"{first} − {second}",
+            "model": first,
+            "other": second,
+            "colour": colours_of(row["b"])[theme == "dark"],
+            "asked": row["b"],
+        }
+    place: int | None = row["asked"]
+    if place is None:
+        return {}
+    named: Row = {
+        "model": roster.entrants[place].short,
+        "colour": colours_of(place)[theme == "dark"],
+        "lit": lit is None or place in lit,
+    }
+    if row.get("kind") is not None:
+        named["task"] = roster.kinds[row["kind"]].called
+    return named
+
+
+def columnar(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:  # Any: likewise; JSON
+    """Return rows column by column, which is shorter; all of them have the columns of the first."""
+    all_rows = list(rows)
+    names = [*all_rows[0]] if all_rows else []
+    return {"columns": {name: [row[name] for row in all_rows] for name in names}}

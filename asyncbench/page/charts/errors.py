@@ -18,6 +18,7 @@ from asyncbench.page.charts.chart import (
     HIGH,
     KIND,
     LOW,
+    OUTCOME_COLOURS,
     PANEL_WIDTH,
     PERCENT,
     QUARTERS,
@@ -25,6 +26,7 @@ from asyncbench.page.charts.chart import (
     UNDERSCORED,
     WHO,
     Chart,
+    Row,
     Spec,
     calculated,
     field,
@@ -36,7 +38,6 @@ from asyncbench.page.charts.chart import (
     tooltips,
     view,
 )
-from asyncbench.page.charts.styling import OUTCOME_COLOURS, Row
 
 FIRST, LAST = "first", "last"  # the end from which a digit is counted
 MOST_PLACES: Final = 8  # digits from either end

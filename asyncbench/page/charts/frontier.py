@@ -15,6 +15,7 @@ from asyncbench.page.charts.chart import (
     SHARE_TIPS,
     WHO,
     Chart,
+    Row,
     Spec,
     accuracy_axis,
     calculated,
@@ -23,7 +24,6 @@ from asyncbench.page.charts.chart import (
     tooltips,
     view,
 )
-from asyncbench.page.charts.styling import Row
 from asyncbench.stats.paired import undominated
 
 UNLIKE: Final = "No kind of question was asked of all models, so they are not compared"

@@ -19,6 +19,7 @@ from asyncbench.page.charts.chart import (
     SERIES,
     SHARE_TIPS,
     Chart,
+    Row,
     Spec,
     accuracy_axis,
     field,
@@ -27,7 +28,6 @@ from asyncbench.page.charts.chart import (
     tooltips,
     view,
 )
-from asyncbench.page.charts.styling import Row
 from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step
 from asyncbench.reports.load.steps import PERCENTILES, StepFigures, steps_in
 from asyncbench.stats.proportions import Proportion

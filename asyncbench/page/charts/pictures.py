@@ -21,10 +21,10 @@ from asyncbench.page.charts.breaks import (
     placed_cells,
 )
 from asyncbench.page.charts.catalogue import CHARTS
+from asyncbench.page.charts.chart import MOST_LIT, Row, with_style
 from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows
 from asyncbench.page.charts.frontier import frontier_cost, frontier_note, frontier_reasoning
 from asyncbench.page.charts.loads import loads_in, uncounted_note
-from asyncbench.page.charts.styling import MOST_LIT, Row, with_style
 from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
 from asyncbench.reports.standings.rankings import Ranking
 from asyncbench.reports.standings.report import Standings, outcomes_of, over, standings_of

@@ -17,6 +17,7 @@ from asyncbench.page.charts.chart import (
     UNDERSCORED,
     WHO,
     Chart,
+    Row,
     Spec,
     calculated,
     field,
@@ -28,7 +29,6 @@ from asyncbench.page.charts.chart import (
     running,
     tooltips,
 )
-from asyncbench.page.charts.styling import Row
 from asyncbench.reports.minutes import TIMED, failed_calls, minutes_of, times_of_calls
 from asyncbench.reports.quota import limits_over_time
 

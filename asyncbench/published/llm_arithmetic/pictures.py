@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import inf, sqrt
+from math import inf
 from typing import Any, Final
 
 from asyncbench.analysis.entrants import Entrant
@@ -24,7 +24,7 @@ from asyncbench.published.llm_arithmetic.names import Facets, facets_of
 from asyncbench.published.llm_arithmetic.tables import ACCURACY, FORMAT, HEATMAP_DEPTHS, RATES
 from asyncbench.published.reports import MARK, PublishedPicture
 from asyncbench.stats.paired import bootstrap_difference, undominated
-from asyncbench.stats.proportions import wilson
+from asyncbench.stats.proportions import newcombe, wilson
 
 Row = dict[str, Any]  # Any: text, number or None, by column
 SHARES: Final = tuple(n / 50 for n in range(51))  # of the wrong answers, at which their error is drawn
@@ -317,7 +317,7 @@ def _of_quantisation(
     rows = []
     for name, one, other in pairs:
         kinds = alike.get((one.asked, other.asked)) if one.asked and other.asked else None
-        difference = _difference(one, other) if kinds is None else _paired_difference(kinds)
+        difference = _unpaired_difference(one, other) if kinds is None else _paired_difference(kinds)
         pair = f"{one.facets.quantisation} − {other.facets.quantisation}, {name}"
         rows.append({"pair": pair, "paired": "no" if kinds is None else "yes", **difference})
     return PublishedPicture(
@@ -343,15 +343,11 @@ def _paired_difference(kinds: Mapping[tuple[int, int], int]) -> Row:
     }
 
 
-def _difference(one: OverviewEntry, other: OverviewEntry) -> Row:
-    """Return how far apart two accuracies are, with the interval of Newcombe 1998 (method 10)."""
-    (low, high), (least, most) = (wilson(entry.correct, entry.trials) for entry in (one, other))
-    difference = one.correct - other.correct
-    return {
-        "difference": difference,
-        "low": difference - sqrt((one.correct - low) ** 2 + (most - other.correct) ** 2),
-        "high": difference + sqrt((high - one.correct) ** 2 + (other.correct - least) ** 2),
-    }
+def _unpaired_difference(one: OverviewEntry, other: OverviewEntry) -> Row:
+    """Return how far apart two are on problems of their own."""
+    interval, its = (wilson(entry.correct, entry.trials) for entry in (one, other))
+    low, high = newcombe(one.correct, interval, other.correct, its)
+    return {"difference": one.correct - other.correct, "low": low, "high": high}
 
 
 # ── costs and errors ─────────────────────────────────────────────────────────────────────────

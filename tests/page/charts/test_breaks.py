@@ -24,7 +24,7 @@ from asyncbench.page.charts.breaks import (
     range_in,
 )
 from asyncbench.page.charts.catalogue import drawn
-from asyncbench.page.charts.styling import DARK, LIGHT, THEMES, colours_of, with_style
+from asyncbench.page.charts.chart import DARK, LIGHT, THEMES, colours_of, with_style
 
 FALLING = [(1, 20, 20), (2, 18, 20), (3, 10, 20), (4, 2, 20), (5, 0, 20)]  # length, right, trials
 

@@ -8,7 +8,7 @@ from asyncbench.analysis.cells import METRICS, summed
 from asyncbench.analysis.entrants import distinct_names
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import CHARTS, drawn, spec_of
-from asyncbench.page.charts.styling import THEMES
+from asyncbench.page.charts.chart import THEMES
 from asyncbench.stats.proportions import Proportion
 from tests.analysis.results.made_cells import cell, marked
 
