@@ -37,27 +37,40 @@ _JUDGED = ("format_ok", "format_known", "digits_right", "digits_total")  # count
 # Counts are of trials: `known_tokens` with a count of output tokens, `priced` with a cost, and so on. Sums
 # are of the trials whose amount is known; NULL: of none it is. `independent`: how many independent trials the
 # group is worth at least, as a problem that was asked again tells little more.
-OUTCOME_COUNTS = ", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)
-_COUNTED = f"""count(*) AS trials, {OUTCOME_COUNTS},
-    count(output_tokens) AS known_tokens, count(reasoning_tokens) AS reasoning_known,
-    count(cost_usd) AS priced, count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
-    count(latency_s) AS latencies,
-    sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,
-    sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
-    sum_usd(cost_usd) AS cost_usd, fsum(latency_s) AS latency_s,
-    count(*) / (max(repeat) + 1) AS independent"""
+_COUNTED = {
+    "trials": "count(*)",
+    **{outcome.value: f"count(*) FILTER (outcome = '{outcome}')" for outcome in Outcome},
+    "known_tokens": "count(output_tokens)",
+    "reasoning_known": "count(reasoning_tokens)",
+    "priced": "count(cost_usd)",
+    "priced_correct": f"count(cost_usd) FILTER (outcome = '{Outcome.CORRECT}')",
+    "latencies": "count(latency_s)",
+    **{f"{kind}_tokens": f"sum({kind}_tokens)::BIGINT" for kind in ("input", "output", "reasoning")},
+    "cost_usd": "sum_usd(cost_usd)",
+    "latency_s": "fsum(latency_s)",
+    "independent": "count(*) / (max(repeat) + 1)",
+}
+_OF_SOME = {  # which few reports need: trials with a reply
+    "replies": f"count(*) FILTER (outcome <> '{Outcome.FAILED}')",
+    "priced_replies": f"count(cost_usd) FILTER (outcome <> '{Outcome.FAILED}')",
+}
+OUTCOMES = tuple(outcome.value for outcome in Outcome)
 
 
-def counts_by(trials: str, *groups: Sequence[str], more: Sequence[str] = ()) -> str:
-    """Return the query of all counts and sums of trials.
+def counts_by(
+    trials: str, *groups: Sequence[str], only: Sequence[str] = (*_COUNTED,), more: Sequence[str] = ()
+) -> str:
+    """Return the query of counts and sums of trials: nothing else counts what became of them.
 
     Args:
         trials: a table of them.
         groups: columns that tell the groups of trials apart; several are counted in one go, with NULL in the
             columns of the others.
+        only: names of counts and sums. [all but those of replies]
         more: what else is counted.
     """
-    columns = (*dict.fromkeys(name for group in groups for name in group), _COUNTED, *more)
+    counted = [f"{(_COUNTED | _OF_SOME)[name]} AS {name}" for name in only]
+    columns = (*dict.fromkeys(name for group in groups for name in group), *counted, *more)
     sets = ", ".join(f"({', '.join(group)})" for group in groups)
     return f"SELECT {', '.join(columns)} FROM {trials} GROUP BY GROUPING SETS ({sets})"  # noqa: S608  our own words
 

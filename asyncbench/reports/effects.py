@@ -21,6 +21,7 @@ from asyncbench.analysis.notes import (
     note_of_simulated,
 )
 from asyncbench.analysis.pairing import Marked, Marks, difference_interval, in_common, marked, pair
+from asyncbench.analysis.views import counts_by
 from asyncbench.errors import ConfigError
 from asyncbench.reports.standings.rankings import share_of
 from asyncbench.reports.standings.report import SKIPPED
@@ -131,10 +132,7 @@ _WAYS: Final = """
 SELECT run, model, condition, provider, model_id, style, params, condition_params FROM answers
 GROUP BY ALL ORDER BY count(*)
 """
-_USE: Final = """
-SELECT run, model, condition, avg(output_tokens) AS output_tokens, sum_usd(cost_usd) AS cost_usd
-FROM answers GROUP BY ALL
-"""
+_USE: Final = counts_by("answers", ENTRANT, only=("cost_usd",), more=["avg(output_tokens) AS output_tokens"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from asyncbench.analysis.anatomy.numbers import (
 )
 from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.analysis.curves import GROUP
+from asyncbench.analysis.views import counts_by
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
 from asyncbench.suites.numbers import plain
@@ -35,14 +36,17 @@ MOST_TEXT: Final = 200  # characters of an example's reply
 
 _ANSWER_TYPES: Final = {"float": "decimal"}  # by representation, where no problem file tells
 _GROUP: Final = ", ".join(GROUP)
-_BAD: Final = f"FILTER (outcome IN ('{Outcome.WRONG}', '{Outcome.NO_ANSWER}'))"
-OUTCOMES: Final = f"""
-SELECT {_GROUP}, count(*) FILTER (outcome = '{Outcome.WRONG}') AS wrong,
-    count(*) FILTER (outcome = '{Outcome.NO_ANSWER}') AS unread,
-    min(trial_id, {MOST_OF_A_GROUP}) {_BAD} AS trial_ids,
-    min_by(problem_id, trial_id, {MOST_OF_A_GROUP}) {_BAD} AS problem_ids
-FROM trials GROUP BY ALL
-"""  # noqa: S608  made of our own words alone
+_BAD: Final = (Outcome.WRONG, Outcome.NO_ANSWER)
+OUTCOMES: Final = counts_by(
+    "trials",
+    GROUP,
+    only=_BAD,
+    more=[
+        f"min(trial_id, {MOST_OF_A_GROUP}) FILTER (outcome IN {(*map(str, _BAD),)}) AS trial_ids",
+        f"min_by(problem_id, trial_id, {MOST_OF_A_GROUP}) FILTER (outcome IN {(*map(str, _BAD),)})"
+        " AS problem_ids",
+    ],
+)
 _EXAMINED: Final = f"""
 SELECT {_GROUP}, unnest(trial_ids[:$most]) AS trial_id, unnest(problem_ids[:$most]) AS problem_id
 FROM errors
@@ -169,8 +173,8 @@ def examined_in(views: FolderViews) -> Mapping[Group, ErrorFindings]:
 def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:
     views.keep("errors", OUTCOMES)
     by_group = {
-        group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["unread"])
-        for row in views.rows(f"SELECT {_GROUP}, wrong, unread FROM errors ORDER BY ALL")  # noqa: S608  our words
+        group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["no_answer"])
+        for row in views.rows(f"SELECT {_GROUP}, wrong, no_answer FROM errors ORDER BY ALL")  # noqa: S608  our words
     }
     examined = {row["trial_id"]: row for row in examined_of(views, most_of_a_group(by_group.values()))}
     problems = problems_of(views, {row["problem_id"] for row in examined.values()})

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP
+from asyncbench.analysis.views import counts_by
 from asyncbench.stats.proportions import Proportion
 from asyncbench.suites.numbers import exact
 
@@ -323,13 +324,13 @@ def carries_of(task: str, operands: Sequence[str]) -> tuple[int, int] | None:
     return carries_and_chain(left, right if sign == "+" else -right)
 
 
-_GROUP: Final = ", ".join(GROUP)
-_SIZES: Final = f"""
-SELECT {_GROUP}, carries, chain, count(*) FILTER (outcome = 'correct') AS correct, count(*) AS trials,
-    max(repeat) + 1 AS times
-FROM trials JOIN carried USING (problem_id) WHERE outcome <> 'failed'
-GROUP BY GROUPING SETS (({_GROUP}, carries), ({_GROUP}, chain)) ORDER BY carries, chain
-"""  # noqa: S608  made of our own words alone
+_SIZES: Final = counts_by(
+    "(FROM trials JOIN carried USING (problem_id) WHERE outcome <> 'failed')",
+    (*GROUP, "carries"),
+    (*GROUP, "chain"),
+    only=("correct", "trials"),
+    more=["max(repeat) + 1 AS times"],
+)
 
 
 def bins_by_group(views: FolderViews) -> dict[Group, tuple[tuple[CarryBin, ...], ...]]:
@@ -339,7 +340,7 @@ def bins_by_group(views: FolderViews) -> dict[Group, tuple[tuple[CarryBin, ...],
     """
     views.put_when_read("carried", "carries of the problems", lambda: _carried_in(views))
     sizes = defaultdict[Group, tuple[list[Size], list[Size]]](lambda: ([], []))
-    for row in views.rows(_SIZES):
+    for row in views.rows(f"{_SIZES} ORDER BY carries, chain"):
         *group, carries, chain, correct, trials, times = row.values()
         by_carries, by_chain = sizes[tuple(group)]
         if chain is None:

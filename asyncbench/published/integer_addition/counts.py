@@ -19,6 +19,7 @@ from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP
 from asyncbench.analysis.entrants import Entrant, in_order
 from asyncbench.analysis.notes import batch_uses, graders_of, note_of_simulated
+from asyncbench.analysis.views import counts_by
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
 from asyncbench.store.manifest import Manifest, planned
@@ -122,19 +123,22 @@ FROM (FROM trials WHERE suite IN {SUITES}) LEFT JOIN (
     SELECT trial_id, grader, grader_version, classification, reason, format_ok FROM grades WHERE headline
 ) AS said USING (trial_id) LEFT JOIN carries USING (problem_id)
 """  # noqa: S608  made of our own words alone
-_LINES = f"""
-SELECT run, model, condition, suite, count(*) AS trials, count(*) FILTER (recorded) AS results,
-    count(*) FILTER (recorded AND success) AS successes,
-    count(*) FILTER (outcome = '{Outcome.TRUNCATED}') AS truncated,
-    count(*) FILTER (recorded AND format_ok) AS format_ok,
-    quantile_cont(latency_s, 0.5) FILTER (recorded) AS latency_p50_s,
-    avg(latency_s) FILTER (recorded) AS latency_mean_s,
-    quantile_cont(latency_s, 0.95) FILTER (recorded) AS latency_p95_s,
-    quantile_cont(reasoning_characters, 0.5) FILTER (recorded) AS reasoning_p50_characters,
-    count(*) FILTER (recorded AND (reasoning_characters > 0 OR reasoning_tokens > 0)) AS reasoned,
-    coalesce(sum(reasoning_tokens) FILTER (recorded), 0)::BIGINT AS reasoning_tokens
-FROM graded GROUP BY ALL
-"""  # noqa: S608  likewise
+_LINES = counts_by(
+    "graded",
+    Key._fields,
+    only=("trials", "truncated"),
+    more=[
+        "count(*) FILTER (recorded) AS results",
+        "count(*) FILTER (recorded AND success) AS successes",
+        "count(*) FILTER (recorded AND format_ok) AS format_ok",
+        "quantile_cont(latency_s, 0.5) FILTER (recorded) AS latency_p50_s",
+        "avg(latency_s) FILTER (recorded) AS latency_mean_s",
+        "quantile_cont(latency_s, 0.95) FILTER (recorded) AS latency_p95_s",
+        "quantile_cont(reasoning_characters, 0.5) FILTER (recorded) AS reasoning_p50_characters",
+        "count(*) FILTER (recorded AND (reasoning_characters > 0 OR reasoning_tokens > 0)) AS reasoned",
+        "coalesce(sum(reasoning_tokens) FILTER (recorded), 0)::BIGINT AS reasoning_tokens",
+    ],
+)
 _REASONS = f"""
 SELECT run, model, condition, suite, reason, outcome = '{Outcome.TRUNCATED}' AS cut, count(*) AS trials
 FROM graded WHERE reason <> '' GROUP BY ALL ORDER BY reason

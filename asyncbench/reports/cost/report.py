@@ -11,6 +11,7 @@ from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.notes import FolderReport, counted_note
+from asyncbench.analysis.views import counts_by
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import BATCH
 from asyncbench.reports.cost.counts import (
@@ -115,7 +116,7 @@ def forecasts_of(views: FolderViews, costs: Mapping[CostKey, CallCosts]) -> Iter
         its = came.get(model, _NOTHING)
         for measure in MEASURES:
             if (expected := forecast["total"].get(measure)) is not None:
-                calls = its["answers" if measure == COST else "answered"]  # that came, or should have
+                calls = its["answers" if measure == COST else "replies"]  # that came, or should have
                 known = its[f"{measure}_known"]
                 yield ForecastReview(
                     model=model,
@@ -131,16 +132,20 @@ def forecasts_of(views: FolderViews, costs: Mapping[CostKey, CallCosts]) -> Iter
 
 
 # What came of each model: its trials, those with a reply and their tokens, and the calls that answered them.
-_CAME = """
-SELECT model, count(*) AS trials, count(*) FILTER (outcome <> 'failed') AS answered,
-    count(input_tokens) FILTER (outcome <> 'failed') AS input_tokens_known,
-    count(output_tokens) FILTER (outcome <> 'failed') AS output_tokens_known,
-    coalesce(sum(input_tokens) FILTER (outcome <> 'failed'), 0)::BIGINT AS input_tokens,
-    coalesce(sum(output_tokens) FILTER (outcome <> 'failed'), 0)::BIGINT AS output_tokens,
-    count(answers.trial_id) AS answers, count(answers.cost_usd) AS cost_usd_known,
-    coalesce(sum_usd(answers.cost_usd), 0) AS cost_usd
-FROM trials LEFT JOIN answers USING (trial_id) GROUP BY model
-"""
+_CAME = counts_by(
+    "trials LEFT JOIN answers USING (trial_id)",
+    ("model",),
+    only=("trials", "replies"),
+    more=[
+        *(
+            f"count({tokens}) FILTER (outcome <> 'failed') AS {tokens}_known, "
+            f"coalesce(sum({tokens}) FILTER (outcome <> 'failed'), 0)::BIGINT AS {tokens}"
+            for tokens in ("input_tokens", "output_tokens")
+        ),
+        "count(answers.trial_id) AS answers, count(answers.cost_usd) AS cost_usd_known",
+        "coalesce(sum_usd(answers.cost_usd), 0) AS cost_usd",
+    ],
+)
 _NOTHING: Final = Counter[str]()
 
 
@@ -358,13 +363,17 @@ def cost_report_on(folder: Folders) -> CostReport:
 
 
 # Right answers that were asked for here: those taken over from another sweep cost nothing here.
-_TRIALS = """
-SELECT model, suite, task, count(*) FILTER (reused_from IS NULL AND outcome = 'correct') AS correct,
-    count(reused_from) AS reused,
-    count(*) FILTER (reused_from IS NULL AND outcome <> 'failed' AND output_tokens IS NULL) AS untold,
-    list(DISTINCT price_source) FILTER (reused_from IS NULL AND price_source IS NOT NULL) AS sources
-FROM trials GROUP BY GROUPING SETS ((), (model), (suite, task))
-"""
+# Answers that were taken over cost nothing here, so nothing here came of them.
+_TRIALS = counts_by(
+    "(SELECT * REPLACE (CASE WHEN reused_from IS NULL THEN outcome END AS outcome) FROM trials)",
+    *((), ("model",), ("suite", "task")),
+    only=("correct",),
+    more=[
+        "count(reused_from) AS reused",
+        "count(*) FILTER (outcome <> 'failed' AND output_tokens IS NULL) AS untold",
+        "list(DISTINCT price_source) FILTER (outcome IS NOT NULL AND price_source IS NOT NULL) AS sources",
+    ],
+)
 
 
 def cost_report_of(views: FolderViews) -> CostReport:

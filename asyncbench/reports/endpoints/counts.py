@@ -14,9 +14,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.views import counts_by
 from asyncbench.errors import ErrorKind
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, base_in
-from asyncbench.records import BATCH, Outcome
+from asyncbench.records import BATCH
 from asyncbench.reports.load.steps import CallTimes, StepFigures
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.manifest import kept_sweep_file
@@ -88,16 +89,15 @@ SELECT lane, {", ".join(f"arg_max({name}_limit, started_at) AS {name}" for name 
 FROM lanes GROUP BY lane
 """  # noqa: S608  made of our own words alone
 
-_TRIALS: Final = f"""
-SELECT model, coalesce(list(DISTINCT model_id ORDER BY model_id) FILTER (replied), []) AS model_ids,
-    count(*) FILTER (replied) AS replies,
-    count(*) FILTER (outcome = '{Outcome.TRUNCATED}') AS truncated,
-    count(*) FILTER (outcome = '{Outcome.REFUSED}') AS declined,
-    sum_usd(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced,
-    count(cost_usd) FILTER (replied) AS priced_replies,
-    count(cost_usd) FILTER (outcome = '{Outcome.CORRECT}') AS priced_correct
-FROM (SELECT *, outcome <> '{Outcome.FAILED}' AS replied FROM provider_trials) GROUP BY model
-"""  # noqa: S608  made of our own words alone
+_TRIALS: Final = counts_by(
+    "provider_trials",
+    ("model",),
+    only=("replies", "truncated", "refused", "cost_usd", "priced_replies", "priced_correct"),
+    more=[
+        "coalesce(list(DISTINCT model_id ORDER BY model_id) FILTER (outcome <> 'failed'), []) AS model_ids",
+        "count(*) - count(cost_usd) AS unpriced",
+    ],
+)
 
 SERVED_BY: Final = ("model_served", "fingerprint", "upstream")
 _SERVED: Final = """
@@ -228,6 +228,8 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
     _put_timed(views, timed, by_model)
     counts = _by_model(_rows(views, _COUNTS))
     per_model = {name: _by_model(_rows(views, query)) for name, query in _QUERIES.items()}
+    for came in per_model["trials"].values():
+        came["declined"] = came.pop("refused")  # by the model: calls that were refused are others
     limits = _limits_of(views, counts, by_model)
     served = {name: _grouped(_rows(views, _SERVED.format(name))) for name in SERVED_BY}
     hours = _grouped(_rows(views, _HOURS))

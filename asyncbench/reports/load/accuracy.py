@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from asyncbench.analysis.cells import outcomes_of
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.views import OUTCOME_COUNTS
+from asyncbench.analysis.views import OUTCOMES, counts_by
 from asyncbench.config.loading import CLOSED
 from asyncbench.records import Outcome
 from asyncbench.stats.paired import holm, smallest_detectable
@@ -41,18 +41,20 @@ SELECT run, model, load, kind, problem_id, outcome, greedy, said,
         + row_number() OVER (PARTITION BY run, model, load, condition, problem_id ORDER BY repeat) AS repeat
 FROM loaded WHERE outcome <> 'failed'
 """
-_COUNTS: Final = f"""
-SELECT run, model, load, steps.arrivals, steps.rate, steps.round,
-    steps.verdict, steps.verdict IS NOT DISTINCT FROM 'incomplete' AS stopped,
-    {OUTCOME_COUNTS},
-    count(DISTINCT problem_id) FILTER (outcome <> 'failed') AS problems,
-    avg(output_tokens) AS output_tokens, avg(reasoning_tokens) AS reasoning_tokens,
-    sum(cached_input_tokens)::DOUBLE
-        / nullif(sum(input_tokens) FILTER (cached_input_tokens IS NOT NULL), 0) AS cached_share,
-    {", ".join(f"histogram({column}) AS {column}" for column in SERVED)}
-FROM loaded JOIN steps USING (model, load) GROUP BY ALL
-ORDER BY run, model, arrivals, stopped, rate, round
-"""  # noqa: S608  made of our own words alone
+_STEP: Final = ("run", "model", "load", "arrivals", "rate", "round", "verdict")
+_COUNTS: Final = counts_by(
+    "loaded JOIN steps USING (model, load)",
+    _STEP,
+    only=(*OUTCOMES, "replies"),
+    more=[
+        "count(DISTINCT problem_id) FILTER (outcome <> 'failed') AS problems",
+        "avg(output_tokens) AS output_tokens, avg(reasoning_tokens) AS reasoning_tokens",
+        "sum(cached_input_tokens)::DOUBLE"
+        " / nullif(sum(input_tokens) FILTER (cached_input_tokens IS NOT NULL), 0) AS cached_share",
+        *(f"histogram({column}) AS {column}" for column in SERVED),
+    ],
+)
+_LIGHTEST_FIRST: Final = "run, model, arrivals, verdict IS NOT DISTINCT FROM 'incomplete', rate, round"
 _SHARES: Final = f"""
 SELECT run, model, load, kind, problem_id, avg((outcome = '{Outcome.CORRECT}')::INTEGER) AS share
 FROM load_answers GROUP BY ALL ORDER BY ALL
@@ -122,7 +124,7 @@ def answers_by_step(views: FolderViews) -> tuple[StepAnswers, ...]:
     """
     views.keep("loaded", _LOADED)
     views.keep("load_answers", _ANSWERS)
-    counts = views.rows(_COUNTS)
+    counts = views.rows(f"{_COUNTS} ORDER BY {_LIGHTEST_FIRST}")
     shares = defaultdict[tuple[str, str, str], dict[str, dict[str, float]]](lambda: defaultdict(dict))
     for row in views.rows(_SHARES):
         shares[row["run"], row["model"], row["load"]][row["kind"]][row["problem_id"]] = row["share"]
@@ -147,13 +149,14 @@ def _of_model(
         values = {"run": run, "model": model, "lightest": next(iter(answered))}
         texts = {row["load"]: row for row in views.rows(_CHANGED, values)}
     for row in rows:
-        answers = sum(row[outcome] for outcome in Outcome) - row[Outcome.FAILED]
         text = texts.get(row["load"], {}) if row["load"] in beside else {}
         yield StepAnswers(
-            **{name: row[name] for name in ("run", "model", "load", "arrivals", "rate", "round", "verdict")},
+            **{name: row[name] for name in _STEP},
             outcomes=outcomes_of(row),
             accuracy=Proportion(
-                successes=row[Outcome.CORRECT], trials=answers, repeats=answers / max(1, row["problems"])
+                successes=row[Outcome.CORRECT],
+                trials=row["replies"],
+                repeats=row["replies"] / max(1, row["problems"]),
             ),
             beside=beside.get(row["load"]),
             compared=text.get("compared", 0),
