@@ -1,7 +1,7 @@
 """Measure `asyncbench view`, in seconds and megabytes: `python -m benchmarks.view`.
 
 The server runs as a user would start it. Time counts from the start of the command to its address, to the
-first screen in Chromium (its own start left out), and to the last block; then of clicks over HTTP, a few
+first screen in Chromium (which runs already), and to the last block; then of clicks over HTTP, a few
 hundred of each sort, drawn from a seed. `--trials 10000000` makes a night of that size, `--folder` takes one
 that is there.
 """
@@ -18,13 +18,16 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 
 from benchmarks.night import make_night
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
 
 CHROMIUM: Final = "/usr/bin/chromium"
 FIRST_SCREEN: Final = "#view svg, #view table"
@@ -69,21 +72,28 @@ async def client(address: str) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def first_screen(address: str, began: float) -> None:
-    """Open the page in Chromium and print when there is something to see."""
+@asynccontextmanager
+async def window() -> AsyncIterator["Page"]:
+    """Yield a window of Chromium, which has started."""
     from playwright.async_api import async_playwright
 
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = await browser.new_page(viewport={"width": 1400, "height": 1000})
-        opened = time.perf_counter()
-        await page.goto(address)
-        await page.wait_for_selector(FIRST_SCREEN, timeout=120_000)
-        now = time.perf_counter()
-        print(f"first screen {now - opened:.2f} s after it was opened, {now - began:.2f} s after the command")
-        await page.wait_for_selector("html[data-ready]", timeout=120_000)
-        print(f"page ready {time.perf_counter() - opened:.2f} s after it was opened")
+        yield await browser.new_page(viewport={"width": 1400, "height": 1000})
         await browser.close()
+
+
+async def first_screen(page: "Page", session: aiohttp.ClientSession, began: float) -> None:
+    """Open the page with the cookies of a client, and print when there is something to see."""
+    site = str(session._base_url)
+    await page.context.add_cookies(
+        [{"name": cookie.key, "value": cookie.value, "url": site} for cookie in session.cookie_jar]
+    )
+    await page.goto(site)
+    await page.wait_for_selector(FIRST_SCREEN, timeout=120_000)
+    print(f"first screen {time.perf_counter() - began:.2f} s after the command")
+    await page.wait_for_selector("html[data-ready]", timeout=120_000)
+    print(f"page ready {time.perf_counter() - began:.2f} s after the command")
 
 
 async def get(session: aiohttp.ClientSession, path: str) -> Any:
@@ -168,10 +178,12 @@ def report(sort: str, took: Sequence[float]) -> Sequence[float]:
 async def measured(folder: Path, *, clicks: int, browser: bool) -> None:
     """Print all figures of a folder."""
     print(f"{folder}, load average {os.getloadavg()[0]:.1f}")
-    with served(folder) as (address, pid, began):
-        if browser:
-            await first_screen(address, began)
-        async with client(address) as session:
+    async with AsyncExitStack() as until_ended:
+        page = await until_ended.enter_async_context(window()) if browser else None
+        with served(folder) as (address, pid, began):
+            session = await until_ended.enter_async_context(client(address))
+            if page is not None:
+                await first_screen(page, session, began)
             head = await blocks(session, began)
             print(f"{head['trials_in_all']:,} trials; {memory(pid)}")
             await clicked(session, head, clicks, seed=22)

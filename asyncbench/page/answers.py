@@ -44,6 +44,8 @@ _GRADES: Final = (
     *("digits_right", "digits_total", "flags"),
 )
 
+PROBLEMS: Final = "problems"  # what views have made: the rows of problems by id, to be read once
+
 ShownTrial = dict[str, Any]  # Any: whatever JSON can hold
 Row = dict[str, Any]  # Any: cells of `trials`, `grades` and a problem set
 
@@ -116,9 +118,14 @@ _UNKNOWN: Final[Row] = {"question": None, "operands": (), "answer_type": None}
 
 
 def _problems(views: FolderViews, problem_ids: Collection[str]) -> dict[tuple[str, str], Row]:
-    wanted = pc.field("problem_id").isin(pa.array(sorted(problem_ids), pa.string()))
-    rows = _as_rows(views.problems(_PROBLEM, wanted)) if problem_ids else ()
-    return {(row.pop("problem_set"), row.pop("problem_id")): row for row in rows}
+    """Return problems; those that were read before, where they are kept, are not read again."""
+    known: dict[str, list[Row]] = views.made.get(PROBLEMS, {})
+    if missing := {*problem_ids} - known.keys():
+        wanted = pc.field("problem_id").isin(pa.array(sorted(missing), pa.string()))
+        for row in _as_rows(views.problems(_PROBLEM, wanted)):
+            known.setdefault(row["problem_id"], []).append(row)
+    every = (row for problem_id in problem_ids for row in known.get(problem_id, ()))
+    return {(row["problem_set"], row["problem_id"]): row for row in every}
 
 
 def _as_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:

@@ -225,7 +225,8 @@ def read_checked(
         for groups, wanted in runs:
             # Page by page: a dataset holds row groups, which may be gigabytes of replies.
             start = 0
-            for batch in part.iter_batches(rows, row_groups=groups, columns=schema.names):
+            at_once = places is None  # threads for the columns of a few rows take longer than these
+            for batch in part.iter_batches(rows, groups, schema.names, use_threads=at_once):
                 matching = _conformed(batch, schema)
                 if wanted is not None:
                     matching = matching.filter(wanted.slice(start, len(batch)))

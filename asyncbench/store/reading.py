@@ -20,7 +20,7 @@ from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
 from asyncbench.store.holdings import TakenOver, mismatches, parts_on_disk, refusal, taken_over
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.manifest import HOLDS, JOINED, Manifest, read_manifest, worker_folders
-from asyncbench.store.parts import check_parts, read_checked, with_codes
+from asyncbench.store.parts import with_codes
 from asyncbench.store.rows import tables
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import in_order, part_name
@@ -33,7 +33,6 @@ from asyncbench.store.snapshot import (
     Snapshot,
     chosen_columns,
     expression,
-    reading,
 )
 from asyncbench.store.united import UnitedSnapshot, with_workers
 
@@ -219,17 +218,14 @@ class FewTrials(Snapshot):
         fresh = self.journalled[table].select(read)
 
         def rows_at(part: Path) -> pa.Table:
-            places = self.places[table][part]
-            with reading(table):
-                check_parts(table, [part], columns=read, places=places)
-                return pa.Table.from_batches(
-                    read_checked(table, part, columns=read, places=places), fresh.schema
-                )
+            return self.read_part(table, part, read, coded=coded, places=self.places[table][part])
 
         with ThreadPoolExecutor(AT_ONCE) as threads:  # an answer of each of many models: as many parts
-            pieces = [fresh, *threads.map(rows_at, self.places[table])]
-        rows = pa.concat_tables(pieces).filter(wanted).select(columns)
-        yield from rows.cast(with_codes(rows.schema, coded)).to_batches()
+            pieces = [
+                fresh.cast(with_codes(fresh.schema, coded)),
+                *threads.map(rows_at, self.places[table]),
+            ]
+        yield from pa.concat_tables(pieces).filter(wanted).select(columns).to_batches()
 
 
 def narrowed(seen: Snapshot, ids: Sequence[str], trials: Places, grades: Places | None = None) -> Snapshot:

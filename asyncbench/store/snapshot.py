@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.journal import Unfinished, lost
-from asyncbench.store.parts import check_parts, dataset, scanned, with_codes
+from asyncbench.store.parts import check_parts, dataset, read_checked, scanned, with_codes
 from asyncbench.store.rows import Tables, attempt_row, joined
 from asyncbench.store.schema import ATTEMPTS, SCHEMAS
 from asyncbench.store.sealing import ONCE
@@ -106,11 +106,28 @@ class Snapshot:
         batches = self.batches(name, columns, filters, rows=MANY_ROWS, coded=coded)
         return pa.Table.from_batches(batches, schema).unify_dictionaries()
 
-    def read_part(self, name: str, part: Path, columns: Sequence[str], *, coded: Collection[str]) -> pa.Table:
-        """Return columns of one of a table's parts, with rows that do not count; raises as `read` does."""
+    def read_part(
+        self,
+        name: str,
+        part: Path,
+        columns: Sequence[str],
+        *,
+        coded: Collection[str] = (),
+        places: Sequence[int] | None = None,
+    ) -> pa.Table:
+        """Return columns of one of a table's parts, with rows that do not count; raises as `read` does.
+
+        Args:
+            name: of the table.
+            part: one of its parts.
+            columns: their names.
+            coded: those that come as dictionaries.
+            places: of its rows, ascending; None: all.
+        """
         schema = with_codes(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
         with reading(name):
-            batches = scanned(name, [part], columns=columns, rows=MANY_ROWS, coded=coded)
+            check_parts(name, [part], columns=columns, places=places)
+            batches = read_checked(name, part, columns=columns, places=places, rows=MANY_ROWS, coded=coded)
             return pa.Table.from_batches(batches, schema).unify_dictionaries()
 
     def counted(self, name: str, parts: Mapping[Path, pa.Table], columns: Sequence[str]) -> pa.Table:

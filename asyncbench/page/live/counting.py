@@ -319,9 +319,8 @@ class LiveCounts:
                 self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN], blocks)
                 if self._ending:
                     return
-                findings = examined_in(views).values()
-                snapshot.examined = [answer for group in findings for answer in group.answers]
-                snapshot.read_grades(views)
+                snapshot.examined = [each for group in examined_in(views).values() for each in group.answers]
+                snapshot.read_grades()
             finally:
                 self._views = None
         pa.default_memory_pool().release_unused()

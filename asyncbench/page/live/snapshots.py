@@ -1,44 +1,35 @@
 """Snapshots of results folders: the trials that a server shows until it reads the folders anew."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
-
-import pyarrow.compute
+from typing import Final
 
 from asyncbench.analysis.anatomy.counts import ExaminedAnswer
 from asyncbench.analysis.choosing import Chosen, Names
 from asyncbench.analysis.counting import FolderViews, open_views
 from asyncbench.analysis.entrants import Asked, asked_in
 from asyncbench.errors import AsyncbenchError
-from asyncbench.page.answers import summaries, whole_trials
+from asyncbench.page.answers import PROBLEMS, Row, summaries, whole_trials
 from asyncbench.page.blocks import Values
 from asyncbench.page.live.trials import (
     FolderInMemory,
     Registers,
     TrialIndex,
-    TrialPart,
     TrialPlace,
     TrialQuery,
     pages_of,
+    places_in,
 )
-from asyncbench.store.id_set import Numbers
 from asyncbench.store.manifest import folders_of
-from asyncbench.store.reading import narrowed, sibling_parts, take_snapshot
+from asyncbench.store.reading import AT_ONCE, narrowed, sibling_parts, take_snapshot
 from asyncbench.store.snapshot import Snapshot
-
-pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 State = tuple[object, ...]  # of folders: differs where what they hold does
 
 MOST_OF_A_QUESTION: Final = 200  # answers that are shown side by side
-_DISAGREEING: Final = """
-SELECT DISTINCT trial_id
-FROM grades JOIN (SELECT trial_id, outcome AS decided FROM trials) USING (trial_id)
-WHERE NOT headline AND outcome <> decided
-"""
 SEARCHED_WORDS: Final = (
     "The search looks at expected values, answers and the beginning of ids, not at replies."
 )
@@ -55,7 +46,9 @@ class LiveMemory:
     def __init__(self, of: Chosen) -> None:
         self.of = of
         self.registers = Registers()
-        self.folders = [FolderInMemory(label, self.registers) for label in of.labels]
+        self.folders = [
+            FolderInMemory(label, f"{label}/" * of.several, self.registers) for label in of.labels
+        ]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -68,7 +61,8 @@ class LiveSnapshot:
     roster: Asked | None = None  # None: not counted yet
     index: TrialIndex | None = None  # likewise
     examined: Sequence[ExaminedAnswer] | None = None  # None: not counted yet
-    _disagreeing: Sequence[Numbers] | None = None  # by part; None: not read yet
+    _problems: dict[str, list[Row]] = field(default_factory=dict)  # that were shown, by id
+    compared: bool = False  # whether it is known where graders differ
 
     @contextmanager
     def views(self) -> Iterator[FolderViews]:
@@ -78,43 +72,35 @@ class LiveSnapshot:
 
     def read_index(self, views: FolderViews, roster: Asked) -> None:
         """Read the trials that are new since the last snapshot."""
-        self.names = views.names
-        self.roster = roster
-        wanted = views.table("SELECT trial_id FROM trials")["trial_id"] if views.chosen.filtered else None
-        index = TrialIndex(
-            parts=(),
-            registers=self.memory.registers,
-            entrants={},
-            kinds={kind.key: place for place, kind in enumerate(roster.kinds)},
-            disagreeing=self._graders_differ,
-            examined=lambda: self.examined or (),
-            several=views.chosen.several,
-        )
+        self.names, self.roster = views.names, roster
         parts = [
-            TrialPart(folder.label, *part)
+            part
             for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True)
             for part in folder.read_trials(snapshot)
         ]
-        index.parts = parts if wanted is None else [_among(part, index.named(part), wanted) for part in parts]
-        index.entrants = {
-            key: place
-            for key in self.memory.registers.entrants
-            for label, run, model, condition in [key]
-            for place in [roster.entrant_places.get((run, views.called(label, model), condition))]
-            if place is not None
-        }
-        self.index = index
+        registers = self.memory.registers
+        asked = ((run, views.called(label, model), how) for label, run, model, how in registers.entrants)
+        self.index = TrialIndex(
+            parts=parts,
+            registers=registers,
+            entrants=places_in(asked, roster.entrant_places),
+            kinds=places_in(registers.kinds, roster.kind_places),
+        )
+        if views.chosen.filtered:
+            self.index.keep_only(views.table("SELECT trial_id FROM trials")["trial_id"].combine_chunks())
 
     def trials(self, query: TrialQuery) -> Values:
         """Return a page of the trials that a query asks for, as lines of a list.
 
         Raises:
-            NotCountedError: nobody knows yet of what kind errors are.
+            NotCountedError: nobody knows yet of what kind errors are, or where graders differ.
         """
         index = self._read()
         if query.of_errors and self.examined is None:
             raise NotCountedError("wrong answers are being examined for their kind of error")
-        total, places = index.find(query)
+        if query.disagree and not self.compared:
+            raise NotCountedError("graders are being compared")
+        total, places = index.find(query, self.examined or ())
         notes = [SEARCHED_WORDS] * bool(query.text)
         notes += [EXAMINED_WORDS.format(len(self.examined or ()))] * query.of_errors
         with self.open_few(places) as (views, ids):
@@ -126,7 +112,7 @@ class LiveSnapshot:
 
     def trial(self, trial_id: str) -> Values | None:
         """Return one trial whole; None: there is none of this id."""
-        with self.open_few(self._read().with_id(trial_id)) as (views, ids):
+        with self.open_few(self._read().find(TrialQuery(trial=trial_id))[1]) as (views, ids):
             return next(iter(whole_trials(views, ids)), None)
 
     def question(self, problem_id: str) -> Values:
@@ -140,47 +126,46 @@ class LiveSnapshot:
     @contextmanager
     def open_few(self, places: Sequence[TrialPlace]) -> Iterator[tuple[FolderViews, list[str]]]:
         """Open views of a few trials, read from their rows alone; yields the views and the ids."""
-        of, index = self.memory.of, self._read()
-        own: dict[str, list[str]] = {label: [] for label in of.labels}
-        rows: dict[str, dict[Path, list[int]]] = {label: {} for label in of.labels}
-        ids = []
-        for part, row in places:
-            at = index.parts[part]
-            trial_id = at.rows.texts["trial_id"][row].as_py()
-            ids.append(f"{at.label}/{trial_id}" if index.several else trial_id)
-            own[at.label].append(trial_id)
-            if at.path is not None:
-                rows[at.label].setdefault(at.path, []).append(row)
+        parts = self._read().parts
+        rows = {part: sorted(row for its, row in places if its == part) for part, _ in places}
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            ids = dict(zip(rows, threads.map(lambda part: parts[part].ids(rows[part]), rows), strict=True))
         few = [
-            narrowed(snapshot, own[folder.label], trials, grades)
+            self._narrowed(snapshot, folder, rows, ids)
             for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True)
-            for trials in [{path: sorted(numbers) for path, numbers in rows[folder.label].items()}]
-            for grades in [folder.grades_of(sibling_parts(snapshot, "grades", trials), own[folder.label])]
         ]
-        with open_views(Chosen(paths=of.paths), *few, known=self.names) as views:
+        with open_views(Chosen(paths=self.memory.of.paths), *few, known=self.names) as views:
             views.made[asked_in.__name__] = self.roster  # not the entrants of these few trials
-            yield views, ids
+            views.made[PROBLEMS] = self._problems
+            names = {part: dict(zip(rows[part], ids[part], strict=True)) for part in rows}
+            yield views, [f"{parts[part].folder.prefix}{names[part][row]}" for part, row in places]
+
+    def _narrowed(
+        self,
+        snapshot: Snapshot,
+        folder: FolderInMemory,
+        rows: Mapping[int, Sequence[int]],
+        ids: Mapping[int, Sequence[str]],
+    ) -> Snapshot:
+        """Return a folder with those of some rows, and of their ids, by part, that are its own."""
+        parts = {part: at for part in rows if (at := self._read().parts[part]).folder is folder}
+        trials = {at.path: rows[part] for part, at in parts.items() if at.path is not None}
+        own = [trial_id for part in parts for trial_id in ids[part]]
+        return narrowed(
+            snapshot, own, trials, folder.grades_of(sibling_parts(snapshot, "grades", trials), own)
+        )
 
     def _read(self) -> TrialIndex:
         if self.index is None:
             raise AssertionError("a snapshot is queried before its trials are read")
         return self.index
 
-    def read_grades(self, views: FolderViews) -> None:
+    def read_grades(self) -> None:
         """Read where the grades of each trial are, and on which trials graders differ."""
         for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True):
-            folder.read_grades(snapshot)
-        self._compare_graders(views)
-
-    def _compare_graders(self, views: FolderViews) -> None:
-        index, ids = self._read(), views.table(_DISAGREEING)["trial_id"]
-        self._disagreeing = [pc.is_in(index.named(part), value_set=ids).to_numpy() for part in index.parts]
-
-    def _graders_differ(self) -> Sequence[Numbers]:
-        if self._disagreeing is None:
-            with self.views() as views:
-                self._compare_graders(views)
-        return self._disagreeing or ()
+            own = [part for part in self._read().parts if part.folder is folder]
+            folder.read_grades(snapshot, own)
+        self.compared = True
 
 
 def take_live_snapshot(memory: LiveMemory) -> LiveSnapshot:
@@ -210,9 +195,3 @@ def _state_alone(folder: Path) -> tuple[object, ...]:
     manifest = (folder / "manifest.json").stat()
     journal = sorted((path.name, path.stat().st_size) for path in (folder / "journal").iterdir())
     return manifest.st_mtime_ns, manifest.st_size, *journal
-
-
-def _among(part: TrialPart, ids: Any, wanted: Any) -> TrialPart:
-    """Return a part in which only trials with one of the wanted ids count."""
-    matches = pc.is_in(ids, value_set=wanted).to_numpy()
-    return part._replace(counting=matches if part.counting is None else part.counting & matches)

@@ -1,117 +1,100 @@
-"""All trials of results folders in memory, as numbers, and the queries of them: each takes milliseconds."""
+"""All trials of results folders in memory, as numbers, and the queries of them: each takes milliseconds.
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+A trial takes 60 bytes: its id and its texts stay in the folder until they are asked for.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
+from multidict import MultiMapping
 
 from asyncbench.analysis.anatomy.counts import ExaminedAnswer
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.store.id_set import Numbers, fingerprints
+from asyncbench.store.parts import with_codes
+from asyncbench.store.reading import AT_ONCE, sibling_parts
 from asyncbench.store.schema import ENTRANT
 from asyncbench.store.snapshot import Snapshot
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 KIND: Final = ("suite", "task", "variant", "representation")
-_CODED: Final = (*ENTRANT, *KIND, "outcome", "problem_id", "load")
-_COLUMNS: Final = ("trial_id", *_CODED, "length", "finished_at", "expected", "answer")
-_TEXTS: Final = ("trial_id", "expected", "answer")
-UNKNOWN: Final = -1  # a length, or a trial that is not among others
+_CODED: Final = (*ENTRANT, *KIND, "outcome")
+_COLUMNS: Final = ("trial_id", *_CODED, "problem_id", "load", "length", "finished_at")
+_GRADES: Final = ("trial_id", "headline", "outcome")
+_SEARCHED: Final = ("expected", "answer")
+MOST_TEXTS: Final = 32_000_000  # bytes of a folder's texts that stay in memory once they were searched
+UNKNOWN: Final = -1  # a length
+_HEAD: Final = 8  # bytes of an id
 
 Key = tuple[str, ...]  # the values of an entrant, a kind or an outcome
 
 
-class Register:
-    """Values and their numbers, in the order in which they were met."""
-
-    def __init__(self, known: Iterable[Key] = ()) -> None:
-        self._numbers: dict[Key, int] = {value: number for number, value in enumerate(known)}
-
-    def __getitem__(self, value: Key) -> int:
-        return self._numbers.setdefault(value, len(self._numbers))
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._numbers)
-
-    def get(self, value: Key) -> int:
-        """Return the number of a value; `UNKNOWN` where it was never met."""
-        return self._numbers.get(value, UNKNOWN)
-
-    def among(self, places: Mapping[Key, int]) -> Numbers:
-        """Return the place of each value, by number; the last place and one more where it has none."""
-        return np.array([places.get(value, len(places)) for value in self._numbers] or [0], np.int64)
+Register = defaultdict[Key, int]  # values and their numbers, in the order in which they were met
 
 
-class TextRegister:
-    """Many texts and their numbers, in the order in which they were met."""
-
-    def __init__(self) -> None:
-        self._known = pa.array([], pa.string())
-
-    def numbers(self, values: Any) -> Numbers:
-        """Return the number of each of some texts that differ."""
-        indices = pc.index_in(values, value_set=self._known)
-        new = values.filter(pc.is_null(indices))
-        numbers: Numbers = indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).copy()
-        numbers[numbers == UNKNOWN] = np.arange(len(self._known), len(self._known) + len(new))
-        self._known = pa.concat_arrays([self._known, new])
-        return numbers
-
-    def get(self, text: str) -> int:
-        """Return the number of a text; `UNKNOWN` where it was never met."""
-        return int(pc.index(self._known, pa.scalar(text)).as_py())
+def register(known: Iterable[Key] = ()) -> Register:
+    """Return a register, in which a value that is asked for has a number."""
+    values = Register(None, {value: number for number, value in enumerate(known)})
+    values.default_factory = values.__len__
+    return values
 
 
 @dataclass(slots=True)
 class Registers:
     """The values that numbers in rows in memory stand for."""
 
-    entrants: Register = field(default_factory=Register)  # with the folder first
-    kinds: Register = field(default_factory=Register)
-    outcomes: Register = field(default_factory=lambda: Register((outcome.value,) for outcome in Outcome))
-    problems: TextRegister = field(default_factory=TextRegister)
+    entrants: Register = field(default_factory=register)  # with the folder first
+    kinds: Register = field(default_factory=register)
+    outcomes: Register = field(default_factory=lambda: register((outcome.value,) for outcome in Outcome))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsInMemory:
     """The trials of one part, or of a journal, column by column."""
 
-    texts: pa.Table  # `_TEXTS`
     entrant: Numbers
     kind: Numbers
     outcome: Numbers
-    problem: Numbers
     length: Numbers
     at: Numbers  # milliseconds since 1970, UTC: when the trial was finished
-    counted: Numbers | None  # which rows are answers at rest, True or False; None: all
-
-    def __len__(self) -> int:
-        return len(self.at)
+    head: Numbers  # the first bytes of ids
+    trial: Numbers  # fingerprints of ids
+    problem: Numbers  # likewise
+    at_rest: Numbers  # True or False: whether it is no answer to a load
+    differs: Numbers  # likewise: whether graders differ; False until their grades are read
 
 
 def rows_in_memory(rows: pa.Table, registers: Registers, label: str) -> RowsInMemory:
     """Return rows of `trials` as numbers; `label`: what their folder is called."""
-    length = pc.fill_null(rows["length"], UNKNOWN)
-    at_rest = pc.is_null(rows["load"])
-    problem: Any = rows["problem_id"].combine_chunks()
     return RowsInMemory(
-        texts=rows.select(_TEXTS),
         entrant=_numbered(rows.select(ENTRANT), registers.entrants, label),
         kind=_numbered(rows.select(KIND), registers.kinds),
         outcome=_numbered(rows.select(["outcome"]), registers.outcomes).astype(np.int8),
-        problem=registers.problems.numbers(problem.dictionary)[problem.indices.to_numpy()],
-        length=length.to_numpy().astype(np.int32),
+        length=pc.fill_null(rows["length"], UNKNOWN).to_numpy(),
         at=rows["finished_at"].cast(pa.int64()).to_numpy() // 1000,
-        counted=None if pc.all(at_rest).as_py() in (True, None) else at_rest.to_numpy(),
+        head=_heads(rows["trial_id"]),
+        trial=fingerprints(rows["trial_id"]),
+        problem=fingerprints(rows["problem_id"]),
+        at_rest=pc.is_null(rows["load"]).to_numpy(),
+        differs=np.zeros(len(rows), bool),
     )
+
+
+def _heads(ids: Any) -> Numbers:
+    """Return the first bytes of ids as numbers, which ascend as they do."""
+    padded = pc.binary_join_element_wise(ids.cast(pa.binary()), bytes(_HEAD), b"")
+    heads: Any = pc.binary_slice(padded, 0, _HEAD).combine_chunks().cast(pa.binary(_HEAD))
+    return np.frombuffer(heads.buffers()[1], f">u{_HEAD}").astype(f"u{_HEAD}")
 
 
 def _numbered(rows: pa.Table, register: Register, *first: str) -> Numbers:
@@ -121,61 +104,139 @@ def _numbered(rows: pa.Table, register: Register, *first: str) -> Numbers:
     for column in columns:
         together *= len(column.dictionary) + 1
         together += pc.fill_null(column.indices, len(column.dictionary)).to_numpy()
-    which, at = _distinct(together)
+    codes: Any = pa.array(together).dictionary_encode()
+    which, at = codes.indices.to_numpy(), np.zeros(len(codes.dictionary), np.int64)
+    at[which] = np.arange(len(which))
     values = [column.take(pa.array(at)).to_pylist() for column in columns]
     numbers = [register[*first, *(value or "" for value in met)] for met in zip(*values, strict=True)]
-    return np.array(numbers, np.int32)[which]
+    every: Numbers = np.array(numbers, np.int16)[which]
+    return every
 
 
-def _distinct(values: Numbers) -> tuple[Numbers, Numbers]:
-    """Return which of the distinct values each is, and where each of these first stands."""
-    if len(values) and values.min() == values.max():  # most columns of a part have but one
-        return np.zeros(len(values), np.int8), np.zeros(1, np.int64)
-    _, at, which = np.unique(values, return_index=True, return_inverse=True)
-    return which, at
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPart:
+    """The rows of a part, or of a journal, in one snapshot."""
+
+    folder: "FolderInMemory"
+    snapshot: Snapshot
+    path: Path | None  # None: the journal
+    rows: RowsInMemory
+    counting: Numbers  # True or False: whether a row counts
+
+    def texts(self) -> pa.Table:
+        """Return the texts that are searched."""
+        if self.path is None:
+            return self.snapshot.journalled["trials"].select(_SEARCHED)
+        known = self.folder.texts
+        if self.path not in known:
+            texts = self.snapshot.read_part("trials", self.path, _SEARCHED)
+            if texts.nbytes + sum(others.nbytes for others in [*known.values()]) > MOST_TEXTS:
+                return texts
+            known[self.path] = texts
+        return known[self.path]
+
+    def ids(self, rows: Sequence[int]) -> list[Any]:
+        """Return the ids of some rows, ascending."""
+        if self.path is None:
+            table = self.snapshot.journalled["trials"].take(rows)
+        else:
+            table = self.snapshot.read_part("trials", self.path, ["trial_id"], places=rows)
+        return table["trial_id"].to_pylist()
+
+    def with_text(self, text: str) -> Numbers:
+        """Return whether a row's id begins with a text, or another of its texts holds it in any case."""
+        matches, lowered = self._begins(text.removeprefix(self.folder.prefix)), text.lower()
+        for column in self.texts().columns:
+            as_searched = column if lowered == text.upper() else pc.utf8_lower(column)
+            matches |= pc.fill_null(pc.match_substring(as_searched, lowered), False).to_numpy()
+        return matches
+
+    def _begins(self, text: str) -> Numbers:
+        """Return whether a row's id begins with a text."""
+        head = text.encode()[:_HEAD]
+        low, high = (int.from_bytes(head.ljust(_HEAD, end)) for end in (b"\0", b"\xff"))
+        matches: Numbers = (self.rows.head >= low) & (self.rows.head <= high)
+        if text.encode() != head:
+            rows = np.flatnonzero(matches)
+            matches[rows] = [name.startswith(text) for name in self.ids(rows.tolist())]
+        return matches
 
 
 class FolderInMemory:
     """The trials of one folder; `read_trials` reads new parts."""
 
-    def __init__(self, label: str, registers: Registers) -> None:
+    def __init__(self, label: str, prefix: str, registers: Registers) -> None:
         self.label = label
+        self.prefix = prefix  # of ids in views
+        self.texts: dict[Path, pa.Table] = {}  # those of a part that were searched
         self._registers = registers
         self._parts: dict[Path, RowsInMemory] = {}
-        self._graded: dict[Path, Numbers] = {}  # fingerprints of the ids in parts of `grades`
+        self._graded: dict[Path, Numbers] = {}  # halves of fingerprints of the ids in parts of `grades`
 
-    def read_trials(self, snapshot: Snapshot) -> list[tuple[Path | None, RowsInMemory, Numbers | None]]:
-        """Return the rows of each part, and of the journal (None), with which of them count (None: all)."""
-        self._parts = {
-            part: self._parts.get(part) or self._read(snapshot, part) for part in snapshot.files["trials"]
+    def read_trials(self, snapshot: Snapshot) -> list[TrialPart]:
+        """Return the rows of each part, and of the journal, with which of them count."""
+        if not self._graded.keys() <= {*snapshot.files["grades"]}:  # others take their places
+            self._graded, self._parts = {}, {}
+        rows = {
+            path: self._parts.get(path) or self._read(snapshot, path) for path in snapshot.files["trials"]
         }
-        pa.default_memory_pool().release_unused()
+        self._parts = rows
+        self.texts = {path: texts for path, texts in self.texts.items() if path in rows}
         gone = snapshot.uncounted("trials")
-        parts: list[tuple[Path | None, RowsInMemory, Numbers | None]] = [
-            (part, rows, _counting(rows, gone[part])) for part, rows in self._parts.items()
+        fresh = rows_in_memory(_coded(snapshot, "trials", _COLUMNS), self._registers, self.label)
+        return [
+            TrialPart(
+                folder=self,
+                snapshot=snapshot,
+                path=path,
+                rows=its,
+                counting=its.at_rest & ~among(its.trial, known_ids(gone[path] if path else ())),
+            )
+            for path, its in [*rows.items(), (None, fresh)]
         ]
-        fresh = snapshot.journalled["trials"].select(_COLUMNS)
-        coded = pa.table(
-            {
-                name: column.dictionary_encode() if name in _CODED else column
-                for name, column in zip(fresh.column_names, fresh.columns, strict=True)
-            }
-        ).unify_dictionaries()
-        rows = rows_in_memory(coded, self._registers, self.label)
-        return [*parts, (None, rows, rows.counted)] if len(rows) else parts
 
-    def read_grades(self, snapshot: Snapshot) -> None:
-        """Read which trials each part of `grades` holds, so that one trial needs no search."""
-        for part in snapshot.files["grades"]:
-            if part not in self._graded:
-                ids = snapshot.read_part("grades", part, ["trial_id"], coded=())["trial_id"]
-                self._graded[part] = fingerprints(ids)
-        self._graded = {part: self._graded[part] for part in snapshot.files["grades"]}
+    def _read(self, snapshot: Snapshot, part: Path) -> RowsInMemory:
         pa.default_memory_pool().release_unused()
+        read = snapshot.read_part("trials", part, _COLUMNS, coded=_CODED)
+        return rows_in_memory(read, self._registers, self.label)
+
+    def known(self, ids: Any) -> Numbers:
+        """Return the fingerprints, ascending, of those ids of the views that may be of this folder."""
+        ids = pa.array(ids, pa.string())
+        own = ids.filter(pc.starts_with(ids, self.prefix))
+        return known_ids(pc.utf8_slice_codeunits(own, len(self.prefix)))
+
+    def read_grades(self, snapshot: Snapshot, parts: Sequence[TrialPart]) -> None:
+        """Read which trials each part of `grades` holds, and mark the rows of trials on which graders differ.
+
+        So no trial's grades are searched for.
+        """
+        gone = snapshot.uncounted("grades")
+        for path in snapshot.files["grades"]:
+            if path not in self._graded:
+                grades = snapshot.read_part("grades", path, _GRADES, coded=("outcome",))
+                ids = fingerprints(grades["trial_id"])
+                siblings = {*sibling_parts(snapshot, "trials", [path])}
+                self._mark(ids, grades, gone[path], [part.rows for part in parts if part.path in siblings])
+                self._graded[path] = ids.astype(np.uint32)
+                pa.default_memory_pool().release_unused()
+        fresh = _coded(snapshot, "grades", _GRADES)
+        of_journal = [part.rows for part in parts if part.path is None]
+        self._mark(fingerprints(fresh["trial_id"]), fresh, (), of_journal)
+
+    def _mark(self, ids: Numbers, grades: pa.Table, gone: Any, parts: Sequence[RowsInMemory]) -> None:
+        """Mark the trials on which one of some grades, without those of trials that are gone, differs."""
+        outcome = _numbered(grades.select(["outcome"]), self._registers.outcomes)
+        other = ~grades["headline"].to_numpy() & ~among(ids, known_ids(gone))
+        ids, outcome = ids[other], outcome[other]
+        for rows in (rows for rows in parts if len(rows.trial)):
+            order = np.argsort(rows.trial)
+            at = order[np.searchsorted(rows.trial, ids, sorter=order) % len(order)]
+            rows.differs[at[(rows.trial[at] == ids) & (rows.outcome[at] != outcome)]] = True
 
     def grades_of(self, parts: Iterable[Path], ids: Sequence[str]) -> dict[Path, Sequence[int]] | None:
         """Return the rows of trials in parts of `grades`, and maybe others; None: nobody knows yet."""
-        wanted, by_part = fingerprints(pa.chunked_array([ids], pa.string())), dict[Path, Sequence[int]]()
+        wanted, by_part = known_ids(ids).astype(np.uint32), dict[Path, Sequence[int]]()
         for part in parts:
             if part not in self._graded:
                 return None
@@ -183,35 +244,33 @@ class FolderInMemory:
             by_part |= {part: rows} if rows else {}
         return by_part
 
-    def _read(self, snapshot: Snapshot, part: Path) -> RowsInMemory:
-        rows = snapshot.read_part("trials", part, _COLUMNS, coded=_CODED)
-        return rows_in_memory(rows, self._registers, self.label)
+
+def _coded(snapshot: Snapshot, table: str, columns: Sequence[str]) -> pa.Table:
+    """Return columns of what only the journal holds, as those of a part are read."""
+    fresh = snapshot.journalled[table].select(columns)
+    return fresh.cast(with_codes(fresh.schema, _CODED)).unify_dictionaries()
 
 
-def _counting(rows: RowsInMemory, gone: "pa.Array[pa.StringScalar]") -> Numbers | None:
-    if not len(gone):
-        return rows.counted
-    first: Numbers = pc.invert(pc.is_in(rows.texts["trial_id"], value_set=gone)).to_numpy()
-    return first if rows.counted is None else first & rows.counted
+def known_ids(ids: Any) -> Numbers:
+    """Return the fingerprints of some ids, ascending."""
+    return np.sort(fingerprints(pa.chunked_array([ids], pa.string())))
+
+
+def among(numbers: Numbers, known: Numbers) -> Numbers:
+    """Return which of some numbers are among others, which ascend."""
+    found: Numbers
+    if len(known) < len(numbers):
+        found = pc.is_in(pa.array(numbers), value_set=pa.array(known)).to_numpy(zero_copy_only=False)
+    else:  # a table of the others would have to be made for each part
+        found = known[np.searchsorted(known, numbers) % max(1, len(known))] == numbers
+    return found
 
 
 # ── queries ──────────────────────────────────────────────────────────────────────────────────────
 
 
 A_PAGE: Final = 50  # trials
-_BITS: Final = {
-    "entrant": 10,
-    "kind": 10,
-    "length": 16,
-    "row": 28,
-}  # of the number by which trials are sorted
 ENDS: Final = ("first", "last")
-
-
-class Words(Protocol):
-    """The words of an address by their names, of which each may come several times."""
-
-    def getall(self, name: str, default: list[str]) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +286,7 @@ class TrialQuery:
     end: str = "first"  # of the true value, from which `position` counts
     position: int | None = None  # of a wrong digit, from 1
     question: str = ""  # the id of a problem
+    trial: str = ""  # its own id
     text: str = ""
     disagree: bool = False  # whether graders differ
     page: int = 1
@@ -237,7 +297,7 @@ class TrialQuery:
         return bool(self.error) or self.position is not None
 
 
-def parsed(words: Words) -> TrialQuery:
+def parsed(words: MultiMapping[str]) -> TrialQuery:
     """Return what an address asks for.
 
     Raises:
@@ -253,9 +313,6 @@ def parsed(words: Words) -> TrialQuery:
     def number(name: str) -> int | None:
         return next(iter(numbers(name)), None)
 
-    def text(name: str) -> str:
-        return next(iter(words.getall(name, [])), "")
-
     if unknown := {*words.getall("outcome", [])} - {*map(str, Outcome)}:
         raise ConfigError(f"outcome {', '.join(sorted(unknown))}: there is none of that name")
     return TrialQuery(
@@ -264,30 +321,17 @@ def parsed(words: Words) -> TrialQuery:
         outcome=tuple(words.getall("outcome", [])),
         lengths=(number("from"), number("to")),
         finished=(number("since"), number("until")),
-        error=text("error"),
-        end=ENDS[text("end") == "last"],
+        error=words.get("error", ""),
+        end=ENDS[words.get("end", "") == "last"],
         position=number("position"),
-        question=text("question"),
-        text=text("text"),
-        disagree=text("disagree") not in ("", "0", "false"),
+        question=words.get("question", ""),
+        text=words.get("text", ""),
+        disagree=words.get("disagree", "") not in ("", "0", "false"),
         page=max(1, number("page") or 1),
     )
 
 
-class TrialPart(NamedTuple):
-    """The rows of a part, or of a journal."""
-
-    label: str  # of the folder
-    path: Path | None  # None: the journal
-    rows: RowsInMemory
-    counting: Numbers | None  # which of them count; None: all
-
-
-class TrialPlace(NamedTuple):
-    """The part and the row of a trial."""
-
-    part: int
-    row: int
+TrialPlace = tuple[int, int]  # which part of an index a trial stands in, and in which row
 
 
 @dataclass(slots=True, kw_only=True)
@@ -296,115 +340,103 @@ class TrialIndex:
 
     parts: Sequence[TrialPart]
     registers: Registers
-    entrants: Mapping[Key, int]  # folder, run, model and condition → place on the page
-    kinds: Mapping[Key, int]  # likewise
-    disagreeing: Callable[[], Sequence[Numbers]]  # by part: whether graders differ on its trials
-    examined: Callable[[], Sequence[ExaminedAnswer]]
-    several: bool  # whether ids begin with the folder
+    entrants: Numbers  # by their numbers in the register: their places on the page
+    kinds: Numbers  # likewise
+    starts: Numbers = field(init=False)  # where each part begins, when one comes after the other
+    order: Numbers = field(init=False)  # of trials on the page: by entrant, kind and length
+
+    def __post_init__(self) -> None:
+        self.starts = np.cumsum([0, *(len(part.counting) for part in self.parts)])
+        key = np.zeros(self.starts[-1], np.int64)
+        for part, start in zip(self.parts, self.starts, strict=False):
+            rows, its = part.rows, key[start : start + len(part.counting)]
+            its |= self.entrants[rows.entrant] << 48
+            its |= self.kinds[rows.kind] << 32
+            its |= rows.length + 1
+        self.order = np.argsort(key, kind="stable").astype(np.int32)
+
+    def keep_only(self, ids: Any) -> None:
+        """Let only trials with one of these ids count."""
+        self.parts = [
+            replace(part, counting=part.counting & among(part.rows.trial, part.folder.known(ids)))
+            for part in self.parts
+        ]
 
     @property
     def trials(self) -> int:
-        return sum(_size(part) for part in self.parts)
+        return sum(int(part.counting.sum()) for part in self.parts)
 
-    def find(self, query: TrialQuery) -> tuple[int, list[TrialPlace]]:
-        """Return how many trials a query asks for, and those of its page.
+    def find(
+        self, query: TrialQuery, examined: Sequence[ExaminedAnswer] = ()
+    ) -> tuple[int, list[TrialPlace]]:
+        """Return how many trials a query asks for, and those of its page; beyond the last comes the last one.
 
-        They are sorted by entrant, kind and length. Beyond the last page comes the last one.
+        `examined`: the wrong answers whose errors are known.
         """
-        by_part = list(self._rows(query))
-        keys = [self._keys(part, rows) for part, rows in zip(self.parts, by_part, strict=True)]
-        starts = np.cumsum([0, *map(len, by_part)])
-        total, key = int(starts[-1]), np.concatenate(keys) if keys else np.zeros(0, np.uint64)
-        key += np.arange(total, dtype=np.uint64)
-        if not total:
-            return total, []
-        page = min(query.page, pages_of(total))
-        first, last = (page - 1) * A_PAGE, min(total, page * A_PAGE)
-        bounds = sorted({first, last - 1})
-        places = np.argpartition(key, bounds)[first:last]
-        places = places[np.argsort(key[places])]
-        of = np.searchsorted(starts, places, "right") - 1
-        pairs = zip(of.tolist(), (places - starts[of]).tolist(), strict=True)
-        return total, [TrialPlace(part, int(by_part[part][row])) for part, row in pairs]
-
-    def with_id(self, trial_id: str) -> list[TrialPlace]:
-        """Return the place of a trial; empty: there is none."""
-        for number, part in enumerate(self.parts):
-            rows = np.flatnonzero(_and(part.counting, pc.equal(self.named(part), trial_id).to_numpy()))
-            if len(rows):
-                return [TrialPlace(number, int(rows[0]))]
-        return []
+        places = self._places(query, examined)
+        first = (min(query.page, pages_of(len(places))) - 1) * A_PAGE
+        return len(places), self._parts_of(places[first : first + A_PAGE])
 
     def of_question(self, problem_id: str, most: int) -> tuple[int, list[TrialPlace]]:
         """Return how many answers to a problem there are, and at most so many: as many of each entrant."""
-        by_part = list(self._rows(TrialQuery(question=problem_id)))
-        places = [TrialPlace(number, int(row)) for number, rows in enumerate(by_part) for row in rows]
-        if len(places) <= most:
-            return len(places), places
-        met = Counter[int]()  # answers of each entrant
-        ranked = []
-        for part, row in places:
-            entrant = int(self.parts[part].rows.entrant[row])
-            ranked.append((met[entrant], part, row))
-            met[entrant] += 1
-        return len(places), [TrialPlace(part, row) for _, part, row in sorted(ranked)[:most]]
+        places = self._parts_of(self._places(TrialQuery(question=problem_id), ()))
+        of_entrants = groupby(places, lambda place: int(self.parts[place[0]].rows.entrant[place[1]]))
+        by_turn = sorted((turn, place) for _, own in of_entrants for turn, place in enumerate(own))
+        return len(places), [place for _, place in by_turn[:most]]
 
-    def named(self, part: TrialPart) -> Any:
-        """Return the ids of a part's trials as views have them."""
-        ids = part.rows.texts["trial_id"]
-        return pc.binary_join_element_wise(part.label, ids, "/") if self.several else ids
+    def _places(self, query: TrialQuery, examined: Sequence[ExaminedAnswer]) -> Numbers:
+        """Return the places of the trials that match a query, when one part comes after the other."""
+        ids = [answer.trial_id for answer in examined if query.of_errors and _is_asked(query, answer)]
+        folders = {part.folder for part in self.parts} if query.of_errors else ()
+        erring = {folder: folder.known(ids) for folder in folders}
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            each = threads.map if query.text else map
+            matches = [*each(lambda part: self._matching(part, query, erring), self.parts)]
+        places: Numbers = self.order[np.concatenate(matches)[self.order]]
+        return places
 
-    def _keys(self, part: TrialPart, rows: Numbers) -> Numbers:
-        """Return numbers by which rows are sorted; the last bits are left free for their places."""
-        key, columns = np.zeros(len(rows), np.uint64), part.rows
-        for values, bits in (
-            (self.registers.entrants.among(self.entrants)[columns.entrant[rows]], _BITS["entrant"]),
-            (self.registers.kinds.among(self.kinds)[columns.kind[rows]], _BITS["kind"]),
-            (columns.length[rows] + 1, _BITS["length"]),
-        ):
-            key <<= np.uint64(bits)
-            key |= np.minimum(values, 2**bits - 1).astype(np.uint64)
-        return key << np.uint64(_BITS["row"])
+    def _parts_of(self, places: Numbers) -> list[TrialPlace]:
+        part = np.searchsorted(self.starts, places, "right") - 1
+        rows = places - self.starts[part]
+        return [*zip(part.tolist(), rows.tolist(), strict=True)]
 
-    def _rows(self, query: TrialQuery) -> Iterator[Numbers]:
-        """Yield which rows of each part a query asks for."""
-        known = filter(partial(_matches_query, query), self.examined() if query.of_errors else ())
-        erring = pa.array([answer.trial_id for answer in known], pa.string())
-        differing = self.disagreeing() if query.disagree else ()
-        for number, part in enumerate(self.parts):
-            wanted = part.counting
-            for condition in self._conditions(part.rows, query):
-                wanted = _and(wanted, condition)
-            if query.disagree:
-                wanted = _and(wanted, differing[number])
-            if query.of_errors:
-                wanted = _and(wanted, pc.is_in(self.named(part), value_set=erring).to_numpy())
-            rows = np.arange(len(part.rows)) if wanted is None else np.flatnonzero(wanted)
-            if query.text and len(rows):
-                texts = part.rows.texts
-                texts = texts if len(rows) == len(texts) else texts.take(rows)
-                label = f"{part.label}/" if self.several else ""
-                rows = rows[_matches(texts, query.text, label)]
-            yield rows
+    def _matching(
+        self, part: TrialPart, query: TrialQuery, erring: Mapping[FolderInMemory, Numbers]
+    ) -> Numbers:
+        """Return which rows of a part match a query."""
+        matches: Numbers = np.logical_and.reduce([part.counting, *self._conditions(part, query, erring)])
+        if query.text and matches.any():
+            matches &= part.with_text(query.text)
+        return matches
 
-    def _conditions(self, rows: RowsInMemory, query: TrialQuery) -> Iterator[Numbers]:
-        registers = self.registers
-        for places, register, known, codes in (
-            (query.entrants, registers.entrants, self.entrants, rows.entrant),
-            (query.kind, registers.kinds, self.kinds, rows.kind),
-        ):
-            if places:
-                yield np.isin(register.among(known), places)[codes]
+    def _conditions(
+        self, part: TrialPart, query: TrialQuery, erring: Mapping[FolderInMemory, Numbers]
+    ) -> Iterator[Numbers]:
+        rows = part.rows
+        if query.entrants:
+            yield np.isin(self.entrants, query.entrants)[rows.entrant]
+        if query.kind:
+            yield np.isin(self.kinds, query.kind)[rows.kind]
         if query.outcome:
-            numbers = [registers.outcomes.get((name,)) for name in query.outcome]
-            yield np.isin(rows.outcome, numbers)
+            yield np.isin(rows.outcome, [self.registers.outcomes[name,] for name in query.outcome])
         for (low, high), values in ((query.lengths, rows.length), (query.finished, rows.at)):
             if low is not None or (high is not None and values is rows.length):
                 yield values >= max(0, low or 0)  # where there is a limit, unknown lengths are beyond it
             if high is not None:
                 yield values <= high
+        if query.disagree:
+            yield rows.differs
         if query.question:
-            yield rows.problem == registers.problems.get(query.question)
+            yield among(rows.problem, known_ids([query.question]))
+        if query.trial:
+            yield among(rows.trial, part.folder.known([query.trial]))
+        if part.folder in erring:
+            yield among(rows.trial, erring[part.folder])
+
+
+def places_in(values: Iterable[Key], places: Mapping[Any, int]) -> Numbers:
+    """Return the place of each value; the last place and one more where it has none."""
+    return np.array([places.get(value, len(places)) for value in values] or [0], np.int64)
 
 
 def pages_of(trials: int) -> int:
@@ -412,28 +444,7 @@ def pages_of(trials: int) -> int:
     return max(1, -(-trials // A_PAGE))
 
 
-def _matches_query(query: TrialQuery, answer: ExaminedAnswer) -> bool:
+def _is_asked(query: TrialQuery, answer: ExaminedAnswer) -> bool:
     at = query.position
     wrong = answer.wrong_from_left if query.end == "first" else answer.wrong_from_right
     return query.error in ("", answer.kind) and (at is None or at in wrong)
-
-
-def _size(part: TrialPart) -> int:
-    return len(part.rows) if part.counting is None else int(part.counting.sum())
-
-
-def _and(a: Numbers | None, b: Numbers) -> Numbers:
-    return b if a is None else a & b
-
-
-def _matches(texts: pa.Table, text: str, label: str) -> Numbers:
-    """Return whether a row's id begins with a text, or another of its texts holds it in any case.
-
-    `label`: what ids begin with on the page, and not here.
-    """
-    matches: Numbers = pc.starts_with(texts["trial_id"], text.removeprefix(label)).to_numpy()
-    lowered = text.lower()
-    for name in ("expected", "answer"):
-        column = texts[name] if lowered == text.upper() else pc.utf8_lower(texts[name])
-        matches = matches | pc.fill_null(pc.match_substring(column, lowered), False).to_numpy()
-    return matches
