@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from asyncbench.config.entry import collected
-from asyncbench.config.models import ProviderEntry, check_alias
+from asyncbench.config.models import ProviderEntry, check_alias, is_address, same_address
 from asyncbench.config.place import Place, quoted
 from asyncbench.config.sweep_file import SweepEntry
 from asyncbench.providers.endpoints import known_endpoints
@@ -29,7 +29,7 @@ def contradictions(
     yield from _namesakes("models", aliases, "Give one of them another `alias`", place)
     yield from _namesakes("conditions", names, "Rename one", place)
     yield from _unlike_in_group(models, place)
-    yield from _idle_budgets(entry.limits, models, place)
+    yield from _idle_limits(entry.limits, models, place)
     if len(set(aliases)) == len(aliases):
         yield from _equals(models, conditions, place)
         yield from _unlike_under(models, conditions, place)
@@ -65,15 +65,20 @@ def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
             )
 
 
-def _idle_budgets(
-    limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: Place
-) -> Iterator[str]:
-    """Yield budgets that cover no model: somebody thinks that they do."""
+def _idle_limits(limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: Place) -> Iterator[str]:
+    """Yield addresses and budgets that cover no model: somebody thinks that they do."""
     providers = {model.provider for model in models}
-    for provider, limit in limits.items():
-        if limit.budget_usd is not None and provider not in providers:
+    addresses = {model.base_url for model in models if model.base_url}
+    for name, limit in limits.items():
+        here = place / "limits" / name
+        if is_address(name) and limit.budget_usd is not None:
+            yield f"{here}: `budget_usd` is for a provider. Write it under its name, or at each model"
+        if is_address(name) and not any(same_address(name, address) for address in addresses):
+            asked = ", ".join(sorted(addresses)) or "none"
+            yield f"{here}: no model has this `base_url`. Those of this sweep: {asked}"
+        elif not is_address(name) and limit.budget_usd is not None and name not in providers:
             yield (
-                f"{place / 'limits' / provider}: `budget_usd` of {provider} covers no model of this sweep, "
+                f"{here}: `budget_usd` of {name} covers no model of this sweep, "
                 f"which asks {', '.join(sorted(providers))}. Move it to one of these, or remove it"
             )
 

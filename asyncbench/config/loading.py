@@ -294,7 +294,7 @@ def _complaints(load: Load, model: Model) -> Iterator[str]:
         way = "`rates` says how many callers there are" if load.closed else callers
         yield f"has a `concurrency`, which would delay calls. Remove it. {way}"
     if model.limits.group is not None:
-        yield "is in a `group`; a load is on each model by itself. Remove the group"
+        yield "shares its limit; a load is on each model by itself. Remove `group`, or `shared` of `limits`"
     promised = () if load.slo is None else ("ttft", "ttfo", "tpot")
     if not model.stream and (untimed := [name for name in promised if getattr(load.slo, name) is not None]):
         yield (

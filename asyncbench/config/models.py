@@ -98,6 +98,11 @@ class ProviderEntry(LimitsEntry):
     budget_usd: Dollars | None = Field(
         default=None, description="The most that all models of this provider may cost together, in USD."
     )
+    shared: bool = Field(
+        default=False,
+        description="Whether all models of this provider share these limits, as at many proxies. "
+        "Models with another `base_url` or `key_env` share theirs.",
+    )
     mode: Mode | None = Field(
         default=None,
         description="How models of this provider are asked, if they do not say so themselves. "
@@ -299,7 +304,6 @@ def model_from(
     Args:
         stream, mode: what the sweep says for models that do not say themselves.
     """
-    of_provider = limits.get(entry.model.partition("/")[0], ProviderEntry())
     provider, slash, model_id = entry.model.partition("/")
     if not slash or not model_id:
         raise ConfigError(
@@ -307,6 +311,7 @@ def model_from(
         )
     endpoint = known_provider(provider, place=place)
     _check_endpoint(entry, endpoint, place=place)
+    outer = _outer_limits(entry, provider, limits)
     model = Model(
         alias=entry.alias or entry.model,
         provider=provider,
@@ -320,10 +325,10 @@ def model_from(
         or (default_max_tokens(model_id) if endpoint.via == "anthropic" else None),
         params=params_from(entry.params, place=place),
         price=price_from(entry.price),
-        limits=_limits(endpoint, of_provider, entry),
+        limits=_limits(endpoint, outer, entry),
         retry=RetryPolicy(**entry.retry.model_dump()),
         timeouts=Timeouts(**entry.timeouts.model_dump()),
-        mode=entry.mode or of_provider.mode or mode,
+        mode=entry.mode or next((one.mode for one in reversed(outer.values()) if one.mode), mode),
         serve=serve_from(entry.serve, place=place / "serve"),
         compared=tuple(dict.fromkeys(entry.compare)),
         **{name: getattr(entry, name) for name in _COPIED},
@@ -407,10 +412,34 @@ def check_alias(alias: str, *, place: str) -> None:
         )
 
 
-def _limits(endpoint: KnownEndpoint, provider: LimitsEntry, model: LimitsEntry) -> Limits:
-    """Return limits: a model's own win over its provider's, and these over the endpoint's."""
+def is_address(name: str) -> bool:
+    """Return whether an entry of `limits` is for a `base_url`, not for a provider."""
+    return "://" in name
+
+
+def _outer_limits(
+    entry: "ModelEntry", provider: str, limits: Mapping[str, ProviderEntry]
+) -> dict[str, ProviderEntry]:
+    """Return the entries of `limits` that a model is under, by the account that may share them.
+
+    That of its provider is first, that of its address second.
+    """
+    own_key = None if entry.key_env == known_endpoints()[provider].key_env else entry.key_env
+    account = " ".join(filter(None, (provider, entry.base_url and entry.base_url.rstrip("/"), own_key)))
+    outer = {account: limits[provider]} if provider in limits else {}
+    return outer | {name: limit for name, limit in limits.items() if same_address(name, entry.base_url)}
+
+
+def same_address(a: str, b: str | None) -> bool:
+    """Return whether two addresses of servers are one."""
+    return b is not None and a.rstrip("/") == b.rstrip("/")
+
+
+def _limits(endpoint: KnownEndpoint, outer: dict[str, ProviderEntry], model: LimitsEntry) -> Limits:
+    """Return limits: a model's own win over its address's, these over its provider's and its endpoint's."""
     values: dict[str, Any] = {"concurrency": endpoint.concurrency, "counts": endpoint.counts}
-    for entry in (provider, model):
+    values["group"] = next((account for account, entry in reversed(outer.items()) if entry.shared), None)
+    for entry in (*outer.values(), model):
         for name in LimitsEntry.model_fields:
             if (value := getattr(entry, name, None)) is not None:
                 values[name] = value

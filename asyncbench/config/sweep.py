@@ -20,6 +20,7 @@ from asyncbench.config.loading import (
 from asyncbench.config.matrix import Keys, expanded, kept_as_written, sent_whole
 from asyncbench.config.models import (
     ModelEntry,
+    is_address,
     known_provider,
     model_from,
     model_mapping,
@@ -249,9 +250,10 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     entry = read_entry(SweepEntry, plain, place=place)
     out, copied_to = results_place(entry.out or Path("results") / entry.name)
     faults = _sent_whole(raw, out, place) if any("params" in keys for keys in moved) else []
-    for provider in entry.limits:
+    for name in entry.limits:
         with collected(faults):
-            known_provider(provider, place=place / "limits" / provider)
+            if not is_address(name):
+                known_provider(name, place=place / "limits" / name)
     models, own = list[Model](), dict[str, tuple[ProblemSource, ...]]()
     for i, model_entry in enumerate(entry.models):
         with collected(faults):

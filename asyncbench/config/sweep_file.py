@@ -29,7 +29,7 @@ class StopEntry(Entry):
 
 
 def _name_the_providers(schema: dict[str, Any]) -> None:
-    schema["propertyNames"] = {"enum": list(known_endpoints())}
+    schema["propertyNames"] = {"anyOf": [{"enum": list(known_endpoints())}, {"pattern": "://"}]}
 
 
 class SweepEntry(Entry):
@@ -50,8 +50,9 @@ class SweepEntry(Entry):
     ] = Field(description="The models to ask.")
     limits: dict[str, ProviderEntry] = Field(
         default_factory=dict,
-        description="Rate limits by provider. They apply to each model of the provider separately. "
-        "Without them, asyncbench follows the rate-limit headers of the provider.",
+        description="Rate limits by provider, or by `base_url`. They apply to each model separately, or with "
+        "`shared: true` to all of them together. Without them, asyncbench follows the rate-limit headers of "
+        "the provider.",
         json_schema_extra=_name_the_providers,
     )
     conditions: Annotated[list[ConditionEntry], Field(min_length=1)] = Field(

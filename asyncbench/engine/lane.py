@@ -7,8 +7,7 @@ import asyncio
 import heapq
 import itertools
 import math
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -61,7 +60,6 @@ class Lane:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _intake: list[asyncio.Task[None]] = field(default_factory=list)
     _models: list[LaneModel] = field(init=False)
-    _rotation: deque[LaneModel] = field(init=False)
     _now_s: Callable[[], float] = field(init=False)  # the loop's clock
     admission: Admission = field(init=False)
     _ramp: AsyncLimiter = field(init=False)
@@ -133,7 +131,6 @@ class Lane:
         self._paused_s, self.runs = self._now_s(), True
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
         self._models = [LaneModel(client) for client in self.clients]
-        self._rotation = deque(self._models)
         self._minutes = Minutes(
             self.name,
             epoch_s=self.clients[0].epoch_s,
@@ -242,17 +239,27 @@ class Lane:
         self._short.clear()
         depth = self.admission.depth()
         most_waiting = max(MOST_WAITING, 2 * depth)  # more would only lengthen the queue of the failed
-        for _ in self._models:
-            model = self._rotation[0]
-            self._rotation.rotate(-1)
-            if not model.ready or model.waiting >= most_waiting:
-                continue
+        asking = [model for model in self._models if model.ready and model.waiting < most_waiting]
+        for model in self._in_turn(asking):
             queue = model.queue
             if self._affords(model, queue.pending[0]) or (model.counters.over and queue.pending):
                 if len(queue.pending) <= depth // 2 + 1:
                     queue.hungry.set()
+                _take_turn(model, asking)
                 return model
         return None
+
+    def _in_turn(self, asking: list[LaneModel]) -> list[LaneModel]:
+        """Return models in the order in which they may be asked now: each in proportion to what it has left.
+
+        While several ask, none has more than an even share of the calls in flight: the calls of one may take
+        a hundred times as long.
+        """
+        if len(asking) < 2:
+            return asking
+        most = self.admission.slots.ceiling(limited=self.admission.limited, share=1.0) / len(asking)
+        free = [model for model in asking if model.counters.in_flight < most]
+        return sorted(free or asking, key=lambda model: model.credit + model.left, reverse=True)
 
     def _affords(self, model: LaneModel, pending: PendingTrial) -> bool:
         """Whether there is money for a call; where there never will be, the model's retries are left."""
@@ -363,6 +370,14 @@ class Lane:
                 f"This computer, not the provider, limits the speed (event loop up to {late_ms:,.0f} ms "
                 f"behind). Fewer models at once, or a lower concurrency, are not slower.{more_cores}"
             )
+
+
+def _take_turn(model: LaneModel, asking: Sequence[LaneModel]) -> None:
+    """Note whose turn it was, of those that asked for it."""
+    if len(asking) > 1:
+        model.credit -= sum(other.left for other in asking)
+        for other in asking:
+            other.credit += other.left
 
 
 def _show_wait(cause: str | None, admission: Admission) -> None:

@@ -353,10 +353,16 @@ class LaneModel:
         self.attempts = Attempts(client, self.money)
         self.closing = Closing(client, self.money, self.queue, self.warm_up)
         self.waiting = 0  # trials to be tried again
+        self.credit = 0  # turns that its group owes it, times what the group has left
         self.away = False  # its lane waits for long: other models need not wait for this one
         self.not_before_s = -inf  # the loop's clock: a provider's word about this model of a group
         if client.account is not None:
             client.account.join(client.counters, asks=self._asks, now_s=client.now_s)
+
+    @property
+    def left(self) -> int:
+        """How many of its trials are open: its weight in a group."""
+        return max(1, self.counters.open)
 
     @property
     def ready(self) -> bool:

@@ -304,6 +304,7 @@ def assumptions_of(
         yield f"latency: {UNSEEN_LATENCY_S:g} s, then {UNSEEN_TOKENS_PER_S} output tokens per second"
     yield "every trial succeeds at its first attempt, and no input comes from a cache"
     yield from servers_started(rest.models)
+    yield from _limits_shared(rest.models)
     if sweep.stop_when is not None:
         yield "`stop_when` stops no more cells, so a run may take less; trials that it skipped are left out"
     yield "worst case: every reply uses all of max_tokens, and every byte sent is a token"
@@ -320,6 +321,17 @@ def assumptions_of(
     yield from _switches_of(rest, plans)
     if any(model.alias in sweep.max_tokens_demanded for model in rest.models):
         yield "*: the model's longest reply: Anthropic requires max_tokens, and the sweep sets none"
+
+
+def _limits_shared(models: Iterable[Model]) -> Iterator[str]:
+    """Yield who shares a rate limit with whom."""
+    groups: dict[str, list[str]] = {}
+    for model in models:
+        if model.limits.group is not None:
+            groups.setdefault(model.limits.group, []).append(model.alias)
+    for group, aliases in groups.items():
+        if len(aliases) > 1:
+            yield f"{', '.join(aliases)} share the rate limit of {group} and take turns"
 
 
 def servers_started(models: Iterable[Model]) -> Iterator[str]:

@@ -193,6 +193,34 @@ def test_models_of_a_group_have_the_same_limits():
     assert sweep_from(as_mapping(sweep)) == sweep
 
 
+SERVER = "http://127.0.0.1:8000/v1"
+
+
+def test_shared_limits_are_one_for_all_models_of_an_account_or_an_address():
+    limits = {"openai": {"rpm": 5000, "shared": True}, "http": {"rpm": 9}}
+    limits[SERVER] = {"concurrency": 4, "shared": True}
+    models = ["openai/a", {"model": "openai/b", "key_env": "OPENAI_API_KEY"}]
+    models += [{"model": "openai/c", "key_env": "OTHER_KEY"}, {"model": "openai/d", "group": "own"}]
+    models += [{"model": "http/x", "base_url": SERVER}, {"model": "http/y", "base_url": f"{SERVER}/"}]
+    sweep = sweep_from(small(limits=limits, models=models))
+    groups = [model.limits.group for model in sweep.models]
+    assert groups == ["openai", "openai", "openai OTHER_KEY", "own", SERVER, SERVER]
+    assert {(model.limits.rpm, model.limits.concurrency) for model in sweep.models[4:]} == {(9, 4)}
+    assert sweep_from(as_mapping(sweep)).models == sweep.models
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({SERVER: {"rpm": 5}}, f"limits.{SERVER}: no model has this `base_url`. Those of this sweep: none"),
+        ({SERVER: {"budget_usd": 5}}, "`budget_usd` is for a provider"),
+        ({"simulated": {"shared": "yes"}}, "shared"),
+    ],
+)
+def test_limits_of_an_address_are_for_models_that_are_asked_there(limits, said):
+    assert said in complaint_about(small(limits=limits))
+
+
 @pytest.mark.parametrize(
     ("models", "said"),
     [

@@ -108,7 +108,7 @@ def test_what_does_not_go_together_is_refused_with_a_way_out(load, said):
     ("keys", "said"),
     [
         ({"model": {"concurrency": 3}}, "'openai/a' has a `concurrency`, which would delay calls"),
-        ({"model": {"group": "g"}}, "is in a `group`"),
+        ({"model": {"group": "g"}}, "shares its limit; a load is on each model by itself"),
         ({"mode": "batch"}, "is asked in batches"),
         ({"model": {"concurrency": 3}, "load": {"arrivals": "closed"}}, "`rates` says how many callers"),
         ({"model": {"stream": False}, "load": {"slo": TTFT}}, "`stream: false`, so no token is timed"),

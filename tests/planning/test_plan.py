@@ -42,6 +42,16 @@ def everything_in(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
+def test_models_under_one_limit_are_planned_one_after_the_other_and_named(tmp_path):
+    limits = {"simulated": {"rpm": 60, "shared": True}}
+    names = ("simulated/oracle", "simulated/noisy")
+    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), *names, limits=limits))
+    assert "simulated/oracle, simulated/noisy share the rate limit of simulated and take turns" in (
+        found.assumptions
+    )
+    assert {one.group for one in found.models} == {"simulated"}
+
+
 def test_the_matrix_is_shown_with_what_each_combination_would_cost():
     raw = {
         "name": "s",

@@ -128,7 +128,12 @@ async def pausing(lane: Any, *, after_s: float, for_s: float) -> None:
 
 
 def side_by_side(
-    asks: Mapping[str, Answer], count: int, model: Model, *, one_lane: bool, done_before: int = 0
+    asks: Mapping[str, Answer],
+    count: int | Mapping[str, int],
+    model: Model,
+    *,
+    one_lane: bool,
+    done_before: int = 0,
 ) -> "Night":
     """Play a night of models by alias, each with trials of its own, in lanes of their own or in one."""
 
@@ -138,7 +143,7 @@ def side_by_side(
             own = replace(model, alias=alias, limits=replace(model.limits, group="g" if one_lane else None))
             asked = [
                 (replace(one, trial=replace(one.trial, trial_id=f"{alias} {one.trial.trial_id}")), known)
-                for one, known in fresh(count, own)
+                for one, known in fresh(count if isinstance(count, int) else count[alias], own)
             ]
             clients.append(night.client(ask, asked, own))
             clients[-1].counters.done_before = done_before
