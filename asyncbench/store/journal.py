@@ -16,7 +16,6 @@ So each segment can be made into tables on its own.
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -98,17 +97,16 @@ class Journal:
         self.write(deque((event,)))
 
     def write(self, waiting: deque[Event]) -> None:
-        """Write the oldest event down, with the next if it is graded at once; take out what is written.
+        """Write events down in one call of the system, oldest first; take out what is written.
 
         Raises:
             StoreError: the disk took only a part, or nothing.
         """
-        self.empty = False
-        first, before = waiting[0], self.segment.lines
-        together = 2 if isinstance(first, Ended) and first.graded_next else 1
-        payloads = [encode_json(_line(event)) for event in islice(waiting, together)]
+        if not waiting:
+            return
+        self.empty, before = False, self.segment.lines
         try:
-            self.segment.append(*payloads)
+            self.segment.append(*[encode_json(_line(event)) for event in waiting])
         finally:
             for _ in range(self.segment.lines - before):
                 self._note(waiting.popleft())

@@ -1,6 +1,7 @@
 """Records as rows of the tables, and any value as JSON that every reader accepts."""
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -297,16 +298,19 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
     Raises:
         StoreError: a value is not of its column's type; names `place`.
     """
+    lines = defaultdict[bytes, list[bytes]](list)  # by their first key
+    for payload in payloads:
+        lines[payload[2 : payload.index(b'"', 2)]].append(payload)
     try:
-        ended, closed = _parsed(payloads, _ENDED), _parsed(payloads, _CLOSED)
+        closed = _parsed(lines, _CLOSED)
         trials = _table(closed["trial"], TRIALS)
         return {
             "trials": trials,
             "grades": _grades(closed["grades"], trials),
-            "attempts": _table(ended["attempt"], ATTEMPTS),
-            "lanes": _table(_parsed(payloads, _MINUTE)["lane"], LANES),
-            "skipped": _table(_parsed(payloads, _UNASKED)["skipped"], SKIPPED),
-            "steps": _table(_parsed(payloads, _STEP)["step"], STEPS),
+            "attempts": _table(_parsed(lines, _ENDED)["attempt"], ATTEMPTS),
+            "lanes": _table(_parsed(lines, _MINUTE)["lane"], LANES),
+            "skipped": _table(_parsed(lines, _UNASKED)["skipped"], SKIPPED),
+            "steps": _table(_parsed(lines, _STEP)["step"], STEPS),
         }
     except ValueError as error:  # Arrow's too
         raise StoreError(f"{place} holds a value of the wrong type: {error}") from error
@@ -345,9 +349,8 @@ _CLOSED = pa.schema(
 )
 
 
-def _parsed(payloads: Sequence[bytes], schema: pa.Schema) -> pa.Table:
-    start = b'{"%b":' % schema.names[0].encode()
-    text = b"\n".join([payload for payload in payloads if payload.startswith(start)])
+def _parsed(lines: Mapping[bytes, Sequence[bytes]], schema: pa.Schema) -> pa.Table:
+    text = b"\n".join(lines.get(schema.names[0].encode(), ()))
     if not text:
         return schema.empty_table()
     return pj.read_json(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -13,6 +14,7 @@ from asyncbench.store.folder import Store, needless
 from asyncbench.store.parts import TEMPORARY
 
 RESERVE_BYTES = 16 * 2**20  # set aside for the answers in flight when the disk is full
+MOST_WAITING = 256  # events of one turn of the event loop that wait to be written together
 
 
 class Salvage:
@@ -28,6 +30,8 @@ class Salvage:
         self.stop: Callable[[StoreError], None] | None = None
         self._store = store
         self._waiting: deque[Event] = deque()
+        self._soon = False  # what waits is written in the next turn of the event loop
+        self._writing = threading.Lock()  # `close` has a thread of its own
         self._reserve = store.folder / TEMPORARY / "reserve"
         _set_aside(self._reserve, reserve_bytes)
 
@@ -37,7 +41,10 @@ class Salvage:
         return sum(isinstance(event, Ended) and event.reply is not None for event in self._waiting)
 
     def keep(self, event: Event) -> None:
-        """Write an event down, now or when there is room; a reply that is graded at once with its grade.
+        """Write an event down: the beginning of a call now, with all that waits; an end soon, with others.
+
+        What a turn of the event loop brings is written in one call of the system, in the next turn at the
+        latest, or when there is room. Without a loop only a reply that is graded at once waits for its grade.
 
         Raises:
             UnwrittenError: the disk has failed, so a call must not be begun.
@@ -48,15 +55,27 @@ class Salvage:
         if needless(self._store, event):
             return
         self._waiting.append(event)
-        if isinstance(event, Ended) and event.graded_next:
+        if not begins and self._waits(event):
             return
-        self._write_waiting()
+        self.write_waiting()
         if begins and self._waiting:
             self._waiting.pop()
             raise UnwrittenError(str(self.error))
 
+    def _waits(self, event: Event) -> bool:
+        """Return whether an end may wait for others; who writes all is then called."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return isinstance(event, Ended) and event.graded_next
+        if not self._soon:
+            self._soon = True
+            loop.call_soon(self.write_waiting)
+        return len(self._waiting) < MOST_WAITING
+
     async def saved(self) -> bool:
         """Wait until all that was kept is on the disk; return whether it is."""
+        self.write_waiting()
         if self.error is None:
             try:
                 await asyncio.to_thread(self._store.journal.sync)
@@ -88,7 +107,7 @@ class Salvage:
             StoreError: the disk has failed; says which file it was, and how many answers are not saved.
         """
         self._free_reserve()
-        self._write_waiting()
+        self.write_waiting()
         try:
             self._store.close()
         except StoreError as error:
@@ -109,13 +128,14 @@ class Salvage:
             if self.stop is not None:
                 self.stop(error)
 
-    def _write_waiting(self) -> None:
+    def write_waiting(self) -> None:
         """Write down what is waiting, oldest first: an end never stands before its beginning."""
-        try:
-            while self._waiting:
+        with self._writing:
+            self._soon = False
+            try:
                 self._store.journal.write(self._waiting)
-        except StoreError as error:
-            self.fail(error)
+            except StoreError as error:
+                self.fail(error)
 
     def _free_reserve(self) -> None:
         with suppress(OSError):

@@ -140,6 +140,11 @@ def groups_of(table: pa.Table, keys: Sequence[str]) -> Iterator[tuple[dict[str, 
         table: any rows.
         keys: columns of text without NULLs.
     """
+    if len(table) == 0:
+        return
+    if all(len(pc.unique(table[key])) == 1 for key in keys):  # as of a sweep with one model
+        yield {key: str(table[key][0]) for key in keys}, table
+        return
     order: list[tuple[str, Literal["ascending", "descending"]]] = [(key, "ascending") for key in keys]
     # Sorted: group_by promises no order, and that of first occurrence only seems to be it.
     groups = table.group_by(list(keys)).aggregate([([], "count_all")]).sort_by(order)
