@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from asyncbench import generate
+from asyncbench.analysis.counting import counted
 from asyncbench.config.overriding import with_budget
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.engine.telemetry import Counters
@@ -27,7 +28,7 @@ from asyncbench.planning.budget_bounds import ASKED, check_budget, most_of, open
 from asyncbench.pricing import picodollars
 from asyncbench.providers.prices import rates_of
 from asyncbench.records import Attempt, Condition, Ended, Message, Outcome, Request, Sent, Usage
-from asyncbench.reports.cost.report import cost_report_on
+from asyncbench.reports.cost.report import cost_report_of
 from asyncbench.reports.status.report import status_of
 from asyncbench.run.costs import cap_text
 from asyncbench.run.summary import BudgetUse, Exit, Summary
@@ -51,7 +52,7 @@ HTTP = "simulated-http/oracle"
 DOLLAR = 10**12
 
 
-def counted(out):
+def counted_usd(out):
     """What a folder's calls count for, USD."""
     found = read_attempts(out, ["cost_usd", "reserved_usd"]).to_pylist()
     return sum(row["reserved_usd"] if row["cost_usd"] is None else row["cost_usd"] for row in found)
@@ -115,7 +116,7 @@ def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp
         delivered += server.stats()["delivered"]
 
     assert second.exit in (Exit.BUDGET, Exit.COMPLETE)
-    assert counted(out) <= 0.0145
+    assert counted_usd(out) <= 0.0145
     lost = [row for row in read_attempts(out).to_pylist() if row["status"] == "lost"]
     assert lost
     assert all(row["reserved_usd"] > 0 for row in lost)
@@ -559,7 +560,7 @@ def test_what_is_spent_and_what_calls_of_unknown_cost_may_have_cost_are_told_apa
     with Store.reopen(out) as store:
         store.write_manifest({"budget": ledger.described()})
     assert f"sweep test{said}" in status_of(out).as_text()
-    (cap,) = cost_report_on(out).budgets
+    (cap,) = counted(out, cost_report_of).budgets
     assert (cap.spent_usd, cap.doubted_usd, cap.doubted_calls) == (0.975, 0.875, 3)
 
 
@@ -672,7 +673,7 @@ def test_a_model_under_another_name_has_spent_what_it_spent_under_the_first(tmp_
     with Store.open(out, sweep="test") as store:
         store.write_manifest({"budget": ledger.described()})
     assert [cap.spent_usd for cap in status_of(out).budget] == [0.75]
-    assert [cap.spent_usd for cap in cost_report_on(out).budgets] == [0.75]
+    assert [cap.spent_usd for cap in counted(out, cost_report_of).budgets] == [0.75]
 
     # beside each other each has a cap of its own
     beside = open_ledger(sweep(out, problems, model, model | {"alias": "old", "seed": 1}), out)
@@ -807,7 +808,7 @@ def test_a_model_that_has_no_price_any_more_keeps_what_it_spent(tmp_path, proble
     )
     spent = [summary.budget.as_mapping()["caps"][0]["spent_usd"] for summary in (first, second)]
     assert 0 < spent[0] <= spent[1] <= 0.002
-    assert counted(out) <= 0.002
+    assert counted_usd(out) <= 0.002
 
 
 @pytest.mark.long

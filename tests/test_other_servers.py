@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import read_attempts, read_trials, run_sweep
-from asyncbench.reports.cost.report import cost_report_on
+from asyncbench.analysis.counting import counted
+from asyncbench.reports.cost.report import cost_report_of
 from asyncbench.store.schema import LONGEST_ERROR
 from tests.providers.raw_server import Manner, answering, events, head, raw_server, sending, stream_of
 from tests.sweep_files import sweep
@@ -171,6 +172,6 @@ async def test_a_stream_without_usage_leaves_tokens_and_cost_unknown_and_an_esti
     servers = {"m": Server(manner=manner, stream=True)}
     row = (await asked(tmp_path, problems, servers, price={"input": 1, "output": 2}))["m"]
     assert (row["output_tokens"], row["cost_usd"]) == (None, None)
-    report = cost_report_on(tmp_path)
+    report = counted(tmp_path, cost_report_of)
     assert [(one.replies, one.characters) for one in report.untold] == [(1, len(WRONG))]
     assert report.whole.spent.tokens == 0

@@ -12,13 +12,14 @@ import pytest
 import yaml
 
 from asyncbench import read_trials, run_sweep
+from asyncbench.analysis.counting import counted
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.recorded import FACTS, FACTS_KEY, recorded_answers, recorded_runs
 from asyncbench.problems.schema import identified
 from asyncbench.records import Reply
-from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.standings.report import standings_of
 from asyncbench.run.summary import Exit
 from asyncbench.suites.table import grade
 from data.recorded import facts
@@ -114,7 +115,7 @@ def test_a_replayed_model_gets_its_own_problems_tokens_and_outcomes(replayed):
 
 
 def test_models_without_a_common_problem_are_ranked_by_unpaired_tests(replayed):
-    standings = standings_on(replayed)
+    standings = counted(replayed, standings_of)
     (ranking,) = standings.rankings
     assert (ranking.paired, ranking.problems, ranking.pairs) == (False, 720, ())
     assert [line.place for line in ranking.lines] == [1, 2]
@@ -130,7 +131,7 @@ def test_one_problem_in_common_by_chance_keeps_nobody_from_a_rank(tmp_path):
     asyncio.run(run_sweep(replaying(tmp_path / "out", *CHANCE)))
     problems = Counter(read_trials(tmp_path / "out")["problem_id"].to_pylist())
     assert Counter(problems.values()) == {1: 2 * 720 - 2, 2: 1}
-    (ranking,) = standings_on(tmp_path / "out").rankings
+    (ranking,) = counted(tmp_path / "out", standings_of).rankings
     assert (ranking.paired, [line.place for line in ranking.lines]) == (False, [1, 2])
 
 

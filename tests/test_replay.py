@@ -3,32 +3,29 @@
 import asyncio
 import json
 import re
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from asyncbench import compare, read_trials, run_sweep
+from asyncbench.analysis.counting import counted
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.providers.wire import SIMULATOR
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
-from asyncbench.reports.anatomy import anatomy_on
-from asyncbench.reports.cost.report import cost_report_on
-from asyncbench.reports.heatmap import accuracy_maps_on
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.regrading import regrade_report
-from asyncbench.reports.standings.report import standings_on
 from asyncbench.reports.status.report import status_of
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench.reports.status.run_overview import run_overview_of
 from asyncbench.reports.styles import report as styled
 from asyncbench.run.summary import Exit
 from asyncbench.tables.report import SIMULATED
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
-REPORTS = (
-    *(report_on, standings_on, accuracy_maps_on, anatomy_on),
-    *(cost_report_on, quota_report_on, regrade_report, llm_arithmetic_report_on),
+REPORTS: tuple[Any, ...] = (
+    *(partial(styled, style=style) for style in (None, "standings", "heatmap", "anatomy", "cost", "quota")),
+    *(regrade_report, llm_arithmetic_report_on),
 )
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -107,7 +104,7 @@ def test_a_simulator_that_is_asked_in_the_name_of_a_vendor_is_called_simulated(t
         summary = asyncio.run(run_sweep(asked, env={"OPENAI_API_KEY": "any"}))
     assert summary.exit is Exit.COMPLETE
     assert set(read_trials(tmp_path / "out", columns=["upstream"])["upstream"].to_pylist()) == {SIMULATOR}
-    for report in (*REPORTS, run_overview_on):
+    for report in (*REPORTS, partial(styled, style="morning")):
         told = report(tmp_path / "out")
         assert "in the name of openai" in " ".join(told.as_text().split()), report
         assert json.loads(told.as_json())["simulated"] is True
@@ -162,7 +159,7 @@ def test_notes_on_several_folders_say_which_is_recorded(tmp_path):
 
 
 def told_by(folder):
-    return " ".join(run_overview_on(folder).as_text(width=100).split())
+    return " ".join(counted(folder, run_overview_of).as_text(width=100).split())
 
 
 def test_effects_of_recorded_answers_are_called_recorded(tmp_path):

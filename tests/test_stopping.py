@@ -18,10 +18,10 @@ from asyncbench.planning.skipping import Before, SettledTrials
 from asyncbench.planning.sweep_plan import plan
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Outcome, StopWhen
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.overview import overview_of
+from asyncbench.reports.standings.report import standings_of
 from asyncbench.reports.status.report import status_of
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench.reports.status.run_overview import run_overview_of
 from asyncbench.run.summary import Exit
 from asyncbench.stats.always_valid import always_valid_interval
 from asyncbench.store.verify import verify_folder
@@ -175,8 +175,8 @@ def replayed(when, ids, right):
 def test_every_ranking_says_that_trials_were_skipped(asking, tmp_path):
     out = tmp_path / "out"
     asking(stop_when=ALIKE)
-    assert "trials were skipped" in standings_on(out).as_text(width=200)
-    assert "trials skipped (stop_when)" in run_overview_on(out).as_text(width=200)
+    assert "trials were skipped" in counted(out, standings_of).as_text(width=200)
+    assert "trials skipped (stop_when)" in counted(out, run_overview_of).as_text(width=200)
 
 
 MIXED = {"ci_width": 0.45, "saturated": 0.2}
@@ -316,7 +316,7 @@ def test_status_tells_what_was_skipped_and_counts_none_of_it_as_open(stopped):
 @pytest.mark.long
 def test_the_report_marks_stopped_cells_and_gives_their_always_valid_interval(stopped):
     out, _ = stopped
-    report, skipped = report_on(out), read_skipped(out)
+    report, skipped = counted(out, overview_of), read_skipped(out)
     lines = {line.model: line for line in report.suites}
     assert lines["m"].skipped == Counter(skipped["model"].to_pylist())["m"]
     mine = [one for one in report.stopped if one.model == "m"]
@@ -340,7 +340,7 @@ def test_what_a_rule_no_longer_in_force_skipped_counts_as_open(asking, tmp_path,
     asking(stop_when=ALIKE)
     asked, skipped = len(read_trials(out)), len(read_skipped(out))
     asking(limit=1, **({} if rule is None else {"stop_when": rule}))
-    status, report, standings = status_of(out), report_on(out), standings_on(out)
+    status, report, standings = status_of(out), counted(out, overview_of), counted(out, standings_of)
     assert (status.lapsed, report.lapsed, standings.lapsed) == (skipped, skipped, skipped)
     (one,), (line,) = status.models, report.suites
     assert (one.planned, one.skipped, one.open) == (PLANNED, 0, PLANNED - asked)
@@ -350,7 +350,7 @@ def test_what_a_rule_no_longer_in_force_skipped_counts_as_open(asking, tmp_path,
         assert text.count(f"Earlier runs skipped {skipped:,} trials that") == 1
     assert "*" not in report.as_text(width=200)
     asking(limit=1, stop_when=ALIKE)
-    status, report = status_of(out), report_on(out)
+    status, report = status_of(out), counted(out, overview_of)
     assert (status.lapsed, status.models[0].skipped, status.models[0].open) == (0, skipped, 0)
     assert (report.lapsed, report.suites[0].skipped, report.suites[0].open) == (0, skipped, 0)
 
@@ -358,7 +358,7 @@ def test_what_a_rule_no_longer_in_force_skipped_counts_as_open(asking, tmp_path,
 def test_the_report_tells_what_is_planned_asked_skipped_and_open(asking, tmp_path):
     out = tmp_path / "out"
     asking(stop_when=ALIKE, limit=100)
-    report = report_on(out)
+    report = counted(out, overview_of)
     (line,) = report.suites
     assert (line.planned, line.trials, line.skipped, line.open) == (PLANNED, 76, 24, PLANNED - 100)
     (row,) = [one for one in report.as_text(width=200).splitlines() if one.startswith("m  ")][:1]

@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated
@@ -318,12 +319,14 @@ def show_overview(folder: Path, *, below: int = 0) -> None:
     try:
         import pyarrow
 
-        from asyncbench.reports.status.run_overview import run_overview_on
+        from asyncbench.analysis.counting import counted
+        from asyncbench.reports.status.run_overview import run_overview_of
 
         gc.collect()  # the run held the ids of all its trials: the overview gets their room
         pyarrow.default_memory_pool().release_unused()
         room = get_terminal_size().lines - below - 1 if sys.stdout.isatty() else None
-        typer.echo(f"\n{run_overview_on(folder, after_run=True).as_text(height=room)}")
+        overview = counted(folder, partial(run_overview_of, after_run=True))
+        typer.echo(f"\n{overview.as_text(height=room)}")
     except KeyboardInterrupt:
         typer.echo("Stopped before the overview. All results are saved.", err=True)
     except Exception as error:

@@ -10,7 +10,6 @@ PUBLIC = (
     "load.accuracy",
     "load.report",
     "load.steps",
-    "minutes",
     "overview",
     "problem_file",
     "quota",

@@ -18,8 +18,7 @@ from asyncbench.analysis.anatomy.counts import (
 from asyncbench.analysis.anatomy.error import KINDS, ORDER, UNCLASSIFIED
 from asyncbench.analysis.anatomy.numbers import MOST_PROBLEMS, CarryBin, Group
 from asyncbench.analysis.cells import Sums, cells_in, outcomes_of, repeats_of, summed
-from asyncbench.analysis.choosing import Folders
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, curves_by
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.notes import (
@@ -339,18 +338,13 @@ class AnatomyReport(FolderReport):
         return cheapest, tersest
 
 
-def anatomy_on(folder: Folders) -> AnatomyReport:
-    """Return the anatomy of a results folder's answers; nothing is written to it.
+def anatomy_of(views: FolderViews) -> AnatomyReport:
+    """Return the anatomy of the answers of results folders.
 
     Raises:
-        ConfigError: it is not a results folder.
-        StoreError: its results cannot be read.
-        ProblemSetError: one of its copies of the problems is damaged.
+        StoreError: their results cannot be read.
+        ProblemSetError: one of their copies of the problems is damaged.
     """
-    return counted(folder, _anatomy)
-
-
-def _anatomy(views: FolderViews) -> AnatomyReport:
     by_group, cells = errors_in(views), cells_in(views)
     order = in_order({entrant_of(group) for group in by_group}, views.manifest)
     groups = sorted(by_group, key=lambda group: (order.index(entrant_of(group)), group))

@@ -7,8 +7,7 @@ from math import ceil
 from typing import Any, Final
 
 from asyncbench.analysis.cells import keep_skips, lapsed_notes, outcomes_of, summed
-from asyncbench.analysis.choosing import Folders
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, finest, in_order, kind_of, names_of
 from asyncbench.analysis.notes import (
     FolderReport,
@@ -167,17 +166,13 @@ class AccuracyMaps(FolderReport):
         return f"{suite}/{task}" if several and task != suite else task
 
 
-def accuracy_maps_on(folder: Folders) -> AccuracyMaps:
-    """Return the accuracies of a results folder by task and by length; nothing is written to it.
+def accuracy_maps_of(views: FolderViews) -> AccuracyMaps:
+    """Return accuracies by task and by length.
 
     Raises:
-        ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
-        StoreError: it cannot be read.
+        ConfigError: trials were skipped, and the sweep.yaml of a folder cannot be read.
+        StoreError: results cannot be read.
     """
-    return counted(folder, _maps)
-
-
-def _maps(views: FolderViews) -> AccuracyMaps:
     cells = views.rows(f"{counts_by('trials', CELL)} ORDER BY {', '.join(CELL)}")
     by_entrant = {
         (run, model, condition): sums for (run, model, condition), sums in summed(cells, ENTRANT).items()

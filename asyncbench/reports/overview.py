@@ -16,8 +16,7 @@ from asyncbench.analysis.cells import (
     stopped_note,
     stopped_sheet,
 )
-from asyncbench.analysis.choosing import Folders
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
 from asyncbench.analysis.notes import (
     OTHER_LATENCY,
@@ -185,33 +184,27 @@ class Overview(FolderReport):
         return Sheet.of(title, columns, lines, labels=2)
 
 
-def report_on(folder: Folders, *, prices_at: datetime | None = None) -> Overview:
-    """Return the figures of a results folder.
+def overview_of(views: FolderViews, *, prices_at: datetime | None = None) -> Overview:
+    """Return the figures of results folders.
 
     Args:
-        folder: the results folder; nothing is written to it.
+        views: of the folders.
         prices_at: costs are what the same calls would cost on this day; None: what they did cost.
 
     Raises:
-        ConfigError: it is not a results folder, or, for other prices, its sweep.yaml cannot be read.
-        StoreError: what it holds cannot be read.
+        ConfigError: for other prices, the sweep.yaml of a folder cannot be read.
+        StoreError: what a folder holds cannot be read.
     """
-
-    def overview_in(views: FolderViews) -> Overview:
-        if prices_at is None:
-            return _overview(views)
-        trials = views.table(f"SELECT {', '.join(sorted({*COLUMNS, *TRIAL_COLUMNS}))} FROM trials")  # noqa: S608  our words
-        attempts = views.table(f"SELECT {', '.join(ATTEMPT_COLUMNS)} FROM attempts")  # noqa: S608  our words
-        again = repriced(views, trials, attempts, now=prices_at)
-        views.put("trials", again.trials)
-        views.put("attempts", again.attempts)
-        sources = ", ".join(again.sources) or "no known source"
-        prices = (
-            f"they are what the same tokens would cost on {prices_at:%Y-%m-%d}, at the prices of {sources}"
-        )
-        return replace(_overview(views), prices=prices, unpriced=again.unpriced)
-
-    return counted(folder, overview_in)
+    if prices_at is None:
+        return _overview(views)
+    trials = views.table(f"SELECT {', '.join(sorted({*COLUMNS, *TRIAL_COLUMNS}))} FROM trials")  # noqa: S608  our words
+    attempts = views.table(f"SELECT {', '.join(ATTEMPT_COLUMNS)} FROM attempts")  # noqa: S608  our words
+    again = repriced(views, trials, attempts, now=prices_at)
+    views.put("trials", again.trials)
+    views.put("attempts", again.attempts)
+    sources = ", ".join(again.sources) or "no known source"
+    prices = f"they are what the same tokens would cost on {prices_at:%Y-%m-%d}, at the prices of {sources}"
+    return replace(_overview(views), prices=prices, unpriced=again.unpriced)
 
 
 def _overview(views: FolderViews) -> Overview:

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from asyncbench.analysis.choosing import Folders
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import BatchUse, FolderReport, batch_notes, batch_uses, note_of_simulated
 from asyncbench.analysis.views import BIN_OF_MINUTES
 from asyncbench.records import BATCH
@@ -243,18 +242,8 @@ FROM lanes, bins GROUP BY ALL ORDER BY lane, bin
 """  # noqa: S608  made of our own words alone
 
 
-def quota_report_on(folder: Folders) -> QuotaReport:
-    """Return what became of the limits of a results folder's runs.
-
-    Raises:
-        ConfigError: the folder is not a results folder.
-        StoreError: it cannot be read.
-    """
-    return counted(folder, quota_of)
-
-
 def quota_of(views: FolderViews) -> QuotaReport:
-    """Return the same of a folder's views."""
+    """Return what became of the limits of runs; raises StoreError for what cannot be read."""
     rows = views.table(_USES).to_pylist()
     workers, latencies = workers_in(views)
     return QuotaReport(

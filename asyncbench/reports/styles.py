@@ -23,24 +23,23 @@ class Style(NamedTuple):
     """A kind of report; its module is loaded when it is asked for."""
 
     module: str
-    function: str  # of folders, or of their views
+    function: str  # of the views of folders; of a published one, of the folders
     options: frozenset[str] = frozenset()
-    of_views: bool = False
     loaded: bool = False  # answers to a load count
     published: bool = False  # a published benchmark gave its name
     drawn: bool = False  # and its results have pictures
 
 
 STYLES: Final[Mapping[str | None, Style]] = {
-    None: Style("reports.overview", "report_on", frozenset({"prices"})),
-    "morning": Style("reports.status.run_overview", "run_overview_on"),
-    "standings": Style("reports.standings.report", "standings_on"),
-    "heatmap": Style("reports.heatmap", "accuracy_maps_on"),
-    "anatomy": Style("reports.anatomy", "anatomy_on"),
-    "cost": Style("reports.cost.report", "cost_report_on", loaded=True),
-    "quota": Style("reports.quota", "quota_report_on"),
-    "load": Style("reports.load.report", "load_report_of", of_views=True, loaded=True),
-    "providers": Style("reports.endpoints.report", "providers_of", of_views=True, loaded=True),
+    None: Style("reports.overview", "overview_of", frozenset({"prices"})),
+    "morning": Style("reports.status.run_overview", "run_overview_of"),
+    "standings": Style("reports.standings.report", "standings_of"),
+    "heatmap": Style("reports.heatmap", "accuracy_maps_of"),
+    "anatomy": Style("reports.anatomy", "anatomy_of"),
+    "cost": Style("reports.cost.report", "cost_report_of", loaded=True),
+    "quota": Style("reports.quota", "quota_of"),
+    "load": Style("reports.load.report", "load_report_of", loaded=True),
+    "providers": Style("reports.endpoints.report", "providers_of", loaded=True),
     "llm-arithmetic": Style(
         "published.llm_arithmetic.report",
         "llm_arithmetic_report_on",
@@ -55,7 +54,7 @@ STYLES: Final[Mapping[str | None, Style]] = {
         "published.nupa.report", "nupa_report_on", frozenset({"published"}), published=True, drawn=True
     ),
 }
-EFFECTS: Final = Style("reports.effects", "effects_of", frozenset({"by"}), of_views=True)
+EFFECTS: Final = Style("reports.effects", "effects_of", frozenset({"by"}))
 COMPARED: Final = (None, "standings")  # styles beside which `by` may stand: what it shows is `EFFECTS`
 DRAWN: Final = [name for name, style in STYLES.items() if name and style.drawn]
 
@@ -164,5 +163,5 @@ def made_in(style: Style, folder: Chosen, **options: Any) -> Report:  # Any: of 
     make = getattr(import_module(f"asyncbench.{style.module}"), style.function)
     if "prices" in options:
         options = {"prices_at": datetime.now(UTC)}
-    made: Report = counted(folder, partial(make, **options)) if style.of_views else make(folder, **options)
+    made: Report = make(folder, **options) if style.published else counted(folder, partial(make, **options))
     return made

@@ -8,8 +8,9 @@ from math import inf, isfinite
 from typing import Final
 
 from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import counted
 from asyncbench.errors import ConfigError
-from asyncbench.reports.overview import OverviewLine, report_on
+from asyncbench.reports.overview import OverviewLine, overview_of
 
 Number = float | None  # None: nobody knows it
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
@@ -94,5 +95,5 @@ def failures(folder: Folders, thresholds: Sequence[ReportThreshold]) -> list[str
         ConfigError: it is not a results folder, or a threshold is for a model that is not in it.
         StoreError: it cannot be read.
     """
-    lines = report_on(folder).suites
+    lines = counted(folder, overview_of).suites
     return [sentence for threshold in thresholds for sentence in threshold.failures(lines)]

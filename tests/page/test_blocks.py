@@ -23,7 +23,7 @@ from asyncbench.page import writing
 from asyncbench.page.blocks import BLOCKS, head_block
 from asyncbench.page.charts.breaks import LEAST_TRIALS
 from asyncbench.page.writing import LARGE, data_block, element, write_page
-from asyncbench.reports.standings.report import HARDEST, standings_on
+from asyncbench.reports.standings.report import HARDEST, standings_of
 from asyncbench.store.rows import encode_json
 from asyncbench.store.schema import ENTRANT
 from tests.page.conftest import blocks_of
@@ -129,14 +129,14 @@ def test_what_each_can_do_is_what_sql_counts(folder, blocks):
 
 
 def test_the_standings_are_those_of_the_report(folder, blocks):
-    rankings = [ranking for ranking in standings_on(folder).rankings if not ranking.alone]
+    rankings = [ranking for ranking in counted(folder, standings_of).rankings if not ranking.alone]
     shown = [
         ranking
         for ranking in blocks["standings"]["rankings"]
         if not ranking["alone"] and ranking["kind"] is None
     ]
     assert len(rankings) == len(shown) > 0
-    assert blocks["standings"]["rules"] == [*standings_on(folder).rules]
+    assert blocks["standings"]["rules"] == [*counted(folder, standings_of).rules]
     assert HARDEST in blocks["standings"]["rules"]
     for ranking, block in zip(rankings, shown, strict=True):
         assert block["problems"] == ranking.problems
@@ -164,7 +164,7 @@ def test_the_ranking_of_a_kind_is_that_of_the_report_on_its_task_alone(night, tm
         kinds = {head["kinds"][ranking["kind"]]["task"]: ranking for ranking in of_kinds(standings, suite)}
         assert len(kinds) == (8 if suite == "llm_arithmetic" else 2)
         for task, block in [*kinds.items()][::3]:
-            (ranking,) = standings_on(chosen(folder, suite=suite, task=task)).rankings
+            (ranking,) = counted(chosen(folder, suite=suite, task=task), standings_of).rankings
             assert (block["problems"], block["paired"]) == (ranking.problems, ranking.paired)
             lines = {(line.model, line.place, line.share, line.interval) for line in ranking.lines}
             assert lines == {

@@ -6,7 +6,7 @@ from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.charts.breaks import kind_curves
 from asyncbench.page.finding import finding_of
-from asyncbench.reports.standings.report import standings_of, standings_on
+from asyncbench.reports.standings.report import standings_of
 from tests.reports.answered import Asked, folder_of
 
 
@@ -30,7 +30,7 @@ def right(count, of=60, **about):
 def test_who_leads_is_told_with_its_lead_over_the_second_and_the_problems_of_all(tmp_path):
     others = [("b", right(40)), ("c", right(39)), ("d", right(38))]
     told = found_in(tmp_path, ("a", right(60)), *others)
-    (ranking,) = standings_on(tmp_path / "f").rankings
+    (ranking,) = counted(tmp_path / "f", standings_of).rankings
     low, high = (100 * end for end in ranking.pairs[0].interval)
     assert told[0] == (
         f"a leads by 33.3 points ({low:.1f} to {high:.1f}) on the 60 problems that all four models were "

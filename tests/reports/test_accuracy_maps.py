@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from asyncbench.reports.heatmap import FEW, MARK, MOST_LENGTHS, accuracy_maps_on, range_text, ranges_of
+from asyncbench.analysis.counting import counted
+from asyncbench.reports.heatmap import FEW, MARK, MOST_LENGTHS, accuracy_maps_of, range_text, ranges_of
 from asyncbench.tables.numbers import whole_percent
 from tests.reports.answered import Asked, folder_of
 
@@ -35,13 +36,13 @@ def folder(tmp_path_factory):
 
 
 def test_models_and_tasks_stand_side_by_side_with_the_best_first(folder):
-    head, rows = tables(accuracy_maps_on(folder))["Accuracy by task and model"]
+    head, rows = tables(counted(folder, accuracy_maps_of))["Accuracy by task and model"]
     assert head == ["task", "good", "bad"]
     assert rows == [[task, "83", "30"] for task in TASKS]
 
 
 def test_tasks_stand_over_lengths_for_each_model_so_that_one_sees_where_it_breaks(folder):
-    found = tables(accuracy_maps_on(folder))
+    found = tables(counted(folder, accuracy_maps_of))
     for model, shares in (("good", ["100", "100", "50"]), ("bad", ["90", "0", "0"])):
         head, rows = found[f"{model}, nupa: accuracy by task and length"]
         assert head == ["task", "1", "2", "3"]
@@ -50,7 +51,7 @@ def test_tasks_stand_over_lengths_for_each_model_so_that_one_sees_where_it_break
 
 def test_of_fewer_tasks_than_models_each_has_models_over_lengths(tmp_path):
     asked = [Asked(model=model, outcomes="+" * n + "-" * (20 - n)) for model, n in (("a", 5), ("b", 15))]
-    found = tables(accuracy_maps_on(folder_of(tmp_path, asked)))
+    found = tables(counted(folder_of(tmp_path, asked), accuracy_maps_of))
     assert found["add: accuracy by model and length"] == (
         ["model", "1", "2"],
         [["b", "100", "50"], ["a", "50", "0"]],
@@ -64,7 +65,7 @@ def test_what_was_not_asked_is_blank(tmp_path):
         Asked(model="b", outcomes="-" * 10, first=10),
         Asked(model="b", outcomes="+" * 10, task="sub"),
     ]
-    report = accuracy_maps_on(folder_of(tmp_path, asked))
+    report = counted(folder_of(tmp_path, asked), accuracy_maps_of)
     assert re.search(r"^add        0$", report.as_text(width=200), re.MULTILINE)  # of `b`, by length
     assert re.search(r"^sub  100$", report.as_text(width=200), re.MULTILINE)
     assert "| add |  |   0 |" in report.as_markdown()
@@ -72,33 +73,33 @@ def test_what_was_not_asked_is_blank(tmp_path):
 
 def test_conditions_and_runs_are_not_pooled(tmp_path):
     asked = [Asked(model="a", outcomes="+" * 10, condition="x"), Asked(model="a", outcomes="-" * 10)]
-    report = accuracy_maps_on(folder_of(tmp_path, asked))
+    report = counted(folder_of(tmp_path, asked), accuracy_maps_of)
     assert [(one.entrant[2], one.accuracy) for one in report.tasks] == [("plain", 0.0), ("x", 1.0)]
     assert report.as_text(width=200).count("a (x)") == 2
 
 
 def test_tasks_of_one_name_in_two_suites_are_told_apart(tmp_path):
     asked = [Asked(model="a", outcomes="+" * 10, suite=suite) for suite in ("nupa", "llm_arithmetic")]
-    _, rows = tables(accuracy_maps_on(folder_of(tmp_path, asked)))["Accuracy by task and model"]
+    _, rows = tables(counted(folder_of(tmp_path, asked), accuracy_maps_of))["Accuracy by task and model"]
     assert [row[0] for row in rows] == ["llm_arithmetic/add", "nupa/add"]
 
 
 def test_few_problems_are_marked_however_often_they_were_asked(tmp_path):
     often = [Asked(model="often", outcomes="+" * (FEW - 1), repeat=repeat) for repeat in range(3)]
     asked = [*often, Asked(model="once", outcomes="-" * FEW)]
-    report = accuracy_maps_on(folder_of(tmp_path, asked))
+    report = counted(folder_of(tmp_path, asked), accuracy_maps_of)
     _, rows = tables(report)["Accuracy by model and task"]
     assert rows == [["often", f"{MARK}100"], ["once", "0"]]
     assert f"{MARK} marks a number from fewer than {FEW} problems." in report.as_text(width=300)
 
 
 def test_where_no_share_is_of_few_problems_nothing_is_said_of_it(folder):
-    assert MARK not in accuracy_maps_on(folder).as_text(width=200)
+    assert MARK not in counted(folder, accuracy_maps_of).as_text(width=200)
 
 
 def test_many_lengths_stand_in_ranges_that_the_head_tells(tmp_path):
     folder = folder_of(tmp_path, [Asked(model="a", outcomes="+" * 150 + "-" * 150)])  # lengths 1 to 30
-    head, rows = tables(accuracy_maps_on(folder))["a, nupa: accuracy by task and length"]
+    head, rows = tables(counted(folder, accuracy_maps_of))["a, nupa: accuracy by task and length"]
     assert head[:3] == ["task", "1-3", "4-6"]
     assert len(head) == 11
     assert rows == [["add", *["100"] * 5, *["0"] * 5]]
@@ -127,11 +128,11 @@ def test_all_and_nothing_are_shown_only_where_it_is_all_and_nothing(counts):
 def test_a_terminal_shows_colours_and_a_pipe_the_same_figures_plain(folder, monkeypatch):
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
-    plain = accuracy_maps_on(folder).as_text(width=100)
+    plain = counted(folder, accuracy_maps_of).as_text(width=100)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TERM", "xterm-256color")
-    shown = accuracy_maps_on(folder).as_text(width=100)
+    shown = counted(folder, accuracy_maps_of).as_text(width=100)
     assert "\x1b" not in plain
     assert re.search(r"\x1b\[38;2;\d+;\d+;\d+;48;2;\d+;\d+;\d+m 90", shown)
     without = [line.rstrip() for line in re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines()]
@@ -141,7 +142,7 @@ def test_a_terminal_shows_colours_and_a_pipe_the_same_figures_plain(folder, monk
 @pytest.mark.parametrize("width", [60, 40, 30])
 def test_a_narrow_screen_has_every_share(tmp_path, width):
     name = "provider/a-model-with-a-rather-long-name"
-    report = accuracy_maps_on(folder_of(tmp_path, [Asked(model=name, outcomes="+" * 7 + "-" * 113)]))
+    report = counted(folder_of(tmp_path, [Asked(model=name, outcomes="+" * 7 + "-" * 113)]), accuracy_maps_of)
     text = report.as_text(width=width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert "Too wide" not in text

@@ -28,10 +28,10 @@ from asyncbench.page.blocks import cost_block
 from asyncbench.problems.making import generate
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Condition, Reply, Usage
-from asyncbench.reports.anatomy import UNLIKE, Worth, anatomy_on, best, frontier, worth_of
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench.reports.anatomy import UNLIKE, Worth, anatomy_of, best, frontier, worth_of
+from asyncbench.reports.overview import overview_of
+from asyncbench.reports.standings.report import standings_of
+from asyncbench.reports.status.run_overview import run_overview_of
 from asyncbench.stats.proportions import Proportion, wilson
 from asyncbench.store.schema import ENTRANT, TRIALS
 from asyncbench.suites.table import grade
@@ -85,7 +85,7 @@ def folder(problems, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(folder):
-    return anatomy_on(folder)
+    return counted(folder, anatomy_of)
 
 
 def of(report, model, task):
@@ -132,7 +132,9 @@ def test_a_size_of_carries_is_in_the_bin_that_starts_at_or_before_it(report):
 
 def test_without_problem_files_the_digits_still_tell_the_kind(problems, tmp_path):
     sums = [one for one in problems[1] if one.task == "int_add"]
-    found = anatomy_on(folder_of(tmp_path, [result(0, one, bad_answer(one), model="bad") for one in sums]))
+    found = counted(
+        folder_of(tmp_path, [result(0, one, bad_answer(one), model="bad") for one in sums]), anatomy_of
+    )
     (findings,) = found.findings
     assert findings.kinds == {"off_by_one": 20}
     assert findings.by_carries == ()
@@ -148,19 +150,21 @@ def test_a_reply_in_another_form_of_digits_is_looked_at_in_plain_ones(tmp_path):
         made_so = result(0, one, text, model="bad")
         trial = replace(made_so.trial, condition=reversed_digits)
         results.append(replace(made_so, trial=trial, grades=grade(one, made_so.reply, "chat", ("reversed",))))
-    found = anatomy_on(folder_of(tmp_path / "out", results, problems=sums))
+    found = counted(folder_of(tmp_path / "out", results, problems=sums), anatomy_of)
     (findings,) = found.findings
     assert (findings.unread, findings.flags["right_value"]) == (3, 3)
 
 
 def test_a_folder_without_wrong_answers_says_so(problems, tmp_path):
-    found = anatomy_on(folder_of(tmp_path, [result(0, one, one.expected, model="m") for one in problems[1]]))
+    found = counted(
+        folder_of(tmp_path, [result(0, one, one.expected, model="m") for one in problems[1]]), anatomy_of
+    )
     assert "No answer is wrong." in found.as_text()
 
 
 def test_a_folder_whose_trials_all_failed_does_not_say_that_all_is_well(problems, tmp_path):
     results = [result(0, one, None, model=model) for one in problems[1][:3] for model in ("a", "b")]
-    shown = (found := anatomy_on(folder_of(tmp_path, results))).as_text()
+    shown = (found := counted(folder_of(tmp_path, results), anatomy_of)).as_text()
     assert "No answer is wrong." not in shown
     assert "No trial has a reply." in shown
     assert "LOST TRIALS: for 2 of 2 models, over 1 % of the trials failed or were truncated." in shown
@@ -211,9 +215,9 @@ def test_replies_are_not_held_together(problems, tmp_path):
     long = "no idea " * 12_500
     those = [one for one in problems[1] if one.task != "int_mul"]
     folder = folder_of(tmp_path, [result(0, one, long, model=m) for one in those for m in "ab"])
-    anatomy_on(folder)  # what is imported and compiled is not what is measured
+    counted(folder, anatomy_of)  # what is imported and compiled is not what is measured
     tracemalloc.start()
-    assert anatomy_on(folder).examined == 2 * len(those)
+    assert counted(folder, anatomy_of).examined == 2 * len(those)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 2 * len(those) * len(long) / 4
@@ -228,7 +232,7 @@ def test_examples_are_the_first_by_trial_id_in_whatever_order_they_are_read():
 
 def test_how_many_were_examined_and_by_what_rule_is_said(folder, monkeypatch):
     monkeypatch.setattr(rule, "MOST_OF_A_GROUP", 7)
-    found = anatomy_on(folder)
+    found = counted(folder, anatomy_of)
     assert found.examined == 14
     assert "14 of 40 wrong answers (or replies without one) were examined" in found.as_text()
     assert "a fixed random sample of 7 per model and task" in found.as_text()
@@ -262,7 +266,7 @@ def test_unpriced_trials_are_on_neither_side_of_the_cost_of_a_right_answer(probl
     assert one.cost_per_correct_usd == pytest.approx(0.001)
     sums = {name: sum(filter(None, cells[name].to_pylist())) for name in ("cost_usd", "priced_correct")}
     assert METRICS["cost_per_correct"].of(sums).value == pytest.approx(1)  # of 1,000
-    assert "$0.0010 (known)" in anatomy_on(folder).as_text(width=300)
+    assert "$0.0010 (known)" in counted(folder, anatomy_of).as_text(width=300)
 
 
 @pytest.fixture
@@ -281,9 +285,9 @@ def asked_twice(problems, tmp_path):
 
 @pytest.mark.long
 def test_a_problem_that_was_asked_again_counts_once_in_every_interval(asked_twice):
-    found = anatomy_on(asked_twice)
+    found = counted(asked_twice, anatomy_of)
     once = Proportion(successes=15, trials=20).interval
-    (line,) = report_on(asked_twice).suites
+    (line,) = counted(asked_twice, overview_of).suites
     assert line.accuracy_interval == once
     assert [one.accuracy.interval for one in (*found.worths, *found.by_asked)] == [once, once]
     (of_form,) = (one.format_ok for one in found.worths)
@@ -295,7 +299,7 @@ def test_a_problem_that_was_asked_again_counts_once_in_every_interval(asked_twic
     assert all(one.interval == wilson(one.successes / one.trials, one.trials / 2) for one in each)
     shown = percent(0.75, once)
     assert found.as_markdown().count(shown) == 2  # by task, and on the frontier
-    assert shown in standings_on(asked_twice).as_markdown()
+    assert shown in counted(asked_twice, standings_of).as_markdown()
 
 
 def worth(name, right, cost, *, failed=0):
@@ -343,10 +347,10 @@ def test_where_not_all_were_asked_the_same_it_is_said(problems, folder, tmp_path
     sums = [one for one in problems[1] if one.task == "int_add"]
     results = [result(0, one, one.expected, model="whole") for one in problems[1]]
     results += [result(0, one, one.expected, model="sums", cost_usd=0.00001) for one in sums]
-    found = anatomy_on(folder_of(tmp_path, results))
+    found = counted(folder_of(tmp_path, results), anatomy_of)
     assert UNLIKE in found.as_text(width=10_000)
     assert {one["best_for_its_cost"] for one in json.loads(found.as_json())["models"]} == {None}
-    assert UNLIKE not in anatomy_on(folder).as_text(width=10_000)
+    assert UNLIKE not in counted(folder, anatomy_of).as_text(width=10_000)
 
 
 @pytest.mark.long
@@ -361,7 +365,7 @@ def test_of_models_asked_the_same_the_chart_and_the_table_call_the_same_the_best
         for one in problems[1]
     ]
     folder = folder_of(tmp_path, results)
-    found = anatomy_on(folder)
+    found = counted(folder, anatomy_of)
     drawn, asked = counted(folder, lambda views: (cost_block(views)["frontier_cost"], asked_in(views)))
     marked = {one["model"]: one["best_for_its_cost"] for one in json.loads(found.as_json())["models"]}
     assert marked == {asked.entrants[row["asked"]].model: row["front"] for row in drawn}
@@ -373,7 +377,7 @@ def test_a_right_answer_costs_a_dash_where_none_is_right_and_is_unknown_where_no
     results = [result(0, one, "1", model="wrong") for one in problems[1]]
     results += [result(0, one, one.expected, model="unpriced", cost_usd=None) for one in problems[1]]
     folder = folder_of(tmp_path, results)
-    for shown in (one(folder).as_markdown() for one in (anatomy_on, standings_on, run_overview_on)):
+    for shown in (counted(folder, one).as_markdown() for one in (anatomy_of, standings_of, run_overview_of)):
         assert set(each(shown, "wrong")) == {"-"}
         assert set(each(shown, "unpriced")) == {"unknown"}
 
@@ -402,11 +406,13 @@ def test_what_a_model_wrote_does_nothing(report):
 
 def test_long_replies_are_cut_in_examples(problems, tmp_path):
     sums = [one for one in problems[1] if one.task == "int_add"][:1]
-    found = anatomy_on(folder_of(tmp_path, [result(0, one, "x" * 100_000, model="m") for one in sums]))
+    found = counted(
+        folder_of(tmp_path, [result(0, one, "x" * 100_000, model="m") for one in sums]), anatomy_of
+    )
     ((example,),) = found.findings[0].examples.values()
     assert len(example.reply) == MOST_TEXT
 
 
 def test_simulated_results_are_marked(problems, tmp_path):
     results = [result(0, one, "1", model="m", provider="simulated") for one in problems[1][:3]]
-    assert SIMULATED in anatomy_on(folder_of(tmp_path, results)).as_text()
+    assert SIMULATED in counted(folder_of(tmp_path, results), anatomy_of).as_text()

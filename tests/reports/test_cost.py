@@ -8,9 +8,10 @@ from math import fsum
 import orjson
 import pytest
 
+from asyncbench.analysis.counting import counted
 from asyncbench.records import BATCH, Result, Usage
 from asyncbench.reports.cost.counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS, TOKEN_KINDS
-from asyncbench.reports.cost.report import cost_report_on
+from asyncbench.reports.cost.report import cost_report_of
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.tables.report import SIMULATED
@@ -59,7 +60,7 @@ def test_the_parts_of_what_calls_cost_sum_to_it_whatever_they_used(tmp_path):
     folder = folder_of(tmp_path, Asked(model=SONNET, calls=[(some_call(rng),) for _ in range(400)]))
     truth = fsum(filter(None, read_attempts(folder, ["cost_usd"])["cost_usd"].to_pylist()))
 
-    report = cost_report_on(folder)
+    report = counted(folder, cost_report_of)
 
     spent = report.whole.spent
     assert spent.usd == pytest.approx(truth, abs=1e-9)
@@ -73,7 +74,7 @@ def test_the_parts_of_what_calls_cost_sum_to_it_whatever_they_used(tmp_path):
 
 def test_each_kind_of_token_costs_its_own_rate(tmp_path):
     folder = folder_of(tmp_path, trials(1, Call(usage=WROTE, raw=WRITTEN), model=SONNET))
-    spent = cost_report_on(folder).whole.spent
+    spent = counted(folder, cost_report_of).whole.spent
     by_hand = {  # claude-sonnet-4-5: 3, 0.30, 3.75, 6 and 15 USD for a million
         "uncached_input": 100 * 3e-6,
         "cache_write_5m": 20 * 3.75e-6,
@@ -84,7 +85,7 @@ def test_each_kind_of_token_costs_its_own_rate(tmp_path):
 
 
 def test_reasoning_is_a_part_of_the_output_and_cached_tokens_of_the_input(tmp_path):
-    report = cost_report_on(folder_of(tmp_path, trials(2)))
+    report = counted(folder_of(tmp_path, trials(2)), cost_report_of)
     kinds, tokens = report.whole.spent.usd_by_kind, report.whole.spent.tokens_by_kind
     assert kinds["reasoning"] == pytest.approx(kinds["output"] / 3)
     assert (tokens["uncached_input"], tokens["cached_input"], tokens["output"]) == (1600, 400, 600)
@@ -101,20 +102,22 @@ def test_reasoning_is_a_part_of_the_output_and_cached_tokens_of_the_input(tmp_pa
     ],
 )
 def test_a_cost_that_the_price_table_does_not_come_to_is_not_split(tmp_path, call):
-    spent = cost_report_on(folder_of(tmp_path, trials(1, call))).whole.spent
+    spent = counted(folder_of(tmp_path, trials(1, call)), cost_report_of).whole.spent
     assert spent.usd_by_kind["not_split"] == 0.5
     assert not any(spent.usd_by_kind[kind] for kind in TOKEN_KINDS)
 
 
 def test_a_call_served_in_another_tier_is_split_by_its_rates(tmp_path):
-    spent = cost_report_on(folder_of(tmp_path, trials(1, Call(tier="flex")))).whole.spent
+    spent = counted(folder_of(tmp_path, trials(1, Call(tier="flex"))), cost_report_of).whole.spent
     assert spent.usd_by_kind["not_split"] == 0
     assert spent.usd_by_kind["output"] == pytest.approx(300 * 1e-6)  # half of 2 USD for a million
 
 
 @pytest.mark.long
 def test_batches_stand_beside_calls_in_real_time_at_half_the_price(tmp_path):
-    found = cost_report_on(folder_of(tmp_path / "f", trials(2, Call(mode=BATCH)), trials(2, model=SONNET)))
+    found = counted(
+        folder_of(tmp_path / "f", trials(2, Call(mode=BATCH)), trials(2, model=SONNET)), cost_report_of
+    )
     by_mode = {mode.name: mode.spent for mode in found.modes}
     (mini, _) = found.models
     assert by_mode["batch",].calls == 2
@@ -122,14 +125,14 @@ def test_batches_stand_beside_calls_in_real_time_at_half_the_price(tmp_path):
     assert by_mode["batch",].usd_by_kind["not_split"] == 0
     assert "Batches and real time" in found.as_text()
     assert [mode["name"] for mode in json.loads(found.as_json())["modes"]] == [["batch"], ["realtime"]]
-    alone = cost_report_on(folder_of(tmp_path / "alone", trials(2)))
+    alone = counted(folder_of(tmp_path / "alone", trials(2)), cost_report_of)
     assert "Batches and real time" not in alone.as_text()
 
 
 def test_a_trial_asked_in_a_batch_and_then_in_real_time_is_priced_by_call(tmp_path):
     """The tier of a trial is that of its answer, which the other call did not have."""
     cut = Call(mode=BATCH, usage=replace(TOKENS, output_tokens=600))
-    spent = cost_report_on(folder_of(tmp_path, trials(1, cut, Call()))).whole.spent
+    spent = counted(folder_of(tmp_path, trials(1, cut, Call())), cost_report_of).whole.spent
     assert spent.usd_by_kind["not_split"] == 0
     assert spent.usd_by_kind["output"] == pytest.approx((600 * 1 + 300 * 2) * 1e-6)
 
@@ -141,7 +144,7 @@ def test_failed_and_lost_calls_are_told_with_what_was_set_aside_for_the_unknown(
     busy = Call(status="overloaded", cost_usd=0.0)
     cut = Call(status="timeout", cost_usd=None, reserved_usd=0.75)
     gone = Call(status="lost", cost_usd=None)  # written by an earlier version
-    report = cost_report_on(folder_of(tmp_path, trials(2, busy, cut, gone, Call())))
+    report = counted(folder_of(tmp_path, trials(2, busy, cut, gone, Call())), cost_report_of)
 
     calls = {one.name[0]: one.spent.calls for one in report.statuses}
     assert calls == {"lost": 2, "ok": 2, "overloaded": 2, "timeout": 2}
@@ -159,33 +162,37 @@ def test_what_was_set_aside_for_calls_of_unknown_cost_stands_with_what_is_missin
     unpriced_tier = Call(cost_usd=None, reserved_usd=0.5)  # served in a tier that has no price
     silent = Call(usage=None, reserved_usd=0.25)
     calls = (unpriced_tier, silent), (unpriced_tier, silent), (Call(usage=None),), (Call(cost_usd=None),)
-    report = cost_report_on(folder_of(tmp_path, Asked(calls=calls)))
+    report = counted(folder_of(tmp_path, Asked(calls=calls)), cost_report_of)
     figures = {cause: (one.calls, one.reserved_usd, one.unbounded) for cause, one in report.unknown.items()}
     assert figures == {NO_PRICE: (3, 1.0, 1), NO_TOKENS: (3, 0.5, 1)}
 
 
 def test_the_price_covers_a_share_of_the_tokens_not_of_the_calls(tmp_path):
     large = replace(TOKENS, input_tokens=12_000)
-    report = cost_report_on(
-        folder_of(tmp_path, trials(1, Call(usage=large)), trials(9, Call(cost_usd=None), model=SONNET))
+    report = counted(
+        folder_of(tmp_path, trials(1, Call(usage=large)), trials(9, Call(cost_usd=None), model=SONNET)),
+        cost_report_of,
     )
     assert report.priced_share == pytest.approx(12_300 / (12_300 + 9 * 1_300))
     assert "51.2% of the known tokens have a price" in report.as_text()
 
 
 def test_calls_after_the_first_of_a_trial_are_counted_with_their_dollars(tmp_path):
-    report = cost_report_on(
+    report = counted(
         folder_of(
             tmp_path,
             trials(1, Call(cost_usd=0.5), Call(cost_usd=1.5)),
-        )
+        ),
+        cost_report_of,
     )
     spent = report.whole.spent
     assert (spent.calls_again, spent.usd_again, spent.usd) == (1, 1.5, 2.0)
 
 
 def test_calls_of_open_trials_count_as_well(tmp_path):
-    report = cost_report_on(folder_of(tmp_path, trials(2, Call(status="server_error", cost_usd=0.25))))
+    report = counted(
+        folder_of(tmp_path, trials(2, Call(status="server_error", cost_usd=0.25))), cost_report_of
+    )
     assert [(one.name, one.spent.usd) for one in report.outcomes] == [(("open",), 0.5)]
 
 
@@ -194,20 +201,20 @@ def test_calls_of_open_trials_count_as_well(tmp_path):
 
 def test_a_right_answer_costs_all_that_was_spent_on_right_and_wrong_ones(tmp_path):
     calls = [(Call(cost_usd=1.0),), (Call(cost_usd=1.0),), (Call(cost_usd=4.0, text="5"),)]
-    (one,) = cost_report_on(folder_of(tmp_path, Asked(calls=calls))).models
+    (one,) = counted(folder_of(tmp_path, Asked(calls=calls)), cost_report_of).models
     assert (one.correct, one.usd_a_correct) == (2, 3.0)
 
 
 @pytest.mark.parametrize(("cost", "shown"), [(1.0, "-"), (None, "unknown")])
 def test_the_price_of_a_right_answer_is_unknown_only_where_no_cost_is_known(tmp_path, cost, shown):
-    report = cost_report_on(folder_of(tmp_path, trials(2, Call(cost_usd=cost, text="5"))))
+    report = counted(folder_of(tmp_path, trials(2, Call(cost_usd=cost, text="5"))), cost_report_of)
     lines = [line.split() for line in report.as_text(width=200).splitlines()]
     assert [line[-1] for line in lines if line[:2] == ["mini", "2"]] == [shown]
 
 
 def test_where_costs_are_unknown_the_price_of_a_right_answer_is_a_lower_bound(tmp_path):
     lost = Call(status="lost", cost_usd=None)
-    report = cost_report_on(folder_of(tmp_path, trials(1, lost, Call(cost_usd=1.0))))
+    report = counted(folder_of(tmp_path, trials(1, lost, Call(cost_usd=1.0))), cost_report_of)
     assert "≥ $1.0000" in report.as_text(width=200)
 
 
@@ -218,7 +225,7 @@ def test_answers_taken_over_cost_nothing_here_and_make_none_cheaper(tmp_path):
         (closed,) = (one for one in trials(1, model=SONNET).events() if isinstance(one, Result))
         store.keep(replace(closed, reused_from="earlier", cost_usd=0.0, attempts=0, price_source="reused"))
 
-    report = cost_report_on(folder)
+    report = counted(folder, cost_report_of)
 
     assert (report.reused, report.whole.correct, report.whole.usd_a_correct) == (1, 1, 1.0)
     assert "were reused from another sweep" in report.as_text()
@@ -250,7 +257,7 @@ def with_forecasts(folder, *forecasts):
 def test_what_came_stands_beside_what_was_forecast(tmp_path, planned, low, high, within):
     kept = forecast(planned, 1, low=low, high=high)
     later = forecast(planned, 2, low=0, high=1)  # made when most was known already
-    report = cost_report_on(with_forecasts(folder_of(tmp_path, trials(2)), later, kept))
+    report = counted(with_forecasts(folder_of(tmp_path, trials(2)), later, kept), cost_report_of)
 
     found = {one.measure: one for one in report.forecasts}
     assert set(found) == {"input_tokens", "output_tokens"}
@@ -260,7 +267,9 @@ def test_what_came_stands_beside_what_was_forecast(tmp_path, planned, low, high,
 
 def dollars_came(folder, trials, low, high):
     """What a report says of a forecast of dollars."""
-    report = cost_report_on(with_forecasts(folder, forecast(trials, 1, low=0, high=9e9, usd=(low, high))))
+    report = counted(
+        with_forecasts(folder, forecast(trials, 1, low=0, high=9e9, usd=(low, high))), cost_report_of
+    )
     (found,) = (one for one in report.forecasts if one.measure == "cost_usd")
     assert found.others is not None
     assert json.loads(report.as_json())["forecasts"][-1]["others"] == asdict(found.others)
@@ -314,13 +323,13 @@ def test_trials_that_failed_or_were_taken_over_cost_a_forecast_nothing(tmp_path)
     found, _ = dollars_came(folder, 4, 1.5, 2.5)
     assert (found.actual, found.partial, found.within) == (2.0, False, True)
     assert (found.others.calls, found.others.unknown) == (1, 1)
-    tokens = {one.measure: (one.actual, one.partial) for one in cost_report_on(folder).forecasts}
+    tokens = {one.measure: (one.actual, one.partial) for one in counted(folder, cost_report_of).forecasts}
     assert tokens["output_tokens"] == (900, False)
 
 
 def test_a_part_of_which_no_cost_is_known_has_no_share_of_the_dollars(tmp_path):
     cut = Call(status="timeout", cost_usd=None)
-    shown = cost_report_on(folder_of(tmp_path, trials(2, cut, Call()))).as_text(width=300)
+    shown = counted(folder_of(tmp_path, trials(2, cut, Call())), cost_report_of).as_text(width=300)
     assert "Failed or lost calls: 50.0% of the calls, an unknown share of the cost." in shown
 
 
@@ -329,7 +338,7 @@ def test_a_sweep_that_was_stopped_early_is_told_so_and_not_judged(tmp_path):
     folder = folder_of(tmp_path, trials(2))
     with Store.open(folder, sweep="s") as store:
         store.keep(skipped(8, alias=MINI.alias))
-    report = cost_report_on(with_forecasts(folder, forecast(3, 1, low=0, high=9_000)))
+    report = counted(with_forecasts(folder, forecast(3, 1, low=0, high=9_000)), cost_report_of)
     assert {one.within for one in report.forecasts} == {None}
     assert "stopped early" in report.as_text(width=300)
     assert "2 of 3, 1 skipped" in report.as_text(width=300)
@@ -337,7 +346,7 @@ def test_a_sweep_that_was_stopped_early_is_told_so_and_not_judged(tmp_path):
 
 def test_an_actual_of_which_a_part_is_unknown_is_not_judged(tmp_path):
     folder = folder_of(tmp_path, trials(1), trials(1, Call(usage=Usage(), cost_usd=None)))
-    report = cost_report_on(with_forecasts(folder, forecast(2, 1, low=5_000, high=9_000)))
+    report = counted(with_forecasts(folder, forecast(2, 1, low=5_000, high=9_000)), cost_report_of)
     assert {(one.partial, one.within) for one in report.forecasts} == {(True, None)}
     assert "≥ " in report.as_text(width=200)
 
@@ -345,7 +354,7 @@ def test_an_actual_of_which_a_part_is_unknown_is_not_judged(tmp_path):
 def test_a_forecast_of_a_sweep_that_has_changed_since_is_left_out(tmp_path):
     of_less = forecast(9, 1, low=1, high=2)
     now = forecast(2, 2, low=500, high=2_500)
-    report = cost_report_on(with_forecasts(folder_of(tmp_path, trials(2)), of_less, now))
+    report = counted(with_forecasts(folder_of(tmp_path, trials(2)), of_less, now), cost_report_of)
     assert {(one.p5, one.within) for one in report.forecasts} == {(500, True)}
 
 
@@ -357,10 +366,10 @@ def test_each_cap_is_shown_with_what_counts_against_it(tmp_path):
         caps = [{"kind": "sweep", "of": "s", "limit_usd": 5.0, "models": ["mini"]}]
         store.write_manifest({"budget": caps})
 
-    (cap,) = cost_report_on(folder).budgets
+    (cap,) = counted(folder, cost_report_of).budgets
 
     assert (cap.kind, cap.limit_usd, cap.spent_usd) == ("sweep", 5.0, 1.25)
-    shown = " ".join(cost_report_on(folder).as_text(width=200).split())
+    shown = " ".join(counted(folder, cost_report_of).as_text(width=200).split())
     assert "sweep s $1.0000 up to $0.2500 of 1 calls $5.0000 25.0%" in shown
 
 
@@ -370,7 +379,7 @@ def test_a_cap_that_counts_calls_priced_later_says_of_none_that_it_has_no_bound(
         cap = {"kind": "sweep", "of": "s", "limit_usd": 5.0, "models": ["mini"], "unknown_usd": 0.5}
         store.write_manifest({"budget": [cap]})
 
-    report = cost_report_on(folder)
+    report = counted(folder, cost_report_of)
 
     assert [one.spent_usd for one in report.budgets] == [1.5]
     assert "without a bound" not in report.as_text(width=200)
@@ -383,10 +392,10 @@ def test_a_cap_that_counts_calls_priced_later_says_of_none_that_it_has_no_bound(
 @pytest.mark.long
 def test_what_was_simulated_and_what_was_imported_is_said(tmp_path):
     made_up = folder_of(tmp_path / "a", trials(1, Call(cost_usd=1.0), model=MODEL))
-    assert SIMULATED in cost_report_on(made_up).as_text()
+    assert SIMULATED in counted(made_up, cost_report_of).as_text()
     recorded = folder_of(tmp_path / "b", trials(1, Call(cost_usd=1.0)), imported=True)
-    assert "Imported" in cost_report_on(recorded).as_text()
-    assert SIMULATED not in cost_report_on(recorded).as_text()
+    assert "Imported" in counted(recorded, cost_report_of).as_text()
+    assert SIMULATED not in counted(recorded, cost_report_of).as_text()
 
 
 @pytest.mark.long
@@ -396,7 +405,7 @@ def test_where_a_model_has_several_conditions_the_report_says_that_they_stand_to
         asked = [answered.Asked(model="m", outcomes="+", condition=way) for way in ways]
         planned: dict[str, object] = {"m": {way: {"nupa": {"add": 1}} for way in ways}}
         folder = answered.folder_of(tmp_path / str(len(ways)), asked, planned=planned)
-        assert (said in cost_report_on(folder).as_text(width=300)) is (len(ways) > 1)
+        assert (said in counted(folder, cost_report_of).as_text(width=300)) is (len(ways) > 1)
 
 
 # ── replies without a count ──────────────────────────────────────────────────────────────────
@@ -408,9 +417,9 @@ def untold_of(report):
 
 def test_tokens_that_nobody_told_are_estimated_by_the_model_s_other_replies_and_are_in_no_sum(tmp_path):
     hidden = Usage(input_tokens=100, output_tokens=40 + 7, reasoning_tokens=7)
-    counted = trials(1, Call(usage=hidden, text="x" * 80))
-    bare = replace(counted, calls=[*counted.calls, *[(Call(usage=None, text="y" * 30),)] * 3])
-    report = cost_report_on(folder_of(tmp_path, bare))
+    told = trials(1, Call(usage=hidden, text="x" * 80))
+    bare = replace(told, calls=[*told.calls, *[(Call(usage=None, text="y" * 30),)] * 3])
+    report = counted(folder_of(tmp_path, bare), cost_report_of)
     assert untold_of(report) == [("mini", 3, 45, True)]
     assert report.whole.spent.tokens_by_kind["output"] == 47
     assert report.whole.spent.unknown == 3
@@ -420,13 +429,13 @@ def test_tokens_that_nobody_told_are_estimated_by_the_model_s_other_replies_and_
 
 
 def test_without_other_replies_the_estimate_says_what_it_assumes(tmp_path):
-    report = cost_report_on(folder_of(tmp_path, trials(2, Call(usage=None, text="y" * 40))))
+    report = counted(folder_of(tmp_path, trials(2, Call(usage=None, text="y" * 40))), cost_report_of)
     assert untold_of(report) == [("mini", 2, 20, False)]
     assert "4.0 (assumed)" in report.as_text()
 
 
 @pytest.mark.long
 def test_nothing_is_estimated_where_all_is_told_nor_in_what_others_recorded(tmp_path):
-    assert cost_report_on(folder_of(tmp_path / "own", trials(2))).untold == ()
+    assert counted(folder_of(tmp_path / "own", trials(2)), cost_report_of).untold == ()
     bare = trials(2, Call(usage=None))
-    assert cost_report_on(folder_of(tmp_path / "others", bare, imported=True)).untold == ()
+    assert counted(folder_of(tmp_path / "others", bare, imported=True), cost_report_of).untold == ()

@@ -15,9 +15,9 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.page.charts.figure_files import published_files, published_of, table_files
 from asyncbench.page.charts.pictures import pictures_of
 from asyncbench.page.writing import contents_of
-from asyncbench.reports.cost.report import cost_report_on
-from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench.reports.cost.report import cost_report_of
+from asyncbench.reports.standings.report import standings_of
+from asyncbench.reports.status.run_overview import run_overview_of
 from asyncbench.reports.styles import DRAWN
 from asyncbench.store.sealing import part_files
 from tests.commands import asyncbench_here
@@ -61,7 +61,7 @@ def data(report):
 
 @pytest.mark.long
 def test_three_nights_are_one_ranking_over_everything_in_common(nights):
-    first, *others = standings_on(nights).rankings
+    first, *others = counted(nights, standings_of).rankings
     assert (first.suites, first.problems) == (("llm_arithmetic", "nupa"), 70)
     assert [line.name for line in first.lines] == ["big", "mini in tuesday", "mini in monday", "haiku"]
     assert {ranking.suite: len(ranking.lines) for ranking in others} == {
@@ -73,7 +73,7 @@ def test_three_nights_are_one_ranking_over_everything_in_common(nights):
 
 @pytest.mark.long
 def test_the_morning_shows_the_ranking_over_everything_in_common(nights):
-    shown = run_overview_on(nights).as_text(width=100)
+    shown = counted(nights, run_overview_of).as_text(width=100)
     assert "All suites (llm_arithmetic, nupa): 4 models on the same 70 problems" in shown
     assert "compare big 'mini in tuesday'" in shown
 
@@ -91,14 +91,14 @@ def test_the_json_has_the_folder_of_each_model(nights):
 
 def test_folders_with_one_last_name_are_told_apart_by_their_paths(tmp_path):
     paths = [folder_of(tmp_path / name / "out", [Asked(model="m", outcomes="+-")]) for name in "ab"]
-    names = {line.name for line in standings_on(paths).rankings[0].lines}
+    names = {line.name for line in counted(paths, standings_of).rankings[0].lines}
     assert names == {f"m in {path}" for path in paths}
 
 
 def test_a_model_that_is_called_like_one_with_its_folder_stays_apart(tmp_path):
     a = folder_of(tmp_path / "a", [Asked(model="m", outcomes="+-"), Asked(model="m in b", outcomes="+-")])
     b = folder_of(tmp_path / "b", [Asked(model="m", outcomes="+-")])
-    (ranking,) = standings_on([a, b]).rankings
+    (ranking,) = counted([a, b], standings_of).rankings
     assert len({line.name for line in ranking.lines}) == 3
 
 
@@ -165,7 +165,7 @@ def test_what_repeats_tell_is_filtered_and_of_all_folders(tmp_path):
 
 @pytest.mark.long
 def test_every_call_of_all_folders_is_paid_once(nights):
-    whole, *each = (data(cost_report_on(folder))["whole"]["usd"] for folder in (nights, *nights))
+    whole, *each = (data(counted(folder, cost_report_of))["whole"]["usd"] for folder in (nights, *nights))
     assert whole == sum(each) > 0
 
 

@@ -11,11 +11,10 @@ from asyncbench.analysis.counting import counted
 from asyncbench.errors import ErrorKind
 from asyncbench.page.writing import contents_of
 from asyncbench.published.integer_addition.report import integer_addition_report_on
-from asyncbench.reports.minutes import call_load, minutes_of
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.quota import quota_report_on
-from asyncbench.reports.standings.report import standings_on
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench.reports.overview import overview_of
+from asyncbench.reports.quota import quota_of
+from asyncbench.reports.standings.report import standings_of
+from asyncbench.reports.status.run_overview import run_overview_of
 from asyncbench.store.checksums import stamp
 from asyncbench.store.folder import Store
 from asyncbench.store.sealing import part_files
@@ -63,10 +62,10 @@ def test_the_columns_tell_the_mode_and_the_batch(folder):
 def test_latency_and_throughput_leave_batches_out(folder):
     found = rows_of(folder, "SELECT model, answered FROM latency ORDER BY model")
     assert [(row["model"], row["answered"]) for row in found] == [("both", 3), ("now", 4)]
-    minutes = counted(folder, minutes_of)
-    assert [(minute.entrant[1], minute.calls) for minute in minutes] == [("both", 3), ("now", 4)]
-    load = counted(folder, call_load)
-    assert (load.calls, load.in_batches, load.most_at_once) == (13, 6, 7)
+    minutes = rows_of(folder, "SELECT model, calls FROM minutes")
+    assert [(row["model"], row["calls"]) for row in minutes] == [("both", 3), ("now", 4)]
+    load = counted(folder, run_overview_of).load
+    assert load == {"calls": 13, "rate_limited": 0, "most_at_once": 7, "in_batches": 6}
 
 
 def test_the_view_of_cost_counts_both_and_tells_the_part_of_batches(folder):
@@ -80,9 +79,9 @@ def test_the_view_of_cost_counts_both_and_tells_the_part_of_batches(folder):
     ]
 
 
-@pytest.mark.parametrize("report", [report_on, standings_on, quota_report_on])
+@pytest.mark.parametrize("report", [overview_of, standings_of, quota_of])
 def test_reports_name_who_was_asked_in_batches_in_text_and_json(folder, report):
-    found = report(folder)
+    found = counted(folder, report)
     assert SAID in found.as_text()
     assert json.loads(found.as_json())["batches"] == [
         {"model": "both", "requests": 2, "calls": 5},
@@ -106,14 +105,14 @@ def test_the_page_says_it_and_shows_no_times_of_batches(folder):
 
 
 def test_the_morning_says_how_many_requests_were_in_batches(folder):
-    assert "6 of 13 requests were in batches." in run_overview_on(folder).as_text()
+    assert "6 of 13 requests were in batches." in counted(folder, run_overview_of).as_text()
 
 
 @pytest.mark.long
 def test_where_nothing_was_in_a_batch_nothing_is_said_of_it(tmp_path):
     folder = folder_of(tmp_path / "f", [Asked(model="now", outcomes="+-")])
-    for report in (report_on, standings_on, quota_report_on, run_overview_on):
-        assert "batch" not in report(folder).as_text()
+    for report in (overview_of, standings_of, quota_of, run_overview_of):
+        assert "batch" not in counted(folder, report).as_text()
     blocks: Any = contents_of(folder)
     assert not any("batch" in note["words"] for note in blocks["head"]["notes"])
 
@@ -135,7 +134,7 @@ def test_a_folder_from_before_there_were_batches_reads_as_one_of_real_time(tmp_p
     rows = rows_of(folder, "SELECT DISTINCT mode, batch_id, batch_ended_at FROM attempts")
     assert [tuple(row.values()) for row in rows] == [(None, None, None)]
     assert rows_of(folder, "SELECT answered FROM latency") == [{"answered": 2}]
-    assert "batch" not in report_on(folder).as_text()
+    assert "batch" not in counted(folder, overview_of).as_text()
 
 
 def test_a_model_is_suspended_by_the_last_batch_that_ended(tmp_path):

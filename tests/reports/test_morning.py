@@ -6,15 +6,16 @@ import subprocess
 import pytest
 
 from asyncbench import generate
+from asyncbench.analysis.counting import counted
 from asyncbench.commands.running import show_overview
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench.reports.status.run_overview import run_overview_of
 from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here
 from tests.reports.answered import Asked, folder_of
 
 
 def lines_of(folder, *, width=80):
-    return run_overview_on(folder).as_text(width=width).splitlines()
+    return counted(folder, run_overview_of).as_text(width=width).splitlines()
 
 
 @pytest.fixture
@@ -194,7 +195,7 @@ def ad_hoc(tmp_path):
 def test_a_run_ends_with_the_overview_which_changes_nothing_if_it_fails(ad_hoc, monkeypatch):
     with monkeypatch.context() as odd:
         odd.setattr(
-            "asyncbench.reports.status.run_overview.run_overview_on", failing(RuntimeError("odd\x1b[2J"))
+            "asyncbench.reports.status.run_overview.run_overview_of", failing(RuntimeError("odd\x1b[2J"))
         )
         done = asyncbench_here(*ad_hoc)
     assert done.returncode == 0
@@ -202,7 +203,11 @@ def test_a_run_ends_with_the_overview_which_changes_nothing_if_it_fails(ad_hoc, 
     said = rf"asyncbench: no overview (RuntimeError: odd\x1b[2J); all results are saved in {ad_hoc[-1]}"
     assert said in done.stderr.splitlines()
 
-    assert asyncbench_here(*ad_hoc).stdout.rstrip().endswith(run_overview_on(ad_hoc[-1]).as_text(width=100))
+    assert (
+        asyncbench_here(*ad_hoc)
+        .stdout.rstrip()
+        .endswith(counted(ad_hoc[-1], run_overview_of).as_text(width=100))
+    )
     assert "Next:" not in asyncbench_here(*ad_hoc, "--quiet").stdout
 
 
@@ -214,9 +219,7 @@ def failing(error):
 
 
 def test_an_overview_may_be_interrupted(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(
-        "asyncbench.reports.status.run_overview.run_overview_on", failing(KeyboardInterrupt())
-    )
+    monkeypatch.setattr("asyncbench.analysis.counting.counted", failing(KeyboardInterrupt()))
     show_overview(tmp_path)
     assert capsys.readouterr().err == "Stopped before the overview. All results are saved.\n"
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from asyncbench.analysis.counting import counted
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Attempt, Ended, Reply, Result, Usage
-from asyncbench.reports.overview import report_on
+from asyncbench.reports.overview import overview_of
 from asyncbench.reports.status.report import status_of
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.folder import Store
@@ -75,7 +76,7 @@ def folder(tmp_path):
 
 
 def test_accuracy_has_two_denominators_and_every_outcome_is_counted(folder):
-    (line,) = report_on(folder).suites
+    (line,) = counted(folder, overview_of).suites
     assert (line.model, line.suite, line.trials) == ("m", "integer_addition", 7)
     assert line.outcomes == {
         "correct": 3,
@@ -90,7 +91,7 @@ def test_accuracy_has_two_denominators_and_every_outcome_is_counted(folder):
 
 
 def test_the_report_says_who_graded_and_what_became_of_all_trials(folder):
-    text = report_on(folder).as_text(width=300)
+    text = counted(folder, overview_of).as_text(width=300)
     assert "Graders: integer_addition by int v1." in text
     assert "7 trials: 1 failed, 0 empty replies, 1 truncated." in text
     assert "Accuracy: 42.86% of all trials, 75.00% of the 4 answered ones." in text
@@ -100,18 +101,18 @@ def test_replies_without_text_are_counted(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
         for request, reply in zip(requests(2), [Reply(text=" "), None], strict=True):
             made.keep(store, *made.with_calls(result(request, reply)))
-    assert report_on(tmp_path).empty == 1
+    assert counted(tmp_path, overview_of).empty == 1
 
 
 def test_tokens_cost_and_latency_are_those_of_the_answers(folder):
-    (line,) = report_on(folder).suites
+    (line,) = counted(folder, overview_of).suites
     assert (line.input_tokens, line.output_tokens) == (500, 50)
     assert (line.cost_usd, line.priced_trials) == (pytest.approx(1.25), 5)
     assert (line.latency_p50_s, line.latency_p95_s) == (3.5, pytest.approx(5.75))
 
 
 def test_what_was_spent_counts_every_attempt_those_of_open_trials_too(folder):
-    (spent,) = report_on(folder).spending
+    (spent,) = counted(folder, overview_of).spending
     assert (spent.attempts, spent.priced_attempts, spent.cost_usd) == (8, 6, pytest.approx(1.75))
 
 
@@ -121,7 +122,7 @@ def test_thinking_and_the_first_token_are_shown_where_they_are_known(tmp_path):
         for number, request in enumerate(requests(3, replace(MODEL, effort="high")), 1):
             closed = result(request, Reply(text="4", usage=usage))
             made.keep(store, *made.with_calls(replace(closed, ttft_s=number / 8)))
-    report = report_on(tmp_path)
+    report = counted(tmp_path, overview_of)
     (line,) = report.suites
     assert (line.reasoning_tokens, line.efforts) == (21, ("high",))
     assert (line.ttft_p50_s, line.ttft_p95_s) == (0.25, pytest.approx(0.3625))
@@ -129,21 +130,21 @@ def test_thinking_and_the_first_token_are_shown_where_they_are_known(tmp_path):
 
 
 def test_answers_that_were_not_streamed_have_no_first_token(folder):
-    (line,) = report_on(folder).suites
+    (line,) = counted(folder, overview_of).suites
     assert (line.ttft_p50_s, line.ttft_p95_s, line.reasoning_tokens) == (None, None, None)
 
 
 def test_unknown_cost_is_shown_as_unknown(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
         made.keep(store, *made.with_calls(result(requests(1)[0], Reply(text="4"))))
-    report = report_on(tmp_path)
+    report = counted(tmp_path, overview_of)
     assert report.suites[0].cost_usd is None
     assert "unknown" in report.as_text()
     assert "0 of 1" in report.as_text()
 
 
 def test_simulated_results_say_so_in_every_form(folder):
-    report = report_on(folder)
+    report = counted(folder, overview_of)
     assert SIMULATED in report.as_text()
     assert SIMULATED in report.as_markdown()
     assert json.loads(report.as_json())["simulated"] is True
@@ -153,11 +154,11 @@ def test_results_of_real_models_do_not_say_so(tmp_path):
     (request,) = requests(1, replace(MODEL, provider="openai"))
     with Store.open(tmp_path, sweep="s") as store:
         made.keep(store, *made.with_calls(result(request, Reply(text="4"))))
-    assert SIMULATED not in report_on(tmp_path).as_text()
+    assert SIMULATED not in counted(tmp_path, overview_of).as_text()
 
 
 def test_a_markdown_table_has_as_many_cells_in_every_row(folder):
-    rows = [line for line in report_on(folder).as_markdown().splitlines() if line.startswith("|")]
+    rows = [line for line in counted(folder, overview_of).as_markdown().splitlines() if line.startswith("|")]
     widths = {row.count("|") for row in rows[:3]}
     assert len(widths) == 1
 
@@ -180,7 +181,9 @@ def test_a_planned_model_without_results_is_shown(tmp_path):
 def test_repeats_of_a_problem_make_the_interval_no_narrower_and_that_is_said(tmp_path):
     once = [Asked(model="m", outcomes="+++-")]
     often = [Asked(model="m", outcomes="+++-", repeat=repeat) for repeat in range(3)]
-    one, other = (report_on(folder_of(tmp_path / str(len(asked)), asked)) for asked in (once, often))
+    one, other = (
+        counted(folder_of(tmp_path / str(len(asked)), asked), overview_of) for asked in (once, often)
+    )
     assert [(line.trials, line.repeats) for line in (*one.suites, *other.suites)] == [(4, 1), (12, 3)]
     assert one.suites[0].accuracy_interval == other.suites[0].accuracy_interval
     assert one.suites[0].accuracy_of_answered_interval == other.suites[0].accuracy_of_answered_interval
@@ -199,7 +202,7 @@ TWO_WAYS = [
 
 
 def test_conditions_are_lines_of_their_own_and_their_answers_are_not_pooled(tmp_path):
-    report = report_on(folder_of(tmp_path, TWO_WAYS))
+    report = counted(folder_of(tmp_path, TWO_WAYS), overview_of)
     lines = {(line["name"], line["suite"]): line for line in json.loads(report.as_json())["suites"]}
     assert sorted(lines) == [
         ("a (five)", "string_reversal"),
@@ -220,7 +223,7 @@ def test_conditions_are_lines_of_their_own_and_their_answers_are_not_pooled(tmp_
 
 def test_the_same_problems_in_two_runs_are_lines_of_their_own(tmp_path):
     asked = [Asked(model="a", outcomes="++-", run=run, repeat=n) for n, run in enumerate(("x", "y"))]
-    lines = report_on(folder_of(tmp_path, asked)).suites
+    lines = counted(folder_of(tmp_path, asked), overview_of).suites
     assert [(line.name, line.run, line.trials) for line in lines] == [
         ("a, run x", "x", 3),
         ("a, run y", "y", 3),
@@ -230,7 +233,7 @@ def test_the_same_problems_in_two_runs_are_lines_of_their_own(tmp_path):
 def test_each_condition_has_its_own_plan(tmp_path):
     plans_of = {way: {"string_reversal": {"add": n}} for way, n in (("five", 10), ("zero", 30))}
     planned: dict[str, object] = {"a": plans_of}
-    lines = report_on(folder_of(tmp_path, TWO_WAYS, planned=planned)).suites
+    lines = counted(folder_of(tmp_path, TWO_WAYS, planned=planned), overview_of).suites
     plans = {(line.condition, line.suite): (line.planned, line.open) for line in lines if line.model == "a"}
     assert plans["five", "string_reversal"] == (10, 0)
     assert plans["zero", "string_reversal"] == (30, 20)
@@ -239,16 +242,16 @@ def test_each_condition_has_its_own_plan(tmp_path):
 
 @pytest.mark.long
 def test_sums_over_conditions_say_so(tmp_path):
-    text = report_on(folder_of(tmp_path / "two", TWO_WAYS)).as_text(width=200)
+    text = counted(folder_of(tmp_path / "two", TWO_WAYS), overview_of).as_text(width=200)
     assert "130 trials (all 3 rows of models together): 0 failed" in text
     assert "all attempts (a model's conditions and runs together)" in text
-    alone = report_on(folder_of(tmp_path / "one", TWO_WAYS[:1])).as_text(width=200)
+    alone = counted(folder_of(tmp_path / "one", TWO_WAYS[:1]), overview_of).as_text(width=200)
     assert "together" not in alone
 
 
 def test_lost_trials_are_told_of_each_condition(tmp_path):
     asked = [Asked(model="a", outcomes="+" * 10, condition="zero")]
     asked += [Asked(model="a", outcomes="+" * 9 + "t", condition="five")]
-    text = report_on(folder_of(tmp_path, asked)).as_text(width=200)
+    text = counted(folder_of(tmp_path, asked), overview_of).as_text(width=200)
     assert "for 1 of 2" in text
     assert "a (five) 90.0%-100.0%" in text

@@ -8,10 +8,11 @@ from itertools import combinations
 
 import pytest
 
+from asyncbench.analysis.counting import counted
 from asyncbench.records import Condition, Model, Skipped, Stop
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.standings.report import APART, SHARED, standings_on
-from asyncbench.reports.status.run_overview import run_overview_on
+from asyncbench.reports.overview import overview_of
+from asyncbench.reports.standings.report import APART, SHARED, standings_of
+from asyncbench.reports.status.run_overview import run_overview_of
 from asyncbench.stats.paired import mcnemar
 from asyncbench.store.folder import Store
 from tests.reports.answered import Asked, folder_of, problem
@@ -21,7 +22,7 @@ ISSUE = ("+" * 29 + "+" * 15 + "-" * 3 + "-" * 53, "+" * 29 + "-" * 15 + "+" * 3
 
 
 def rankings(tmp_path, *answers, **keywords):
-    return standings_on(folder_of(tmp_path, answers, **keywords)).rankings
+    return counted(folder_of(tmp_path, answers, **keywords), standings_of).rankings
 
 
 def names(ranking):
@@ -89,7 +90,7 @@ def test_accuracy_and_what_is_said_beside_it_are_on_the_same_problems(tmp_path):
             Asked(model="b", outcomes="+" * 8 + "-" * 12),
         ],
     )
-    standings = standings_on(folder)
+    standings = counted(folder, standings_of)
     ((a, b),) = [ranking.lines for ranking in standings.rankings]
     assert (a.share, a.accuracy.over_all.share, b.accuracy.over_all.share) == (0.8, 0.8, 0.4)
     assert a.accuracy.over_answered.share == pytest.approx(16 / 18)
@@ -98,7 +99,7 @@ def test_accuracy_and_what_is_said_beside_it_are_on_the_same_problems(tmp_path):
     assert SHARED in standings.as_text()
     (line,) = [
         line
-        for line in run_overview_on(folder).as_text(width=100).splitlines()
+        for line in counted(folder, run_overview_of).as_text(width=100).splitlines()
         if line.split()[:2] == ["1", "a"]
     ]
     assert "88.9%" in line.split()
@@ -108,19 +109,19 @@ def test_accuracy_and_what_is_said_beside_it_are_on_the_same_problems(tmp_path):
 
 def test_where_all_were_asked_the_same_no_second_population_is_told(tmp_path):
     folder = folder_of(tmp_path, [Asked(model=name, outcomes="+-tx") for name in "ab"])
-    assert SHARED not in standings_on(folder).as_text()
+    assert SHARED not in counted(folder, standings_of).as_text()
 
 
 @pytest.mark.long
 def test_why_some_are_ranked_in_another_table_is_said(tmp_path):
     many = [Asked(model=name, outcomes="+-" * 10) for name in "ab"]
     few = [Asked(model=name, outcomes="+-" * 2) for name in "cd"]
-    assert APART in standings_on(folder_of(tmp_path / "apart", many + few)).as_text()
-    assert APART not in standings_on(folder_of(tmp_path / "together", many)).as_text()
+    assert APART in counted(folder_of(tmp_path / "apart", many + few), standings_of).as_text()
+    assert APART not in counted(folder_of(tmp_path / "together", many), standings_of).as_text()
 
 
 def test_those_who_share_few_problems_are_not_ranked_with_each_other(tmp_path):
-    standings = standings_on(
+    standings = counted(
         folder_of(
             tmp_path,
             [
@@ -129,7 +130,8 @@ def test_those_who_share_few_problems_are_not_ranked_with_each_other(tmp_path):
                 Asked(model="c", outcomes="+" * 9),
                 Asked(model="d", outcomes="+" * 20, first=100),
             ],
-        )
+        ),
+        standings_of,
     )
     assert [names(one) for one in standings.rankings] == [["a", "b"], ["d"], ["c"]]
     assert [one.alone for one in standings.rankings] == [False, True, True]
@@ -178,7 +180,7 @@ def stopped_early(tmp_path, *, rule="{saturated: 0.2}", skips=range(8, 40)):
             )
             store.keep(Skipped(trial=skipped, stop=stop, skipped_at=made.AT))
     (folder / "sweep.yaml").write_text(f"stop_when: {rule}\n")
-    return standings_on(folder)
+    return counted(folder, standings_of)
 
 
 def test_a_model_that_was_stopped_early_is_ranked_on_what_it_was_asked(tmp_path):
@@ -209,7 +211,7 @@ def test_who_shares_no_problem_asked_is_not_ranked_whatever_was_skipped(tmp_path
         for n in range(20):
             trial = replace(made.trial(1_000 + n), problem=problem(n), model=model, condition=condition)
             store.keep(Skipped(trial=trial, stop=stop, skipped_at=made.AT))
-    assert [one.alone for one in standings_on(folder).rankings] == [True, True]
+    assert [one.alone for one in counted(folder, standings_of).rankings] == [True, True]
 
 
 def test_suites_are_ranked_each_and_together_by_whom_all_were_asked(tmp_path):
@@ -301,11 +303,12 @@ def test_length_at_half_is_that_of_the_hardest_task(tmp_path):
 
 
 def test_of_problems_asked_again_it_is_told_how_many_are_right_once_always_and_mostly(tmp_path):
-    standings = standings_on(
+    standings = counted(
         folder_of(
             tmp_path,
             [Asked(model="a", outcomes=o, repeat=n) for n, o in enumerate(("++--", "+---", "++--"))],
-        )
+        ),
+        standings_of,
     )
     (line,) = standings.rankings[0].lines
     assert (line.repeats, line.any_right, line.all_right) == (3, 0.5, 0.25)
@@ -378,19 +381,19 @@ def test_who_was_asked_once_takes_no_repeats_from_the_others(tmp_path):
 @pytest.mark.parametrize("first", [0, 1], ids=["all of them once", "each in another repeat"])
 def test_problems_asked_once_have_no_pass_at_k(tmp_path, first):
     answers = [Asked(model="a", outcomes="+-"), Asked(model="a", outcomes="+", first=2, repeat=first)]
-    standings = standings_on(folder_of(tmp_path, answers))
+    standings = counted(folder_of(tmp_path, answers), standings_of)
     (line,) = standings.rankings[0].lines
     assert (line.any_right, line.at_k) == (None, ())
     assert "pass" not in standings.as_text()
 
 
-@pytest.mark.parametrize("report", [report_on, standings_on])
+@pytest.mark.parametrize("report", [overview_of, standings_of])
 def test_more_than_one_percent_lost_is_said_loudly(tmp_path, report):
     folder = folder_of(
         tmp_path,
         [Asked(model="quiet", outcomes="+" * 99 + "t"), Asked(model="cut", outcomes="+" * 97 + "ttx")],
     )
-    (loud,) = [line for line in report(folder).as_text().splitlines() if "LOST TRIALS" in line]
+    (loud,) = [line for line in counted(folder, report).as_text().splitlines() if "LOST TRIALS" in line]
     assert "for 1 of 2" in loud
     assert "cut 97.0%-100.0% (2 truncated, 1 failed, 3.0%)" in loud
     assert "quiet" not in loud
@@ -398,7 +401,7 @@ def test_more_than_one_percent_lost_is_said_loudly(tmp_path, report):
 
 def test_simulated_results_say_so(tmp_path):
     folder = folder_of(tmp_path, [Asked(model="a", outcomes="+", provider="simulated")])
-    assert standings_on(folder).as_text().startswith("SIMULATED")
+    assert counted(folder, standings_of).as_text().startswith("SIMULATED")
 
 
 @pytest.mark.long
@@ -412,6 +415,8 @@ def test_models_are_ranked_over_all_suites_in_common_though_one_was_asked_more(t
     ]
     more = Asked(model="a", suite="llm_arithmetic", outcomes="+" * 40)
     folder = folder_of(tmp_path, [*common, more])
-    first = standings_on(folder).rankings[0]
+    first = counted(folder, standings_of).rankings[0]
     assert (first.suites, first.problems, names(first)) == (("custom", "nupa"), 36, ["a", "b"])
-    assert "All suites (custom, nupa): 2 models on the same 36" in run_overview_on(folder).as_text(width=100)
+    assert "All suites (custom, nupa): 2 models on the same 36" in counted(folder, run_overview_of).as_text(
+        width=100
+    )

@@ -10,6 +10,7 @@ import signal
 import pytest
 
 from asyncbench import read_attempts, read_trials
+from asyncbench.analysis.counting import counted
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_with_options
@@ -26,7 +27,7 @@ def answers_in(out):
     return read_trials(out, SAME).sort_by("trial_id")
 
 
-def report_on(out):
+def overview_of(out):
     """Return the report on a folder, but for what depends on how fast this machine was."""
     told = mission.command("report", out).told
     return [
@@ -68,7 +69,7 @@ def test_a_million_calls_of_four_workers_end_as_those_of_one_process(tmp_path):
     assert alone.returncode == Exit.COMPLETE
     spread_out, alone_out = tmp_path / "spread" / "out", tmp_path / "alone" / "out"
     assert answers_in(spread_out).equals(answers_in(alone_out))
-    assert report_on(spread_out) == report_on(alone_out)
+    assert counted(spread_out, overview_of) == counted(alone_out, overview_of)
     statuses = read_attempts(spread_out, ["status"])["status"].to_pylist()
     assert statuses.count("ok") == PLANNED
     assert delivered - PLANNED <= statuses.count("lost")

@@ -23,7 +23,7 @@ from asyncbench.page.charts.catalogue import drawn, published_drawn
 from asyncbench.page.charts.chart import Spec
 from asyncbench.page.charts.pictures import Picture, load_pictures_of, pictures_of
 from asyncbench.published.reports import PublishedReport
-from asyncbench.reports.quota import quota_report_on
+from asyncbench.reports.quota import quota_of
 from asyncbench.reports.styles import DRAWN, STYLES, made_in, report
 from asyncbench.tables.report import Report
 
@@ -209,7 +209,7 @@ def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:
         reports = {name: made_in(STYLES[name], whole) for name in _OF_LOADS}
     if trials:
         reports |= {name or "report": made_in(STYLES[name], folder) for name in _OF_TRIALS}
-        if (quota := quota_report_on(folder)).lanes:
+        if (quota := counted(folder, quota_of)).lanes:
             reports["quota"] = quota
     yield from _forms({name: of_chosen(whole, folder) for name, whole in reports.items()})
 

@@ -4,12 +4,13 @@
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Final
 
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Asked, Entrant, short_names
+from asyncbench.analysis.entrants import Asked, short_names
+from asyncbench.analysis.views import BEGAN, CALLS_IN_BINS
 from asyncbench.page.charts.chart import (
     COLOUR,
     PERCENT,
@@ -29,29 +30,58 @@ from asyncbench.page.charts.chart import (
     running,
     tooltips,
 )
-from asyncbench.reports.minutes import TIMED, failed_calls, minutes_of, times_of_calls
 from asyncbench.reports.quota import limits_over_time
+from asyncbench.store.schema import ENTRANT
 
 LULL: Final = 1.5  # times a bin: who begins again later than that after the last one, paused
 MOST_LINES: Final = 6  # that people follow in one panel
 LEAST_POINTS: Final = 3  # of a line: fewer are no course of anything
+TIMED: Final = {"TTFT": "ttft_s", "latency": "latency_s", "queued": "queued_s"}  # by what it is called
+SHARES: Final = (50, 90, 95, 99)  # of the calls, in percent, that took no longer
+
+# How long answered calls took, by entrant.
+_CALL_TIMES: Final = f"""
+{CALLS_IN_BINS}
+SELECT run, model, condition, count(*) AS answered,
+    {
+    ", ".join(
+        f"count({column}) AS known_{column}, "
+        f"quantile_cont({column}, {[share / 100 for share in SHARES]}) AS {column}"
+        for column in TIMED.values()
+    )
+}
+FROM calls WHERE status = 'ok' GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+# Calls over time, in bins of seconds in a short run, of minutes in a night: the answered ones, all others.
+_ANSWERED: Final = """
+SELECT run, model, condition, epoch_ms(began) AS at, 60::DOUBLE * minutes AS seconds, calls,
+    latency_p50_s AS p50_s, latency_p95_s AS p95_s, 60 * calls / seconds AS calls_per_minute,
+    60 * output_tokens / seconds AS tokens_per_minute
+FROM minutes
+"""
+_FAILED: Final = f"""
+{CALLS_IN_BINS}
+SELECT run, model, condition, epoch_ms({BEGAN}) AS at, seconds::DOUBLE AS seconds, status, count(*) AS calls,
+    60 * count(*) / any_value(bins.seconds) AS calls_per_minute
+FROM calls, bins WHERE status <> 'ok' GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
 
 
 def times_rows(views: FolderViews, roster: Asked) -> list[Row]:
     """Return percentiles of how long answered calls took, seconds."""
-    places = roster.entrant_places
+    entrants = sorted(_rows_of(views, _CALL_TIMES, roster), key=lambda row: row["asked"])
     return [
         {
-            "asked": places[times.entrant],
+            "asked": row["asked"],
             "quantity": quantity,
             "panel": quantity,
-            **dict(zip(("p50", "p90", "p95", "p99"), times.percentiles[quantity], strict=True)),
-            "calls": times.known[quantity],
-            "answered": times.answered,
+            **{f"p{share}": time_s for share, time_s in zip(SHARES, row[column], strict=True)},
+            "calls": row[f"known_{column}"],
+            "answered": row["answered"],
         }
-        for quantity in TIMED
-        for times in sorted(times_of_calls(views), key=lambda times: places.get(times.entrant, -1))
-        if quantity in times.percentiles and times.entrant in places
+        for quantity, column in TIMED.items()
+        for row in entrants
+        if row[column] is not None
     ]
 
 
@@ -60,50 +90,33 @@ def minute_rows(views: FolderViews, roster: Asked) -> list[Row]:
 
     A recording knows when trials were finished, and nothing of calls.
     """
-    places = roster.entrant_places
-    minutes = [minute for minute in minutes_of(views) if minute.entrant in places]
-    if not any(minute.p50_s is not None for minute in minutes):
+    rows = _rows_of(views, _ANSWERED, roster)
+    if not any(row["p50_s"] is not None for row in rows):
         return []
-    parts = _parts((minute.at, minute.seconds) for minute in minutes)
-    panels = _panels(roster, {minute.entrant for minute in minutes})
-    rows = [
-        {
-            "asked": places[minute.entrant],
-            "panel": panels[minute.entrant],
-            "at": minute.at,
-            "seconds": minute.seconds,
-            "part": parts[minute.at],
-            "calls": minute.calls,
-            "p50_s": minute.p50_s,
-            "p95_s": minute.p95_s,
-            "calls_per_minute": 60 * minute.calls / minute.seconds,
-            "tokens_per_minute": None
-            if minute.output_tokens is None
-            else 60 * minute.output_tokens / minute.seconds,
-        }
-        for minute in minutes
-    ]
-    return _enough(rows, ("asked",))
+    parts = _parts((row["at"], row["seconds"]) for row in rows)
+    return _enough([row | {"part": parts[row["at"]]} for row in rows], ("asked",))
 
 
 def failure_rows(views: FolderViews, roster: Asked) -> list[Row]:
     """Return calls without an answer over time, by how they ended."""
-    places = roster.entrant_places
-    failures = [failed for failed in failed_calls(views) if failed.entrant in places]
-    panels = _panels(roster, {failed.entrant for failed in failures})
-    rows = [
-        {
-            "asked": places[failed.entrant],
-            "panel": panels[failed.entrant],
-            "at": failed.at,
-            "seconds": failed.seconds,
-            "status": failed.status,
-            "calls": failed.calls,
-            "calls_per_minute": 60 * failed.calls / failed.seconds,
-        }
-        for failed in failures
-    ]
+    rows = _rows_of(views, _FAILED, roster)
     return rows if len({row["at"] for row in rows}) >= LEAST_POINTS else []
+
+
+def _rows_of(views: FolderViews, query: str, roster: Asked) -> list[Row]:
+    """Return the rows of entrants on the roster, with the place of each, and in which panel it is.
+
+    That is one for all, or where they are many each has its own. Open trials have no run and condition where
+    the model has several.
+    """
+    places = roster.entrant_places
+    rows = [({name: row.pop(name) or "" for name in ENTRANT}, row) for row in views.rows(query)]
+    placed = [(places[who], row) for entrant, row in rows if (who := (*entrant.values(),)) in places]
+    crowded = len({place for place, _ in placed}) > MOST_LINES
+    return [
+        {"asked": place, "panel": roster.entrants[place].short if crowded else "", **row}
+        for place, row in placed
+    ]
 
 
 def limit_rows(views: FolderViews, roster: Asked) -> list[Row]:
@@ -132,12 +145,6 @@ def limit_rows(views: FolderViews, roster: Asked) -> list[Row]:
         for limit, share in use.shares.items()
     ]
     return _enough(rows, ("lane", "limit"))
-
-
-def _panels(roster: Asked, entrants: Collection[Entrant]) -> dict[Entrant, str]:
-    """Return in which panel each is: all in one, or where that is too many each in its own."""
-    crowded = len(entrants) > MOST_LINES
-    return {entrant.key: entrant.short if crowded else "" for entrant in roster.entrants}
 
 
 def _enough(rows: Sequence[Row], keys: tuple[str, ...]) -> list[Row]:

@@ -8,8 +8,7 @@ from math import fsum
 from typing import Any, Final
 
 from asyncbench.analysis.cells import keep_skips
-from asyncbench.analysis.choosing import Folders
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, counted_note
 from asyncbench.analysis.views import counts_by
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
@@ -352,16 +351,6 @@ class CostReport(FolderReport):
         yield Sheet.of("Budgets (used: unknown costs count as their worst case)", BUDGETS, self.budgets)
 
 
-def cost_report_on(folder: Folders) -> CostReport:
-    """Return what the calls of a results folder cost, every call counted; nothing is changed.
-
-    Raises:
-        ConfigError: it is not a results folder, or its sweep.yaml cannot be read.
-        StoreError: what it holds cannot be read.
-    """
-    return counted(folder, cost_report_of)
-
-
 # Right answers that were asked for here: those taken over from another sweep cost nothing here.
 # Answers that were taken over cost nothing here, so nothing here came of them.
 _TRIALS = counts_by(
@@ -377,7 +366,12 @@ _TRIALS = counts_by(
 
 
 def cost_report_of(views: FolderViews) -> CostReport:
-    """Return the same of a folder's views."""
+    """Return what calls cost, every call counted.
+
+    Raises:
+        ConfigError: the sweep.yaml of a folder cannot be read.
+        StoreError: what a folder holds cannot be read.
+    """
     manifest, calls = views.manifest, keep_calls(views)
     costs = call_costs(views)
     trials = {

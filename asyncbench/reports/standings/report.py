@@ -6,8 +6,7 @@ from functools import reduce
 from typing import Final
 
 from asyncbench.analysis.cells import keep_skips, lapsed_notes
-from asyncbench.analysis.choosing import Folders
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, KindKey
 from asyncbench.analysis.notes import (
     OTHER_LATENCY,
@@ -162,26 +161,22 @@ def outcomes_of(rankings: Iterable[Ranking]) -> dict[str, dict[str, int]]:
     return outcomes
 
 
-def standings_on(folder: Folders, *, formats: bool = True) -> Standings:
-    """Return the rankings of a results folder.
+def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = False) -> Standings:
+    """Return the rankings of results folders.
 
     Whoever was asked less than half of a ranking's problems is not in it, but in another one; problems that
     `stop_when` skips count as asked here, and here alone. Failed and truncated trials count as not right;
     `Standing.accuracy` has the bounds, on the same problems.
 
     Args:
-        folder: the results folder; nothing is written to it.
+        views: of the folders.
         formats: read the grades, too, for `format_ok`.
+        by_kind: `rankings_by_kind` can be asked of the views then.
 
     Raises:
-        ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
-        StoreError: it cannot be read.
+        ConfigError: trials were skipped, and the sweep.yaml of a folder cannot be read.
+        StoreError: results cannot be read.
     """
-    return counted(folder, lambda views: standings_of(views, formats=formats))
-
-
-def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = False) -> Standings:
-    """Return the same of views that are open; `by_kind`: `rankings_by_kind` can be asked of them then."""
     skips = keep_skips(views)
     rankings, entrants = rankings_of(views, views.manifest, formats=formats)
     if by_kind:

@@ -9,23 +9,24 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from asyncbench.analysis.choosing import Chosen, Folders, chosen
-from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.analysis.choosing import Chosen
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, lost_briefly, no_trials, note_of_simulated
-from asyncbench.records import Outcome
-from asyncbench.reports.minutes import CallLoad, call_load
+from asyncbench.analysis.views import CALLS_IN_REAL_TIME
+from asyncbench.errors import ErrorKind
+from asyncbench.records import BATCH, Outcome
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import (
     ALONE,
     Standings,
     outcomes_of,
     over,
-    standings_on,
+    standings_of,
     unranked,
 )
 from asyncbench.reports.status.report import Status, joined_status, status_of
 from asyncbench.stats.proportions import Accuracy
-from asyncbench.store.manifest import IMPORTED, Manifest
+from asyncbench.store.manifest import IMPORTED
 from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import dollars, per_correct_text, percent
 from asyncbench.tables.report import Sheet
@@ -65,7 +66,7 @@ class RunOverview(FolderReport):
     standings: Standings
     status: Status
     imported: bool  # recorded by others: nothing can be asked again
-    load: CallLoad | None  # None: there are too many calls to look at
+    load: Mapping[str, int] | None  # sums of `_CALL_LOAD`; None: there are too many calls to look at
     chosen: Chosen
     after_run: bool = False  # the run itself has said which models stopped, what is left and what failed
 
@@ -83,7 +84,7 @@ class RunOverview(FolderReport):
             "lines": data_of(lines),
             "attention": list(self._attention()),
             "models": data_of(self.status.models),
-            "calls": data_of(self.load),
+            "calls": self.load,
             "nothing": self._nothing,
         }
 
@@ -272,49 +273,54 @@ class RunOverview(FolderReport):
         ]
 
 
-def run_overview_on(folder: Folders, *, after_run: bool = False) -> RunOverview:
-    """Return results at a glance.
+# Calls, those that got a 429 (of a load they are not tried again), those in batches, and how many of the
+# others were in flight at once, of all models together.
+_CALL_LOAD: Final = f"""
+SELECT count(*) AS calls,
+    count(*) FILTER (status = '{ErrorKind.RATE_LIMITED}' AND load IS NULL) AS rate_limited,
+    (
+        SELECT coalesce(max(calls), 0)::BIGINT FROM (
+            SELECT sum(step) OVER (ORDER BY moment, step ROWS UNBOUNDED PRECEDING) AS calls FROM (
+                SELECT epoch_us(started_at) AS moment, 1 AS step FROM {CALLS_IN_REAL_TIME}
+                UNION ALL
+                SELECT epoch_us(started_at) + (1e6 * coalesce(latency_s, 0))::BIGINT, -1
+                FROM {CALLS_IN_REAL_TIME}
+            )
+        )
+    ) AS most_at_once,
+    count(*) FILTER (mode = '{BATCH}') AS in_batches
+FROM attempts
+"""  # noqa: S608  made of our own words alone
 
-    Args:
-        folder: a results folder, or what is chosen of several.
-        after_run: leave out what the summary of a run has just said.
 
-    Raises:
-        ConfigError: it is not a results folder.
-        StoreError: it cannot be read.
-    """
-    of = chosen(folder)
-    first, *others = map(status_of, of.paths)
-
-    def figures_in(views: FolderViews) -> tuple[Status, Manifest, str, CallLoad | None]:
-        status = first if of.plain else joined_status(views, [first, *others])
-        few = sum(one.attempts for one in status.models) <= MOST_COUNTED
-        note = note_of_simulated(views, known=status.simulated)
-        return status, views.manifest, note, call_load(views) if few else None
-
-    status, manifest, note, load = counted(of, figures_in)
+def run_overview_of(views: FolderViews, *, after_run: bool = False) -> RunOverview:
+    """Return results at a glance; `after_run`: without what the summary of a run has just said."""
+    of = views.chosen
+    statuses = list(map(status_of, of.paths))
+    status = statuses[0] if of.plain else joined_status(views, statuses)
+    few = sum(one.attempts for one in status.models) <= MOST_COUNTED
     return RunOverview(
         folder=status.folder,
         chosen=of,
-        standings=standings_on(of, formats=False),
+        simulated_note=note_of_simulated(views, known=status.simulated),
+        load=views.rows(_CALL_LOAD)[0] if few else None,
+        standings=standings_of(views, formats=False),
         status=status,
-        imported=bool(manifest.get(IMPORTED)),
-        simulated_note=note,
-        load=load,
+        imported=bool(views.manifest.get(IMPORTED)),
         after_run=after_run,
     )
 
 
-def _survived(load: CallLoad, *, lost: bool) -> Iterator[str]:
+def _survived(load: Mapping[str, int], *, lost: bool) -> Iterator[str]:
     """Yield what calls went through, where it is worth a word; `lost`: some trials failed or are open."""
     sentences = []
-    if load.rate_limited and not lost:
-        calls = "1 call" if load.rate_limited == 1 else f"{load.rate_limited:,} calls"
+    if load["rate_limited"] and not lost:
+        calls = "1 call" if load["rate_limited"] == 1 else f"{load['rate_limited']:,} calls"
         sentences.append(f"{calls} got a 429 and went out again; no trial lost.")
-    if load.most_at_once >= MANY_AT_ONCE:
-        sentences.append(f"Up to {load.most_at_once:,} in flight.")
-    if load.in_batches:
-        sentences.append(f"{load.in_batches:,} of {load.calls:,} requests were in batches.")
+    if load["most_at_once"] >= MANY_AT_ONCE:
+        sentences.append(f"Up to {load['most_at_once']:,} in flight.")
+    if load["in_batches"]:
+        sentences.append(f"{load['in_batches']:,} of {load['calls']:,} requests were in batches.")
     if sentences:
         yield " ".join(sentences)
 

@@ -1,6 +1,7 @@
 """Latency and throughput over time: minute by minute, longer where a night would have too many minutes."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -8,7 +9,6 @@ import pytest
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.views import MOST_BINS
 from asyncbench.records import Reply
-from asyncbench.reports.minutes import minutes_of
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import ATTEMPTS
 from tests.reports.answered import Asked, folder_of
@@ -44,8 +44,11 @@ def minutes(tmp_path):
     return found
 
 
-def minutes_on(folder):
-    return counted(folder, minutes_of)
+def minutes_of(views):
+    query = "SELECT * EXCLUDE (began), epoch_ms(began) AS at, 60 * minutes AS seconds FROM minutes"
+    return [
+        SimpleNamespace(who=(row["run"], row["model"], row["condition"]), **row) for row in views.rows(query)
+    ]
 
 
 def test_calls_are_counted_in_the_minute_in_which_they_began(minutes):
@@ -67,19 +70,19 @@ def test_a_short_run_has_bins_of_seconds(span_s, bin_s, minutes):
 def test_quantiles_are_exact_and_unknown_latencies_left_out(minutes):
     rows = [{"after_s": 0, "latency_s": float(n)} for n in range(1, 6)] + [{"after_s": 1, "latency_s": None}]
     (minute,) = minutes(*(row | {"after_s": 0} for row in rows))
-    assert (minute.calls, minute.p50_s) == (6, 3.0)
-    assert minute.p95_s == pytest.approx(4.8)
+    assert (minute.calls, minute.latency_p50_s) == (6, 3.0)
+    assert minute.latency_p95_s == pytest.approx(4.8)
 
 
 def test_what_nobody_told_is_unknown(minutes):
     (minute,) = minutes({"after_s": 0, "latency_s": None})
-    assert (minute.p50_s, minute.p95_s, minute.output_tokens) == (None, None, None)
+    assert (minute.latency_p50_s, minute.latency_p95_s, minute.output_tokens) == (None, None, None)
 
 
 def test_models_stand_apart_and_each_in_the_order_of_time(minutes):
     rows = [{"model": "b", "after_s": 60}, {"model": "b", "after_s": 0}, {"model": "a", "after_s": 90}]
     rows.append({"model": "c", "after_s": 3600})
-    assert [(one.entrant[1], one.at - AT_MS) for one in minutes(*rows)] == [
+    assert [(one.model, one.at - AT_MS) for one in minutes(*rows)] == [
         ("a", 60_000),
         ("b", 0),
         ("b", 60_000),
@@ -97,7 +100,7 @@ def test_a_long_night_has_longer_bins_and_never_too_many(hours, minutes):
 
 
 def test_no_calls_are_no_minutes(minutes):
-    assert minutes() == ()
+    assert minutes() == []
 
 
 def test_conditions_and_runs_of_a_model_stand_apart(tmp_path):
@@ -108,8 +111,8 @@ def test_conditions_and_runs_of_a_model_stand_apart(tmp_path):
         Asked(model="c", outcomes="+"),
         Asked(model="c", outcomes="++", run="again"),
     ]
-    found = minutes_on(folder_of(tmp_path / "f", asked))
-    assert {one.entrant: one.calls for one in found} == {
+    found = counted(folder_of(tmp_path / "f", asked), minutes_of)
+    assert {one.who: one.calls for one in found} == {
         ("night", "a", "plain"): 3,
         ("night", "b", "plain"): 3,
         ("night", "b", "shots"): 1,
@@ -124,8 +127,8 @@ def test_calls_of_trials_that_are_open_have_no_run(tmp_path):
     with Store.open(folder, sweep="s") as store:
         open_one = made.trial(99, alias="b")
         store.keep(made.ended(open_one, Reply(text="1")))
-    assert {one.entrant for one in minutes_on(folder)} == {
-        ("", "b", ""),
+    assert {one.who for one in counted(folder, minutes_of)} == {
+        (None, "b", None),
         ("night", "b", "plain"),
         ("night", "b", "shots"),
     }

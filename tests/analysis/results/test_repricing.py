@@ -4,6 +4,7 @@ import json
 import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import genai_prices
 import pyarrow as pa
@@ -21,7 +22,7 @@ from asyncbench.analysis.repricing import (
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.records import Reply, Usage
-from asyncbench.reports.overview import report_on
+from asyncbench.reports.overview import overview_of
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from tests.reports.test_report import NOON as NOW, call, result
@@ -53,7 +54,7 @@ ENTRY = {"model": "openai/gpt-5-mini", "alias": "mini"}
 
 def repriced(folder):
     """What all calls cost today, how many are priced, and what is not."""
-    report = report_on(folder, prices_at=NOW)
+    report = counted(folder, partial(overview_of, prices_at=NOW))
     (spent,), (line,) = report.spending, report.suites
     assert line.cost_usd == spent.cost_usd
     return spent.cost_usd, spent.priced_attempts, report.unpriced
@@ -62,7 +63,7 @@ def repriced(folder):
 def test_calls_that_had_no_price_have_one_today(tmp_path):
     folder = night(tmp_path, REPLY, REPLY, entry=ENTRY)
 
-    assert report_on(folder).spending[0].cost_usd is None
+    assert counted(folder, overview_of).spending[0].cost_usd is None
     assert repriced(folder) == (0.5, 2, ())
 
 
@@ -70,7 +71,7 @@ def test_a_price_in_the_sweep_comes_first(tmp_path):
     folder = night(tmp_path, REPLY, entry=ENTRY | {"price": {"input": 3, "output": 1}}, cost_usd=0.25)
 
     assert repriced(folder) == (3.0, 1, ())
-    assert "at the prices of sweep" in report_on(folder, prices_at=NOW).as_text()
+    assert "at the prices of sweep" in counted(folder, partial(overview_of, prices_at=NOW)).as_text()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_a_sweep_file_that_is_none_is_an_error(tmp_path, text):
         store.write_file("sweep.yaml", text.encode())
 
     with pytest.raises(ConfigError, match=r"sweep\.yaml"):
-        report_on(folder, prices_at=NOW)
+        counted(folder, partial(overview_of, prices_at=NOW))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,10 @@ def test_what_has_no_price_today_is_shown_with_the_reason(tmp_path, reply, entry
     folder = night(tmp_path, reply, entry=entry, cost_usd=1.0)
 
     assert repriced(folder) == (None, 0, (Unpriced(model="mini", why=why, calls=1),))
-    for text in (report_on(folder, prices_at=NOW).as_text(), report_on(folder, prices_at=NOW).as_markdown()):
+    for text in (
+        counted(folder, partial(overview_of, prices_at=NOW)).as_text(),
+        counted(folder, partial(overview_of, prices_at=NOW)).as_markdown(),
+    ):
         assert "Attempts without a price today" in text
         assert why in text
 
@@ -197,7 +201,7 @@ def test_a_refused_call_still_costs_nothing_and_a_lost_one_nobody_knows(tmp_path
         store.keep(call(lost, None, status="lost"))
         store.keep(call(lost, REPLY, number=2))
         store.keep(result(lost, REPLY))
-    report = report_on(folder, prices_at=NOW)
+    report = counted(folder, partial(overview_of, prices_at=NOW))
 
     assert [(one.cost_usd, one.priced_trials) for one in report.suites] == [(0.25, 1)]
     assert [(one.cost_usd, one.priced_attempts) for one in report.spending] == [(0.5, 3)]
@@ -208,7 +212,7 @@ def test_a_call_of_a_trial_that_is_still_open_is_priced_too(tmp_path):
     folder = night(tmp_path, REPLY, entry=ENTRY)
     with Store.open(folder, sweep="s") as store:
         store.keep(call(requests(2, MINI)[1], REPLY))
-    report = report_on(folder, prices_at=NOW)
+    report = counted(folder, partial(overview_of, prices_at=NOW))
 
     assert [(one.cost_usd, one.trials) for one in report.suites] == [(0.25, 1)]
     assert [(one.cost_usd, one.attempts) for one in report.spending] == [(0.5, 2)]
@@ -218,7 +222,7 @@ def test_imported_trials_whose_calls_nobody_wrote_down_are_priced_by_their_token
     with Store.open(tmp_path, sweep="s", imported=True) as store:
         for request in requests(2, MINI):
             store.keep(result(request, replace(REPLY, service_tier="flex")))
-    report = report_on(tmp_path, prices_at=NOW)
+    report = counted(tmp_path, partial(overview_of, prices_at=NOW))
 
     assert [(one.cost_usd, one.priced_trials) for one in report.suites] == [(0.25, 2)]
     assert report.spending == ()
@@ -228,7 +232,7 @@ def test_imported_trials_of_an_unknown_provider_have_no_price(tmp_path):
     with Store.open(tmp_path, sweep="s", imported=True) as store:
         store.keep(result(requests(1, replace(MINI, provider="somebody"))[0], REPLY))
 
-    assert report_on(tmp_path, prices_at=NOW).unpriced == (
+    assert counted(tmp_path, partial(overview_of, prices_at=NOW)).unpriced == (
         Unpriced(model="mini", why="no price is known", calls=1),
     )
 
@@ -249,7 +253,7 @@ def test_rows_are_not_held_all_at_once(tmp_path):
 
 def test_everything_but_the_cost_is_as_it_was(tmp_path):
     folder = night(tmp_path, REPLY, Reply(text="5"), entry=ENTRY)
-    before, after = (report_on(folder, prices_at=at) for at in (None, NOW))
+    before, after = (counted(folder, partial(overview_of, prices_at=at)) for at in (None, NOW))
 
     assert [replace(line, cost_usd=None, priced_trials=0) for line in after.suites + after.tasks] == [
         replace(line, cost_usd=None, priced_trials=0) for line in before.suites + before.tasks
@@ -261,7 +265,7 @@ def test_everything_but_the_cost_is_as_it_was(tmp_path):
 def test_the_folder_is_not_touched(tmp_path):
     folder = night(tmp_path, REPLY, entry=ENTRY)
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in _files(folder)}
-    report_on(folder, prices_at=NOW)
+    counted(folder, partial(overview_of, prices_at=NOW))
 
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in _files(folder)} == before
 
@@ -272,7 +276,7 @@ def _files(folder):
 
 def test_the_report_says_whose_prices_they_are_and_of_which_day(tmp_path):
     folder = night(tmp_path, REPLY, entry=ENTRY)
-    report = report_on(folder, prices_at=NOW)
+    report = counted(folder, partial(overview_of, prices_at=NOW))
     said = f"they are what the same tokens would cost on 2026-11-20, at the prices of {LISTED}"
 
     assert said in report.as_text()
@@ -281,7 +285,7 @@ def test_the_report_says_whose_prices_they_are_and_of_which_day(tmp_path):
 
 
 def test_an_empty_folder_has_an_empty_report(tmp_path):
-    report = report_on(night(tmp_path), prices_at=NOW)
+    report = counted(night(tmp_path), partial(overview_of, prices_at=NOW))
 
     assert (report.suites, report.spending, report.unpriced) == ((), (), ())
 

@@ -6,10 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from asyncbench.analysis.counting import counted
 from asyncbench.analysis.notes import mixtures, simulated_by
 from asyncbench.providers.wire import SIMULATOR
 from asyncbench.records import Reply
-from asyncbench.reports.overview import report_on
+from asyncbench.reports.overview import overview_of
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import TRIALS
 from tests.analysis.views.made import views_of
@@ -77,7 +78,7 @@ def test_the_report_warns_of_it_in_every_form(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
         for request, model in zip(requests(2), served, strict=True):
             made.keep(store, *made.with_calls(result(request, Reply(text="4", model_served=model))))
-    report, told = report_on(tmp_path), "Several models answered for m: gpt-4o-2024-08-06 (1)"
+    report, told = counted(tmp_path, overview_of), "Several models answered for m: gpt-4o-2024-08-06 (1)"
     assert told in report.as_text()
     assert told in report.as_markdown()
     assert told in json.loads(report.as_json())["mixtures"][0]

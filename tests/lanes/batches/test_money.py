@@ -4,11 +4,12 @@ import math
 
 import pytest
 
+from asyncbench.analysis.counting import counted
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.lanes.batches.packing import manifest_rows
 from asyncbench.lanes.batches.spending import Reserves
 from asyncbench.planning.sweep_plan import plan
-from asyncbench.reports.cost.report import cost_report_on
+from asyncbench.reports.cost.report import cost_report_of
 from asyncbench.run.summary import Exit
 from tests.world.batches import VENDORS
 
@@ -35,7 +36,7 @@ def test_each_request_costs_the_batch_price_whatever_tier_its_reply_names(night,
     for row in asked.attempts:
         assert row["cost_usd"] == pytest.approx(by_hand(row, 0.5))
         assert row["cost_usd"] <= row["most_usd"] == row["reserved_usd"]
-    report = cost_report_on(asked.out)
+    report = counted(asked.out, cost_report_of)
     assert [mode.name for mode in report.modes] == [("batch",)]
     assert report.whole.spent.usd_by_kind["not_split"] == 0  # priced again, it comes to the same
 
@@ -62,7 +63,7 @@ def test_what_batches_leave_to_real_time_is_held_and_charged_at_the_full_price(n
         assert row["cost_usd"] <= row["reserved_usd"]
     most = {mode: max(row["reserved_usd"] for row in rows if row["mode"] == mode) for mode in modes}
     assert most["realtime"] > 1.5 * most["batch"]
-    shown = cost_report_on(asked.out)
+    shown = counted(asked.out, cost_report_of)
     assert {mode.name for mode in shown.modes} == {("batch",), ("realtime",)}
 
 

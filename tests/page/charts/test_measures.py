@@ -17,8 +17,8 @@ from asyncbench.page.charts.catalogue import spec_of
 from asyncbench.page.charts.errors import error_kind_rows, outcome_rows, place_rows
 from asyncbench.records import Condition, Ended, Reply, Usage
 from asyncbench.reports.cost.counts import spending_by_entrant
-from asyncbench.reports.cost.report import cost_report_on
-from asyncbench.reports.quota import quota_report_on
+from asyncbench.reports.cost.report import cost_report_of
+from asyncbench.reports.quota import quota_of
 from asyncbench.store.folder import Store
 from tests.analysis.results.made_cells import cell, marked
 from tests.reports import answered
@@ -302,14 +302,14 @@ def test_limits_are_told_with_what_was_used_of_them(night):
     assert len(others) == 3
     told = {name: first[name] for name in ("lane", "limit", "seconds", "per_minute", "refused")}
     assert told == {"lane": "a", "limit": "requests", "seconds": 60.0, "per_minute": 600.0, "refused": 1}
-    report = quota_report_on(night)
+    report = counted(night, quota_of)
     assert first["used"] == pytest.approx(report.minutes[0].shares["requests"])
 
 
 @pytest.mark.long
 def test_what_was_spent_is_what_the_report_of_costs_says(night):
     spent = counted(night, spending_by_entrant)
-    by_model = {group.name[0]: group for group in cost_report_on(night).models}
+    by_model = {group.name[0]: group for group in counted(night, cost_report_of).models}
     for model in "abc":
         own = [of_it for of_it in spent if of_it["model"] == model]
         whole = by_model[model]

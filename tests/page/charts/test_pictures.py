@@ -17,9 +17,9 @@ from asyncbench.page.charts.catalogue import CHARTS
 from asyncbench.page.charts.figure_files import INCHES, MOST_PIXELS, write_figures
 from asyncbench.page.charts.loads import LOAD_CHARTS
 from asyncbench.problems.schema import identified
-from asyncbench.reports.anatomy import anatomy_on
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.standings.report import standings_on
+from asyncbench.reports.anatomy import anatomy_of
+from asyncbench.reports.overview import overview_of
+from asyncbench.reports.standings.report import standings_of
 from asyncbench.store.folder import Store
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.tables.report import SIMULATED
@@ -232,7 +232,7 @@ def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_p
     for name in ("task-map", "frontier-cost", "outcomes"):
         assert lost in notes[name], name
     assert "On the 1 of 2 kinds of questions that all were asked (nupa: add)" in notes["frontier-cost"]
-    for table in (standings_on(folder), anatomy_on(folder), report_on(folder)):
+    for table in (counted(folder, standings_of), counted(folder, anatomy_of), counted(folder, overview_of)):
         assert lost in table.as_markdown()
     (svg, _) = figure_files.chart_files(drawn["outcomes"], ["MARK"], "two")
     (tmp_path / "outcomes.svg").write_bytes(svg[1])

@@ -3,16 +3,18 @@
 import json
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import read_attempts, read_grades, read_trials
+from asyncbench.analysis.counting import counted
 from asyncbench.errors import ConfigError
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Outcome
-from asyncbench.reports.overview import report_on
+from asyncbench.reports.overview import overview_of
 from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench, succeeded
@@ -116,7 +118,7 @@ def test_answers_taken_over_are_graded_and_reported_like_any_other(asking):
     run(two, reuse=one.out)
     assert len(read_grades(two.out)) == 3 * 144
     for prices_at in (None, datetime.now(UTC)):
-        (line,) = report_on(two.out, prices_at=prices_at).suites
+        (line,) = counted(two.out, partial(overview_of, prices_at=prices_at)).suites
         assert (line.trials, line.accuracy, line.cost_usd) == (144, 1.0, 0.0)
     assert run(two).exit is Exit.COMPLETE
 

@@ -18,6 +18,7 @@ import yaml
 from typer.testing import CliRunner
 
 from asyncbench import read_attempts, read_grades, read_trials, regrade_folder
+from asyncbench.analysis.counting import counted
 from asyncbench.cli import app
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import ConfigError, StoreError
@@ -25,7 +26,7 @@ from asyncbench.planning.budget_bounds import ANY, ASKED
 from asyncbench.planning.forecast_file import FORECAST, read_forecasts
 from asyncbench.problems.making import generate
 from asyncbench.records import Outcome
-from asyncbench.reports.overview import report_on
+from asyncbench.reports.overview import overview_of
 from asyncbench.reports.status.report import status_of
 from asyncbench.reports.status.watching import health_of
 from asyncbench.run.summary import Exit
@@ -97,7 +98,7 @@ def test_a_merged_folder_reports_and_is_regraded_like_any_other(halves):
     assert (regraded.trials, regraded.kept) == (144, ())
     assert all(move.before == move.now for move in regraded.moves)
     assert {row["trial_id"]: row for row in read_trials(folder / "graded").to_pylist()} == trials
-    assert {line.model for line in report_on(folder / "graded").suites} == {
+    assert {line.model for line in counted(folder / "graded", overview_of).suites} == {
         "simulated/noisy",
         "simulated/oracle",
     }
