@@ -115,6 +115,11 @@ class RetryEntry(Entry):
 
     attempts: PositiveInt = Field(default=10, description="The most calls for one trial.")
     total_s: Number = Field(default=3600.0, description="The most seconds for all attempts of one trial.")
+    unreachable_s: Number = Field(
+        default=5.0,
+        description="How many seconds a server that never answered may be unreachable before its models "
+        "stop. 600 waits for one that is still loading.",
+    )
 
 
 class TimeoutsEntry(Entry):

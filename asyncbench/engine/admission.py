@@ -134,7 +134,7 @@ NOTIFY_EVERY_S: Final = 600.0  # pauses of one cause: a person need not hear of 
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
 LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
 LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
-NEVER_S: Final = 60.0  # of a pause before any answer: the address is wrong, or nobody is there tonight
+NEVER_S: Final = 60.0  # of a pause before any answer of a server that can be reached
 
 ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
 BROKEN_OFF: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.BAD_REPLY})
@@ -410,7 +410,9 @@ class Admission:
         since_s = min(self.throttle.closed_for(at_s), at_s - self._there_s)
         there = self._guess.ever_answered or math.isfinite(self._there_s)
         answered = there or any(model.client.answered_before for model in self.models)
-        if since_s > (LONGEST_OUTAGE_S if answered else NEVER_S):
+        reach_s = max(model.client.model.retry.unreachable_s for model in self.models)
+        never_s = reach_s if error.kind is ErrorKind.UNREACHABLE else max(reach_s, NEVER_S)
+        if since_s > (LONGEST_OUTAGE_S if answered else never_s):
             why = f"{error.kind.value}: no reply for {since_s:,.0f} s: {error.message}"
             for model in self.models:
                 model.queue.suspend(why)

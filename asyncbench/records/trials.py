@@ -85,6 +85,7 @@ class RetryPolicy:
 
     attempts: int = 10
     total_s: float = 3600.0
+    unreachable_s: float = 5.0  # of a server that never answered: the address is wrong, or nobody is there
     first_s: float = 1.0  # the first back-off
     longest_s: float = 60.0  # no back-off of ours is longer; a provider's own Retry-After may be
 

@@ -104,7 +104,12 @@ class Refusals:
         cause = _cause_of(model, reason.partition(":")[0])
         if self._is_new(cause, stopped=True):
             why, remedy = _why(model, reason)
-            self._notify(f"{cause.place}: {why}. {self._stops(model, cause)}. {remedy}, then run again.")
+            waits = " To wait for it, set `unreachable_s` under `retry`." * (
+                cause.kind == ErrorKind.UNREACHABLE
+            )
+            self._notify(
+                f"{cause.place}: {why}. {self._stops(model, cause)}. {remedy}, then run again.{waits}"
+            )
 
     def _stops(self, model: Model, cause: _Cause) -> str:
         if cause.kind not in OF_PROVIDER:

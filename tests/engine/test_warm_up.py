@@ -80,6 +80,14 @@ def test_a_dead_key_costs_no_more_calls_where_a_busy_server_tells_it_late():
     assert len(night.sent) == FEW
 
 
+@pytest.mark.parametrize(("retry", "least_s", "most_s"), [({}, 5, 10), ({"unreachable_s": 120}, 120, 300)])
+def test_a_server_that_is_not_there_is_given_up_soon_unless_it_is_to_be_waited_for(retry, least_s, most_s):
+    waited_for = replace(MODEL, retry=RetryPolicy(**retry))
+    night = night_of_one(failing(ErrorKind.UNREACHABLE), asked=50, model=waited_for)
+    assert "unreachable" in str(night.lanes[0].clients[0].counters.suspended)
+    assert least_s < night.seconds < most_s
+
+
 @pytest.mark.parametrize("kind", [ErrorKind.SERVER_ERROR, ErrorKind.UNREACHABLE, *REFUSALS])
 def test_failures_that_prove_nothing_keep_it_narrow(kind):
     desk = Desk()

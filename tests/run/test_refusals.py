@@ -161,7 +161,7 @@ def test_a_server_that_stays_away_is_said_again_when_its_models_stop():
     assert last == (
         "vllm at http://127.0.0.1:9: no reply for 61 s: connection refused. m0 stops, and each "
         "model there that is refused like it. Start the server, or check its address and your network, "
-        "then run again."
+        "then run again. To wait for it, set `unreachable_s` under `retry`."
     )
 
 
