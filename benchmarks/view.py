@@ -51,15 +51,13 @@ def served(folder: Path) -> Iterator[tuple[str, int, float]]:
             print(f"ended after {time.perf_counter() - asked_to_end:.2f} s with {server.wait()}")
 
 
-def memory(pid: int) -> str:
-    """Return the memory of a process, now and at most."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    named = {
-        line.split(":")[0]: int(line.split()[1])
-        for line in status.splitlines()
-        if line.startswith(("VmR", "VmH"))
-    }
-    return f"{named['VmRSS'] / 1000:.0f} MB resident, at most {named['VmHWM'] / 1000:.0f} MB"
+def taken(pid: int) -> str:
+    """Return the CPU seconds of a process so far, and its memory now and at most."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    cpu_s = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    now, most = (int(status[name].split()[0]) / 1000 for name in ("VmRSS", "VmHWM"))
+    return f"{cpu_s:.1f} CPU s, {now:.0f} MB resident, at most {most:.0f} MB"
 
 
 @asynccontextmanager
@@ -184,10 +182,11 @@ async def measured(folder: Path, *, clicks: int, browser: bool) -> None:
             session = await until_ended.enter_async_context(client(address))
             if page is not None:
                 await first_screen(page, session, began)
+                print(taken(pid))
             head = await blocks(session, began)
-            print(f"{head['trials_in_all']:,} trials; {memory(pid)}")
+            print(f"{head['trials_in_all']:,} trials; {taken(pid)}")
             await clicked(session, head, clicks, seed=22)
-            print(memory(pid))
+            print(taken(pid))
 
 
 def main() -> None:

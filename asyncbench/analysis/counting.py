@@ -146,12 +146,17 @@ class FolderViews(NamedTables):
         """
         if self.counts.state is None:
             return make()  # `pydantic` need not read the type
-        form, kept_as = TypeAdapter[T](kind), name_of("json", (name, self.options))
-        if (content := self.counts.get(kept_as)) is not None:
-            return form.validate_json(content)
-        value = make()
-        self.counts.put(kept_as, form.dump_json(value))
-        return value
+        form = TypeAdapter[T](kind)
+        return form.validate_json(self.json_made_of_rows(name, lambda: form.dump_json(make())))
+
+    def json_made_of_rows(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """Return the JSON of what Python makes of rows, or what the folder keeps of it."""
+        kept_as = name_of("json", (name, self.options))
+        content = self.counts.get(kept_as)
+        if content is None:
+            content = make()
+            self.counts.put(kept_as, content)
+        return content
 
 
 def once(make: Callable[Concatenate[FolderViews, P], T]) -> Callable[Concatenate[FolderViews, P], T]:

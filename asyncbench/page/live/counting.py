@@ -162,6 +162,13 @@ class CountedBlock:
 Blocks = dict[str, CountedBlock | AsyncbenchError]
 
 
+def block_as_json(views: FolderViews, name: str) -> bytes:
+    """Return a block as JSON, or what the folder keeps of it; the first block tells when it was made."""
+    if name == "head":
+        return encode_json(BLOCKS[name](views) | {"live": True})
+    return views.json_made_of_rows(f"block {name}", lambda: encode_json(BLOCKS[name](views)))
+
+
 @dataclass(slots=True)
 class LiveCounts:
     """The blocks that a server has counted, and the thread that counts them."""
@@ -343,14 +350,11 @@ class LiveCounts:
 
     def _make_block(self, views: FolderViews, name: str) -> CountedBlock | AsyncbenchError:
         try:
-            value = BLOCKS[name](views)
+            text = block_as_json(views, name)
         except MovedError:
             raise
         except AsyncbenchError as error:
             return error
-        if name == "head":
-            value |= {"live": True}
-        text = encode_json(value)
         return CountedBlock(gzip.compress(text, 5, mtime=0), blake2b(text, digest_size=12).hexdigest())
 
     def _show(self, snapshot: LiveSnapshot, blocks: Blocks) -> None:

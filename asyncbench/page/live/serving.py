@@ -126,8 +126,7 @@ class LivePage:
 
     def __init__(self, counting: LiveCounts) -> None:
         self._counting = counting
-        self._counted_in = ThreadPoolExecutor(1, "asking")  # one after the other: each takes all cores
-        self._waiting = ThreadPoolExecutor(8, "waiting")
+        self._asking = ThreadPoolExecutor(1, "asking")  # one after the other: each takes all cores
 
     def routes(self) -> list[web.RouteDef]:
         """Return the route of each address."""
@@ -142,9 +141,8 @@ class LivePage:
         ]
 
     def close(self) -> None:
-        """End its threads."""
-        for threads in (self._counted_in, self._waiting):
-            threads.shutdown(wait=False, cancel_futures=True)
+        """End its thread."""
+        self._asking.shutdown(wait=False, cancel_futures=True)
 
     async def _file(self, path: str, _: web.Request) -> web.Response:
         content_type, content = served_files()[path]
@@ -156,7 +154,7 @@ class LivePage:
             return _json(specs_block())
         if name not in BLOCKS:
             return _refused(404, f"There is no block {name}.")
-        block = await self._in_thread(self._waiting, partial(self._counting.block, name, WAITED_S))
+        block = await asyncio.to_thread(self._counting.block, name, WAITED_S)
         if isinstance(block, float):
             return _json({"counting": block}, status=202)
         if isinstance(block, AsyncbenchError):
@@ -189,13 +187,10 @@ class LivePage:
 
     async def _query(self, ask: Callable[[], T]) -> T:
         try:
-            return await self._in_thread(self._counted_in, ask)
+            return await asyncio.get_running_loop().run_in_executor(self._asking, ask)
         except MovedError:
             self._counting.recount()
             raise
-
-    async def _in_thread(self, threads: ThreadPoolExecutor, ask: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(threads, ask)
 
 
 def _json(value: Any, *, status: int = 200) -> web.Response:

@@ -8,9 +8,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from asyncbench.analysis import kept
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
+from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.live import counting, counting as running, snapshots
 from asyncbench.page.live.counting import CountedBlock, LiveCounts, progress_of, run_figures
 from asyncbench.page.live.snapshots import LiveMemory, NotCountedError, take_live_snapshot
@@ -73,6 +75,17 @@ def test_a_folder_that_moved_is_counted_at_once(sweep):
         keep(*into, first=20, trials=5)
         found.recount()
         until(lambda: trials_in(found) == 25)
+
+
+def test_a_folder_keeps_the_blocks_that_were_counted(tmp_path, night, monkeypatch):
+    monkeypatch.setattr(kept, "LEAST", 1)
+    folder, found = shutil.copytree(night, tmp_path / "night"), []
+    for _ in range(2):
+        with counts(folder) as counting_now:
+            until(lambda: is_done(counting_now))
+            found.append({name: counting_now.blocks[name].content for name in BLOCKS if name != "head"})
+        monkeypatch.setattr(counting, "BLOCKS", dict.fromkeys(BLOCKS, BLOCKS["head"]))
+    assert found[0] == found[1]
 
 
 def test_a_snapshot_that_failed_is_tried_again(tmp_path, night):
