@@ -50,7 +50,7 @@ def test_the_first_command_is_whole(tmp_path):
 def test_several_values_are_planned_as_a_matrix(tmp_path):
     models = "--model openai/gpt-5-mini --model openai/gpt-5"
     done = asyncbench_here("plan", *typed(f"{models} {with_effort('low,high')}", tmp_path / "x"))
-    assert "Matrix: 4 entries" in done.stdout
+    assert "Matrix: 2 models × 2 efforts = 4 entrants\n" in done.stdout
     assert "openai/gpt-5 effort=high" in done.stdout
     assert not (tmp_path / "x").exists()
 

@@ -19,7 +19,7 @@ def test_a_short_file_asks_ten_models_at_three_efforts_in_two_wordings(tmp_path)
     file.write_text(f"{text}out: {out}\n")
 
     planned = asyncbench_here("plan", file).stdout
-    assert "Matrix: 30 entries, 60 with their conditions" in planned
+    assert "Matrix: 10 models × 3 efforts × 2 conditions = 60 entrants" in planned
     rows = [line.split()[:5] for line in planned.split("\nWhat is left")[0].splitlines() if " 120 " in line]
     assert rows == [
         [effort, condition, "10", "120", "120"]

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from math import prod
 from typing import cast
 
 from asyncbench.config.run_entries import Batching
@@ -268,11 +269,25 @@ def _matrix_sheets(models: Sequence[ModelPlan]) -> Iterator[Sheet]:
         )
         for named, plans in alike.items()
     ]
-    combinations = sum(map(len, alike.values()))
-    title = f"Matrix: {len(models):,} entries, {combinations:,} with their conditions"
-    head = (*keys, "condition", "entries", "trials", "left", "cost")
+    head = (*keys, "condition", "entrants", "trials", "left", "cost")
     if len(rows) > 1:
-        yield Sheet(title=title, head=head, rows=rows, labels=len(keys) + 1)
+        yield Sheet(title=_product(keys, alike), head=head, rows=rows, labels=len(keys) + 1)
+
+
+def _product(keys: Sequence[str], alike: Mapping[tuple[str, ...], Sequence[ConditionPlan]]) -> str:
+    """Return what a matrix is the product of: 3 models × 2 efforts × 2 conditions = 12 entrants."""
+    entrants = sum(map(len, alike.values()))
+    values = [len({names[place] for names in alike}) for place in range(len(keys) + 1)]
+    alone = entrants // prod(values)
+    if alone * prod(values) != entrants or len({*map(len, alike.values())}) > 1:  # not all are combined
+        return f"Matrix: {number_of(entrants, 'entrant')}"
+    sizes = [(alone, "model"), *zip(values, [*keys, "condition"], strict=True)]
+    factors = [
+        number_of(size, name) if name.isalpha() else f"{size:,} values of {name}"
+        for size, name in sizes
+        if size > 1
+    ]
+    return f"Matrix: {' × '.join(factors)} = {number_of(entrants, 'entrant')}"
 
 
 def _value_text(value: object) -> str:
