@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Final
 
 from asyncbench.engine import telemetry as minutes
@@ -26,6 +27,8 @@ GROWTH: Final = 1.5
 PAYS_OFF: Final = 0.3  # of what ideal growth would bring: less is a longer queue at the server
 FEW: Final = 4  # answers, at least, before more calls are tried
 SOON: Final = 0.25  # of a round of answers tells, as long as more calls pay off
+SOON_CAREFUL: Final = 0.5  # the same, where calls were refused before the first answer
+MANY_REFUSED: Final = 0.2  # of the answers of a round: there, more are too many
 ROUND: Final = 16  # answers, at least, before a number of slots is judged that may be too many
 ROOM: Final = 1.5  # times the slots that admitted calls need at the latency of the first to be answered
 MOST_PATIENCE: Final = 10  # rounds before more is tried again; the first times fewer: few answers may err
@@ -47,7 +50,10 @@ class Slots:
     fixed: int | None
     most: int = MOST_IN_FLIGHT
     overload: OverloadDetector = field(default_factory=OverloadDetector)
-    _ceiling: float = FIRST
+    _ceiling: float = math.inf  # before the first answer, for nothing is known
+    _careful: bool = False  # calls were refused before the first answer
+    _refused: int = 0  # the same in this round
+    _alone: deque[float] = field(default_factory=lambda: deque(maxlen=FEW))  # latencies of the first calls
     _before: float = FIRST  # the ceiling of the round before
     _rate_before: float = 0.0  # answers a second then
     _usual_s: float = math.inf  # the latency at the ceiling that was found good
@@ -66,8 +72,18 @@ class Slots:
             limited: a limit a minute says how much may be asked: slots are not what to save on.
             share: of the ceiling, while the provider refuses calls.
         """
-        most = self.fixed or (self.most if limited else self._ceiling)
+        most = self.fixed or (self.most if limited else min(self.most, self._ceiling))
         return max(1, int(min(most * share, self.overload.bound)))
+
+    def begin(self, in_flight: int) -> None:
+        """Climb from so many on: the first call was answered."""
+        if self._ceiling == math.inf:
+            self._ceiling = self._before = max(FIRST, in_flight)
+
+    def refused(self) -> None:
+        """Climb slowly, and not where many are refused, if any was before the first answer."""
+        self._careful |= self._ceiling == math.inf
+        self._refused += self._careful
 
     def full(self, admitted_per_s: float | None) -> None:
         """Note that a call had to wait for a slot; try all that calls need of which so many are admitted."""
@@ -76,11 +92,16 @@ class Slots:
             needed = ROOM * admitted_per_s * self._usual_s
             self._ceiling = max(self._ceiling, min(self.most, needed))
 
-    def answered(self, latency_s: float) -> None:
-        """Take in how long an answer took; at the end of a round, judge the ceiling."""
+    def answered(self, latency_s: float, *, in_flight: int) -> None:
+        """Take in how long the answer took of a call that was one of so many; judge the ceiling by rounds."""
+        if in_flight > self._ceiling:
+            return  # it began under another one
+        if in_flight <= FEW:
+            self._alone.append(latency_s)
         self._answers += 1
         self._seconds += latency_s
-        enough = max(FEW, SOON * self._ceiling) if self._climbing else max(ROUND, self._ceiling)
+        soon = SOON_CAREFUL if self._careful else SOON
+        enough = max(FEW, soon * self._ceiling) if self._climbing else max(ROUND, self._ceiling)
         if self._answers >= enough:
             latency_s = self._seconds / self._answers
             rate = self._ceiling / latency_s if latency_s > 0 else 0.0
@@ -88,7 +109,7 @@ class Slots:
                 self._hold(latency_s, rate)
             elif self._filled:
                 self._climb(latency_s, rate)
-            self._answers, self._seconds, self._filled = 0, 0.0, False
+            self._answers, self._seconds, self._filled, self._refused = 0, 0.0, False, 0
 
     @property
     def _climbing(self) -> bool:
@@ -96,15 +117,21 @@ class Slots:
         return not self._holding and self._patience == 1
 
     def _climb(self, latency_s: float, rate: float) -> None:
+        alone_s = fmean(self._alone) if self._alone else math.inf
+        if not self._rate_before and latency_s > SLOWER * alone_s:  # most calls wait inside the server
+            self._ceiling = self._before = max(FIRST, self._ceiling * alone_s / latency_s)
+            return
         grown = self._ceiling / self._before
-        if rate >= self._rate_before * (1 + (grown - 1) * PAYS_OFF):
-            times = STEEP if latency_s <= NO_LONGER * self._usual_s else GROWTH
+        admitted = self._refused <= MANY_REFUSED * self._answers
+        if admitted and rate >= self._rate_before * (1 + (grown - 1) * PAYS_OFF):
+            steep = latency_s <= NO_LONGER * self._usual_s and not self._careful
+            times = STEEP if steep else GROWTH
             self._before, self._rate_before, self._usual_s = self._ceiling, rate, latency_s
             self._patience = 1
             self._ceiling = min(self.most, self._ceiling * times)
         else:
             self._ceiling, self._holding, self._slow_s = self._before, self._patience, math.inf
-            self._patience = min(MOST_PATIENCE, 2 * self._patience)
+            self._patience = min(8 * MOST_PATIENCE if self._careful else MOST_PATIENCE, 2 * self._patience)
 
     def _hold(self, latency_s: float, rate: float) -> None:
         slow = latency_s > SLOWER * self._usual_s
@@ -249,7 +276,9 @@ class Admission:
         """Put the limits right by what a call used, what its response told, and whether it was refused."""
         at_s, error = self.now_s(), ended if isinstance(ended, ProviderError) else None
         kind = None if error is None else error.kind
-        model.warm_up.ended(ended, at_s)
+        model.warm_up.ended(ended, at_s, in_flight=model.counters.in_flight, paced=self.gate.limited)
+        if model.warm_up.passed:
+            self.slots.begin(self.in_flight + 1)
         if kind is ErrorKind.RATE_LIMITED:
             self.gate.refuse(pending.reserved, at_s)
         else:
@@ -263,6 +292,7 @@ class Admission:
             model.client.on_failure(error)
         if error is not None and kind in ONE_TOO_MANY:
             self.minutes.refused += 1
+            self.slots.refused()
             self._respect_wait(model, error, at_s)
         paused = self.throttle.closed
         if not paused and kind not in ONE_TOO_MANY:
@@ -273,7 +303,7 @@ class Admission:
         if not self.minutes.left_s(at_s):
             self.close_minute()
         if error is None and self.slots.overload.bound == math.inf:
-            self.slots.answered(attempt.latency_s or 0.0)
+            self.slots.answered(attempt.latency_s or 0.0, in_flight=pending.in_flight)
 
     def close_minute(self) -> None:
         """End the minute of the lane's account here, and write it down."""
@@ -345,7 +375,7 @@ class Admission:
         elif kind in ONE_TOO_MANY:
             begins = self._refused(pending.sent_s, at_s, wait_s=wait_s)
         elif kind in BROKEN:
-            begins = throttle.broke(pending.sent_s, at_s, wait_s=wait_s, in_flight=self.in_flight)
+            begins = throttle.broke(pending.sent_s, at_s, wait_s=wait_s, in_flight=self._undecided)
         else:
             throttle.answered(pending.sent_s, at_s)
         if error is not None and begins:
@@ -361,15 +391,20 @@ class Admission:
         if self.gate.limited:
             starts = self._starts
             per_s = len(starts) / max(at_s - starts[0], 1.0) if starts else 0.0  # lately
-            return throttle.refused(sent_s, at_s, wait_s=wait_s, per_s=per_s, in_flight=self.in_flight)
+            return throttle.refused(sent_s, at_s, wait_s=wait_s, per_s=per_s, in_flight=self._undecided)
         throttle.admitted(guess.admitted_s(at_s))
         # Of calls that are no longer too young to say, none since then was admitted.
         sure = at_s - throttle.streak_s > guess.sure_s + 2 * BIN_S
-        many = int(max(self.in_flight, OF_IN_FLIGHT / 2 * (self.gate.guessed_rpm or 0) / 60))
+        many = int(max(self._undecided, OF_IN_FLIGHT / 2 * (self.gate.guessed_rpm or 0) / 60))
         begins = throttle.refused(sent_s, at_s, wait_s=wait_s, per_s=math.inf, in_flight=0 if sure else many)
         if sure and guess.kept and throttle.streak > 1:
             begins |= throttle.close(at_s, wait_s=wait_s)
         return begins
+
+    @property
+    def _undecided(self) -> int:
+        """The calls of which nothing is known yet; before the first answer, each may have been admitted."""
+        return self.in_flight * (1 if self._guess.ever_answered else OF_IN_FLIGHT)
 
     def _pause_s(self, at_s: float) -> float:
         """Return how long a pause lasts; it is over when its test call was not refused as others were."""

@@ -25,8 +25,10 @@ from asyncbench.records import Attempt, Grade, Reply, Result, Usage
 
 
 FEW: Final = 4  # calls in flight before any of them showed that key and model are good
-PATIENT_S: Final = 20.0  # without a failure: a dead key is told sooner, if the server is not far behind
-WIDER_S: Final = 2.0  # beyond that: each time twice as many may be, for a model may think for minutes
+QUIET_S: Final = 0.4  # without a word: a dead key is told sooner
+QUIET_WIDER_S: Final = 0.1  # beyond that: each time twice as many may be, for a model may think for minutes
+PATIENT_S: Final = 20.0  # the same after a failure
+WIDER_S: Final = 2.0
 PROOF: Final = 3  # trials of a model without success, refused in the same words: it is not their questions
 WORTH_TELLING: Final = 3  # calls from the first on that were one too many
 ENOUGH: Final = 5  # of them, before a model may be given up
@@ -48,6 +50,8 @@ class WarmUp:
     refused: list[tuple[PendingTrial, ProviderError]] = field(default_factory=list)  # and it is not known why
     passed: bool = False  # a call showed that key and name are good
     _calm_since_s: float = math.inf  # the first call, or the latest failure
+    _least: int = FEW  # in flight then
+    _patience: tuple[float, float] = (QUIET_S, QUIET_WIDER_S)
     _too_many: int = 0  # calls that were one too many
     _first_s: float = 0.0  # when the first of them ended
     _patient_until_s: float = 0.0
@@ -55,27 +59,40 @@ class WarmUp:
 
     def most(self, at_s: float) -> float:
         """Return how many calls may be in flight."""
-        return math.inf if self.passed else FEW * 2.0 ** min(30, self._steps(at_s))
+        return math.inf if self.passed else self._least * 2.0 ** min(30, self._steps(at_s))
 
     def wider_s(self, at_s: float) -> float:
         """Return when `most` rises next; inf: time alone does not raise it."""
-        return math.inf if self.passed else self._calm_since_s + PATIENT_S + WIDER_S * self._steps(at_s)
+        calm_s, wider_s = self._patience
+        return math.inf if self.passed else self._calm_since_s + calm_s + wider_s * self._steps(at_s)
 
     def _steps(self, at_s: float) -> int:
         """Return how often `most` has risen."""
-        return int(max(-1.0, at_s - self._calm_since_s - PATIENT_S) // WIDER_S) + 1
+        calm_s, wider_s = self._patience
+        return int(max(-wider_s, at_s - self._calm_since_s - calm_s) // wider_s) + 1
 
     def started(self, at_s: float) -> None:
         """Note that a call starts."""
         self._calm_since_s = min(self._calm_since_s, at_s)
 
-    def ended(self, ended: Reply | ProviderError, at_s: float) -> None:
-        """Take in how a call ended."""
+    def ended(
+        self, ended: Reply | ProviderError, at_s: float, *, in_flight: int = 0, paced: bool = True
+    ) -> None:
+        """Take in how a call ended.
+
+        Args:
+            ended: its reply, or how it failed.
+            at_s: now.
+            in_flight: calls that go on.
+            paced: by a limit that somebody told. Else a refusal may be about how many are in flight.
+        """
         if isinstance(ended, Reply) or ended.kind in _READ_IT:
             self.passed = True
         if self.passed or isinstance(ended, Reply):
             return
-        self._calm_since_s = at_s
+        self._calm_since_s, self._least = at_s, max(FEW, in_flight)
+        waits = in_flight >= FEW and ended.kind in _TOO_MANY and not paced  # for one of them to be answered
+        self._patience = math.inf if waits else PATIENT_S, WIDER_S
         if ended.kind not in _TOO_MANY:
             return
         # Its own word of when to come back is waited for, and that of a day's limit of which nothing remains.

@@ -78,7 +78,11 @@ def test_a_trial_whose_calls_are_all_lost_is_left_to_another_run():
 def test_a_test_call_that_is_lost_is_followed_by_another_at_once():
     """A lane that waits after refusals sends one call to see whether they are over."""
     refused = {f"q{i}": fails(ErrorKind.RATE_LIMITED, retry_after_s=60) for i in range(10)}
-    night = night_of(Desk(**refused, q10=[LostCallError("worker 1 died", "1")]).ask, 20)
+    desk, model = (
+        Desk(**refused, q10=[LostCallError("worker 1 died", "1")]),
+        replace(MODEL, limits=Limits(concurrency=4)),
+    )
+    night = night_of(desk.ask, 20, model)
     calls = [ended.attempt for ended in night.of(Ended)]
     assert [call.status for call in calls][:12] == ["rate_limited"] * 10 + ["lost", "ok"]
     assert calls[10].started_at - calls[9].started_at > 60
@@ -96,8 +100,8 @@ def test_as_many_calls_are_in_flight_as_allowed_and_never_more():
     desk = Desk(latency_s=1.0)
     night = night_of(desk.ask, 100)
     assert desk.most_in_flight == 10
-    # Four alone, until it is known that key and model are good; then 96 calls, 10 at a time, a second each.
-    assert night.seconds == about(1.0 + 10.0)
+    # Four alone, ten after half a second without a word; then the others, ten at a time, a second each.
+    assert night.seconds == about(0.5 + 10.0)
 
 
 def test_a_lane_that_starts_many_calls_lets_others_have_their_turn():
@@ -226,6 +230,7 @@ def refusing(questions, **details):
 def test_a_lane_without_success_that_is_refused_in_the_same_words_is_suspended(concurrency):
     model = replace(MODEL, limits=Limits(concurrency=concurrency))
     desk = refusing(range(100))
+    desk.latency_s = 0.3
     night = night_of(desk.ask, 100, model)
     assert night.lanes[0].clients[0].counters.suspended == "bad_request: seed: not permitted"
     assert len(desk.calls) == max(3, min(FEW, concurrency))

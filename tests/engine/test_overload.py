@@ -49,7 +49,7 @@ def test_a_server_that_bears_few_calls_is_asked_few_at_a_time(bears, concurrency
     server = Server(lambda in_flight: in_flight > bears)
     night = asked(server, 120, concurrency)
     assert len(night.results) == 120
-    assert server.broken < 30 + (concurrency or 8)  # those of the first wave, and tries
+    assert server.broken < 30 + (concurrency or 16)  # those of the first wave, and tries
     assert night.said[0].startswith("m: replies break off with ")
 
 

@@ -9,7 +9,9 @@ from asyncbench.records import MOST_IN_FLIGHT
 @pytest.fixture
 def slots():
     """Of a lane that finds out by itself."""
-    return Slots(fixed=None)
+    found = Slots(fixed=None)
+    found.begin(1)
+    return found
 
 
 def ceiling(slots: Slots) -> int:
@@ -23,7 +25,7 @@ def served(slots: Slots, at_once: float, latency_s: float, *, answers: int, fill
         in_flight = ceiling(slots)
         if filled:
             slots.full(None)
-        slots.answered(latency_s * max(1.0, in_flight / at_once))
+        slots.answered(latency_s * max(1.0, in_flight / at_once), in_flight=in_flight)
         seen.append(ceiling(slots))
     return seen
 
@@ -43,8 +45,13 @@ def test_a_share_of_the_slots_is_used_while_calls_are_refused_and_never_none():
     assert [slots.ceiling(limited=False, share=share) for share in (1.0, 0.5, 0.01)] == [20, 10, 1]
 
 
-def test_a_lane_that_finds_out_by_itself_starts_small():
-    assert ceiling(Slots(fixed=None)) == FIRST
+@pytest.mark.parametrize("in_flight", [1, FIRST, 300])
+def test_a_lane_that_finds_out_by_itself_climbs_from_what_is_in_flight_at_the_first_answer(in_flight):
+    slots = Slots(fixed=None)
+    assert ceiling(slots) == MOST_IN_FLIGHT
+    slots.begin(in_flight)
+    slots.begin(9)  # the second
+    assert ceiling(slots) == max(FIRST, in_flight)
 
 
 @pytest.mark.parametrize("capacity", [20, 100, 400])

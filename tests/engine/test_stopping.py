@@ -272,7 +272,7 @@ def test_one_that_failed_in_flight_is_tried_again_though_its_cell_is_known():
     async def ask(request):
         trial_id = request.trial.trial_id
         calls[trial_id] += 1
-        await asyncio.sleep(30.0 if trial_id == beyond else 1.0)
+        await asyncio.sleep(30.0 if trial_id == beyond else 0.3)
         if trial_id == beyond and calls[trial_id] == 1:
             raise ProviderError(ErrorKind.SERVER_ERROR, "once", http_status=500)
         return RIGHT
