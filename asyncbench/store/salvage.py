@@ -44,7 +44,8 @@ class Salvage:
         """Write an event down: the beginning of a call now, with all that waits; an end soon, with others.
 
         What a turn of the event loop brings is written in one call of the system, in the next turn at the
-        latest, or when there is room. Without a loop only a reply that is graded at once waits for its grade.
+        latest, or when there is room. A reply whose grading may take long, or crash, is written now. Without
+        a loop only a reply that is graded at once waits for its grade.
 
         Raises:
             UnwrittenError: the disk has failed, so a call must not be begun.
@@ -63,11 +64,13 @@ class Salvage:
             raise UnwrittenError(str(self.error))
 
     def _waits(self, event: Event) -> bool:
-        """Return whether an end may wait for others; who writes all is then called."""
+        """Return whether an event may wait for others, and see to it that they are written."""
+        if isinstance(event, Ended) and not event.graded_next:
+            return False
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return isinstance(event, Ended) and event.graded_next
+            return isinstance(event, Ended)
         if not self._soon:
             self._soon = True
             loop.call_soon(self.write_waiting)

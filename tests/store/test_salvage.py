@@ -82,10 +82,12 @@ async def test_what_a_turn_of_the_loop_brings_is_written_with_the_next_call_or_i
     salvage, lines = Salvage(store), list[int]()
     for n in (1, 2):
         for event in answered(n):
-            salvage.keep(event)
+            salvage.keep(replace(event, graded_next=True) if isinstance(event, Ended) else event)
             lines.append(store.journal.segment.lines)
     await asyncio.sleep(0)
     assert [*lines, store.journal.segment.lines] == [2, 2, 2, 5, 5, 5, 7]
+    salvage.keep(ended(trial(3), reply(3)))  # its grader may crash
+    assert store.journal.segment.lines == 8
     await asyncio.to_thread(salvage.close)
     assert read_trials(store.folder)["trial_id"].to_pylist() == [trial_id(1), trial_id(2)]
 
