@@ -41,21 +41,10 @@ PAIRED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectLine:
-    """One value of what was varied, with everything else alike."""
-
-    name: str  # who was asked
-    value: str
-    problems: int  # that were asked with all values
-    accuracy: float
-    interval: tuple[float, float]  # 95 %
-    difference: float | None  # in accuracy, to the first value; None: it is the first
-    difference_interval: tuple[float, float] | None
-    p: float | None  # exact and two-sided, of the two being equally good
-    p_holm: float | None  # adjusted for all lines
-    output_tokens: float | None  # a trial, on average over all of its own; None: unknown
-    cost_usd: float | None  # of its priced trials
+# One value of what was varied, with everything else alike: who was asked, the value, problems that were asked
+# with all values, accuracy and its difference to the first value, with 95 % intervals, an exact two-sided p,
+# tokens of a trial, and dollars of the priced trials. None: it is the first, or nobody knows.
+EffectLine = dict[str, Any]  # Any: names and figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,14 +93,14 @@ def effects_of(views: FolderViews, by: str) -> Effects:
         )
     use = {tuple(row.pop(name) for name in ENTRANT): row for row in views.rows(_USE)}
     lines = list(_lines(groups, trials, use))
-    chances = iter(holm([line[1] for line in lines if line[1] is not None]))
+    tested = [line for line in lines if line["p"] is not None]
+    for line, p_holm in zip(tested, holm([line["p"] for line in tested]), strict=True):
+        line["p_holm"] = p_holm
     return Effects(
         folder=str(folder),
         simulated_note=note_of_simulated(views, table="answers"),
         by=by,
-        lines=tuple(
-            EffectLine(**line, p=p, p_holm=None if p is None else next(chances)) for line, p in lines
-        ),
+        lines=tuple(lines),
         outcomes={
             f"{name}, {by} {value}": trials.outcomes(who, trials.marks[who].asked)
             for name, values in groups.items()
@@ -206,8 +195,8 @@ def _text(value: object) -> str:
 
 def _lines(
     groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Mapping[str, Any]]
-) -> Iterator[tuple[dict[str, Any], float | None]]:
-    """Yield the fields of each line, and p, all models together first; the first value has no p."""
+) -> Iterator[EffectLine]:
+    """Yield each line, all models together first."""
     order = list(dict.fromkeys(value for values in groups.values() for value in values))
     marks = {
         name: in_common({value: trials.marks[values[value]] for value in order if value in values})
@@ -216,12 +205,12 @@ def _lines(
     whole = [name for name, values in groups.items() if len(values) == len(order)]
     if len(groups) > 1 and whole:
         joined = {value: _joined([marks[name][value] for name in whole]) for value in order}
-        for value, line, p in _beside_the_first(joined):
-            used = [use[groups[name][value]] for name in whole]
-            yield {"name": TOGETHER, "value": value, **line, **_use_of(used)}, p
+        for line in _beside_the_first(joined):
+            used = [use[groups[name][line["value"]]] for name in whole]
+            yield {"name": TOGETHER, **line, **_use_of(used)}
     for name, values in groups.items():
-        for value, line, p in _beside_the_first(marks[name]):
-            yield {"name": name, "value": value, **line, **_use_of([use[values[value]]])}, p
+        for line in _beside_the_first(marks[name]):
+            yield {"name": name, **line, **_use_of([use[values[line["value"]]]])}
 
 
 def _use_of(used: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
@@ -232,23 +221,22 @@ def _use_of(used: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     }
 
 
-def _beside_the_first(marks: Mapping[str, Marks]) -> Iterator[tuple[str, dict[str, Any], float | None]]:
+def _beside_the_first(marks: Mapping[str, Marks]) -> Iterator[EffectLine]:
     first = next(iter(marks.values()))
     for value, own in marks.items():
         share, interval = share_of(own) if own.trials else (0.0, (0.0, 1.0))
-        line: dict[str, Any] = {
+        line: EffectLine = {
+            "value": value,
             "problems": own.problems.bit_count(),
             "accuracy": share,
             "interval": interval,
-            "difference": None,
-            "difference_interval": None,
+            **dict.fromkeys(("difference", "difference_interval", "p", "p_holm")),
         }
         both = pair(own, first)
-        if own is first or not both.trials:
-            yield value, line, None
-            continue
-        line |= {"difference": both.difference, "difference_interval": difference_interval(both)}
-        yield value, line, sign_flip(both.differences)
+        if own is not first and both.trials:
+            line |= {"difference": both.difference, "difference_interval": difference_interval(both)}
+            line["p"] = sign_flip(both.differences)
+        yield line
 
 
 def _joined(each: Sequence[Marks]) -> Marks:
@@ -260,14 +248,14 @@ def _joined(each: Sequence[Marks]) -> Marks:
 
 
 COLUMNS: Final[Columns[EffectLine]] = {
-    "model": lambda line: line.name,
-    "value": lambda line: line.value,
-    "problems": lambda line: count(line.problems),
-    ACCURACY: lambda line: percent(line.accuracy, line.interval),
-    "beside the first (95 % CI)": lambda line: points(line.difference, line.difference_interval),
-    "p (Holm)": lambda line: p_text(line.p_holm),
+    "model": lambda line: line["name"],
+    "value": lambda line: line["value"],
+    "problems": lambda line: count(line["problems"]),
+    ACCURACY: lambda line: percent(line["accuracy"], line["interval"]),
+    "beside the first (95 % CI)": lambda line: points(line["difference"], line["difference_interval"]),
+    "p (Holm)": lambda line: p_text(line["p_holm"]),
     "output tokens per trial": lambda line: (
-        MISSING if line.output_tokens is None else f"{line.output_tokens:,.0f}"
+        MISSING if line["output_tokens"] is None else f"{line['output_tokens']:,.0f}"
     ),
-    "cost": lambda line: MISSING if line.cost_usd is None else dollars(line.cost_usd),
+    "cost": lambda line: MISSING if line["cost_usd"] is None else dollars(line["cost_usd"]),
 }

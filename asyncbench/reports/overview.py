@@ -96,19 +96,6 @@ class OverviewLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCost:
-    """What one model cost, every attempt counted: those of trials that are still open too.
-
-    All its conditions and runs together: a call that closed no trial is of none.
-    """
-
-    model: str
-    attempts: int
-    priced_attempts: int
-    cost_usd: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview(FolderReport):
     """A folder's figures, and how they are shown."""
 
@@ -116,7 +103,7 @@ class Overview(FolderReport):
     empty: int  # replies without any text
     suites: tuple[OverviewLine, ...]  # a line per run × model × condition × suite
     tasks: tuple[OverviewLine, ...]  # a line per run × model × condition × suite × task
-    spending: tuple[ModelCost, ...]
+    spending: Sequence[Mapping[str, Any]]  # of `_SPENDING`
     batches: tuple[BatchUse, ...] = ()
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
     prices: str | None = None  # whose and when, where costs are not those of the run
@@ -234,7 +221,7 @@ def _overview(views: FolderViews) -> Overview:
         empty=empty[0]["empty"],
         suites=tuple(line for line in lines if line.task is None),
         tasks=tuple(line for line in lines if line.task is not None),
-        spending=tuple(ModelCost(**row) for row in views.rows(_SPENDING)),
+        spending=tuple(views.rows(_SPENDING)),
         batches=batch_uses(views),
         mixtures=mixtures(views),
         stopped=stopped,
@@ -257,6 +244,7 @@ _LINES: Final = counts_by(
         ),
     ],
 )
+# What a model cost, every attempt counted: those of open trials too, which are of no condition or run.
 _SPENDING: Final = """
 SELECT model, count(*) AS attempts, count(cost_usd) AS priced_attempts, sum_usd(cost_usd) AS cost_usd
 FROM attempts GROUP BY model ORDER BY model
@@ -333,11 +321,11 @@ COSTS: Final[Columns[OverviewLine]] = {
     MEDIAN_LATENCY: lambda line: seconds(line.latency_p50_s),
     P95_LATENCY: lambda line: seconds(line.latency_p95_s),
 }
-SPENDING: Final[Columns[ModelCost]] = {
-    "model": lambda cost: cost.model,
-    "attempts": lambda cost: count(cost.attempts),
-    COST_KNOWN: lambda cost: count(cost.priced_attempts),
-    "cost": lambda cost: dollars(cost.cost_usd),
+SPENDING: Final[Columns[Mapping[str, Any]]] = {
+    "model": lambda row: row["model"],
+    "attempts": lambda row: count(row["attempts"]),
+    COST_KNOWN: lambda row: count(row["priced_attempts"]),
+    "cost": lambda row: dollars(row["cost_usd"]),
 }
 UNPRICED: Final[Columns[Unpriced]] = {
     "model": lambda calls: calls.model,

@@ -1,6 +1,6 @@
 """`report --style quota`: the used share of each limit, the causes of the rest, and the work of workers."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,46 +20,15 @@ from asyncbench.tables.report import Columns, Sheet, filled
 # ── What each worker did
 
 
+Row = dict[str, Any]  # Any: of a query
 MINUTE_S = 60
 PAUSE_S = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerUse:
-    """What the processes of one worker did, one after the other."""
-
-    worker: str
-    host: str | None  # the machine that it was on; None: that of the run
-    calls: int
-    lost: int  # of them: its process died first
-    working_s: float  # from its first call to the end of its last; of a longer pause, ten seconds
-    busiest_per_s: float | None  # calls a second, of its busiest minute; None: it worked for less than one
-    lag_p50_s: float | None  # its event loop's, or that of the run itself, whichever was later
-    lag_p99_s: float | None
-    lag_max_s: float | None
-
-    @property
-    @in_data("calls_per_s")
-    def calls_per_s(self) -> float | None:
-        """Calls a second while it worked; None: for no time that can be told."""
-        return self.calls / self.working_s if self.working_s else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerLatency:
-    """How long one model took to answer the calls of one worker."""
-
-    model: str
-    worker: str
-    host: str | None
-    answered: int
-    ttft_p50_s: float | None
-    latency_p50_s: float | None
-    latency_p95_s: float | None
-    latency_p99_s: float | None
-
-
-# A folder that is continued the next night has a pause in it, in which no worker was there.
+# What the processes of one worker did, one after the other: `working_s` is from its first call to the end of
+# its last, with ten seconds of a longer pause, as a folder has that is continued the next night.
+# `busiest_per_s`: calls a second of its busiest minute; NULL: it worked for less than one. Lags are those of
+# its event loop, or of the run itself, whichever was later. `host`: its machine.
 _WORKER_USES = f"""
 WITH calls AS (
     SELECT {{name}} AS name, {{machine}} AS machine, worker, status, loop_lag_s,
@@ -75,12 +44,12 @@ WITH calls AS (
         ) AS of_minute
     FROM calls
 )
-SELECT name AS worker, any_value(machine) AS machine,
+SELECT name AS worker, any_value(machine) AS host,
     count(*) AS calls, count(*) FILTER (status = '{LOST}') AS lost,
     (sum(least(gap_us, {PAUSE_S * 1_000_000})) + max(ended_us) - max(began_us))::DOUBLE / 1e6 AS working_s,
     CASE WHEN working_s >= {MINUTE_S} THEN max(of_minute) / {MINUTE_S} END AS busiest_per_s,
     quantile_cont(loop_lag_s, 0.5) AS lag_p50_s, quantile_cont(loop_lag_s, 0.99) AS lag_p99_s,
-    max(loop_lag_s) AS lag_max_s
+    max(loop_lag_s) AS lag_max_s, calls / nullif(working_s, 0) AS calls_per_s
 FROM placed GROUP BY name
 ORDER BY min(length(split_part(worker, '.', 1))), min(split_part(worker, '.', 1)), min(length(worker)), name
 """  # noqa: S608  made of our own words alone
@@ -88,7 +57,7 @@ ORDER BY min(length(split_part(worker, '.', 1))), min(split_part(worker, '.', 1)
 
 # A worker of a cluster may have processes of its own, which are on its machine: w003-e1, w003-e1.2.
 _LATENCY_OF_WORKERS = f"""
-SELECT model, {{name}} AS worker, {{machine}} AS machine, count(*) AS answered,
+SELECT model, {{name}} AS worker, {{machine}} AS host, count(*) AS answered,
     quantile_cont(ttft_s, 0.5) AS ttft_p50_s, quantile_cont(latency_s, 0.5) AS latency_p50_s,
     quantile_cont(latency_s, 0.95) AS latency_p95_s, quantile_cont(latency_s, 0.99) AS latency_p99_s
 FROM attempts WHERE worker IS NOT NULL AND status = 'ok' AND mode IS DISTINCT FROM '{BATCH}'
@@ -96,7 +65,7 @@ GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 
-def workers_in(views: FolderViews) -> tuple[tuple[WorkerUse, ...], tuple[WorkerLatency, ...]]:
+def workers_in(views: FolderViews) -> tuple[list[Row], list[Row]]:
     """Return what each worker did, by name, and how long models took by worker, where a cluster asked them.
 
     Of several folders each has its own workers.
@@ -110,10 +79,9 @@ def workers_in(views: FolderViews) -> tuple[tuple[WorkerUse, ...], tuple[WorkerL
         for name, host in worker_hosts(path).items()
     }
     latencies = views.rows(_LATENCY_OF_WORKERS.format(name=machine, machine=machine)) if hosts else []
-    return (
-        tuple(WorkerUse(host=hosts.get(row.pop("machine")), **row) for row in uses),
-        tuple(WorkerLatency(host=hosts.get(row.pop("machine")), **row) for row in latencies),
-    )
+    for row in (*uses, *latencies):
+        row["host"] = hosts.get(row["host"])  # None: it was on the machine of the run
+    return uses, latencies
 
 
 # ── quota
@@ -174,8 +142,8 @@ class QuotaReport(FolderReport):
     hours: tuple[LimitUse, ...] = field(metadata=HIDDEN)
     minutes: tuple[LimitUse, ...]
     batches: tuple[BatchUse, ...]
-    workers: tuple[WorkerUse, ...]
-    worker_latencies: tuple[WorkerLatency, ...]  # () without a cluster
+    workers: Sequence[Row]
+    worker_latencies: Sequence[Row]  # none without a cluster
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
@@ -314,24 +282,24 @@ def _in_ms(lag_s: float | None) -> str:
     return _figure(None if lag_s is None else 1000 * lag_s)
 
 
-_WORKERS: Final[Columns[WorkerUse]] = {
-    "worker": lambda one: one.worker,
-    "host": lambda one: one.host or MISSING,
-    "calls made": lambda one: count(one.calls),
-    "lost calls": lambda one: count(one.lost) if one.lost else MISSING,
-    "calls per s": lambda one: _figure(one.calls_per_s),
-    "busiest minute": lambda one: _figure(one.busiest_per_s),
-    "lag p50 ms": lambda one: _in_ms(one.lag_p50_s),
-    "lag p99 ms": lambda one: _in_ms(one.lag_p99_s),
-    "lag max ms": lambda one: _in_ms(one.lag_max_s),
+_WORKERS: Final[Columns[Row]] = {
+    "worker": lambda one: one["worker"],
+    "host": lambda one: one["host"] or MISSING,
+    "calls made": lambda one: count(one["calls"]),
+    "lost calls": lambda one: count(one["lost"]) if one["lost"] else MISSING,
+    "calls per s": lambda one: _figure(one["calls_per_s"]),
+    "busiest minute": lambda one: _figure(one["busiest_per_s"]),
+    "lag p50 ms": lambda one: _in_ms(one["lag_p50_s"]),
+    "lag p99 ms": lambda one: _in_ms(one["lag_p99_s"]),
+    "lag max ms": lambda one: _in_ms(one["lag_max_s"]),
 }
-_LATENCIES: Final[Columns[WorkerLatency]] = {
-    "model": lambda one: one.model,
-    "worker": lambda one: one.worker,
-    "host": lambda one: one.host or MISSING,
-    "answered": lambda one: count(one.answered),
-    "TTFT p50 s": lambda one: _figure(one.ttft_p50_s, 3),
-    "latency p50 s": lambda one: _figure(one.latency_p50_s, 3),
-    "latency p95 s": lambda one: _figure(one.latency_p95_s, 3),
-    "latency p99 s": lambda one: _figure(one.latency_p99_s, 3),
+_LATENCIES: Final[Columns[Row]] = {
+    "model": lambda one: one["model"],
+    "worker": lambda one: one["worker"],
+    "host": lambda one: one["host"] or MISSING,
+    "answered": lambda one: count(one["answered"]),
+    "TTFT p50 s": lambda one: _figure(one["ttft_p50_s"], 3),
+    "latency p50 s": lambda one: _figure(one["latency_p50_s"], 3),
+    "latency p95 s": lambda one: _figure(one["latency_p95_s"], 3),
+    "latency p99 s": lambda one: _figure(one["latency_p99_s"], 3),
 }

@@ -1,20 +1,22 @@
 """Cost of the calls in a results folder, known or possible, as a budget counts it."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 
+from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.catalog import steady
 from asyncbench.store.holdings import listed_calls, lost_calls, manifests_of, unknown_loss
-from asyncbench.store.manifest import folders_of
+from asyncbench.store.manifest import folders_of, read_manifest
 from asyncbench.store.segment import calls_in, damaged_lines
 from asyncbench.store.snapshot import MANY_ROWS, MovedError, Snapshot
 from asyncbench.store.spending import COLUMNS, Charges, KnownCosts, Spending
+from asyncbench.tables.data import HIDDEN
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
@@ -94,6 +96,41 @@ def spending_of(folder: Path | str) -> FolderSpending:
         )
 
     return steady(path, counted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapUse:
+    """A budget of a folder's latest run, and what counts against it: of unknown costs the most."""
+
+    kind: str  # sweep, provider or model
+    of: str
+    limit_usd: float
+    spent_usd: float
+    doubted_usd: float  # of it: what calls of unknown cost could cost at most
+    doubted_calls: int  # those calls
+    reserved_usd: float  # for calls without an end
+    unended_calls: int = field(metadata=HIDDEN)  # those calls
+    also: Collection[str] = field(metadata=HIDDEN)  # of a model: aliases that it had before
+
+
+def cap_uses(folder: Path) -> Iterator[CapUse]:
+    """Yield the budgets of a folder's latest run; raises as `spending_of` does."""
+    caps = read_manifest(folder).get("budget") or ()
+    spending = spending_of(folder) if caps else FolderSpending(by_alias={})
+    for cap in caps:
+        also, unknown = cap.get("also", ()), picodollars(cap.get("unknown_usd", 0.0))
+        charges = spending.charges(cap["kind"], cap["of"], also)
+        yield CapUse(
+            kind=cap["kind"],
+            of=cap["of"],
+            also=also,
+            limit_usd=cap["limit_usd"],
+            spent_usd=dollars_of(charges.charged + unknown),
+            doubted_usd=dollars_of(charges.doubted + unknown),
+            doubted_calls=charges.doubted_calls + cap.get("unknown_calls", 0),
+            reserved_usd=dollars_of(charges.reserved),
+            unended_calls=charges.unended_calls,
+        )
 
 
 def _damaged(folder: Path, seen: Snapshot) -> Iterator[bytes]:

@@ -70,25 +70,16 @@ FROM made
 """  # noqa: S608  made of our own words alone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallPrices:
-    """What the calls of a folder cost, which its views have as the table `calls`."""
-
-    views: FolderViews
-    rates: Mapping[tuple[str, str | None], RatesAt]  # by alias and model id; by alias alone for open trials
-    model_ids: Mapping[str, str]  # by alias, of models that have one only
-    simulated_note: str  # what to say if the simulator answered any of it; empty: it did not
-
-    def put_rates(self) -> None:
-        """Put the table `rates`: USD of a token of each kind in each call; NULL where no price is known."""
-        rows: list[dict[str, object]] = []
-        for served in self.views.rows(_WAYS):
-            usage = {"speed": served["speed"] or None, "inference_geo": served["place"] or None}
-            way = tier_of(served["service_tier"], usage)
-            rates = self.rates.get((served["model"], served["model_id"]))
-            price = rates(way, served["period"] * PERIOD_S) if rates else None
-            rows += ({**served, **bracket} for bracket in _brackets(price))
-        self.views.put("rates", pa.Table.from_pylist(rows, _RATES))
+def _put_rates(views: FolderViews, rates: Mapping[tuple[str, str | None], RatesAt]) -> None:
+    """Put the table `rates`: USD of a token of each kind in each call; NULL where no price is known."""
+    rows: list[dict[str, object]] = []
+    for served in views.rows(_WAYS):
+        usage = {"speed": served["speed"] or None, "inference_geo": served["place"] or None}
+        way = tier_of(served["service_tier"], usage)
+        known = rates.get((served["model"], served["model_id"]))
+        price = known(way, served["period"] * PERIOD_S) if known else None
+        rows += ({**served, **bracket} for bracket in _brackets(price))
+    views.put("rates", pa.Table.from_pylist(rows, _RATES))
 
 
 _RATES: Final = pa.schema(
@@ -112,8 +103,12 @@ def _brackets(rates: Rates | None) -> list[dict[str, object]]:
     ]
 
 
-def keep_calls(views: FolderViews) -> CallPrices:
+def keep_calls(views: FolderViews) -> tuple[str, dict[str, str]]:
     """Keep every call that is over, with its trial, as the table `calls`; `rates` are those as served.
+
+    Returns:
+        what to say if the simulator answered any of it, empty if it did not; and the model id of each alias
+        that has one only.
 
     Raises:
         ConfigError: the sweep.yaml of the folder cannot be read.
@@ -129,10 +124,8 @@ def keep_calls(views: FolderViews) -> CallPrices:
     views.keep("calls", _CALLS)
     providers = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls")]
     known = bool(views.manifest.get("simulated")) or any(map(is_simulated, providers))
-    note = note_of_simulated(views, known=known)
-    prices = CallPrices(views=views, rates=rates, model_ids=model_ids, simulated_note=note)
-    prices.put_rates()
-    return prices
+    _put_rates(views, rates)
+    return note_of_simulated(views, known=known), model_ids
 
 
 _ALONE: Final = pa.schema([("model", pa.string()), ("model_id", pa.string())])

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import fsum
 from typing import Any, Final
@@ -11,7 +11,7 @@ from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, counted_note
 from asyncbench.analysis.views import counts_by
-from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
+from asyncbench.pricing import PICO_PLACES
 from asyncbench.records import BATCH
 from asyncbench.reports.cost.counts import (
     CELL_KEYS,
@@ -26,8 +26,8 @@ from asyncbench.reports.cost.counts import (
     unknown_by_cause,
     untold_in,
 )
-from asyncbench.store.budget_state import spending_of
-from asyncbench.store.manifest import IMPORTED, planned, read_manifest
+from asyncbench.store.budget_state import CapUse, cap_uses
+from asyncbench.store.manifest import IMPORTED, planned
 from asyncbench.tables.data import HIDDEN, INSIDE, data_of, in_data
 from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent
@@ -222,19 +222,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """A cap, and what counts against it: unknown costs with the most that they can be."""
-
-    kind: str  # sweep, provider or model
-    of: str
-    limit_usd: float
-    spent_usd: float
-    doubted_usd: float  # of it: what calls of unknown cost could cost at most
-    doubted_calls: int  # those calls
-    reserved_usd: float  # for calls without an end
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CostReport(FolderReport):
     """Where the money of a folder went."""
 
@@ -255,7 +242,7 @@ class CostReport(FolderReport):
     cells: Mapping[CostKey, CallCosts]  # by model, suite, task, outcome and status
     untold: tuple[Untold, ...] = ()  # replies without a count of their tokens
     forecasts: tuple[ForecastReview, ...] = ()
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[CapUse, ...] = ()
 
     @property
     @in_data("priced_share_of_tokens")
@@ -372,7 +359,7 @@ def cost_report_of(views: FolderViews) -> CostReport:
         ConfigError: the sweep.yaml of a folder cannot be read.
         StoreError: what a folder holds cannot be read.
     """
-    manifest, calls = views.manifest, keep_calls(views)
+    manifest, (simulated_note, _) = views.manifest, keep_calls(views)
     costs = call_costs(views)
     trials = {
         tuple(row[key] for key in ("model", "suite", "task") if row[key] is not None): row
@@ -383,7 +370,7 @@ def cost_report_of(views: FolderViews) -> CostReport:
     imported = bool(manifest.get(IMPORTED))
     return CostReport(
         folder=str(views.chosen),
-        simulated_note=calls.simulated_note,
+        simulated_note=simulated_note,
         imported=imported,
         several=any(times > 1 for times in Counter(model for _, model, _ in planned(manifest)).values()),
         reused=all_trials["reused"],
@@ -412,24 +399,11 @@ def _groups(costs: Mapping[CostKey, CallCosts], correct: Mapping[CostKey, int] |
     )
 
 
-def budgets_in(views: FolderViews) -> Iterator[Budget]:
+def budgets_in(views: FolderViews) -> Iterator[CapUse]:
     """Yield the budgets of all folders, each with all that was spent of it."""
-    caps = [
-        (label, path, cap) for label, path in views.folders for cap in read_manifest(path).get("budget") or ()
-    ]
-    books = {path: spending_of(path) for path in {path for _, path, _ in caps}}
-    for label, path, cap in caps:
-        of, unknown_usd = (cap["kind"], cap["of"], cap.get("also", ())), cap.get("unknown_usd", 0.0)
-        counted = books[path].charges(*of)
-        yield Budget(
-            kind=cap["kind"],
-            of=f"{cap['of']} in {label}" if views.chosen.several else cap["of"],
-            limit_usd=cap["limit_usd"],
-            spent_usd=dollars_of(counted.charged + picodollars(unknown_usd)),
-            doubted_usd=dollars_of(counted.doubted + picodollars(unknown_usd)),
-            doubted_calls=counted.doubted_calls + cap.get("unknown_calls", 0),
-            reserved_usd=dollars_of(counted.reserved),
-        )
+    for label, path in views.folders:
+        for cap in cap_uses(path):
+            yield replace(cap, of=f"{cap.of} in {label}") if views.chosen.several else cap
 
 
 # ── how figures are written ──────────────────────────────────────────────────────────────────
@@ -525,7 +499,7 @@ ESTIMATES: Final[Columns[Untold]] = {
     ),
     "output tokens (estimate)": lambda model: f"about {model.estimated_output_tokens:,}",
 }
-BUDGETS: Final[Columns[Budget]] = {
+BUDGETS: Final[Columns[CapUse]] = {
     "budget": lambda cap: f"{cap.kind} {cap.of}",
     "spent": lambda cap: dollars(max(0.0, cap.spent_usd - cap.doubted_usd)),
     "unknown cost": lambda cap: (

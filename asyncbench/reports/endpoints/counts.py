@@ -50,6 +50,7 @@ FROM provider_calls GROUP BY model
 """
 
 # Of each refusal that names a time to wait: the first call after it, of the same step if it is of a load.
+# `obeyed`: of those refusals, after which a call waited so long; `admitted`: of these calls, not refused.
 _OBEYED: Final = """
 WITH told AS (
     SELECT model, load, retry_after_s, ended_at + to_microseconds((1e6 * retry_after_s)::BIGINT) AS until
@@ -61,6 +62,7 @@ FROM told ASOF LEFT JOIN provider_calls AS after
     ON told.model = after.model AND told.load = after.load AND told.until <= after.started_at
 GROUP BY told.model
 """
+_NOTHING_TOLD: Final = {"told": 0, "median_s": None, "obeyed": 0, "admitted": 0}
 
 _TIMED: Final = "provider_calls SEMI JOIN timed_steps USING (model, load)"
 _TIMES: Final = f"""
@@ -99,6 +101,7 @@ _TRIALS: Final = counts_by(
     ],
 )
 
+# Who answered, by one of `SERVED_BY`; `changes`: times that it answered right after another one.
 SERVED_BY: Final = ("model_served", "fingerprint", "upstream")
 _SERVED: Final = """
 SELECT model, value, count(*) AS replies, min(finished_at) AS first_at, max(finished_at) AS last_at,
@@ -117,6 +120,9 @@ FROM trials ANTI JOIN warmed USING (trial_id)
 """
 
 
+Row = dict[str, Any]  # Any: of a query
+
+
 @in_data(None)
 def _availability(of: "HourFigures | EndpointFigures") -> Mapping[str, object]:
     """Return the share of calls that were answered, with its interval."""
@@ -133,39 +139,6 @@ class HourFigures:
     answered: int
     latency: CallTimes
     availability = property(_availability)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimits:
-    """What a provider lets through a minute: as was promised, told and seen."""
-
-    promised: Mapping[str, float]  # by the sweep, of each of `LIMITS` that has one
-    told: Mapping[
-        str, float
-    ]  # in force in the end: by the sweep or the provider's headers, whichever is less
-    found: float | None  # most answers of a minute (a load: of a step, a minute) in which some were refused
-    most: float | None  # the same of any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryAfter:
-    """What a provider asked of those that it refused."""
-
-    told: int = 0  # refusals that named a time to wait
-    median_s: float | None = None
-    obeyed: int = 0  # of them: after which a call waited so long
-    admitted: int = 0  # of these calls: not refused
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedValue:
-    """Who answered, by one of `SERVED_BY`."""
-
-    value: str
-    replies: int
-    first_at: datetime
-    last_at: datetime
-    changes: int  # times that it answered right after another one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +167,9 @@ class EndpointFigures:
     ttft: CallTimes
     latency: CallTimes
     tokens_per_s: float | None  # median of calls, from the first token on
-    limits: RateLimits
-    retry_after: RetryAfter
-    served: Mapping[str, Sequence[ServedValue]]  # by `SERVED_BY`, the most frequent first
+    limits: Row  # of `_limits_of`
+    retry_after: Row  # of `_OBEYED`
+    served: Mapping[str, Sequence[Row]]  # of `_SERVED`, by `SERVED_BY`, the most frequent first
     hours: Sequence[HourFigures]
     steps: Sequence[StepFigures]  # of its load, by rate
     availability = property(_availability)
@@ -242,10 +215,8 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
             step=timed.get(model),
             **_times_of(timed.get(model), per_model["times"].get(model, {})),
             limits=limits[model],
-            retry_after=RetryAfter(**per_model["obeyed"].get(model, {})),
-            served={
-                name: [ServedValue(**value) for value in served[name].get(model, [])] for name in SERVED_BY
-            },
+            retry_after=per_model["obeyed"].get(model, _NOTHING_TOLD),
+            served={name: served[name].get(model, []) for name in SERVED_BY},
             hours=[_hour(hour, endless=model in timed) for hour in hours.get(model, [])],
             steps=by_model.get(model, []),
         )
@@ -349,15 +320,21 @@ def _hour(row: Mapping[str, Any], *, endless: bool) -> HourFigures:
 
 def _limits_of(
     views: FolderViews, models: Iterable[str], by_model: Mapping[str, Sequence[StepFigures]]
-) -> dict[str, RateLimits]:
+) -> dict[str, Row]:
+    """Return what a provider lets through a minute, by model, of each of `LIMITS` that has one.
+
+    `promised`: by the sweep; `told`: in force in the end, by the sweep or the provider's headers, whichever
+    is less; `most`: most answers of a minute (a load: of a step, a minute); `found`: of one in which some
+    were refused.
+    """
     minutes, limits = _by_model(_rows(views, _MINUTES)), {row.pop("lane"): row for row in _rows(views, _TOLD)}
     promised = dict(_promised(views))
     return {
-        model: RateLimits(
-            promised=promised.get(model, {}),
-            told=_known(limits.get(model, {})),
+        model: {
+            "promised": promised.get(model, {}),
+            "told": _known(limits.get(model, {})),
             **_seen(minutes.get(model, {}), by_model.get(model, ())),
-        )
+        }
         for model in models
     }
 
@@ -382,5 +359,5 @@ def _seen(minutes: Mapping[str, Any], steps: Sequence[StepFigures]) -> dict[str,
     refusing = [minutes.get("found"), *(60 * step.answered_per_s for step in steps if step.refused)]
     return {
         name: max((value for value in values if value), default=None)
-        for name, values in (("most", most), ("found", refusing))
+        for name, values in (("found", refusing), ("most", most))
     }

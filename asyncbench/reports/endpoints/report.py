@@ -356,8 +356,8 @@ def _a_minute(calls: float | None) -> str:
 def _served(line: ProviderLine, *, column: str) -> str:
     values = line.figures.served[column]
     if len(values) < 2:
-        return values[0].value if values else "-"
-    return f"{len(values):,} ({sum(value.changes for value in values):,} changes)"
+        return values[0]["value"] if values else "-"
+    return f"{len(values):,} ({sum(value['changes'] for value in values):,} changes)"
 
 
 def _limits(limits: Mapping[str, float]) -> str:
@@ -373,6 +373,14 @@ def _hour(line: ProviderLine, *, which: int) -> str:
         return f"{ENDLESS} ({hour.hour:%d %b %H}h)"
     high = ENDLESS if isinf(median.high) else f"{median.high:.2f}"
     return f"{median.value:.2f} ({median.low:.2f}-{high}), {hour.hour:%d %b %H}h"
+
+
+def _waited(*, median_s: float | None, **_: int) -> str:
+    return MISSING if median_s is None else f"{median_s:.3g} s"
+
+
+def _admitted(*, obeyed: int, admitted: int, **_: object) -> str:
+    return f"{admitted:,} of {obeyed:,}" if obeyed else MISSING
 
 
 _PRICES: Final[Columns[ProviderLine]] = {
@@ -399,20 +407,14 @@ _CAPACITY: Final[Columns[ProviderLine]] = {
     "calls": lambda line: count(line.figures.calls),
     "availability (95 % CI)": lambda line: percent(*line.figures.availability.values()),
     "refused": lambda line: percent(line.figures.refused / line.figures.calls),
-    "Retry-After": lambda line: (
-        MISSING if line.figures.retry_after.median_s is None else f"{line.figures.retry_after.median_s:.3g} s"
-    ),
-    "went through after it": lambda line: (
-        f"{line.figures.retry_after.admitted:,} of {line.figures.retry_after.obeyed:,}"
-        if line.figures.retry_after.obeyed
-        else MISSING
-    ),
+    "Retry-After": lambda line: _waited(**line.figures.retry_after),
+    "went through after it": lambda line: _admitted(**line.figures.retry_after),
     "highest rate": _highest,
     "stopped by": _stopped_by,
-    "limit promised": lambda line: _limits(line.figures.limits.promised),
-    "limit in force": lambda line: _limits(line.figures.limits.told),
-    "limit found": lambda line: _a_minute(line.figures.limits.found),
-    "most answered": lambda line: _a_minute(line.figures.limits.most),
+    "limit promised": lambda line: _limits(line.figures.limits["promised"]),
+    "limit in force": lambda line: _limits(line.figures.limits["told"]),
+    "limit found": lambda line: _a_minute(line.figures.limits["found"]),
+    "most answered": lambda line: _a_minute(line.figures.limits["most"]),
 }
 _WHO: Final[Columns[ProviderLine]] = {
     "served model": partial(_served, column="model_served"),

@@ -264,7 +264,7 @@ def use_of(folder: Path, provider: str | None, *, shift_h: float = 0.0) -> Folde
 
 
 def _use(views: FolderViews, provider: str | None, shift_h: float) -> FolderUse:
-    calls = keep_calls(views)
+    simulated_note, model_ids = keep_calls(views)
     here = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls ORDER BY ALL")]
     if provider is not None and provider not in here:
         raise ConfigError(
@@ -276,10 +276,10 @@ def _use(views: FolderViews, provider: str | None, shift_h: float) -> FolderUse:
     for sent in views.unended:
         if provider in (None, sent.provider):
             day = datetime.fromtimestamp(sent.started_at + shift_h * 3600, UTC).date()
-            names = BillNames(sent.model, calls.model_ids.get(sent.model), None)
+            names = BillNames(sent.model, model_ids.get(sent.model), None)
             by_day.setdefault((names, day), Ours()).add(Ours(calls=1, lost_calls=1))
             providers.setdefault(names, sent.provider)
-    return FolderUse(by_day=by_day, providers=providers, simulated_note=calls.simulated_note)
+    return FolderUse(by_day=by_day, providers=providers, simulated_note=simulated_note)
 
 
 def _key(row: dict[str, Any], when: str) -> tuple[BillNames, Any]:

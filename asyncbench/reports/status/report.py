@@ -17,12 +17,11 @@ from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.lanes.batches.status import PartStanding, Stand, part_statuses, states_text, warnings_on
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
-from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.run.control import RunProgress, progress_of_run
 from asyncbench.store.bucket.claiming import current_folder
 from asyncbench.store.bucket.fetching import display_name, written_elsewhere
-from asyncbench.store.budget_state import FolderSpending, spending_of
+from asyncbench.store.budget_state import cap_uses
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest, simulated_note
 from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_counts
@@ -378,7 +377,7 @@ def status_of(folder: Path | str) -> Status:
         quarantined_lines=sum(counts.quarantined.values()),
         files=files,
         models=models,
-        budget=tuple(_caps(manifest, path, batches)),
+        budget=tuple(_caps(path, batches)),
         batches=batches if batches.parts else None,
         lapsed=sum(one.skipped for one in counts.models.values()) - sum(one.skipped for one in models),
         lanes=progress.lanes,
@@ -435,28 +434,19 @@ FROM (
 """  # noqa: S608  made of our own words alone
 
 
-def _caps(
-    manifest: dict[str, Any],  # Any: JSON of our own
-    folder: Path,
-    batches: BatchesStatus,
-) -> Iterator[CapStatus]:
-    caps = manifest.get("budget") or ()
-    spending = spending_of(folder) if caps else FolderSpending(by_alias={})
-    for cap in caps:
-        of = cap["kind"], cap["of"], cap.get("also", ())
-        counted = spending.charges(*of)
-        unknown_usd = cap.get("unknown_usd", 0.0)
-        whose = {"model": {cap["of"], *cap.get("also", ())}, "sweep": None}
+def _caps(folder: Path, batches: BatchesStatus) -> Iterator[CapStatus]:
+    for cap in cap_uses(folder):
+        whose = {"model": {cap.of, *cap.also}, "sweep": None}
         yield CapStatus(
-            name=f"{cap['kind']} {cap['of']}",
-            limit_usd=cap["limit_usd"],
-            spent_usd=dollars_of(counted.charged + picodollars(unknown_usd)),
-            reserved_usd=dollars_of(counted.reserved),
-            doubted_usd=dollars_of(counted.doubted) + unknown_usd,
-            doubted_calls=counted.doubted_calls + cap.get("unknown_calls", 0),
-            unended_calls=counted.unended_calls,
+            name=f"{cap.kind} {cap.of}",
+            limit_usd=cap.limit_usd,
+            spent_usd=cap.spent_usd,
+            reserved_usd=cap.reserved_usd,
+            doubted_usd=cap.doubted_usd,
+            doubted_calls=cap.doubted_calls,
+            unended_calls=cap.unended_calls,
             in_batches_usd=batches.reserved_usd(
-                whose[cap["kind"]] if cap["kind"] in whose else aliases_of(cap["of"], folder)
+                whose[cap.kind] if cap.kind in whose else aliases_of(cap.of, folder)
             ),
         )
 

@@ -56,14 +56,14 @@ def repriced(folder):
     """What all calls cost today, how many are priced, and what is not."""
     report = counted(folder, partial(overview_of, prices_at=NOW))
     (spent,), (line,) = report.spending, report.suites
-    assert line.cost_usd == spent.cost_usd
-    return spent.cost_usd, spent.priced_attempts, report.unpriced
+    assert line.cost_usd == spent["cost_usd"]
+    return spent["cost_usd"], spent["priced_attempts"], report.unpriced
 
 
 def test_calls_that_had_no_price_have_one_today(tmp_path):
     folder = night(tmp_path, REPLY, REPLY, entry=ENTRY)
 
-    assert counted(folder, overview_of).spending[0].cost_usd is None
+    assert counted(folder, overview_of).spending[0]["cost_usd"] is None
     assert repriced(folder) == (0.5, 2, ())
 
 
@@ -204,7 +204,7 @@ def test_a_refused_call_still_costs_nothing_and_a_lost_one_nobody_knows(tmp_path
     report = counted(folder, partial(overview_of, prices_at=NOW))
 
     assert [(one.cost_usd, one.priced_trials) for one in report.suites] == [(0.25, 1)]
-    assert [(one.cost_usd, one.priced_attempts) for one in report.spending] == [(0.5, 3)]
+    assert [(one["cost_usd"], one["priced_attempts"]) for one in report.spending] == [(0.5, 3)]
     assert report.unpriced == (Unpriced(model="mini", why="unknown whether it was billed", calls=1),)
 
 
@@ -215,7 +215,7 @@ def test_a_call_of_a_trial_that_is_still_open_is_priced_too(tmp_path):
     report = counted(folder, partial(overview_of, prices_at=NOW))
 
     assert [(one.cost_usd, one.trials) for one in report.suites] == [(0.25, 1)]
-    assert [(one.cost_usd, one.attempts) for one in report.spending] == [(0.5, 2)]
+    assert [(one["cost_usd"], one["attempts"]) for one in report.spending] == [(0.5, 2)]
 
 
 def test_imported_trials_whose_calls_nobody_wrote_down_are_priced_by_their_tokens(tmp_path):
