@@ -95,10 +95,11 @@ async def first_screen(page: "Page", session: aiohttp.ClientSession, began: floa
 
 
 async def get(session: aiohttp.ClientSession, path: str) -> Any:
-    """Return the JSON of an answer; None: it is not counted yet."""
+    """Return the JSON of an answer, once it is counted."""
     async with session.get(path) as answer:
         if answer.status == 202:
-            return None
+            await asyncio.sleep(0.02)
+            return await get(session, path)
         if answer.status != 200:
             raise SystemExit(f"{path}: {answer.status} {await answer.text()}")
         return json.loads(await answer.read())
@@ -109,8 +110,7 @@ async def blocks(session: aiohttp.ClientSession, began: float) -> Any:
     names = ("head", "standings", "breaks", "heat", "time", "cost", "errors", "loads")
     by_name: dict[str, Any] = {}
     for name in names:
-        while (by_name.setdefault(name, None)) is None:
-            by_name[name] = await get(session, f"/blocks/{name}")
+        by_name[name] = await get(session, f"/blocks/{name}")
         print(f"block {name}: there {time.perf_counter() - began:.2f} s after the command")
     return by_name["head"]
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+
 from asyncbench.analysis.anatomy.counts import ExaminedAnswer
 from asyncbench.analysis.choosing import Chosen, Names
 from asyncbench.analysis.counting import FolderViews, open_views
@@ -139,6 +141,7 @@ class LiveSnapshot:
             views.made[PROBLEMS] = self._problems
             names = {part: dict(zip(rows[part], ids[part], strict=True)) for part in rows}
             yield views, [f"{parts[part].folder.prefix}{names[part][row]}" for part, row in places]
+        pa.default_memory_pool().release_unused()  # to the system
 
     def _narrowed(
         self,

@@ -130,6 +130,7 @@ class TrialPart:
         known = self.folder.texts
         if self.path not in known:
             texts = self.snapshot.read_part("trials", self.path, _SEARCHED)
+            pa.default_memory_pool().release_unused()  # of this thread, which ends soon
             if texts.nbytes + sum(others.nbytes for others in [*known.values()]) > MOST_TEXTS:
                 return texts
             known[self.path] = texts
