@@ -192,9 +192,7 @@ async def on_ray(address: str = "", *, each: int | None = None) -> RayCluster:
     try:
         import ray
     except ModuleNotFoundError:
-        raise ConfigError(
-            "--ray needs the extra `ray`: in the checkout of asyncbench, pip install '.[ray]'"
-        ) from None
+        raise ConfigError("--ray needs the extra `ray`: pip install 'asyncbench[ray]'") from None
     cluster = RayCluster(ray, each=each, ours=not ray.is_initialized())
     if not ray.is_initialized():
         await _connect(ray, address)

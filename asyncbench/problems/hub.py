@@ -102,8 +102,8 @@ def _downloaded(address: str, pinned: str | None) -> HubFile:
         from huggingface_hub import HfApi
     except ModuleNotFoundError:
         raise ConfigError(
-            f"{address}: files of the Hub need the extra `hf`: in the checkout of asyncbench, pip install "
-            "'.[hf]'. Or download the file and name its path."
+            f"{address}: files of the Hub need the extra `hf`: pip install 'asyncbench[hf]'. Or download the "
+            "file and name its path."
         ) from None
     from httpx2 import HTTPError
 

@@ -171,7 +171,7 @@ async def test_a_place_without_a_cluster_is_refused(address, given, monkeypatch)
 
 async def test_a_run_without_ray_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"^--ray needs the extra `ray`: .* pip install"):
+    with pytest.raises(ConfigError, match=r"^--ray needs the extra `ray`: pip install"):
         await on_ray()
 
 

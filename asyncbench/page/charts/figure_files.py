@@ -27,7 +27,7 @@ from asyncbench.reports.quota import quota_of
 from asyncbench.reports.styles import DRAWN, STYLES, made_in, report
 from asyncbench.tables.report import Report
 
-INSTALL: Final = "the report extra: in the checkout of asyncbench, pip install '.[report]'"
+INSTALL: Final = "the extra `report`: pip install 'asyncbench[report]'"
 PER_INCH: Final = 300  # pixels of a PNG
 SCALE: Final = 3.0  # pixels of the PNG of a published picture for one of the drawing: 288 an inch
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs

@@ -254,9 +254,7 @@ def _store(address: BucketAddress) -> "S3Store":
     try:
         from obstore.store import S3Store
     except ModuleNotFoundError:
-        raise ConfigError(
-            f"{address}: buckets need the extra `s3`: in the checkout of asyncbench, pip install '.[s3]'."
-        ) from None
+        raise ConfigError(f"{address}: buckets need the extra `s3`: pip install 'asyncbench[s3]'.") from None
     return S3Store(
         address.bucket,
         prefix=address.path or None,

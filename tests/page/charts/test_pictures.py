@@ -275,7 +275,9 @@ def test_nothing_is_drawn_of_a_folder_without_trials(tmp_path):
 
 def test_without_vl_convert_the_way_out_is_told(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    with pytest.raises(ConfigError, match=r"pictures need the report extra: .*pip install '\.\[report\]'"):
+    with pytest.raises(
+        ConfigError, match=r"pictures need the extra `report`: pip install 'asyncbench\[report\]'"
+    ):
         write_figures(folder, tmp_path / "out")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("obstore", reason="obstore is not installed: pip install '.[s3]'")
+pytest.importorskip("obstore", reason="obstore is not installed: pip install 'asyncbench[s3]'")
 
 from tests.store.bucket.s3_server import BUCKET, Memory, S3Server, Serve, forwarded, serving
 from tests.store.bucket.servers import seaweedfs
