@@ -89,25 +89,16 @@ class KeptCounts:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-class CountedFile(NamedTuple):
-    """A file that is counted, as it is on the disk."""
-
-    path: str  # in the folder
-    size: int
-    mtime_ns: int  # programs can set it back
-    ctime_ns: int  # not the time of a change on every system
-
-
 def state_of(folder: Path, snapshot: Snapshot) -> str | None:
     """Return the state of a folder; None: it keeps no counts, as it is small or still changes."""
     listed = known_parts(folder)
     if trials_in(listed) < LEAST or any(map(len, snapshot.journalled.values())):
         return None
     try:
-        files = [*_files(folder, snapshot)]
+        files = dict(_files(folder, snapshot))
     except (OSError, ValueError):  # replaced a moment ago, which whoever reads it is told, or elsewhere
         return None
-    known = [(file.path, (listed.get(file.path) or {}).get("digest"), file) for file in files]
+    known = [(path, (listed.get(path) or {}).get("digest"), stat) for path, stat in files.items()]
     if any(digest is None and not path.startswith("problems/") for path, digest, _ in known):
         return None  # workers have folders of their own
     return _digest(repr((_code(), sorted(known))).encode()).hex()
@@ -118,13 +109,15 @@ def trials_in(listed: Mapping[str, Any]) -> int:
     return sum(entry["rows"] for key, entry in listed.items() if entry and key.startswith("trials/"))
 
 
-def _files(folder: Path, snapshot: Snapshot) -> Iterator[CountedFile]:
-    """Yield each file that is counted."""
+def _files(folder: Path, snapshot: Snapshot) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Yield each file that is counted: its place in the folder, its size, and two times of its last change.
+
+    Programs can set the first one back, and on some systems the second one is another time.
+    """
     parts = (path for paths in snapshot.files.values() for path in paths)
     for path in (*parts, *(folder / "problems").glob("*")):
         stat = path.stat()
-        name = path.relative_to(folder).as_posix()
-        yield CountedFile(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        yield path.relative_to(folder).as_posix(), (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 @cache

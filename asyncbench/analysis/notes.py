@@ -231,26 +231,19 @@ def lost_notes(outcomes: Mapping[str, Outcomes]) -> list[str]:
     Args:
         outcomes: name → its trials by outcome.
     """
-    loud = lost_most(outcomes)
+    lost = {name: each for name in outcomes if (each := Accuracy.of(outcomes[name])).loud}
+    loud = sorted(lost, key=lambda name: -(lost[name].lost_share or 0.0))
     if not loud:
         return []
-    named = []
-    for name in loud[:MOST_LOST]:
-        accuracy = Accuracy.of(outcomes[name])
-        bounds = f"{accuracy.lowest or 0:.1%}-{accuracy.highest or 0:.1%}"
-        named.append(f"{name} {bounds} ({lost_briefly(outcomes[name])})")
+    named = [
+        f"{name} {lost[name].lowest or 0:.1%}-{lost[name].highest or 0:.1%} ({lost_briefly(outcomes[name])})"
+        for name in loud[:MOST_LOST]
+    ]
     more = f"; and {len(loud) - MOST_LOST} more" if len(loud) > MOST_LOST else ""
     return [
         f"LOST TRIALS: for {len(loud)} of {len(outcomes)} models, over 1 % of the trials failed or were "
         f"truncated. Accuracy if these were all wrong, or all right: {'; '.join(named)}{more}."
     ]
-
-
-def lost_most(by_name: Mapping[str, Outcomes]) -> list[str]:
-    """Return the names of those who lost over 1 % of their trials, the worst first."""
-    lost = {name: Accuracy.of(outcomes) for name, outcomes in by_name.items()}
-    loud = [name for name, accuracy in lost.items() if accuracy.loud]
-    return sorted(loud, key=lambda name: -(lost[name].lost_share or 0.0))
 
 
 def lost_briefly(outcomes: Outcomes) -> str:

@@ -64,17 +64,14 @@ class Answer:
         for tries_left in reversed(range(READ_TRIES)):
             taken = False
             try:
-                for batch in self._next_run():
+                seen, self._seen = self._seen, None
+                for batch in patiently(self._ask) if seen is None else seen:
                     taken = True
                     yield batch
                 return
             except MovedError:
                 if taken or not tries_left:
                     raise
-
-    def _next_run(self) -> QueryRun:
-        seen, self._seen = self._seen, None
-        return patiently(self._ask) if seen is None else seen
 
     def as_table(self) -> pa.Table:
         """Return all of it."""

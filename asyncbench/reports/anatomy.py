@@ -9,10 +9,10 @@ from operator import attrgetter
 from typing import Final
 
 from asyncbench.analysis.anatomy.counts import (
+    MOST_EXAMPLES,
     ErrorFindings,
     WrongExample,
     errors_in,
-    kinds_of,
     most_of_a_group,
 )
 from asyncbench.analysis.anatomy.error import KINDS, ORDER, UNCLASSIFIED
@@ -228,12 +228,12 @@ class AnatomyReport(FolderReport):
             "examined": one.examined,
             "kinds": [
                 {
-                    "kind": kind.kind,
-                    "count": kind.count,
-                    "share": kind.count / kind.examined,
-                    "examples": [example._asdict() for example in kind.examples],
+                    "kind": kind,
+                    "count": times,
+                    "share": times / one.examined,
+                    "examples": [example._asdict() for example in one.examples[kind][:MOST_EXAMPLES]],
                 }
-                for kind in kinds_of([one])
+                for kind, times in one.kinds.items()
             ],
             "flags": dict(one.flags.most_common()),
             "compared": one.compared,

@@ -242,32 +242,3 @@ def error_of(row: Mapping[str, Any], *, answer_type: str | None, operands: Seque
 def type_of(representation: str) -> str:
     """Return the answer type of a problem that no file tells of."""
     return _ANSWER_TYPES.get(representation, representation)
-
-
-# ── counts by kind ───────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindCount:
-    """One kind of error of one group."""
-
-    group: Group
-    kind: str
-    count: int  # of the examined answers of the group
-    examined: int
-    examples: tuple[WrongExample, ...]  # at most MOST_EXAMPLES
-
-
-def kinds_of(findings: Iterable[ErrorFindings]) -> tuple[KindCount, ...]:
-    """Return the kinds of each group, in the order of `kinds.KINDS`."""
-    return tuple(
-        KindCount(
-            group=one.group,
-            kind=kind,
-            count=one.kinds[kind],
-            examined=one.examined,
-            examples=tuple(one.examples[kind][:MOST_EXAMPLES]),
-        )
-        for one in findings
-        for kind in sorted(one.kinds, key=_place)
-    )

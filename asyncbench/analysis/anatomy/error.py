@@ -147,13 +147,6 @@ def answered(reply: str) -> str | None:
     return None if unfinished else text
 
 
-def number_in(reply: str) -> str | None:
-    """Return the number that a lenient reader finds at the end of a reply; None: it finds none."""
-    text = answered(reply)
-    value = None if text is None else layered_number(text[-MOST:])
-    return None if value is None else str(value)
-
-
 def grouped(reply: str) -> str | None:
     """Return the digits of a reply that is nothing but a number in groups, without what parts them."""
     text = reply.strip()
@@ -233,9 +226,10 @@ def _unread(expected: str, reply: str, answer_type: str, task: str, operands: Se
 
 
 def _flags_of_number_in(expected: str, reply: str, task: str, operands: Sequence[str]) -> frozenset[str]:
-    """Return what is wrong with the number that a lenient reader finds; right_value: nothing."""
-    answer = number_in(reply)
-    pair = pair_of(expected, answer, sign=sign_of(task), operands=operands) if answer else None
+    """Return what is wrong with the number that a lenient reader finds at its end; right_value: nothing."""
+    text = answered(reply)
+    value = None if text is None else layered_number(text[-MOST:])
+    pair = None if value is None else pair_of(expected, str(value), sign=sign_of(task), operands=operands)
     if pair is None:
         return frozenset()
     return frozenset({"right_value"}) if pair.true == pair.read else flags_of(pair)

@@ -5,13 +5,13 @@ it is made from.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
 from typing import Any, Final
 
-from asyncbench.analysis.cells import METRICS, cells_in, repeats_of, summed
+from asyncbench.analysis.cells import METRICS, Sums, cells_in, repeats_of, summed
 from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.analysis.curves import Curve, Length, fit
 from asyncbench.analysis.entrants import asked_in, kind_of
@@ -23,8 +23,6 @@ from asyncbench.suites.nupa.tasks import TASKS, range_of
 # Metrics have a row for each entrant and kind. Accuracy by length has at most `MOST_BINS` times as many: a
 # long length is in the bin of its first digit, such as 11 to 20 or 201 to 300.
 
-
-Sums = Mapping[str, Any]  # Any: a row of the view `cells`
 
 MOST_LENGTHS: Final = 24  # columns; more are put into bins
 MOST_BINS: Final = 64  # of a range, of lengths below ten million: ten, then nine for each further digit
@@ -43,11 +41,10 @@ def heat_rows(views: FolderViews) -> list[Row]:
 
 
 def _values(sums: Sums) -> dict[str, list[float | int | None]]:
-    metrics = {name: metric.of(sums) for name, metric in METRICS.items()}
     return {
         name: [measured.value, measured.low, measured.high, measured.trials]
-        for name, measured in metrics.items()
-        if measured.value is not None
+        for name, metric in METRICS.items()
+        if (measured := metric.of(sums)).value is not None
     }
 
 
@@ -61,23 +58,21 @@ def length_rows(views: FolderViews) -> list[Row]:
     ]
     bins = length_bins((cell["range"], cell["length"]) for cell in cells)
     binned = [{**cell, "bin": bins[cell["range"], cell["length"]]} for cell in cells]
-    rows = []
     by_bin = summed(binned, ("kind", "asked", "bin", "range"))
-    for (kind, entrant, span, in_range), sums in sorted(by_bin.items()):
-        accuracy = METRICS["accuracy"].of(sums)
-        rows.append(
-            {
-                "kind": kind,
-                "asked": entrant,
-                "length": span[1],
-                "from": span[0],
-                "to": span[1],
-                "range": in_range,
-                "value": accuracy.value,
-                "trials": accuracy.trials,
-            }
-        )
-    return rows
+    return [
+        {
+            "kind": kind,
+            "asked": entrant,
+            "length": span[1],
+            "from": span[0],
+            "to": span[1],
+            "range": in_range,
+            "value": accuracy.value,
+            "trials": accuracy.trials,
+        }
+        for (kind, entrant, span, in_range), sums in sorted(by_bin.items())
+        for accuracy in (METRICS["accuracy"].of(sums),)
+    ]
 
 
 @once

@@ -108,26 +108,22 @@ def place_rows(groups: Iterable[ErrorFindings], roster: Asked) -> list[Row]:
 
     Places that fewer than `LEAST_ANSWERS` wrong answers have are left out.
     """
-    rows = []
-    for place, kind, group in sorted(_placed(groups, roster), key=lambda placed: (placed[1], placed[0])):
-        for end, wrong in ((FIRST, group.from_left), (LAST, group.from_right)):
-            for position, seen in enumerate(group.wrong_at(wrong)[:MOST_PLACES], 1):
-                if seen.trials >= LEAST_ANSWERS:
-                    low, high = seen.interval or (None, None)
-                    rows.append(
-                        {
-                            "asked": place,
-                            "kind": kind,
-                            "end": end,
-                            "position": position,
-                            "errors": seen.successes,
-                            "answers": seen.trials,
-                            "value": seen.share,
-                            "low": low,
-                            "high": high,
-                        }
-                    )
-    return rows
+    return [
+        {
+            "asked": place,
+            "kind": kind,
+            "end": end,
+            "position": position,
+            "errors": seen.successes,
+            "answers": seen.trials,
+            "value": seen.share,
+            **dict(zip(("low", "high"), seen.interval or (None, None), strict=True)),
+        }
+        for place, kind, group in sorted(_placed(groups, roster), key=lambda placed: (placed[1], placed[0]))
+        for end, wrong in ((FIRST, group.from_left), (LAST, group.from_right))
+        for position, seen in enumerate(group.wrong_at(wrong)[:MOST_PLACES], 1)
+        if seen.trials >= LEAST_ANSWERS
+    ]
 
 
 def _placed(groups: Iterable[ErrorFindings], roster: Asked) -> Iterator[tuple[int, int, ErrorFindings]]:

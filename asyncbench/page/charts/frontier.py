@@ -7,7 +7,7 @@ from math import log, sqrt
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from asyncbench.analysis.cells import METRICS, summed
+from asyncbench.analysis.cells import METRICS, Sums, summed
 from asyncbench.analysis.entrants import Asked
 from asyncbench.page.charts.chart import (
     COLOUR,
@@ -44,8 +44,7 @@ PADDING: Final = {"log": 60.0, "sqrt": 0.0}  # at both ends of the axis below, b
 MARGIN: Final = 14.0  # above and below
 
 _SCALES: Final[Mapping[str, Callable[[float], float]]] = {"log": log, "sqrt": sqrt}
-Sums = Mapping[str, Any]  # Any: a row of the view `cells`, with the places of its entrant and kind
-Cells = Sequence[Sums]
+Cells = Sequence[Sums]  # with the places of their entrant and kind
 KindsByEntrant = Mapping[int, set[int]]  # places of kinds by the place of who was asked them
 
 
@@ -112,15 +111,15 @@ def _without(left_out: Sequence[str]) -> str:
 
 
 def _frontier(cells: Cells, against: str) -> list[Row]:
-    rows: list[Row] = []
     placed = _with_enough(_kinds_of_known(cells, against))
     common = _asked_of_all(placed)
     compared = (cell for cell in cells if cell["asked"] in placed and cell["kind"] in common)
-    for (place,), sums in sorted(summed(compared, ("asked",)).items(), key=itemgetter(0)):
-        x, seen = METRICS[against].of(sums).value, METRICS["accuracy"].of(sums)
-        if x is not None:
-            shown = {"value": seen.value, "low": seen.low, "high": seen.high, "trials": seen.trials}
-            rows.append({"asked": place, "x": x, **shown})
+    rows: list[Row] = [
+        {"asked": place, "x": x, **{name: getattr(seen, name) for name in ("value", "low", "high", "trials")}}
+        for (place,), sums in sorted(summed(compared, ("asked",)).items(), key=itemgetter(0))
+        if (x := METRICS[against].of(sums).value) is not None
+        for seen in (METRICS["accuracy"].of(sums),)
+    ]
     ahead = undominated([(row["x"], row["value"]) for row in rows])
     return [{**row, "front": front} for row, front in zip(rows, ahead, strict=True)]
 
