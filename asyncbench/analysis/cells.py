@@ -3,10 +3,11 @@
 So Python and the page's JavaScript compute it alike, from the same table: the view `cells`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -28,6 +29,8 @@ COUNTS: Final = (
 )
 SUMS: Final = ("input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "latency_s", "independent")
 
+RowT = TypeVar("RowT")
+KeyT = TypeVar("KeyT")
 Sums = Mapping[str, Any]  # Any: int or float by column of a cell; None: unknown
 Columns = tuple[str, ...]  # summed over the cells and with each other
 
@@ -184,6 +187,14 @@ def summed(cells: Iterable[Sums], keys: tuple[str, ...]) -> dict[tuple[Any, ...]
         for name in sums:
             sums[name] += cell.get(name) or 0
     return by_key
+
+
+def rows_by(rows: Iterable[RowT], key: Callable[[RowT], KeyT]) -> defaultdict[KeyT, list[RowT]]:
+    """Return rows by their key, in the order in which these first come; without a row there is none."""
+    groups = defaultdict[KeyT, list[RowT]](list)
+    for row in rows:
+        groups[key(row)].append(row)
+    return groups
 
 
 def outcomes_of(sums: Sums) -> dict[str, int]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache, partial
 from math import exp, log, log1p, sqrt
+from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from asyncbench.analysis.cells import Sums, rows_by
 from asyncbench.stats.proportions import Z_95, Proportion
 from asyncbench.store.schema import ENTRANT
 
@@ -471,16 +473,16 @@ def _place(length: Length) -> tuple[int, float] | None:
 def curves_by(cells: Iterable[Mapping[str, Any]], by: Sequence[str] = TASK) -> dict[tuple[str, ...], Curve]:
     """Return the curve of each group of cells by its values, in the order of these.
 
-    Counted are the trials with a reply: a call that failed says nothing of length. Groups of which no length
-    is known are left out.
+    Groups of which no length is known are left out.
 
     Args:
         cells: rows of the view `cells`; the columns of `by`, length, correct, trials and failed are used.
         by: the columns that tell the groups; add variant and representation where a task has several.
     """
-    points = defaultdict[tuple[str, ...], list[Point]](list)
-    for cell in cells:
-        if cell["length"] is not None:
-            point = cell["length"], cell["correct"], cell["trials"] - cell["failed"]
-            points[tuple(cell[name] for name in by)].append(point)
-    return {key: curve for key in sorted(points) if (curve := fit(points[key]))}
+    groups = rows_by((cell for cell in cells if cell["length"] is not None), itemgetter(*by))
+    return {key: curve for key, those in sorted(groups.items()) if (curve := curve_of(those))}
+
+
+def curve_of(cells: Iterable[Sums]) -> Curve | None:
+    """Return the curve of the trials with a reply; a call that failed says nothing of length."""
+    return fit((cell["length"], cell["correct"], cell["trials"] - cell["failed"]) for cell in cells)

@@ -4,16 +4,16 @@ A curve has at most `MOST_POINTS` points and `MOST_STEPS` steps of its line, how
 it is made from.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
+from operator import itemgetter
 from typing import Any, Final
 
-from asyncbench.analysis.cells import METRICS, Sums, cells_in, repeats_of, summed
+from asyncbench.analysis.cells import METRICS, Sums, cells_in, repeats_of, rows_by, summed
 from asyncbench.analysis.counting import FolderViews, once
-from asyncbench.analysis.curves import Curve, Length, fit
+from asyncbench.analysis.curves import Curve, Length, curve_of
 from asyncbench.analysis.entrants import asked_in, kind_of
 from asyncbench.page.charts.chart import Row
 from asyncbench.stats.proportions import wilson
@@ -94,10 +94,8 @@ def length_bins(lengths: Iterable[tuple[str, int]]) -> dict[tuple[str, int], tup
     pairs = sorted(set(lengths))
     if len({length for _, length in pairs}) <= MOST_LENGTHS:
         return {(of, length): (length, length) for of, length in pairs}
-    together = defaultdict[tuple[str, int], list[int]](list)
-    for of, length in pairs:
-        together[of, _rounded_up(length)].append(length)
-    return {(of, n): (those[0], those[-1]) for (of, _), those in together.items() for n in those}
+    together = rows_by(pairs, lambda pair: (pair[0], _rounded_up(pair[1])))
+    return {pair: (those[0][1], those[-1][1]) for those in together.values() for pair in those}
 
 
 def _rounded_up(length: int) -> int:
@@ -167,15 +165,13 @@ class KindCurve:
 @once
 def kind_curves(views: FolderViews) -> tuple[KindCurve, ...]:
     """Return a curve for each entrant and kind of which a length is known, by kind and then by entrant."""
-    groups = defaultdict[tuple[int, int], list[Sums]](list)
-    for cell in placed_cells(views):
-        if cell["length"] is not None:
-            groups[cell["kind"], cell["asked"]].append(cell)
+    known = (cell for cell in placed_cells(views) if cell["length"] is not None)
+    groups = rows_by(known, itemgetter("kind", "asked"))
     return tuple(
         KindCurve(
             kind=kind,
             entrant=entrant,
-            curve=fit((cell["length"], cell["correct"], cell["trials"] - cell["failed"]) for cell in those),
+            curve=curve_of(those),
             repeats=repeats_of(those),
             shortest=min(cell["length"] for cell in those),
             longest=max(cell["length"] for cell in those),

@@ -9,6 +9,7 @@ from itertools import groupby
 from math import isinf
 from typing import Final
 
+from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import short_names
 from asyncbench.config.loading import CLOSED
@@ -182,10 +183,8 @@ def _curve(step: StepFigures, kind: str, all_s: Sequence[float]) -> Iterator[Row
 
 def load_accuracy_rows(steps: Iterable[StepAnswers]) -> list[Row]:
     """Return the accuracy of answers by rate, with its interval; rounds of a rate count together."""
-    groups = defaultdict[tuple[str, str], list[StepAnswers]](list)
-    for step in steps:
-        if step.accuracy.trials and step.verdict not in UNCOUNTED:
-            groups[step.model, base_in(step.load)].append(step)
+    counted = (step for step in steps if step.accuracy.trials and step.verdict not in UNCOUNTED)
+    groups = rows_by(counted, lambda step: (step.model, base_in(step.load)))
     names = short_names(dict.fromkeys(model for model, _ in groups))
     rows: list[Row] = []
     for (model, name), those in groups.items():

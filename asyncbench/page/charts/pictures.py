@@ -1,14 +1,15 @@
 """The charts of a results folder for a paper: those of the page, from the same rows."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, Final
 
 from asyncbench.analysis.anatomy.counts import examined_in
-from asyncbench.analysis.cells import METRICS
+from asyncbench.analysis.cells import METRICS, rows_by
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Asked, Entrant, asked_in
 from asyncbench.analysis.notes import lost_notes
@@ -167,11 +168,10 @@ def _maps(material: _Material) -> Iterator[Picture]:
 
 def _best_first(rows: Iterable[Row]) -> list[Row]:
     """Return rows by their entrants: first who has the highest values in the mean."""
-    values = defaultdict[int, list[float]](list)
-    cells = list(rows)
-    for row in cells:
-        values[row["asked"]].append(row["value"])
-    return sorted(cells, key=lambda row: (-fmean(values[row["asked"]]), row["asked"], row["kind"]))
+    groups = rows_by(rows, itemgetter("asked"))
+    means = {asked: fmean(row["value"] for row in those) for asked, those in groups.items()}
+    cells = (row for those in groups.values() for row in those)
+    return sorted(cells, key=lambda row: (-means[row["asked"]], row["asked"], row["kind"]))
 
 
 def _breaks(material: _Material) -> Iterator[Picture]:

@@ -4,7 +4,7 @@ Published is the success rate over recorded results: a call that failed is in ne
 the rate over all tries, where such a call is no success.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from asyncbench.analysis.anatomy.counts import ErrorFindings, errors_in
 from asyncbench.analysis.anatomy.error import OF_REPLIES, UNCLASSIFIED
+from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP
@@ -203,13 +204,8 @@ def _counts(views: FolderViews, manifest: Manifest) -> dict[str, Any]:
     views.put("bins", _bins())
     groups = {_key(row): row for row in views.rows(_LINES)}
     reasons, sizes, operands = (
-        defaultdict[Key, list[dict[str, Any]]](list),
-        defaultdict[Key, list[dict[str, Any]]](list),
-        defaultdict[Key, list[dict[str, Any]]](list),
+        rows_by(views.rows(query), _key) for query in (_REASONS, _BY_SIZE, _BY_OPERANDS)
     )
-    for query, rows in ((_REASONS, reasons), (_BY_SIZE, sizes), (_BY_OPERANDS, operands)):
-        for row in views.rows(query):
-            rows[_key(row)].append(row)
     errors = {_key(dict(zip(GROUP, group, strict=True))): of for group, of in errors_in(views).items()}
     plan = {
         Key(*entrant, suite): sum(tasks.values())

@@ -4,13 +4,14 @@ A row of its tables is one run × model, × condition where a run's model was as
 row's trials of one task and one depth (our `length`, which others' problem sets may leave out).
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final, Self
 
+from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order
@@ -237,9 +238,7 @@ def figures_of(folder: Folders, grader: str, manifest: Manifest) -> dict[str, An
 def _rows(
     counts: Iterable[dict[str, Any]], folders: Mapping[str, str], manifest: Manifest
 ) -> tuple[PublishedRow, ...]:
-    by_entrant = defaultdict[Entrant, list[dict[str, Any]]](list)
-    for row in counts:
-        by_entrant[row["run"], row["model"], row["condition"]].append(row)
+    by_entrant = rows_by(counts, lambda row: (row["run"], row["model"], row["condition"]))
     cells = {entrant: dict(map(_cell, rows)) for entrant, rows in by_entrant.items()}
     facets = told_by_origin(
         {entrant: facets_of(row["model_id"], row) for entrant, (row, *_) in by_entrant.items()},

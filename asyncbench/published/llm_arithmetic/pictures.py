@@ -1,12 +1,13 @@
 """The pictures that llm_arithmetic's table asks for: of a folder's rows and of its published ones."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf
 from typing import Any, Final
 
+from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.entrants import Entrant
 from asyncbench.published.llm_arithmetic.counts import (
     Cells,
@@ -215,11 +216,10 @@ def _by_variant(
 
 def _varied(entries: Iterable[OverviewEntry], facet: str) -> dict[str, list[OverviewEntry]]:
     """Return the entries that differ in one facet alone, by what they are called without it."""
-    groups = defaultdict[tuple[object, ...], list[OverviewEntry]](list)
-    for entry in entries:
-        if getattr(entry.facets, facet) is not None:
-            facets = entry.facets._asdict()
-            groups[tuple(value for name, value in facets.items() if name != facet)].append(entry)
+    groups = rows_by(
+        (entry for entry in entries if getattr(entry.facets, facet) is not None),
+        lambda entry: tuple(value for name, value in entry.facets._asdict().items() if name != facet),
+    )
     return {
         f"{those[0].facets.without(facet)} {those[0].facets.rest}".strip(): those
         for those in groups.values()

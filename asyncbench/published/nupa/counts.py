@@ -8,10 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
 
+from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.entrants import Entrant, in_order
 from asyncbench.analysis.notes import Graded, note_of_simulated
@@ -199,10 +201,7 @@ def _figure(name: str, by_length: Mapping[int, Sum], length_class: int) -> Figur
 
 def by_asked(lines: Iterable[TaskLine]) -> dict[Entrant, list[TaskLine]]:
     """Return the lines of each who was asked."""
-    groups: dict[Entrant, list[TaskLine]] = {}
-    for line in lines:
-        groups.setdefault(line.asked, []).append(line)
-    return groups
+    return rows_by(lines, attrgetter("asked"))
 
 
 def macro(figures: Sequence[Figure]) -> dict[str, Number | None]:

@@ -4,7 +4,6 @@ Each is one `PublishedPicture` over rows: of ranges of lengths, or of counts of 
 picture is its id in `docs/published.md`.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -12,6 +11,7 @@ from operator import eq
 from statistics import fmean, stdev
 from typing import Any, Final
 
+from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, distinct_names, names_of
@@ -555,9 +555,10 @@ def _speeds(shown: Shown) -> Iterator[PublishedPicture]:
 
 def _single(shown: Shown) -> PublishedPicture:
     """Return Table 3: exact match at single lengths, with the standard error over repeats."""
-    repeats = defaultdict[tuple[Any, ...], list[Row]](list)  # Any: a text, a length
-    for row in shown.single:
-        repeats[shown.named(row), row["task"], row["representation"], row["length"]].append(row)
+    repeats = rows_by(
+        shown.single,
+        lambda row: (shown.named(row), row["task"], row["representation"], row["length"]),
+    )
     rows = []
     for (model, *kind, length), its in repeats.items():
         means = [row["exact_match"] for row in its]

@@ -5,14 +5,15 @@ do not. Times of a load count from when a call was due, and are those of one rat
 """
 
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
 
+from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.views import counts_by
 from asyncbench.errors import ErrorKind
@@ -194,9 +195,7 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
         views.keep("provider_trials", _KEPT_TRIALS)
     else:  # a million of them would fill the memory, or the disk
         views.define("provider_trials", "FROM trials")
-    by_model = defaultdict[str, list[StepFigures]](list)
-    for step in steps:
-        by_model[step.model].append(step)
+    by_model = rows_by(steps, attrgetter("model"))
     timed = timed_steps(by_model)
     _put_timed(views, timed, by_model)
     counts = _by_model(_rows(views, _COUNTS))
@@ -288,10 +287,7 @@ def _by_model(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:  # A
 
 
 def _grouped(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:  # Any: of a query
-    groups = defaultdict[str, list[dict[str, Any]]](list)
-    for row in rows:
-        groups[row.pop("model")].append(row)
-    return groups
+    return rows_by(rows, lambda row: row.pop("model"))
 
 
 def _times_of(step: StepFigures | None, row: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: lists of seconds
