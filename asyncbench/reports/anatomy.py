@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress, zip_longest
 from operator import attrgetter
@@ -34,7 +34,7 @@ from asyncbench.records import Outcome
 from asyncbench.stats.paired import undominated
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.schema import CELL, ENTRANT
-from asyncbench.tables.data import data_of
+from asyncbench.tables.data import HIDDEN, data_of, in_data
 from asyncbench.tables.headings import ACCURACY, FORMAT, PER_CORRECT, RIGHT_50, RIGHT_90
 from asyncbench.tables.numbers import MISSING, count, per_correct, per_correct_text, percent
 from asyncbench.tables.report import Columns, Sheet
@@ -49,18 +49,19 @@ _WHAT: Final = tuple(name for name in CELL if name not in ENTRANT)
 class Worth:
     """The figures of some trials."""
 
-    of: tuple[str, ...]  # whose they are: values of the columns by which they are told apart
-    outcomes: Mapping[str, int]  # trials by outcome
-    repeats: float  # times that each problem was asked, in the mean
+    of: tuple[str, ...] = field(metadata=HIDDEN)  # whose they are: values of columns
+    outcomes: Mapping[str, int] = field(metadata=HIDDEN)  # trials by outcome
+    repeats: float = field(metadata=HIDDEN)  # times that each problem was asked, in the mean
     format_ok: Proportion  # of the replies whose form the headline grader judged
     cost_usd: float | None  # of the priced trials; None: of none
     all_priced: bool  # else `cost_usd` is less than was spent
     cost_per_correct_usd: float | None  # of the priced trials, wrong ones paid as well; None: none is right
     cost_per_trial_usd: float | None  # mean of the priced
-    reasoning_per_trial: float | None  # tokens, mean of the trials where they are told
-    output_per_trial: float | None  # tokens, the same; reasoning is a part of them
+    reasoning_tokens_per_trial: float | None  # tokens, mean of the trials where they are told
+    output_tokens_per_trial: float | None  # tokens, the same; reasoning is a part of them
 
     @property
+    @in_data("accuracy")
     def accuracy(self) -> Proportion:
         """Correct of all trials."""
         return Proportion(
@@ -105,8 +106,8 @@ def _worth_of(of: tuple[str, ...], sums: Sums) -> Worth:
         all_priced=sums["priced"] == sums["trials"],
         cost_per_correct_usd=per_correct(cost, sums["priced_correct"]),
         cost_per_trial_usd=_mean(sums["cost_usd"], sums["priced"]),
-        reasoning_per_trial=_mean(sums["reasoning_tokens"], sums["reasoning_known"]),
-        output_per_trial=_mean(sums["output_tokens"], sums["known_tokens"]),
+        reasoning_tokens_per_trial=_mean(sums["reasoning_tokens"], sums["reasoning_known"]),
+        output_tokens_per_trial=_mean(sums["output_tokens"], sums["known_tokens"]),
     )
 
 
@@ -150,7 +151,7 @@ def frontier(worths: Iterable[Worth], spent: str) -> set[Entrant]:
 
     Args:
         worths: by `ENTRANT`; who has no reply is left out.
-        spent: cost_per_trial_usd, reasoning_per_trial or output_per_trial; who has none is left out.
+        spent: cost_per_trial_usd, or reasoning_ or output_tokens_per_trial; who has none is left out.
     """
     known = [worth for worth in worths if worth.has_place(spent)]
     ahead = undominated([(getattr(worth, spent), worth.accuracy.share or 0.0) for worth in known])
@@ -211,7 +212,7 @@ class AnatomyReport(FolderReport):
             "models": [
                 {
                     **dict(zip(ENTRANT, one.asked, strict=True)),
-                    **_worth_data(one),
+                    **data_of(one),
                     "best_for_its_cost": cheapest.get(one.asked),
                     "best_for_its_reasoning": tersest.get(one.asked),
                 }
@@ -239,12 +240,12 @@ class AnatomyReport(FolderReport):
             "compared": one.compared,
             "too_short": one.too_short,
             "too_long": one.too_long,
-            "wrong_from_left": [_share(at) for at in one.wrong_at(one.from_left)],
-            "wrong_from_right": [_share(at) for at in one.wrong_at(one.from_right)],
+            "wrong_from_left": data_of(one.wrong_at(one.from_left)),
+            "wrong_from_right": data_of(one.wrong_at(one.from_right)),
             "by_carries": [_bin(at) for at in one.by_carries],
             "by_chain": [_bin(at) for at in one.by_chain],
             "digits": _digits(self.digits.get(one.group)),
-            **_worth_data(worth),
+            **data_of(worth),
         }
 
     def _notes(self) -> Iterator[str]:
@@ -322,9 +323,9 @@ class AnatomyReport(FolderReport):
             ),
             PER_CORRECT: _each,
             "unbeaten on cost": lambda one: _MARK[cheapest.get(one.asked)],
-            "reasoning tokens per trial": lambda one: _rounded(one.reasoning_per_trial),
+            "reasoning tokens per trial": lambda one: _rounded(one.reasoning_tokens_per_trial),
             "unbeaten on tokens": lambda one: _MARK[tersest.get(one.asked)],
-            "output tokens per trial": lambda one: _rounded(one.output_per_trial),
+            "output tokens per trial": lambda one: _rounded(one.output_tokens_per_trial),
         }
         ordered = sorted(self.by_asked, key=lambda one: self.order.index(one.asked))
         return Sheet.of("Accuracy against cost and reasoning tokens", columns, ordered)
@@ -333,7 +334,8 @@ class AnatomyReport(FolderReport):
     def _best(self) -> tuple[Mapping[Entrant, bool], Mapping[Entrant, bool]]:
         """Who is as accurate as nobody else for less, in dollars and in tokens of reasoning."""
         cheapest, tersest = (
-            best(self.by_asked, spent, self.alike) for spent in ("cost_per_trial_usd", "reasoning_per_trial")
+            best(self.by_asked, spent, self.alike)
+            for spent in ("cost_per_trial_usd", "reasoning_tokens_per_trial")
         )
         return cheapest, tersest
 
@@ -492,21 +494,8 @@ def _unclassified(findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]
 # ── as JSON ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _worth_data(one: Worth) -> dict[str, object]:
-    return {
-        "accuracy": _share(one.accuracy),
-        "format_ok": _share(one.format_ok),
-        "cost_usd": one.cost_usd,
-        "all_priced": one.all_priced,
-        "cost_per_trial_usd": one.cost_per_trial_usd,
-        "cost_per_correct_usd": one.cost_per_correct_usd,
-        "reasoning_tokens_per_trial": one.reasoning_per_trial,
-        "output_tokens_per_trial": one.output_per_trial,
-    }
-
-
 def _bin(one: CarryBin) -> dict[str, object]:
-    return {"first": one.first, "last": one.last, **_share(one.right)}
+    return {"first": one.first, "last": one.last, **data_of(one.right)}
 
 
 def _digits(one: Curve | None) -> dict[str, object] | None:
@@ -522,7 +511,3 @@ def _digits(one: Curve | None) -> dict[str, object] | None:
         "at_90": data_of(one.length_at(0.9)),
         "at_50": data_of(one.length_at(0.5)),
     }
-
-
-def _share(one: Proportion) -> dict[str, object]:
-    return {"successes": one.successes, "trials": one.trials, "share": one.share, "interval": one.interval}

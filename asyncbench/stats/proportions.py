@@ -2,12 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from statistics import fmean
 
 from asyncbench.records import Outcome
 from asyncbench.stats.paired import sign_flip
+from asyncbench.tables.data import HIDDEN, in_data
 
 Z_95 = 1.959963984540054  # the 97.5 % point of the standard normal
 LOUD = 0.01  # above this share of lost trials a figure is not shown without a warning
@@ -19,14 +20,16 @@ class Proportion:
 
     successes: int
     trials: int
-    repeats: float = 1.0  # times that each problem was asked: in the interval it counts once
+    repeats: float = field(default=1.0, metadata=HIDDEN)  # of each problem: in the interval it counts once
 
     @property
+    @in_data("share")
     def share(self) -> float | None:
         """Successes over trials, in [0, 1]."""
         return self.successes / self.trials if self.trials else None
 
     @property
+    @in_data("interval")
     def interval(self) -> tuple[float, float] | None:
         """The Wilson score interval, in [0, 1]."""
         return wilson(self.successes / self.trials, self.trials / self.repeats) if self.trials else None
@@ -127,14 +130,16 @@ LEVELS = 60  # to which moves are rounded for the test
 class Moves:
     """The move of each problem in the difference, a less b: their mean is the difference."""
 
-    moves: tuple[float, ...]
-    chance: tuple[float, ...]  # the same, as large as chance makes them where a and b are alike
+    moves: tuple[float, ...] = field(metadata=HIDDEN)
+    chance: tuple[float, ...] = field(metadata=HIDDEN)  # as large as chance makes them if both are alike
 
     @property
+    @in_data("problems")
     def problems(self) -> int:
         return len(self.moves)
 
     @property
+    @in_data("difference")
     def difference(self) -> float:
         """The difference of the accuracies, in [-1, 1]."""
         return fmean(self.moves)
@@ -154,6 +159,7 @@ class Moves:
         return sign_flip(signs, seen=round(LEVELS * sum(self.moves) / most))
 
     @property
+    @in_data("interval")
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the difference: two more problems speak for a and for b alone."""
         n = self.problems + 2

@@ -249,7 +249,8 @@ def test_a_right_answer_pays_for_the_wrong_ones(folder):
     )
     assert good.cost_per_correct_usd == pytest.approx(0.001)
     assert (bad.cost_per_correct_usd, bad.cost_per_trial_usd) == (None, pytest.approx(0.0004))
-    assert (good.reasoning_per_trial, good.output_per_trial, bad.reasoning_per_trial) == (50, 60, None)
+    assert [one.reasoning_tokens_per_trial for one in (good, bad)] == [50, None]
+    assert good.output_tokens_per_trial == 60
     assert good.format_ok.share == 1
     assert bad.format_ok.trials == 40  # a call that failed has no form
 
@@ -312,8 +313,8 @@ def worth(name, right, cost, *, failed=0):
         all_priced=True,
         cost_per_correct_usd=None,
         cost_per_trial_usd=cost,
-        reasoning_per_trial=None,
-        output_per_trial=None,
+        reasoning_tokens_per_trial=None,
+        output_tokens_per_trial=None,
     )
 
 
@@ -327,7 +328,7 @@ def test_nobody_on_the_frontier_is_beaten_for_less():
         worth("unknown", 99, None),
     ]
     assert {model for _, model, _ in frontier(those, "cost_per_trial_usd")} == {"cheap", "dear"}
-    assert frontier(those, "reasoning_per_trial") == set()
+    assert frontier(those, "reasoning_tokens_per_trial") == set()
 
 
 def test_the_best_are_so_among_those_who_were_asked_the_same():

@@ -7,7 +7,7 @@ All answers of a step count, those at its end as those at its beginning.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from asyncbench.config.loading import CLOSED
 from asyncbench.records import Outcome
 from asyncbench.stats.paired import holm, smallest_detectable
 from asyncbench.stats.proportions import Moves, Proportion, Shares, moves_of
+from asyncbench.tables.data import HIDDEN, INSIDE, in_data
 
 Answered = Mapping[str, Mapping[str, float]]  # kind → problem → share right of its answers
 ALPHA: Final = 0.05
@@ -72,7 +73,7 @@ class BesideLightest:
     """A step (a) and the lightest one of its model (b), on problems of the kinds that both answered."""
 
     lightest: str  # its name
-    moves: Moves
+    moves: Moves = field(metadata=INSIDE)
     p: float  # two-sided, of both being equally right
     p_holm: float  # adjusted for all steps that are compared with it
 
@@ -80,11 +81,6 @@ class BesideLightest:
     def differs(self) -> bool:
         """Whether the difference is more than chance."""
         return self.p_holm <= ALPHA
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the difference in accuracy."""
-        return self.moves.interval
 
     @property
     def detectable(self) -> float | None:
@@ -99,12 +95,12 @@ class StepAnswers:
     run: str
     model: str
     load: str  # the step, such as `poisson 8/s #2`
-    arrivals: str
+    arrivals: str = field(metadata=HIDDEN)
     rate: float  # closed: callers
     round: int
-    verdict: str | None  # as in `steps`
+    verdict: str | None = field(metadata=HIDDEN)  # as in `steps`
     outcomes: Mapping[str, int]  # trials by outcome; `failed`: without an answer
-    accuracy: Proportion  # of those with an answer
+    accuracy: Proportion = field(metadata=HIDDEN)  # of those with an answer
     beside: BesideLightest | None  # None: it is the lightest, or they have no problem in common
     compared: int  # answers at temperature 0 beside one of the lightest step to the same problem
     changed: int  # of them, those with another text
@@ -112,6 +108,13 @@ class StepAnswers:
     reasoning_tokens: float | None
     cached_share: float | None  # of input tokens; None: not told
     served: Mapping[str, Mapping[str, int]]  # column of `trials`, as in `SERVED` → value → answers
+
+    @property
+    @in_data(None)
+    def shares(self) -> Mapping[str, object]:
+        """The figures of `accuracy`."""
+        right = self.accuracy
+        return {"accuracy": right.share, "accuracy_interval": right.interval, "answers": right.trials}
 
 
 def answers_by_step(views: FolderViews) -> tuple[StepAnswers, ...]:

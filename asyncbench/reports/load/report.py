@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from math import floor, isinf, log10
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, NothingToShowError, note_of_simulated
@@ -17,7 +17,7 @@ from asyncbench.reports.cost.report import budgets_in, fine
 from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step, notes_under_load
 from asyncbench.reports.load.steps import PERCENTILES, HighestRate, StepFigures, highest_rates, steps_in
 from asyncbench.stats.percentiles import fewest_for
-from asyncbench.tables.data import data_of
+from asyncbench.tables.data import HIDDEN, in_data
 from asyncbench.tables.headings import ACCURACY, BESIDE_LIGHTEST, KEPT_SLO, PER_1000_ANSWERS
 from asyncbench.tables.numbers import MISSING, first_of, p_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
@@ -84,22 +84,17 @@ class LoadReport(FolderReport):
     """The steps of a folder's load."""
 
     steps: tuple[StepFigures, ...]
-    answers: tuple[StepAnswers, ...]
     highest: tuple[HighestRate, ...]
-    problems: int  # that were answered
-    graded: int  # answers to them
-    cut: int  # steps that a killed run began: the next run measures them again
+    answers: tuple[StepAnswers, ...]
+    problems: int = field(metadata=HIDDEN)  # that were answered
+    graded: int = field(metadata=HIDDEN)  # answers to them
+    cut: int = field(metadata=HIDDEN)  # steps that a killed run began: the next run measures them again
 
-    def _data(self) -> dict[str, Any]:  # Any: JSON
-        return {
-            "folder": self.folder,
-            "simulated": self.simulated,
-            "steps": data_of(self.steps),
-            "highest": data_of(self.highest),
-            "answers": [_answers(step) for step in self.answers],
-            "notes": [*self._warnings()],
-            "formulas": [text for text, _ in FORMULAS],
-        }
+    @property
+    @in_data(None)
+    def notes(self) -> Mapping[str, object]:
+        """What to know of the figures."""
+        return {"notes": [*self._warnings()], "formulas": [text for text, _ in FORMULAS]}
 
     def _parts(self) -> Iterator[str | Sheet]:
         yield from self._simulated()
@@ -187,33 +182,6 @@ def _named(steps: Sequence[StepFigures]) -> str:
 def _place(step: StepFigures) -> str:
     why = step.bound_by if step.verdict == CLIENT_BOUND else None
     return step.asked if why is None else f"{step.asked} ({why})"
-
-
-def _answers(step: StepAnswers) -> dict[str, object]:
-    """Return what a step answered, for JSON."""
-    beside = step.beside
-    return {
-        **{name: getattr(step, name) for name in ("run", "model", "load", "rate", "round", "outcomes")},
-        "accuracy": step.accuracy.share,
-        "accuracy_interval": step.accuracy.interval,
-        "answers": step.accuracy.trials,
-        "beside": None
-        if beside is None
-        else {
-            "lightest": beside.lightest,
-            "problems": beside.moves.problems,
-            "difference": beside.moves.difference,
-            "interval": beside.interval,
-            "p": beside.p,
-            "p_holm": beside.p_holm,
-        },
-        "compared": step.compared,
-        "changed": step.changed,
-        "output_tokens": step.output_tokens,
-        "reasoning_tokens": step.reasoning_tokens,
-        "cached_share": step.cached_share,
-        "served": step.served,
-    }
 
 
 def load_report_of(views: FolderViews) -> LoadReport:
@@ -373,7 +341,7 @@ def _answers_sheet(steps: Sequence[StepFigures], answers: Sequence[StepAnswers])
         "graded answers": lambda one: f"{one.accuracy.trials:,}",
         ACCURACY: lambda one: percent(one.accuracy.share, one.accuracy.interval),
         BESIDE_LIGHTEST: lambda one: (
-            MISSING if one.beside is None else points(one.beside.moves.difference, one.beside.interval)
+            MISSING if one.beside is None else points(one.beside.moves.difference, one.beside.moves.interval)
         ),
         "p (Holm)": lambda one: MISSING if one.beside is None else p_text(one.beside.p_holm),
         "other texts": lambda one: f"{one.changed:,} of {one.compared:,}" if one.compared else MISSING,
