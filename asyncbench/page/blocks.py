@@ -111,7 +111,8 @@ def head_block(views: FolderViews) -> Values:
         "made_at": datetime.now(UTC).timestamp(),
         "version": version("asyncbench"),
         "live": False,
-        "mark": _mark(standings.simulated_note),
+        # empty: a model was asked now; of folders that differ the note begins with their names
+        "mark": next((word for word in ("SIMULATED", "RECORDED") if word in standings.simulated_note), ""),
         "mark_words": standings.simulated_note,
         "notes": list(_notes(views)),
         "trials_in_all": sum(entrant.trials for entrant in roster.entrants),
@@ -132,14 +133,6 @@ def head_block(views: FolderViews) -> Values:
         "repeated": REPEATED,
         "charts": {name: chart.words() for name, chart in CHARTS.items()},
     }
-
-
-def _mark(simulated: str) -> str:
-    """Return the word for answers that no model was asked for now; empty: there are none.
-
-    Of folders that differ the note begins with their names.
-    """
-    return next((word for word in ("SIMULATED", "RECORDED") if word in simulated), "")
 
 
 def _notes(views: FolderViews) -> Iterator[Values]:

@@ -2,6 +2,7 @@
 
 PUBLIC = (
     "always_valid",
+    "logistic",
     "paired",
     "percentiles",
     "proportions",

@@ -169,7 +169,7 @@ def _maps(material: _Material) -> Iterator[Picture]:
 def _best_first(rows: Iterable[Row]) -> list[Row]:
     """Return rows by their entrants: first who has the highest values in the mean."""
     groups = rows_by(rows, itemgetter("asked"))
-    means = {asked: fmean(row["value"] for row in those) for asked, those in groups.items()}
+    means = {place: fmean(row["value"] for row in those) for place, those in groups.items()}
     cells = (row for those in groups.values() for row in those)
     return sorted(cells, key=lambda row: (-means[row["asked"]], row["asked"], row["kind"]))
 
