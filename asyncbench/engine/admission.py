@@ -391,7 +391,14 @@ class Admission:
         if self.gate.limited:
             starts = self._starts
             per_s = len(starts) / max(at_s - starts[0], 1.0) if starts else 0.0  # lately
-            return throttle.refused(sent_s, at_s, wait_s=wait_s, per_s=per_s, in_flight=self._undecided)
+            return throttle.refused(
+                sent_s,
+                at_s,
+                wait_s=wait_s,
+                per_s=per_s,
+                in_flight=self._undecided,
+                uneven=self.gate.counts_tokens,
+            )
         throttle.admitted(guess.admitted_s(at_s))
         # Of calls that are no longer too young to say, none since then was admitted.
         sure = at_s - throttle.streak_s > guess.sure_s + 2 * BIN_S

@@ -261,7 +261,8 @@ class Closing:
 # ── Token estimates, learnt from like calls
 
 
-QUANTILE: Final = 0.95  # few replies are longer than was set aside for them
+QUANTILE: Final = 0.8  # of the latest replies are no longer than is set aside; more would wait for nothing
+LONGEST: Final = 1.0  # the same of a call that failed: it may have been refused for being long
 REMEMBERED: Final = 64  # replies of a cell
 MOST_CELLS: Final = 1_000  # a set of the user's own may have a length for each row
 ENOUGH_REPLIES: Final = 5  # replies of a cell, before all the model's replies tell less than they do
@@ -295,7 +296,9 @@ class TokenEstimates:
         if lengths.count < ENOUGH_REPLIES:
             lengths = self._all
         output_tokens = (
-            lengths.quantile() if lengths.count else float(pending.longest or UNSEEN_OUTPUT_TOKENS)
+            lengths.quantile(LONGEST if pending.tries else QUANTILE)
+            if lengths.count
+            else float(pending.longest or UNSEEN_OUTPUT_TOKENS)
         )
         input_tokens = pending.characters * self._per_character
         if self._counting is Counting.DEMANDED:
@@ -333,25 +336,23 @@ def _kind_of(pending: PendingTrial) -> Kind:
 
 
 class _Lengths:
-    """The latest replies' lengths; their quantile is worked out when it is needed."""
+    """The latest replies' lengths; they are sorted when a quantile is needed."""
 
-    __slots__ = ("_latest", "_quantile", "count")
+    __slots__ = ("_latest", "_sorted", "count")
 
     def __init__(self) -> None:
         self.count = 0
         self._latest: deque[int] = deque(maxlen=REMEMBERED)
-        self._quantile: float | None = None
+        self._sorted = list[int]()
 
     def add(self, tokens: int) -> None:
         self.count += 1
         self._latest.append(tokens)
-        self._quantile = None
+        self._sorted.clear()
 
-    def quantile(self) -> float:
-        if self._quantile is None:
-            ordered = sorted(self._latest)
-            self._quantile = float(ordered[math.ceil(QUANTILE * len(ordered)) - 1])
-        return self._quantile
+    def quantile(self, part: float) -> float:
+        self._sorted = self._sorted or sorted(self._latest)
+        return float(self._sorted[math.ceil(part * len(self._sorted)) - 1])
 
 
 # ── A model and its parts

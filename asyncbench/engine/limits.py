@@ -13,7 +13,7 @@ HEADROOM: Final = 0.995
 REQUEST_BURST_S: Final = 0.03  # of requests, saved up: what a late wake-up may catch up with
 TOKEN_BURST_S: Final = 0.25  # of tokens; less than the headroom of a minute
 # Input and output apart: while one of them binds, the other has to be saved up, or neither is used whole.
-SPLIT_BURST_S: Final = 0.75
+SPLIT_BURST_S: Final = 0.5
 BURST_S: Final[Mapping[str, float]] = {
     "requests": REQUEST_BURST_S,
     "tokens": TOKEN_BURST_S,

@@ -15,6 +15,7 @@ from typing import Final
 
 MEMORY: Final = 0.99  # of what was counted, kept at each answer: those before the last 200 hardly count
 ENOUGH: Final = 10  # answers, or three refusals, before a share is judged
+SEVERAL: Final = 1.5  # refusals, counted so, where lengths are uneven: 9 of 1,000 calls are fewer
 CUTS: Final = (0.1, 0.3, 0.7)  # of the share at most: a first judgement, and those that follow it quickly
 SMALLEST_SHARE: Final = 0.01
 BELOW: Final = 0.99  # of what was found to be admitted: whatever was overdrawn has to come back
@@ -125,6 +126,7 @@ class Throttle:
         wait_s: float | None,
         per_s: float,
         in_flight: int = 0,
+        uneven: bool = False,
     ) -> bool:
         """Take in that a call was refused for being one too many; return whether this begins a pause.
 
@@ -132,9 +134,11 @@ class Throttle:
             wait_s: how long the provider says to wait.
             per_s: calls that start in a second; without end: it is no matter of their share.
             in_flight: calls of which nothing is known yet.
+            uneven: it may have been a long one: one refusal by itself says nothing of the share.
         """
         counts = per_s < math.inf and self._count(sent_s, refused=True)
-        if counts and (self._answers >= ENOUGH or self._refusals >= 3):
+        several = self._refusals >= SEVERAL or not uneven
+        if counts and several and (self._answers >= ENOUGH or self._refusals >= 3):
             self._cut(at_s, per_s)
         self._refused_streak += sent_s >= self._opened_s
         return self.broke(sent_s, at_s, wait_s=wait_s, in_flight=in_flight)
