@@ -53,6 +53,16 @@ def test_it_says_who_is_better_what_it_cost_and_what_needs_attention(folder):
     assert f"asyncbench view {folder}" in wide
 
 
+def test_whose_replies_were_all_cut_has_no_rank_and_is_told_what_to_raise(tmp_path):
+    answers = [
+        Asked(model=name, outcomes=own) for name, own in (("a", "+++-"), ("b", "+--+"), ("cut", "tttt"))
+    ]
+    text = "\n".join(lines_of(folder_of(tmp_path, answers)))
+    assert "nupa: 2 models on the same 4 problems" in text
+    assert "! not ranked, every reply was cut: cut. Raise max_tokens, --retry truncated" in text
+    assert "over 1 % lost" not in text
+
+
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     """25 models with long names, of which two share each accuracy and some were cut off."""
@@ -84,7 +94,7 @@ def test_headings_and_warnings_are_folded_and_not_cut(many, width):
     assert "on the same 6 problems" in text
     lost = text[text.index("! over 1 % lost") : text.index(" Next:")]
     assert lost.count("1 truncated, 14.3%") == 3
-    assert lost.endswith("and 9 more")
+    assert lost.endswith("! over 1 % lost: 9 more")
 
 
 @pytest.mark.parametrize("width", [60, 100, 300])

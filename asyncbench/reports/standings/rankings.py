@@ -31,6 +31,7 @@ from asyncbench.analysis.pairing import (
     votes_on,
 )
 from asyncbench.analysis.views import counts_by
+from asyncbench.records import Outcome
 from asyncbench.stats.paired import holm, sign_flip, stratified, tied
 from asyncbench.stats.proportions import Accuracy, Proportion
 from asyncbench.stats.repeats import AtK, at_each_k, clustered, pass_at_k, pass_hat_k
@@ -173,7 +174,8 @@ def _groups(
 
     Of several suites, those that somebody was not asked are left out, as long as two stay: it is ranked over
     everything in common. `done`: problems that were asked, or are skipped by a rule: nothing is missing
-    there. But of each suite one problem at least has to be asked of all.
+    there. But of each suite one problem at least has to be asked of all. Whose replies were all cut at
+    `max_tokens` is alone: its rank would be that of the limit.
     """
     universe = trials.of(suite=suite)
     by_suite = [trials.of(suite=its) for its in {its for its, _ in trials.tasks if suite in (None, its)}]
@@ -182,7 +184,10 @@ def _groups(
         entrant: marks.trials + (done[entrant] & universe & ~marks.problems).bit_count()
         for entrant, marks in own.items()
     }
-    ungrouped = sorted((entrant for entrant in entrants if own[entrant].trials), key=lambda who: -sizes[who])
+    asked = [entrant for entrant in entrants if own[entrant].trials]
+    cut = [entrant for entrant in asked if all_cut(trials.outcomes(entrant, own[entrant].asked))]
+    yield from (_Group(members=(entrant,), common=own[entrant].asked) for entrant in cut)
+    ungrouped = sorted((entrant for entrant in asked if entrant not in cut), key=lambda who: -sizes[who])
     while ungrouped:
         first, *others = ungrouped
         members, common, kept = [first], own[first].asked, done[first] & universe
@@ -201,6 +206,11 @@ def _groups(
                 common, kept = tuple(bits & within for bits in both), keeps & within
         yield _Group(members=tuple(members), common=common)
         ungrouped = [entrant for entrant in ungrouped if entrant not in members]
+
+
+def all_cut(outcomes: Mapping[str, int]) -> bool:
+    """Return whether every reply was cut at `max_tokens`."""
+    return outcomes.get(Outcome.TRUNCATED, 0) == sum(outcomes.values()) > 0
 
 
 def _by_kinds(

@@ -23,6 +23,7 @@ from asyncbench.analysis.pairing import Bits, Marked, Marks, in_common, kind_bit
 from asyncbench.reports.standings.rankings import (
     Ranking,
     RankingRow,
+    all_cut,
     paired_lines,
     rankings_of,
     share_of,
@@ -96,8 +97,9 @@ class Standings(FolderReport):
         for ranking in self.rankings:
             if not ranking.alone:
                 yield from _sheets(over(ranking), ranking.lines, placed=True)
-        why = ALONE if self.asked > 1 else "one model"
         for suite, lines in unranked(self.rankings).items():
+            why = CUT if all(all_cut(line.outcomes) for line in lines) else ALONE
+            why = why if self.asked > 1 else "one model"
             yield from _sheets(f"{suite or 'All suites'}: {why}", lines, placed=False)
 
 
@@ -132,6 +134,7 @@ REPEATED: Final = (
     "A reply without an answer has no vote."
 )
 ALONE: Final = "not ranked (too few problems in common)"
+CUT: Final = "not ranked (every reply was cut)"
 
 
 def over(ranking: Ranking) -> str:

@@ -11,11 +11,11 @@ from rich.cells import cell_len
 
 from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import FolderReport, lost_briefly, no_trials, note_of_simulated
+from asyncbench.analysis.notes import FolderReport, lost_briefly, lost_most, no_trials, note_of_simulated
 from asyncbench.analysis.views import CALLS_IN_REAL_TIME
 from asyncbench.errors import ErrorKind
 from asyncbench.records import BATCH, Outcome
-from asyncbench.reports.standings.rankings import Ranking, RankingRow
+from asyncbench.reports.standings.rankings import Ranking, RankingRow, all_cut
 from asyncbench.reports.standings.report import (
     ALONE,
     Standings,
@@ -25,7 +25,6 @@ from asyncbench.reports.standings.report import (
     unranked,
 )
 from asyncbench.reports.status.report import Status, joined_status, status_of
-from asyncbench.stats.proportions import Accuracy
 from asyncbench.store.manifest import IMPORTED
 from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import dollars, per_correct_text, percent
@@ -173,8 +172,11 @@ class RunOverview(FolderReport):
         if self.status.ungraded or self.status.damaged_lines:
             yield "! answers are not graded, or lines are damaged: asyncbench status tells more"
         if (ranking := self._ranking) is not None:
-            ranked = {line.name for line in ranking.lines}
-            if others := [name for name in outcomes_of(self.standings.rankings) if name not in ranked]:
+            ranked, outcomes = {line.name for line in ranking.lines}, outcomes_of(self.standings.rankings)
+            others = [name for name in outcomes if name not in ranked]
+            if cut := [name for name in others if all_cut(outcomes[name])]:
+                yield f"! not ranked, every reply was cut: {_some(cut)}. Raise max_tokens, --retry truncated"
+            if others := [name for name in others if name not in cut]:
                 yield f"! asked too few of these problems to be ranked: {_some(others)}"
 
     def _unfinished(self) -> Iterator[str]:
@@ -188,10 +190,12 @@ class RunOverview(FolderReport):
 
     def _lost(self) -> Iterator[str]:
         outcomes = outcomes_of(self.standings.rankings)
-        loud = {name: one for name, one in outcomes.items() if Accuracy.of(one).loud}
-        if loud:
-            worst = sorted(loud, key=lambda name: -(Accuracy.of(loud[name]).lost_share or 0.0))
-            yield f"! over 1 % lost: {_some([f'{name} {lost_briefly(loud[name])}' for name in worst], '; ')}"
+        loud = lost_most(outcomes)
+        some = [name for name in loud if not all_cut(outcomes[name])]
+        for name in some[:NAMED]:
+            yield f"! over 1 % lost: {_some([f'{name} {lost_briefly(outcomes[name])}'])}"
+        if len(some) > NAMED:
+            yield f"! over 1 % lost: {len(some) - NAMED:,} more"
         failed = {name: one[Outcome.FAILED] for name, one in outcomes.items() if name not in loud}
         some = [f"{name} {count:,}" for name, count in failed.items() if count]
         if some and not self.after_run:
