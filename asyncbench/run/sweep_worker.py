@@ -127,7 +127,6 @@ class SweepWorker:
             exchange.cancel()
             error = self._life.exception()
             raise WorkerDiedError(f"it failed: {error!r}" if error else "it ended without orders") from error
-        self._salvage.write_waiting()  # what the report tells of
         return await exchange
 
     async def close(self) -> None:

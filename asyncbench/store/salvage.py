@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -14,7 +13,6 @@ from asyncbench.store.folder import Store, needless
 from asyncbench.store.parts import TEMPORARY
 
 RESERVE_BYTES = 16 * 2**20  # set aside for the answers in flight when the disk is full
-MOST_WAITING = 256  # events of one turn of the event loop that wait to be written together
 
 
 class Salvage:
@@ -30,8 +28,6 @@ class Salvage:
         self.stop: Callable[[StoreError], None] | None = None
         self._store = store
         self._waiting: deque[Event] = deque()
-        self._soon = False  # what waits is written in the next turn of the event loop
-        self._writing = threading.Lock()  # `close` has a thread of its own
         self._reserve = store.folder / TEMPORARY / "reserve"
         _set_aside(self._reserve, reserve_bytes)
 
@@ -41,11 +37,7 @@ class Salvage:
         return sum(isinstance(event, Ended) and event.reply is not None for event in self._waiting)
 
     def keep(self, event: Event) -> None:
-        """Write an event down: the beginning of a call now, with all that waits; an end soon, with others.
-
-        What a turn of the event loop brings is written in one call of the system, in the next turn at the
-        latest, or when there is room. A reply whose grading may take long, or crash, is written now. Without
-        a loop only a reply that is graded at once waits for its grade.
+        """Write an event down, now or when there is room; a reply that is graded at once with its grade.
 
         Raises:
             UnwrittenError: the disk has failed, so a call must not be begun.
@@ -56,29 +48,15 @@ class Salvage:
         if needless(self._store, event):
             return
         self._waiting.append(event)
-        if not begins and self._waits(event):
+        if isinstance(event, Ended) and event.graded_next:
             return
-        self.write_waiting()
+        self._write_waiting()
         if begins and self._waiting:
             self._waiting.pop()
             raise UnwrittenError(str(self.error))
 
-    def _waits(self, event: Event) -> bool:
-        """Return whether an event may wait for others, and see to it that they are written."""
-        if isinstance(event, Ended) and not event.graded_next:
-            return False
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return isinstance(event, Ended)
-        if not self._soon:
-            self._soon = True
-            loop.call_soon(self.write_waiting)
-        return len(self._waiting) < MOST_WAITING
-
     async def saved(self) -> bool:
         """Wait until all that was kept is on the disk; return whether it is."""
-        self.write_waiting()
         if self.error is None:
             try:
                 await asyncio.to_thread(self._store.journal.sync)
@@ -110,7 +88,7 @@ class Salvage:
             StoreError: the disk has failed; says which file it was, and how many answers are not saved.
         """
         self._free_reserve()
-        self.write_waiting()
+        self._write_waiting()
         try:
             self._store.close()
         except StoreError as error:
@@ -131,14 +109,12 @@ class Salvage:
             if self.stop is not None:
                 self.stop(error)
 
-    def write_waiting(self) -> None:
+    def _write_waiting(self) -> None:
         """Write down what is waiting, oldest first: an end never stands before its beginning."""
-        with self._writing:
-            self._soon = False
-            try:
-                self._store.journal.write(self._waiting)
-            except StoreError as error:
-                self.fail(error)
+        try:
+            self._store.journal.write(self._waiting)
+        except StoreError as error:
+            self.fail(error)
 
     def _free_reserve(self) -> None:
         with suppress(OSError):

@@ -78,20 +78,6 @@ def test_answers_that_could_not_be_saved_are_counted_and_all_before_them_kept(st
     assert Counter(read_attempts(store.folder)["status"].to_pylist()) == {"lost": 2, "ok": 1}
 
 
-async def test_what_a_turn_of_the_loop_brings_is_written_with_the_next_call_or_in_the_next_turn(store):
-    salvage, lines = Salvage(store), list[int]()
-    for n in (1, 2):
-        for event in answered(n):
-            salvage.keep(replace(event, graded_next=True) if isinstance(event, Ended) else event)
-            lines.append(store.journal.segment.lines)
-    await asyncio.sleep(0)
-    assert [*lines, store.journal.segment.lines] == [2, 2, 2, 5, 5, 5, 7]
-    salvage.keep(ended(trial(3), reply(3)))  # its grader may crash
-    assert store.journal.segment.lines == 8
-    await asyncio.to_thread(salvage.close)
-    assert read_trials(store.folder)["trial_id"].to_pylist() == [trial_id(1), trial_id(2)]
-
-
 async def test_a_part_that_does_not_fit_stops_the_run_and_the_journal_goes_on(store):
     salvage, stopped = Salvage(store), asyncio.Event()
     salvage.stop = lambda _: stopped.set()

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import FolderReport, lost_briefly, lost_most, no_trials, note_of_simulated
+from asyncbench.analysis.notes import FolderReport, lost_briefly, no_trials, note_of_simulated
 from asyncbench.analysis.views import CALLS_IN_REAL_TIME
 from asyncbench.errors import ErrorKind
 from asyncbench.records import BATCH, Outcome
@@ -25,6 +25,7 @@ from asyncbench.reports.standings.report import (
     unranked,
 )
 from asyncbench.reports.status.report import Status, joined_status, status_of
+from asyncbench.stats.proportions import Accuracy
 from asyncbench.store.manifest import IMPORTED
 from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import dollars, per_correct_text, percent
@@ -51,6 +52,7 @@ WHOLE_NAME: Final = 40  # characters of a name for which figures give way
 FIGURES: Final = 3  # that stay as long as names can be shortened
 MANY_AT_ONCE: Final = 100  # calls in flight that are worth a word
 MOST_COUNTED: Final = 200_000  # calls; more are not looked at one by one
+LOST_NAMED: Final = 2  # of those who lost trials, a line each
 NAMED: Final = 3  # of those that need attention, in a line
 LONGEST_NAMED: Final = 60  # characters of one, with what is said of it
 
@@ -190,12 +192,13 @@ class RunOverview(FolderReport):
 
     def _lost(self) -> Iterator[str]:
         outcomes = outcomes_of(self.standings.rankings)
-        loud = lost_most(outcomes)
+        lost = {name: each for name, one in outcomes.items() if (each := Accuracy.of(one)).loud}
+        loud = sorted(lost, key=lambda name: -(lost[name].lost_share or 0.0))
         some = [name for name in loud if not all_cut(outcomes[name])]
-        for name in some[:NAMED]:
+        for name in some[:LOST_NAMED]:
             yield f"! over 1 % lost: {_some([f'{name} {lost_briefly(outcomes[name])}'])}"
-        if len(some) > NAMED:
-            yield f"! over 1 % lost: {len(some) - NAMED:,} more"
+        if len(some) > LOST_NAMED:
+            yield f"! over 1 % lost: {len(some) - LOST_NAMED:,} more"
         failed = {name: one[Outcome.FAILED] for name, one in outcomes.items() if name not in loud}
         some = [f"{name} {count:,}" for name, count in failed.items() if count]
         if some and not self.after_run:
