@@ -74,8 +74,8 @@ def _idle_limits(limits: Mapping[str, ProviderEntry], models: Sequence[Model], p
         if is_address(name) and limit.budget_usd is not None:
             yield f"{here}: `budget_usd` is for a provider. Write it under its name, or at each model"
         if is_address(name) and not any(same_address(name, address) for address in addresses):
-            asked = ", ".join(sorted(addresses)) or "none"
-            yield f"{here}: no model has this `base_url`. Those of this sweep: {asked}"
+            known = ", ".join(sorted(addresses)) or "none"
+            yield f"{here}: no model has this `base_url`. Those of this sweep: {known}"
         elif not is_address(name) and limit.budget_usd is not None and name not in providers:
             yield (
                 f"{here}: `budget_usd` of {name} covers no model of this sweep, "

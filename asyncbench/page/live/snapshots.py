@@ -81,11 +81,11 @@ class LiveSnapshot:
             for part in folder.read_trials(snapshot)
         ]
         registers = self.memory.registers
-        asked = ((run, views.called(label, model), how) for label, run, model, how in registers.entrants)
+        named = ((run, views.called(label, model), how) for label, run, model, how in registers.entrants)
         self.index = TrialIndex(
             parts=parts,
             registers=registers,
-            entrants=places_in(asked, roster.entrant_places),
+            entrants=places_in(named, roster.entrant_places),
             kinds=places_in(registers.kinds, roster.kind_places),
         )
         if views.chosen.filtered:

@@ -259,12 +259,12 @@ def known_ids(ids: Any) -> Numbers:
 
 def among(numbers: Numbers, known: Numbers) -> Numbers:
     """Return which of some numbers are among others, which ascend."""
-    found: Numbers
+    inside: Numbers
     if len(known) < len(numbers):
-        found = pc.is_in(pa.array(numbers), value_set=pa.array(known)).to_numpy(zero_copy_only=False)
+        inside = pc.is_in(pa.array(numbers), value_set=pa.array(known)).to_numpy(zero_copy_only=False)
     else:  # a table of the others would have to be made for each part
-        found = known[np.searchsorted(known, numbers) % max(1, len(known))] == numbers
-    return found
+        inside = known[np.searchsorted(known, numbers) % max(1, len(known))] == numbers
+    return inside
 
 
 # ── queries ──────────────────────────────────────────────────────────────────────────────────────

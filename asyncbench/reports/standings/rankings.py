@@ -184,10 +184,10 @@ def _groups(
         entrant: marks.trials + (done[entrant] & universe & ~marks.problems).bit_count()
         for entrant, marks in own.items()
     }
-    asked = [entrant for entrant in entrants if own[entrant].trials]
-    cut = [entrant for entrant in asked if all_cut(trials.outcomes(entrant, own[entrant].asked))]
+    present = [entrant for entrant in entrants if own[entrant].trials]
+    cut = [entrant for entrant in present if all_cut(trials.outcomes(entrant, own[entrant].asked))]
     yield from (_Group(members=(entrant,), common=own[entrant].asked) for entrant in cut)
-    ungrouped = sorted((entrant for entrant in asked if entrant not in cut), key=lambda who: -sizes[who])
+    ungrouped = sorted((entrant for entrant in present if entrant not in cut), key=lambda who: -sizes[who])
     while ungrouped:
         first, *others = ungrouped
         members, common, kept = [first], own[first].asked, done[first] & universe
