@@ -140,7 +140,9 @@ CUT: Final = "not ranked (every reply was cut)"
 def over(ranking: Ranking) -> str:
     """Return over what a ranking is, as a title."""
     named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
-    models, problems = f"{len(ranking.lines):,} models", number_of(ranking.problems, "problem")
+    several = len({line.model for line in ranking.lines}) < len(ranking.lines)  # conditions or runs of one
+    models = f"{len(ranking.lines):,} {'entrants' if several else 'models'}"
+    problems = number_of(ranking.problems, "problem")
     basis = f"on the same {problems}" if ranking.paired else f"each on {problems} of its own"
     return f"{named}: {models}{' ' if ranking.paired else ', '}{basis}"
 

@@ -28,7 +28,7 @@ from asyncbench.reports.status.report import Status, joined_status, status_of
 from asyncbench.stats.proportions import Accuracy
 from asyncbench.store.manifest import IMPORTED
 from asyncbench.tables.data import data_of
-from asyncbench.tables.numbers import dollars, per_correct_text, percent
+from asyncbench.tables.numbers import dollars, number_of, per_correct_text, percent
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import (
     as_lines,
@@ -140,11 +140,11 @@ class RunOverview(FolderReport):
         yield from self._simulated()
         status = self.status
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
-        models = "1 model" if len(status.models) == 1 else f"{len(status.models):,} models"
+        models, entrants = len(status.models), len(outcomes_of(self.standings.rankings))
+        who = number_of(entrants, "entrant") if entrants > models else number_of(models, "model")
         planned = "" if self._planned in (None, self._trials) else f" of {self._planned:,}"
         yield (
-            f"{status.sweep}: {models}, {self._trials:,}{planned} trials, "
-            f"{dollars(status.cost_usd)}{unpriced}"
+            f"{status.sweep}: {who}, {self._trials:,}{planned} trials, {dollars(status.cost_usd)}{unpriced}"
         )
         if self.load is not None:
             yield from _survived(self.load, lost=any(one.failed or one.open for one in status.models))
