@@ -219,7 +219,7 @@ def test_calls_whose_answers_a_dead_worker_wrote_down_are_not_lost():
     desk, open_then = Desk(latency_s=5.0), []
 
     async def die(fleet: SmallFleet) -> None:
-        await asyncio.sleep(6.45)
+        await asyncio.sleep(5.45)
         journal = fleet.journals["w0-e1"]
         open_then.append(len(fleet.of(Sent)) - len(fleet.of(Ended)))
         fleet.kill("w0-e1", news_of(journal))

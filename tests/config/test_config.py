@@ -324,7 +324,7 @@ def test_results_go_to_a_folder_of_the_sweeps_name_unless_told_otherwise():
         pytest.param(small(limits={"opnai": {}}), ["limits", "'opnai'", "mean 'openai'?"], id="provider"),
         pytest.param(
             with_model(retry={"tries": 1}),
-            ["models[1].retry: ", "'tries'", "Known keys: attempts, total_s."],
+            ["models[1].retry: ", "'tries'", "Known keys: attempts, total_s, unreachable_s."],
             id="retry",
         ),
         pytest.param(

@@ -160,5 +160,5 @@ def test_without_a_key_its_variables_are_named(monkeypatch: pytest.MonkeyPatch):
 
 def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "obstore.store", None)
-    with pytest.raises(ConfigError, match=r"pip install '.\[s3\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'asyncbench\[s3\]'"):
         BucketObjects(PLACE)
