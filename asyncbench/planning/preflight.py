@@ -23,8 +23,6 @@ from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.recorded import run_called, runs_said
 from asyncbench.providers.params import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
-from asyncbench.simulator.answers import MODELS, answerer
-from asyncbench.simulator.vendors import split
 from asyncbench.store.checksums import check, stamp
 from asyncbench.store.manifest import is_results_folder, planned, read_manifest
 from asyncbench.suites.numbers import rewritten
@@ -248,8 +246,13 @@ def _suites_of(sources: Iterable[ProblemSource], opened: Mapping[str, ProblemSet
 
 def _check_simulated(model: Model) -> None:
     """Refuse a model that the simulator, started by the run, does not have."""
-    own = model.simulated and model.base_url is None
-    if own and answerer(split(model.model_id)[1]) is None:
+    if not model.provider.startswith("simulated") or model.base_url is not None:
+        return
+    # not for a run that asks real models: it starts sooner without them
+    from asyncbench.simulator.answers import MODELS, answerer
+    from asyncbench.simulator.vendors import split
+
+    if answerer(split(model.model_id)[1]) is None:
         hint = suggestion(model.model_id, [*MODELS, "noisy-2"], what=" simulated models")
         raise ConfigError(f"{model.alias}: the simulator has no model {model.model_id!r}. {hint}")
 
