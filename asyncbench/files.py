@@ -133,6 +133,13 @@ def publish(temporary: Path, path: Path) -> None:
     sync_to_disk(path.parent)
 
 
+def remove_durably(path: Path) -> None:
+    """Remove a file, if it is there, so that it is not back when the power fails."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+        sync_to_disk(path.parent)
+
+
 def discard(folder: Path) -> None:
     """Remove a folder of files that are worth nothing, and give their room free at once."""
     for path in folder.rglob("*"):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from asyncbench.errors import StoreError
-from asyncbench.files import storing, sync_to_disk, write_durably
+from asyncbench.files import remove_durably, storing, write_durably
 from asyncbench.store.parts import TEMPORARY
 
 LOCK = ".lock"  # in a results folder
@@ -88,8 +88,7 @@ def set_mark(folder: Path) -> None:
 def remove_mark(folder: Path) -> None:
     """Say that the run has ended, however it did; a disk that fails is told of elsewhere."""
     with suppress(OSError):
-        (folder / MARK).unlink(missing_ok=True)
-        sync_to_disk(folder)  # or it were back when the power fails
+        remove_durably(folder / MARK)
 
 
 def read_mark(folder: Path) -> str | None:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from asyncbench.files import publish, storing
+from asyncbench.files import publish, remove_durably, storing
 from asyncbench.store.checksums import STAMPED, check, column_names, fingerprint, groups_with, stamp
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.spending import JsonObject, Spending
@@ -136,7 +136,7 @@ class Part:
                 publish(self._temporary, self.path)
             else:
                 self._temporary.unlink()
-                self.path.unlink(missing_ok=True)
+                remove_durably(self.path)
 
     def drop(self) -> None:
         """Let a finished file go before it has its name."""

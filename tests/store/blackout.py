@@ -93,11 +93,12 @@ def announce() -> None:
         tell(closed=str(self.folder))
 
     def beginning(self: Store) -> None:
+        tell(changing=str(self.folder))
         begin_run(self)
         tell(running=str(self.folder))
 
     def taking_away(folder: Path) -> None:
-        tell(ending=str(folder))
+        tell(changing=str(folder))
         remove_mark(folder)
 
     def writing(self: Store, name: str, data: bytes) -> None:

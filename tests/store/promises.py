@@ -18,7 +18,7 @@ from asyncbench.store.verify import verify_folder
 
 Call = tuple[str, int]  # trial and attempt
 OUT = Path("out")  # of a merge
-PATHS = frozenset({"segment", "durable", "closed", "writing", "written", "running", "ending", "merged"})
+PATHS = frozenset({"segment", "durable", "closed", "writing", "written", "running", "changing", "merged"})
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Told:
                 self.sure_files[path] = len(self.files[path]) - 1
             case {"running": folder}:
                 self.running[folder] = True
-            case {"ending": folder}:
+            case {"changing": folder}:
                 self.running[folder] = None
             case {"outcomes": outcomes}:
                 self.outcomes = outcomes

@@ -121,17 +121,18 @@ def record(
 def hunt(recording: Recording, seeds: Iterable[int], within: Path) -> Iterator[str]:
     """Yield what is broken by the power failure of each seed."""
     for seed, rng, disk, told in recording.moments(seeds):
-        with TemporaryDirectory(dir=within) as place:
-            found = Path(place, "disk")
-            disk.draw(rng, found)
-            yield from (f"{recording.place.name}, seed {seed}: {line}" for line in complaints(told, found))
+        found = complaints(told, disk, rng, within)
+        yield from (f"{recording.place.name}, seed {seed}: {line}" for line in found)
 
 
-def complaints(told: Told, found: Path) -> list[str]:
-    try:
-        return list(broken(told, found))
-    except Exception:  # whatever it is, it is told with its seed
-        return [traceback.format_exc(limit=-4)]
+def complaints(told: Told, disk: Disk, rng: random.Random, within: Path) -> list[str]:
+    """Let the power fail now, and return what is broken."""
+    with TemporaryDirectory(dir=within) as place:
+        disk.draw(rng, found := Path(place, "disk"))
+        try:
+            return list(broken(told, found))
+        except Exception:  # whatever it is, it is told with its seed
+            return [traceback.format_exc(limit=-4)]
 
 
 def twice(tap: Path, recording: Recording, root: Path, *, firsts: range, seconds: range) -> list[str]:
@@ -252,6 +253,23 @@ def test_a_table_stands_when_a_run_was_killed_before_the_disk_knew_of_the_exchan
     for at, change in enumerate(changes):
         first.follow(change)
         assert at % 4 or tables_stand(first.disk, root), change
+
+
+@pytest.mark.long
+def test_a_part_whose_last_row_left_it_is_not_back(recordings, memory):
+    """The list names it no more: back on the disk, it would be a stranger's."""
+    recording = recordings["again"]
+    (gone,) = (at for at, one in enumerate(recording.said) if emptied(one))
+    for change in recording.said[: gone + 1]:
+        recording.follow(change)
+    for change in recording.said[gone + 1 : gone + 24]:  # to the end of the segment, whose rows they are
+        recording.follow(change)
+        drawn = (complaints(recording.told, recording.disk, random.Random(seed), memory) for seed in range(3))
+        assert not any(drawn), change
+
+
+def emptied(change: Change | dict[str, object]) -> bool:
+    return not isinstance(change, dict) and change.what == "u" and change.first.endswith(b".parquet")
 
 
 @pytest.mark.soak
