@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from asyncbench.config.entry import collected
-from asyncbench.config.models import ProviderEntry, check_alias, is_address, same_address
+from asyncbench.config.models import ProviderEntry, check_alias, is_address, same_address, sharing
 from asyncbench.config.place import Place, quoted
 from asyncbench.config.sweep_file import SweepEntry
 from asyncbench.providers.endpoints import known_endpoints
@@ -28,7 +28,7 @@ def contradictions(
     aliases, names = [model.alias for model in models], [condition.name for condition in conditions]
     yield from _namesakes("models", aliases, "Give one of them another `alias`", place)
     yield from _namesakes("conditions", names, "Rename one", place)
-    yield from _unlike_in_group(models, place)
+    yield from _unlike_in_group(entry.limits, models, place)
     yield from _idle_limits(entry.limits, models, place)
     if len(set(aliases)) == len(aliases):
         yield from _equals(models, conditions, place)
@@ -42,55 +42,76 @@ def _namesakes(kind: str, names: Sequence[str], way_out: str, place: Place) -> I
             yield f"{there}: {here.name} and {there.name} are both called {quoted(one)}. {way_out}"
 
 
-def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
-    """Yield groups whose models set different limits: a group shares one."""
-    first: dict[str, tuple[str, Model]] = {}
+def _unlike_in_group(
+    limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: Place
+) -> Iterator[str]:
+    """Yield groups whose models set different limits, and aliases that name a group: a group shares one."""
+    first: dict[str | None, tuple[str, Model]] = {None: ("", models[0])}
+    groups = {model.limits.group for model in models}
     for i, model in enumerate(models):
-        entry = place / "models" / i
-        group, here = model.limits.group, entry / "group"
+        here, group = place / "models" / i, model.limits.group
+        if model.alias in groups:
+            yield (
+                f"{here}: alias {quoted(model.alias)} also names a limit that models share (`group`, or "
+                "`shared` under `limits`). Choose another `alias`"
+            )
+        named, other = first.setdefault(group, (here.name, model))
         if group is None:
             continue
+        shared = sharing(group, limits)
         faults = list[str]()
         with collected(faults):
-            check_alias(group, place=str(here))
+            check_alias(group, place=str(here / "group"))
         yield from faults
-        if group in {other.alias for other in models}:
-            yield f"{here}: group {quoted(group)} is also the alias of a model. Rename one of them"
-        named, other = first.setdefault(group, (entry.name, model))
         if other.limits != model.limits:
+            what = f"group {quoted(group)}" if shared is None else f"`limits.{shared}`, which is `shared`"
             yield (
-                f"{here}: {named} and {entry.name} share the rate limit of group {quoted(group)}, but set "
-                f"different limits ({_limits_text(other.limits)}; {_limits_text(model.limits)}). Set the "
-                "same at both, or under `limits` of their provider"
+                f"{here}: {named} and {here.name} are under one limit ({what}), but set different ones "
+                f"({_unlike(other.limits, model.limits)}). {_one_limit(shared)}"
             )
 
 
+def _one_limit(shared: str | None) -> str:
+    """Return how to set one limit for models that are under one."""
+    if shared is None:
+        return "Set the same at both, or under `limits` of their provider"
+    return f"Set it under `limits: {shared}` alone, or leave one of them out of it by a `group` of its own"
+
+
 def _idle_limits(limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: Place) -> Iterator[str]:
-    """Yield addresses and budgets that cover no model: somebody thinks that they do."""
+    """Yield addresses, budgets and shared limits that cover no model: somebody thinks that they do."""
     providers = {model.provider for model in models}
     addresses = {model.base_url for model in models if model.base_url}
     for name, limit in limits.items():
         here = place / "limits" / name
+        idle = ("budget_usd", "shared") if name not in providers and not is_address(name) else ()
+        if limit.shared and limit.group is not None:
+            yield f"{here}: `shared` and `group` are both set. All of its models share one limit: keep `shared`"
         if is_address(name) and limit.budget_usd is not None:
             yield f"{here}: `budget_usd` is for a provider. Write it under its name, or at each model"
         if is_address(name) and not any(same_address(name, address) for address in addresses):
             known = ", ".join(sorted(addresses)) or "none"
             yield f"{here}: no model has this `base_url`. Those of this sweep: {known}"
-        elif not is_address(name) and limit.budget_usd is not None and name not in providers:
-            yield (
-                f"{here}: `budget_usd` of {name} covers no model of this sweep, "
-                f"which asks {', '.join(sorted(providers))}. Move it to one of these, or remove it"
-            )
+        for key in idle:
+            if getattr(limit, key):
+                yield (
+                    f"{here}: `{key}` of {name} covers no model of this sweep, "
+                    f"which asks {', '.join(sorted(providers))}. Move it to one of these, or remove it"
+                )
 
 
-def _limits_text(limits: Limits) -> str:
-    hidden = ("group", "most")
-    visible = {
-        name: value for name, value in asdict(limits).items() if value is not None and name not in hidden
-    }
-    return ", ".join(
-        f"{name} {value:g}" if name != "counts" else f"{name} {value}" for name, value in visible.items()
+def _unlike(*both: Limits) -> str:
+    """Return what differs of two limits, as text."""
+    one, other = map(asdict, both)
+    texts = (
+        ", ".join(f"{name} {_value_text(values[name])}" for name in one if one[name] != other[name])
+        for values in (one, other)
     )
+    return "; ".join(texts)
+
+
+def _value_text(value: float | str | None) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else value or "none"
 
 
 def _unlike_under(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:

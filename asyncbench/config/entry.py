@@ -218,6 +218,7 @@ _RULES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "dict_type": lambda _: "a mapping of keys to values",
     "list_type": lambda _: "a list",
     "string_type": lambda _: "text",
+    "bool_type": lambda _: "true or false",
     "int_type": lambda _: "a whole number",
     "int_from_float": lambda _: "a whole number",
     "float_type": lambda _: "one number",

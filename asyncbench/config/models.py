@@ -435,6 +435,12 @@ def _outer_limits(
     return outer | {name: limit for name, limit in limits.items() if same_address(name, entry.base_url)}
 
 
+def sharing(group: str, limits: Mapping[str, ProviderEntry]) -> str | None:
+    """Return the entry of `limits` that shares a group's limit; None: its models name the group."""
+    shared = (name for name, limit in limits.items() if limit.shared)
+    return next((name for name in shared if f"{group} ".startswith(f"{name} ")), None)
+
+
 def same_address(a: str, b: str | None) -> bool:
     """Return whether two addresses of servers are one."""
     return b is not None and a.rstrip("/") == b.rstrip("/")
@@ -443,8 +449,9 @@ def same_address(a: str, b: str | None) -> bool:
 def _limits(endpoint: KnownEndpoint, outer: dict[str, ProviderEntry], model: LimitsEntry) -> Limits:
     """Return limits: a model's own win over its address's, these over its provider's and its endpoint's."""
     values: dict[str, Any] = {"concurrency": endpoint.concurrency, "counts": endpoint.counts}
-    values["group"] = next((account for account, entry in reversed(outer.items()) if entry.shared), None)
-    for entry in (*outer.values(), model):
+    for account, entry in (*outer.items(), ("", model)):
+        if isinstance(entry, ProviderEntry) and entry.shared:
+            values["group"] = account
         for name in LimitsEntry.model_fields:
             if (value := getattr(entry, name, None)) is not None:
                 values[name] = value

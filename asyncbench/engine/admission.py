@@ -319,7 +319,7 @@ class Admission:
         for allowance in ended.allowances:
             if pause := self.gate.hold(allowance, at_s, sent_s=pending.sent_s, retry_after_s=retry_after_s):
                 self._record_pause(pause, at_s)
-            if message := self.gate.follow(allowance, at_s):
+            if message := self.gate.follow(allowance, at_s, model=pending.request.trial.model.alias):
                 self.notify(f"{self.name}: {message}")
 
     def _record_pause(self, pause: Pause, at_s: float) -> None:

@@ -196,7 +196,7 @@ class Gate:
         self._fraction = limits.fraction
         self._share = 1.0
         self._configured = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
-        self._reported: dict[str, float] = {}  # by the provider's headers
+        self._reported: dict[str, dict[str, float]] = {}  # by the provider's headers, of each model
         self.guessed_rpm: float | None = None  # the only limit, if it is a guess
         self.holds = Holds()
         self._buckets = {name: self._bucket(name, at_s) for name in self._configured}
@@ -297,20 +297,19 @@ class Gate:
                 return self.holds.hold(allowance, at_s, sent_s=sent_s, retry_after_s=retry_after_s)
         return None
 
-    def follow(self, allowance: Allowance, at_s: float) -> str | None:
+    def follow(self, allowance: Allowance, at_s: float, *, model: str = "") -> str | None:
         """Follow what a response's headers tell of a limit; return what a person should hear of it.
 
-        A lower limit than configured wins, an unset limit starts, one that is told anew is followed again.
+        A lower limit than configured wins, an unset limit starts, one that is told anew is followed again. Of
+        models that share the gate, the lowest of what is told of each wins.
         """
-        if (
-            allowance.period_s != 60
-            or not allowance.limit
-            or self._reported.get(allowance.what) == allowance.limit
-        ):
+        if allowance.period_s != 60 or not allowance.limit:
+            return None
+        reported = self._reported.setdefault(allowance.what, {})
+        if reported.get(model) == allowance.limit:
             return None
         self.forget_guess()
-        first = allowance.what not in self._reported
-        self._reported[allowance.what] = allowance.limit
+        first, reported[model] = not reported, allowance.limit
         if allowance.what in self._buckets:
             self._buckets[allowance.what].set_rate(self._rate(allowance.what), at_s)
         else:
@@ -344,7 +343,7 @@ class Gate:
     def _most(self, name: str) -> float:
         if self.guessed_rpm is not None:
             return self.guessed_rpm
-        return min(self._configured.get(name, math.inf), self._reported.get(name, math.inf))
+        return min(self._configured.get(name, math.inf), *self._reported.get(name, {}).values(), math.inf)
 
     def _rate(self, name: str) -> float:
         return self._most(name) * self._fraction * HEADROOM * self._share

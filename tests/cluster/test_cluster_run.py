@@ -67,6 +67,16 @@ def test_workers_give_the_answers_of_one_process_each_model_whole_on_one(asked, 
 
 
 @pytest.mark.long
+def test_models_under_one_limit_are_with_one_worker(asked, alone, tmp_path):
+    problems, server = asked
+    limits = {"simulated-http": {"rpm": 120_000, "shared": True}}
+    assert run_on(two(), sweep(tmp_path / "out", problems, *models_of(server), limits=limits)).exit == 0
+    assert rows_of(tmp_path / "out") == rows_of(alone)
+    calls = ab.read_attempts(tmp_path / "out", ["worker"])["worker"]
+    assert (len(calls.unique()), len(calls)) == (1, 288)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("rpm", [None, 120_000])
 def test_a_budget_holds_for_all_workers_and_any_number_goes_on(asked, alone, tmp_path, rpm):
     problems, server = asked

@@ -199,6 +199,7 @@ SERVER = "http://127.0.0.1:8000/v1"
 def test_shared_limits_are_one_for_all_models_of_an_account_or_an_address():
     limits = {"openai": {"rpm": 5000, "shared": True}, "http": {"rpm": 9}}
     limits[SERVER] = {"concurrency": 4, "shared": True}
+    limits["http"]["group"] = "of the provider"  # that of its address wins
     models = ["openai/a", {"model": "openai/b", "key_env": "OPENAI_API_KEY"}]
     models += [{"model": "openai/c", "key_env": "OTHER_KEY"}, {"model": "openai/d", "group": "own"}]
     models += [{"model": "http/x", "base_url": SERVER}, {"model": "http/y", "base_url": f"{SERVER}/"}]
@@ -214,11 +215,25 @@ def test_shared_limits_are_one_for_all_models_of_an_account_or_an_address():
     [
         ({SERVER: {"rpm": 5}}, f"limits.{SERVER}: no model has this `base_url`. Those of this sweep: none"),
         ({SERVER: {"budget_usd": 5}}, "`budget_usd` is for a provider"),
-        ({"simulated": {"shared": "yes"}}, "shared"),
+        ({"simulated": {"shared": "yes"}}, "limits.simulated: 'shared' must be true or false, not 'yes'"),
+        ({"simulated": {"shared": True, "group": "g"}}, "`shared` and `group` are both set"),
+        ({"groq": {"shared": True}}, "`shared` of groq covers no model of this sweep"),
     ],
 )
 def test_limits_of_an_address_are_for_models_that_are_asked_there(limits, said):
     assert said in complaint_about(small(limits=limits))
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"rpm": 7}, "(`limits.simulated`, which is `shared`), but set different ones (rpm 100; rpm 7)"),
+        ({"alias": "simulated"}, "models[2]: alias 'simulated' also names a limit that models share"),
+    ],
+)
+def test_a_shared_limit_is_set_once_and_its_name_is_nobodys_alias(model, said):
+    models = ["simulated/oracle", {"model": "simulated/noisy"} | model]
+    assert said in complaint_about(small(limits={"simulated": {"rpm": 100, "shared": True}}, models=models))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +249,7 @@ def test_limits_of_an_address_are_for_models_that_are_asked_there(limits, said):
         ),
         pytest.param(
             [{"model": "simulated/oracle", "group": "b"}, {"model": "simulated/noisy", "alias": "b"}],
-            ["models[1]", "'b' is also the alias of a model"],
+            ["models[2]", "'b' also names a limit that models share"],
             id="called like a model",
         ),
         pytest.param(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from asyncbench.records import Limits
+from asyncbench.records import Allowance, Limits
 from tests.world.night import MODEL, Desk, side_by_side
 
 
@@ -30,3 +30,29 @@ def test_a_slow_model_holds_up_nobody_where_calls_in_flight_are_few():
 def test_nobody_waits_for_the_turn_of_a_model_that_has_nothing_to_ask():
     _, seconds = last_calls({"many": 599, "one": 1}, Limits(rpm=600), many=0.5, one=30.0)
     assert seconds < 65
+
+
+class Telling(Desk):
+    """A provider whose every answer tells a limit of requests a minute."""
+
+    rpm: float = 600
+
+    async def ask(self, request):
+        allowance = Allowance(what="requests", period_s=60.0, limit=self.rpm, remaining=None, reset_s=None)
+        return replace(await super().ask(request), allowances=(allowance,))
+
+
+def told_apart(first_rpm, second_rpm):
+    """Play two models under one limit that only headers tell, of each its own; return how long it took."""
+    desks = {"a": Telling(0.5), "b": Telling(0.5)}
+    desks["a"].rpm, desks["b"].rpm = first_rpm, second_rpm
+    asks = {alias: desk.ask for alias, desk in desks.items()}
+    return side_by_side(asks, 300, replace(MODEL, limits=Limits()), one_lane=True).seconds
+
+
+def test_a_shared_limit_without_a_number_is_the_one_of_the_headers():
+    assert 55 < told_apart(600, 600) < 65  # 600 calls of both at ten a second
+
+
+def test_where_headers_tell_of_each_model_another_limit_the_lowest_holds_for_all():
+    assert 110 < told_apart(600, 300) < 125

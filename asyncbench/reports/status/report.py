@@ -25,7 +25,7 @@ from asyncbench.store.budget_state import cap_uses
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest, simulated_note
 from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_counts
-from asyncbench.tables.numbers import MISSING, count, days, dollars, number_of
+from asyncbench.tables.numbers import MISSING, count, days, dollars, first_of, number_of
 from asyncbench.tables.report import Columns, Sheet
 from asyncbench.tables.screen import safe_note
 
@@ -130,6 +130,7 @@ def aliases_of(provider: str, folder: Path) -> set[str]:
 
 _SHOWN_LEFTOVERS = 3
 _SHOWN_CHANGES = 5
+_SHOWN_MODELS = 3  # of those that share a limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -513,8 +514,14 @@ def _limits_text(lane: Mapping[str, Any]) -> str:
     return ", ".join(limits) or MISSING
 
 
+def _lane_text(lane: Mapping[str, Any]) -> str:
+    """Return what a lane is called, with the models that share its limit."""
+    name, models = str(lane["lane"]), lane["models"]
+    return f"{name}, shared by {first_of(models, _SHOWN_MODELS)}" if len(models) > 1 else name
+
+
 _LANES: Final[Columns[Mapping[str, Any]]] = {
-    "lane": lambda lane: str(lane["lane"]),
+    "lane": _lane_text,
     "limited by": lambda lane: str(lane["limited_by"]),
     "limits in force": _limits_text,
     "in flight": lambda lane: count(lane["in_flight"]),

@@ -15,6 +15,7 @@ import yaml
 from asyncbench import read_attempts, read_grades, read_trials, run_load
 from asyncbench.errors import ConfigError
 from asyncbench.run.summary import Exit
+from asyncbench.store.catalog import read_lanes
 from tests.processes import Forked, until
 from tests.providers.workers.worker_processes import models_of_one_adapter, workers_of
 from tests.sweep_files import ADAPTERS, Said, entry, outcomes, run, simulator, sweep
@@ -80,6 +81,22 @@ def test_a_single_model_is_shared_by_all_workers(tmp_path, problems):
         run(sweep(tmp_path / "out", problems, entry(server, "simulated/oracle", concurrency=8)), workers=2)
     by = Counter(call["worker"] for call in read_attempts(tmp_path / "out").to_pylist())
     assert min(by["1"], by["2"]) > 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_folder_begun_without_a_shared_limit_goes_on_under_it(tmp_path, problems, workers):
+    with simulator(problems) as server:
+        models = [entry(server, f"simulated/{name}", alias=name) for name in ("oracle", "noisy")]
+        run(sweep(tmp_path / "out", problems, *models), limit=10)
+        address = models[0]["base_url"]
+        limits = {address: {"rpm": 60_000, "shared": True}}
+        run(sweep(tmp_path / "out", problems, *models, limits=limits), workers=workers)
+        assert server.stats()["requests"] == 2 * 72
+    lanes = Counter()
+    for row in read_lanes(tmp_path / "out").to_pylist():
+        lanes[row["lane"], row["requests_limit"]] += row["requests"]
+    assert lanes == {("oracle", None): 10, ("noisy", None): 10, (address, 60_000): 2 * 62}
 
 
 @pytest.mark.long
