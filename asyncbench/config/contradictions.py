@@ -64,9 +64,9 @@ def _unlike_in_group(
             check_alias(group, place=str(here / "group"))
         yield from faults
         if other.limits != model.limits:
-            what = f"group {quoted(group)}" if shared is None else f"`limits.{shared}`, which is `shared`"
+            whose = f"group {quoted(group)}" if shared is None else f"`limits.{shared}` (`shared`)"
             yield (
-                f"{here}: {named} and {here.name} are under one limit ({what}), but set different ones "
+                f"{here}: {named} and {here.name} share the rate limit of {whose}, but set different ones "
                 f"({_unlike(other.limits, model.limits)}). {_one_limit(shared)}"
             )
 
@@ -86,7 +86,7 @@ def _idle_limits(limits: Mapping[str, ProviderEntry], models: Sequence[Model], p
         here = place / "limits" / name
         idle = ("budget_usd", "shared") if name not in providers and not is_address(name) else ()
         if limit.shared and limit.group is not None:
-            yield f"{here}: `shared` and `group` are both set. All of its models share one limit: keep `shared`"
+            yield f"{here}: `shared` and `group` are both set. For all of its models, keep `shared`"
         if is_address(name) and limit.budget_usd is not None:
             yield f"{here}: `budget_usd` is for a provider. Write it under its name, or at each model"
         if is_address(name) and not any(same_address(name, address) for address in addresses):

@@ -197,9 +197,8 @@ SERVER = "http://127.0.0.1:8000/v1"
 
 
 def test_shared_limits_are_one_for_all_models_of_an_account_or_an_address():
-    limits = {"openai": {"rpm": 5000, "shared": True}, "http": {"rpm": 9}}
-    limits[SERVER] = {"concurrency": 4, "shared": True}
-    limits["http"]["group"] = "of the provider"  # that of its address wins
+    limits = {"openai": {"rpm": 5000, "shared": True}, "http": {"rpm": 9, "group": "g"}}
+    limits |= {SERVER: {"concurrency": 4, "shared": True}}
     models = ["openai/a", {"model": "openai/b", "key_env": "OPENAI_API_KEY"}]
     models += [{"model": "openai/c", "key_env": "OTHER_KEY"}, {"model": "openai/d", "group": "own"}]
     models += [{"model": "http/x", "base_url": SERVER}, {"model": "http/y", "base_url": f"{SERVER}/"}]
@@ -227,7 +226,7 @@ def test_limits_of_an_address_are_for_models_that_are_asked_there(limits, said):
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ({"rpm": 7}, "(`limits.simulated`, which is `shared`), but set different ones (rpm 100; rpm 7)"),
+        ({"rpm": 7}, "limit of `limits.simulated` (`shared`), but set different ones (rpm 100; rpm 7)"),
         ({"alias": "simulated"}, "models[2]: alias 'simulated' also names a limit that models share"),
     ],
 )

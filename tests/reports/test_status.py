@@ -109,7 +109,8 @@ def test_a_sweep_whose_key_is_refused_is_told_to_be_suspended(tmp_path):
 def test_a_limit_that_models_share_is_named_with_them(tmp_path):
     status = status_of(folder_of(tmp_path, *made.answered(1)))
     lane = {"lane": "openai", "models": [*"abcd"], "limited_by": "RPM", "in_flight": 3}
-    status = replace(status, lanes=(lane | {"limits": {"rpm": 5000.0}, "concurrency": None},))
+    lane |= {"limits": {"rpm": 5000.0}, "concurrency": None}
+    status = replace(status, lanes=(lane,))
     assert "openai, shared by a, b, c and 1 more" in status.as_text()
 
 

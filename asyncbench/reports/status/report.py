@@ -510,7 +510,7 @@ def _sentence(one: ModelStatus) -> str:
 
 def _limits_text(lane: Mapping[str, Any]) -> str:
     limits = [f"{most:,.10g} {name}" for name, most in lane["limits"].items()]
-    limits += [f"{lane['concurrency']:,} at once"] * bool(lane["concurrency"])
+    limits += [f"{lane['concurrency']:,} at once"] if lane["concurrency"] else []
     return ", ".join(limits) or MISSING
 
 

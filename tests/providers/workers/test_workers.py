@@ -93,7 +93,7 @@ def test_a_folder_begun_without_a_shared_limit_goes_on_under_it(tmp_path, proble
         limits = {address: {"rpm": 60_000, "shared": True}}
         run(sweep(tmp_path / "out", problems, *models, limits=limits), workers=workers)
         assert server.stats()["requests"] == 2 * 72
-    lanes = Counter()
+    lanes = Counter[tuple[str, float | None]]()
     for row in read_lanes(tmp_path / "out").to_pylist():
         lanes[row["lane"], row["requests_limit"]] += row["requests"]
     assert lanes == {("oracle", None): 10, ("noisy", None): 10, (address, 60_000): 2 * 62}
