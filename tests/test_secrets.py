@@ -8,7 +8,7 @@ import sys
 from base64 import b64encode
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import orjson
 import pyarrow.parquet as pq
@@ -30,8 +30,9 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.endswith(
 IN_ENVIRONMENT = 'sk-PL4NTEDenvironment7f3a/Q+x=%41&y"<z>\\9'
 IN_FILE = "sk-PL4NTEDfile09b1c2d3e/R+w=%42&v'<u>\\8"
 OF_PROXY = "PL4NTEDproxypassword55"
+OF_GATEWAY = 'PL4NTEDgateway66f00d/G+g=%43&z"<g>\\7'  # what a gateway asks for, in a header and in the query
 BESIDE = "PL4NTEDbeside00112233"  # a variable that no model uses
-SECRETS = (IN_ENVIRONMENT, IN_FILE, OF_PROXY, BESIDE)
+SECRETS = (IN_ENVIRONMENT, IN_FILE, OF_PROXY, OF_GATEWAY, BESIDE)
 WORDS = [secret.removeprefix("sk-").partition("/")[0] for secret in SECRETS]
 
 
@@ -139,6 +140,9 @@ WAYS = {"http": "chat", "openai": "chat", "anthropic": "messages"}  # adapter â†
 
 
 def key_in(received):
+    """What a request brings: a gateway's word, or else the key."""
+    if told := received.headers.get("x-gateway") or parse_qs(urlsplit(received.path).query).get("gateway"):
+        return told if isinstance(told, str) else told[0]
     bearer = received.headers.get("authorization", "").removeprefix("Bearer ")
     return received.headers.get("x-api-key") or bearer
 
@@ -151,7 +155,7 @@ async def repeating():
         async def manner(writer):
             received = server.received[-1]
             key, name = key_in(received), str(received.body["model"])
-            wire = "messages" if received.path.endswith("messages") else "chat"
+            wire = "messages" if "/messages" in received.path else "chat"
             await MANNERS[name](key, wire)(writer)
 
         server.manner = manner
@@ -179,6 +183,7 @@ ENVIRONMENT = {
     "OPENAI_API_KEY": IN_ENVIRONMENT,
     "MY_VENDOR": IN_ENVIRONMENT,
     "OTHER_API_KEY": BESIDE,
+    "OF_GATEWAY": OF_GATEWAY,
     "OPENAI_LOG": "debug",
     "ANTHROPIC_LOG": "debug",
 }
@@ -222,11 +227,20 @@ def written(folder, *models):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("workers", [0, 2])
-async def test_no_key_is_left_in_a_folder_nor_in_anything_that_is_printed(tmp_path, workers):
+@pytest.mark.parametrize(
+    ("workers", "gateway"),
+    [
+        (0, {}),
+        (2, {}),
+        (0, {"headers": {"X-Gateway": "OF_GATEWAY"}}),
+        (2, {"query": {"gateway": "OF_GATEWAY"}}),
+    ],
+    ids=["key", "key-of-workers", "header", "query-of-workers"],
+)
+async def test_no_key_is_left_in_a_folder_nor_in_anything_that_is_printed(tmp_path, workers, gateway):
     async with repeating() as server:
         asked = [
-            model(server, adapter, manner, key_env=("MY_VENDOR", "FROM_FILE")[i % 2])
+            model(server, adapter, manner, key_env=("MY_VENDOR", "FROM_FILE")[i % 2]) | gateway
             for adapter in WAYS
             for i, manner in enumerate(MANNERS)
             if manner != "stall"
@@ -235,7 +249,8 @@ async def test_no_key_is_left_in_a_folder_nor_in_anything_that_is_printed(tmp_pa
         out = tmp_path / "out"
         options = ("--limit", 1, "--env-file", keys, "--workers", workers)
         code, told = await told_by("run", sweep_file, *options, env={"PYTHONASYNCIODEBUG": "1"})
-        assert {key_in(one) for one in server.received} == {IN_ENVIRONMENT, IN_FILE}, told  # they were sent
+        brought = {OF_GATEWAY} if gateway else {IN_ENVIRONMENT, IN_FILE}
+        assert {key_in(one) for one in server.received} == brought, told  # they were sent
 
     assert code == 3
     assert traces_in(told) == []
@@ -306,6 +321,7 @@ async def test_a_worker_is_started_with_no_key_and_gets_those_of_its_own_models(
         ]
         sweep_file, keys = written(tmp_path, *asked)
         left_out = model(server, "openai", "stall", key_env="LEFT_OUT") | {"temperature": 0.5}
+        left_out["headers"] = {"X-Gateway": "OF_GATEWAY"}
         content = yaml.safe_load(sweep_file.read_text())
         asked_aliases = ",".join(entry["alias"] for entry in content["models"])
         content["models"].append(left_out)

@@ -180,7 +180,7 @@ def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str
 
     from_file = read_env_file(env_file) if env_file else {}
     env = {**os.environ, **from_file}
-    KEYS.update(from_file.values(), (env.get(model.key_env or "", "") for model in models))
+    KEYS.update(from_file.values(), (env.get(name, "") for model in models for name in model.variables))
     return env
 
 

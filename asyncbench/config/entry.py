@@ -27,7 +27,9 @@ from asyncbench.suites.requests import merged_params
 
 # They may hold an API key by mistake, so a message never repeats their value.
 MAY_HOLD_A_KEY = frozenset({"key_env", "base_url", "command", "webhook", "webhook_env", "notify"})
+_OF_GATEWAYS: Final = frozenset({"headers", "query", "client_cert"})  # likewise, whatever is in them
 ENV_VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
+HEADER: Final = r"^[A-Za-z0-9!#$%&'*+.^_|~-]+$"
 BASE_URL_PATTERN: Final = r"^https?://[^@\s?#]+$"
 # They would change who is asked, what, or how.
 NOT_IN_PARAMS = frozenset({"model", "messages", "system", "instructions", "input", "prompt", "stream"})
@@ -206,6 +208,7 @@ def _unknown_key(name: str, known: Collection[str], elsewhere: Mapping[str, str]
 
 _PATTERNS: Final = {
     ENV_VARIABLE: "the NAME of an environment variable (capital letters, digits and _), not the key itself",
+    HEADER: "the name of a header",
     BASE_URL_PATTERN: "an address that begins with http:// or https:// and holds no password, ? or #",
 }
 _ALONE: Final = {  # entries that may also be a text
@@ -247,7 +250,8 @@ def _wrong_value(name: str, faults: Sequence[ErrorDetails], keys: Sequence[str |
         for fault in faults
     ]
     value = faults[0]["input"]
-    secret = next((key for key in reversed(keys) if isinstance(key, str)), None) in MAY_HOLD_A_KEY
+    *outer, last = ("", *(key for key in keys if isinstance(key, str)))
+    secret = last in MAY_HOLD_A_KEY or not _OF_GATEWAYS.isdisjoint(outer)
     message = f"{name!r} must be " if name else "must be "
     message += " or ".join(dict.fromkeys(rules))
     if not secret:

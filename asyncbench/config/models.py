@@ -23,6 +23,7 @@ from asyncbench.config.entry import (
     read_entry,
     suggestion,
 )
+from asyncbench.config.gateways import GatewayEntry, gateway_mapping, gateway_of
 from asyncbench.config.matrix import COMPARED, VARIED, as_written
 from asyncbench.config.place import Place, quoted
 from asyncbench.config.prices import (
@@ -92,7 +93,7 @@ class LimitsEntry(Entry):
     )
 
 
-class ProviderEntry(LimitsEntry):
+class ProviderEntry(GatewayEntry, LimitsEntry):
     """Rate limits for each model of a provider, one budget for all of them, and how they are asked."""
 
     budget_usd: Dollars | None = Field(
@@ -255,7 +256,7 @@ def _with_lists(schema: dict[str, Any]) -> None:
         schema["properties"][name] = {"anyOf": [*kinds, several], **rule}
 
 
-class ModelEntry(LimitsEntry, WhomEntry):
+class ModelEntry(GatewayEntry, LimitsEntry, WhomEntry):
     """A model to ask: `provider/model id` alone, or a mapping with these keys.
 
     A list of values stands for an entry for each, with the values in its alias: `gpt-5-mini effort=high`.
@@ -336,6 +337,7 @@ def model_from(
         mode=entry.mode or next((one.mode for one in reversed(outer.values()) if one.mode), mode),
         serve=serve_from(entry.serve, place=place / "serve"),
         compared=tuple(dict.fromkeys(entry.compare)),
+        **gateway_of((*outer.values(), entry), place=place),
         **{name: getattr(entry, name) for name in _COPIED},
     )
     check_alias(model.alias, place=str(place))
@@ -482,6 +484,7 @@ def model_mapping(
         "model": f"{model.provider}/{model.model_id}",
         **{name: getattr(model, name) for name in _AS_WRITTEN},
         **_of_entry(LimitsEntry, model.limits),
+        **gateway_mapping(model),
         "params": as_written(model.params),
         "price": price_mapping(model.price),
         "compare": list(model.compared),

@@ -21,6 +21,7 @@ from asyncbench.problems.making import copy_into
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.recorded import run_called, runs_said
+from asyncbench.providers.credentials import Credentials, credentials_of
 from asyncbench.providers.params import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store.checksums import check, stamp
@@ -29,9 +30,6 @@ from asyncbench.suites.numbers import rewritten
 from asyncbench.suites.requests import characters_before_question, most_characters
 from asyncbench.suites.table import SUITES
 
-# The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
-# of them.
-SIMULATED_KEY = "asyncbench-needs-no-key"
 LEAST_IN_FLIGHT = 8  # calls of a lane that sets no `concurrency`, however few files there may be
 HUB = "hub"  # in a manifest: address of a file on the Hub → the same with its commit and file
 SPARE_FILES = 200  # open files beside the connections: parts, journals, the interpreter's own
@@ -80,28 +78,30 @@ def read_env_file(path: Path) -> dict[str, str]:
 def secret_variables(sweep: Sweep) -> set[str | None]:
     """Return the variables in which a sweep has its secrets, also of models that are not asked this time."""
     webhook = None if sweep.notify is None else sweep.notify.webhook_env
-    return {webhook, *(model.key_env for model in sweep.models)}
+    return {webhook, *(name for model in sweep.models for name in model.variables)}
 
 
-def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
-    """Return each model's API key, by alias; empty where the server asks for none.
+def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, Credentials]:
+    """Return each model's API key, and what else its server asks for, by alias.
 
     Raises:
         ConfigError: variables are not set; names each once, with its models.
     """
-    keys, missing = dict[str, str](), dict[str, list[str]]()
+    keys, missing = dict[str, Credentials](), dict[tuple[str, str], list[str]]()
     for model in models:
-        if model.key_env is None:
-            keys[model.alias] = SIMULATED_KEY if model.simulated else ""
-        elif not (key := env.get(model.key_env, "").strip()):
-            missing.setdefault(model.key_env, []).append(model.alias)
-        else:
-            keys[model.alias] = key
+        keys[model.alias] = credentials_of(model, env)
+        for variable in model.variables.items():
+            if not env.get(variable[0], "").strip():
+                missing.setdefault(variable, []).append(model.alias)
     if missing:
-        unset = "; ".join(f"{name} is not set (API key of {', '.join(of)})" for name, of in missing.items())
+        unset = "; ".join(
+            f"{name} is not set ({held} of {', '.join(of)})" for (name, held), of in missing.items()
+        )
+        only_keys = all(held == "API key" for _, held in missing)
+        another = "another variable with `key_env`" if only_keys else "another variable at the model"
         raise ConfigError(
             f"the environment variable {unset}. Export it, put it into a file for `--env-file`, or name "
-            "another variable with `key_env`."
+            f"{another}."
         )
     return keys
 

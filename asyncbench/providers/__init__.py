@@ -22,6 +22,7 @@ from asyncbench.providers.wire import (
 
 PUBLIC = (
     "batch_calls",
+    "credentials",
     "endpoints",
     "garbage",
     "listing",

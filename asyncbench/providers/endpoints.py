@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from asyncbench.errors import ConfigError
+from asyncbench.providers.credentials import PemFiles, header_complaint
 from asyncbench.providers.rate_headers import Span
 from asyncbench.records import Timeouts
 from asyncbench.suites.plugins import Origin, WithPackages
@@ -91,6 +92,9 @@ class Endpoint:
     base_url: str | None  # None: the vendor's own, whatever the environment says
     api_key: str = field(repr=False)  # empty: the server asks for none
     key_header: str | None = None  # what carries the key, through the openai SDK; None: the SDK's own way
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # of every call, for a gateway
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)  # of every address, likewise
+    pem: PemFiles | None = None  # the certificate that we show; None: the server asks for none
     timeouts: Timeouts = field(default_factory=Timeouts)
     most_bytes: int = MOST_BYTES  # of a body, decompressed; see `streams` for what that means to a stream
     connections: int = 100  # at least the lane's concurrency
@@ -103,6 +107,8 @@ class Endpoint:
                 f"base_url {self.base_url!r} is not an address. Write it like https://host/v1 or "
                 "http://host:port/v1."
             )
+        if (fault := header_complaint(self.headers)) is not None:
+            raise ConfigError(fault)
         if not (self.api_key.isascii() and self.api_key.isprintable() and " " not in self.api_key):
             raise ConfigError(
                 f"the API key for {self.base_url or 'the provider'} holds a space, a line break or a "

@@ -30,13 +30,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
 import aiohttp
+import multidict
 from aiohttp.client_proto import ResponseHandler
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.calls import Call, News, under_way
+from asyncbench.providers.credentials import show_certificate
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.secrets import hush
@@ -372,7 +375,12 @@ class HttpProvider:
                 "provider http: no base_url. Set one for the model, such as http://localhost:8000/v1"
             )
         self._wire, self._endpoint = wire, endpoint
-        self._url = f"{endpoint.base_url.rstrip('/')}/{wire.path}"
+        query = f"?{urlencode(endpoint.query)}" if endpoint.query else ""
+        self._url = f"{endpoint.base_url.rstrip('/')}/{wire.path}{query}"
+        self._tls: ssl.SSLContext | bool = True
+        if endpoint.pem is not None:
+            self._tls = ssl.create_default_context()
+            show_certificate(self._tls, endpoint.pem)
         self._door: Door | None = None
 
     async def ask(self, request: Request) -> Reply:
@@ -380,7 +388,9 @@ class HttpProvider:
         if self._door is None:
             key = self._endpoint.api_key
             auth = {"Authorization": f"Bearer {key}"} if key else {}
-            connections = session(self._endpoint, headers={"Content-Type": "application/json", **auth})
+            headers = multidict.CIMultiDict({"Content-Type": "application/json", **auth})
+            headers.update(self._endpoint.headers)  # in place of ours, however they are spelt
+            connections = session(self._endpoint, headers=headers, tls=self._tls)
             self._door = Door(session=connections, url=self._url, wire=self._wire, endpoint=self._endpoint)
         return await self._door.ask(content, stream=request.trial.model.stream)
 

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.batch_calls import BatchApi
+from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.endpoints import (
     BYTES_OF_A_TOKEN,
     MOST_BYTES,
@@ -15,6 +16,7 @@ from asyncbench.providers.endpoints import (
     known_endpoints,
 )
 from asyncbench.providers.openai.wires import ChatWire, CompletionsWire, ResponsesWire
+from asyncbench.providers.secrets import withhold_too
 from asyncbench.providers.wire import Wire
 from asyncbench.records import SDK, Model, Reply, Request
 
@@ -86,7 +88,7 @@ def most_bytes(model: Model) -> int:
 
 
 def open_batches(
-    model: Model, *, key: str, simulator_url: str | None, now: Callable[[], float] = time.time
+    model: Model, *, key: str | Credentials, simulator_url: str | None, now: Callable[[], float] = time.time
 ) -> BatchApi:
     """Return the batches of a model, whose provider has some; to be closed.
 
@@ -103,12 +105,14 @@ def open_batches(
     return OpenAIBatches(endpoint, wire_of(model), now, ways)
 
 
-def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:
+def open_provider(
+    model: Model, *, key: str | Credentials, simulator_url: str | None, wire: Wire | None = None
+) -> Provider:
     """Return the provider of a model; to be closed.
 
     Args:
         model: where it is, and how many calls may be in flight.
-        key: its API key; empty where the server asks for none.
+        key: its API key, empty where the server asks for none; or all that it asks for.
         simulator_url: where simulated models without an address of their own are; without /v1.
         wire: instead of the model's own.
     """
@@ -119,16 +123,21 @@ def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wi
     return provider
 
 
-def _endpoint_of(model: Model, *, key: str, simulator_url: str | None) -> tuple[Endpoint, str]:
+def _endpoint_of(model: Model, *, key: str | Credentials, simulator_url: str | None) -> tuple[Endpoint, str]:
     """Return where a model is, and the adapter that reaches it."""
+    given = Credentials(key=key) if isinstance(key, str) else key
+    withhold_too(given.beside_key)
     known = known_endpoints()[model.provider]
     base_url = model.base_url
     if base_url is None and simulator_url is not None and model.simulated:
         base_url = simulator_url if known.via == "anthropic" else f"{simulator_url}/v1"
     endpoint = Endpoint(
         base_url=base_url,
-        api_key=key,
+        api_key=given.key,
         key_header=known.key_header,
+        headers=given.headers,
+        query=given.query,
+        pem=given.pem,
         timeouts=model.timeouts,
         most_bytes=most_bytes(model),
         connections=model.limits.connections,

@@ -18,6 +18,7 @@ import httpx2
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
+from asyncbench.providers.credentials import PemFiles, show_certificate
 from asyncbench.providers.endpoints import KEEPALIVE_S, Endpoint
 from asyncbench.providers.error_kinds import encoded, refusal
 from asyncbench.providers.http import Door, broken, session
@@ -57,7 +58,8 @@ class SdkProvider:
         *,
         options: Callable[[Json], Any],  # a body → what a call has beside the SDK's own: one of a few objects
     ) -> None:
-        client._custom_headers = {}  # those of the environment
+        # In place of those of the environment.
+        client._custom_headers, client._custom_query = dict(endpoint.headers), dict(endpoint.query)
         self._client, self._options, self._endpoint, self._wire = client, options, endpoint, wire
         # The whole address: given a part of it, an SDK would join and parse it anew for each call.
         self._url = f"{str(client.base_url).rstrip('/')}/{wire.path}"
@@ -253,25 +255,27 @@ def http_client(make: Callable[..., httpx2.AsyncClient], endpoint: Endpoint) -> 
     `Call` keeps all deadlines but one. A plain number would also limit the wait for a free connection, and
     start a timer at every chunk.
     """
-    trust_env = trusts_environment(endpoint)
     client = make(
-        verify=_trusted(trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
+        verify=_trusted(endpoint.pem, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
         limits=httpx2.Limits(
             max_connections=endpoint.connections,
             max_keepalive_connections=endpoint.connections,
             keepalive_expiry=KEEPALIVE_S,
         ),
         timeout=httpx2.Timeout(None, connect=endpoint.timeouts.connect),
-        trust_env=trust_env,
+        trust_env=trusts_environment(endpoint),
         follow_redirects=False,
     )
     return pooled(client, endpoint)
 
 
 @cache
-def _trusted(trust_env: bool, *_of_environment: str | None) -> ssl.SSLContext:
-    """Return what clients trust, read once: its many certificates take longer than all else of a client."""
-    return httpx2.create_ssl_context(trust_env=trust_env)
+def _trusted(pem: PemFiles | None, *_of_environment: str | None) -> ssl.SSLContext:
+    """Return what clients trust and show, read once: so many certificates take longer than all else."""
+    context = httpx2.create_ssl_context()
+    if pem is not None:
+        show_certificate(context, pem)
+    return context
 
 
 def trusts_environment(endpoint: Endpoint) -> bool:

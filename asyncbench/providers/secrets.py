@@ -7,7 +7,7 @@ header of the Basic scheme, or as hexadecimal digits.
 import html
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote, unquote_plus
@@ -38,11 +38,11 @@ def looks_secret(name: str) -> bool:
 
 
 def without_secret(text: str, *, key: str) -> str:
-    """Return a text without the key, nor the passwords of proxies. One that holds them escaped is unescaped.
+    """Return a text without the key, and without what else is withheld; unescaped where it held it escaped.
 
     What is shorter than `SHORTEST_SECRET` is no secret, and is left where it stands.
     """
-    for secret in (key, *_passwords()):
+    for secret in (key, *_others()):
         if len(secret) >= SHORTEST_SECRET:
             text = _without(text, secret)
     return text
@@ -72,7 +72,7 @@ def may_hold(body: bytes, *, key: str) -> bool:
 
     Neither quotes nor escapes change what is looked for, but those of letters by their number.
     """
-    return b"\\u00" in body or any(map(body.__contains__, _forms(key, *_passwords())))
+    return b"\\u00" in body or any(map(body.__contains__, _forms(key, *_others())))
 
 
 def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
@@ -110,6 +110,21 @@ _PLAIN: Final[tuple[Callable[[str], str], ...]] = (
     *(str, unquote, unquote_plus, html.unescape),
     lambda text: _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[2], text),  # JSON
 )
+
+
+_WITHHELD: Final = set[str]()  # beside the key of a call, in this process
+
+
+def withhold_too(secrets: Iterable[str]) -> None:
+    """Withhold more from now on, such as a gateway's headers and the tokens of a cloud."""
+    _WITHHELD.update(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+    _others.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def _others() -> tuple[str, ...]:
+    """Return what is withheld beside the key of a call; of two, the one within the other comes last."""
+    return (*_passwords(), *sorted(_WITHHELD, key=len, reverse=True))
 
 
 @lru_cache(maxsize=1)

@@ -121,6 +121,15 @@ class Serve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCertificate:
+    """The NAMES of the variables that say which certificate a client shows to a server that asks for one."""
+
+    cert_env: str  # the path of a PEM file
+    key_env: str | None = None  # the path of its private key; None: that is in the same file
+    password_env: str | None = None  # of the private key; None: it has none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """An entry of a sweep: a provider's model with its parameters, under an alias."""
 
@@ -131,6 +140,11 @@ class Model:
     simulated: bool = False  # answered by our own simulator
     base_url: str | None = None  # None: the provider's own
     key_env: str | None = None  # the NAME of the environment variable that holds the key
+    headers: Mapping[str, str] = field(
+        default_factory=dict
+    )  # header → the NAME of the variable with its value
+    query: Mapping[str, str] = field(default_factory=dict)  # of every address: likewise
+    client_cert: ClientCertificate | None = None
     system: str | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -158,6 +172,17 @@ class Model:
     def compared_limits(self) -> dict[str, float | None]:
         """The limits that are compared, by name."""
         return {name: getattr(self.limits, name) for name in self.compared}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The NAME of each environment variable that its calls need → what it holds."""
+        named = {self.key_env: "API key"}
+        named |= {name: f"header {header}" for header, name in self.headers.items()}
+        named |= {name: f"query {key}" for key, name in self.query.items()}
+        if (cert := self.client_cert) is not None:
+            named |= {cert.cert_env: "client certificate", cert.key_env: "private key"}
+            named |= {cert.password_env: "password of the private key"}
+        return {name: held for name, held in named.items() if name is not None}
 
     @property
     def turn(self) -> str | None:

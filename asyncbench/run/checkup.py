@@ -22,6 +22,7 @@ from asyncbench.files import discard
 from asyncbench.planning.modes import check_servers
 from asyncbench.planning.preflight import check_replays, chosen_models, keys_for
 from asyncbench.pricing import charge
+from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.params import ANY_LONGEST_REPLY
 from asyncbench.providers.prices import rates_of
@@ -139,7 +140,9 @@ async def _examined(
     return _checkup(model, plain, streamed, batch_check=batch_check)
 
 
-async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[ProbeCall, ProbeCall | None]:
+async def _calls(
+    model: Model, key: Credentials, simulator_url: str | None
+) -> tuple[ProbeCall, ProbeCall | None]:
     """Make a plain call, and a streamed one unless the first proves that no call can succeed.
 
     Batches never stream: the plain call is what they would make.
@@ -157,7 +160,7 @@ async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[Pro
         await provider.aclose()
 
 
-async def _check_batches(model: Model, key: str, simulator_url: str | None) -> BatchCheck:
+async def _check_batches(model: Model, key: Credentials, simulator_url: str | None) -> BatchCheck:
     """Look at the list of batches: nothing is created, and nothing is charged."""
     api, error = open_batches(model, key=key, simulator_url=simulator_url), None
     try:

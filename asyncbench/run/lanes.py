@@ -36,6 +36,7 @@ from asyncbench.planning.grading import graded
 from asyncbench.planning.preflight import secret_variables
 from asyncbench.planning.skipping import Needed, stopping_of
 from asyncbench.planning.trials import trials_of
+from asyncbench.providers.credentials import Credentials, secrets_of
 from asyncbench.providers.params import longest_reply_of
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import Provider, makes_own_calls, open_batches, open_provider
@@ -98,7 +99,7 @@ def client_of(
 
 def opened_provider(
     model: Model,
-    key: str,
+    key: Credentials,
     *,
     simulator_url: str | None,
     workers: Workers | None,
@@ -115,7 +116,7 @@ async def started_workers(
     count: int,
     sweep: Sweep,
     models: Sequence[Model],
-    keys: Mapping[str, str],
+    keys: Mapping[str, Credentials],
     *,
     notify: Callable[[str], None],
     stack: AsyncExitStack,
@@ -123,7 +124,7 @@ async def started_workers(
     """Begin so many processes that make calls, which `stack` ends; None: this process makes them."""
     if not count:
         return None
-    environment = without_keys(os.environ, keys=keys.values(), named=secret_variables(sweep))
+    environment = without_keys(os.environ, keys=secrets_of(keys.values()), named=secret_variables(sweep))
     workers = Workers(count, models, environment, notify=notify)
     return await stack.enter_async_context(workers.running())
 
@@ -350,7 +351,7 @@ def lanes_of(
         if run.options.load is not None and run.sweep.load is not None:
             lanes.append(load_lane(run, client, run.sweep.load))
             continue
-        account = accounts[model.provider, model.base_url, run.keys[model.alias]]
+        account = accounts[model.provider, model.base_url, run.keys[model.alias].key]
         if out:
             client.history_of = partial(_unless_out, out, client.history_of)
         ends, in_batches = run.options.ends, model.mode == BATCH

@@ -50,7 +50,7 @@ def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str])
     if notify.command:
         if shutil.which(notify.command[0]) is None:
             raise ConfigError("notify.command: its first word is not a program on this computer")
-        keys = {notify.webhook_env, *(model.key_env for model in models)}
+        keys = {notify.webhook_env, *(name for model in models for name in model.variables)}
         channels["the command"] = partial(_run, notify.command, _inherited(keys))
     address = notify.address(env)
     if address is not None and is_address(address):

@@ -18,6 +18,7 @@ from asyncbench.lanes.batches.polling import how_it_ended
 from asyncbench.lanes.batches.spending import abandon, most_usd_of
 from asyncbench.lanes.batches.status import part_status
 from asyncbench.planning.preflight import keys_for
+from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import Model
 from asyncbench.run.costs import cost_text
@@ -79,7 +80,9 @@ def _open_of(ledger: BatchLedger) -> dict[str, list[BatchPart]]:
     return parts
 
 
-async def _asked(model: Model, parts: Sequence[BatchPart], ledger: BatchLedger, key: str) -> list[str]:
+async def _asked(
+    model: Model, parts: Sequence[BatchPart], ledger: BatchLedger, key: Credentials
+) -> list[str]:
     """Look at a model's batches; return which could not be looked at."""
     if model.simulated and model.base_url is None:
         return [f"{model.alias}: its batches are simulated, and go on only while a run does."]

@@ -62,6 +62,7 @@ from asyncbench.planning.skipping import Before
 from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.planning.trial_columns import closed_trials
 from asyncbench.planning.trials import planned_tasks, trials_of
+from asyncbench.providers.credentials import credentials_of, secrets_of
 from asyncbench.providers.endpoints import added_providers, known_endpoints
 from asyncbench.providers.prices import is_moving_alias, rates_of
 from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME, Model
@@ -191,7 +192,7 @@ async def open_run(
     screen = screen or Quiet()
     on_cluster = cluster is not None or options.ray is not None
     dealt = [model for model in models if on_cluster and model.mode == REALTIME]
-    keys = {model.alias: env.get(model.key_env or "", "").strip() for model in dealt}  # workers have theirs
+    keys = {model.alias: credentials_of(model, env) for model in dealt}  # workers have theirs
     keys |= keys_for([model for model in models if model not in dealt], env)
     notifier = notifier_of(sweep, models, env, screen.say, options)
     async with claimed_copy(sweep, options, screen.say) as copy:
@@ -223,7 +224,7 @@ async def open_run(
             salvage=Salvage(store),
             screen=screen,
             notifier=notifier,
-            faults=Faults(store.folder, keys.values()),
+            faults=Faults(store.folder, secrets_of(keys.values())),
             refusals=Refusals(models, screen.say, retries=options.load is None),
             copy=copy,
         )

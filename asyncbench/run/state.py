@@ -17,6 +17,7 @@ from asyncbench.planning.skipping import Before, Needed
 from asyncbench.planning.trial_columns import Closed, TrialSource
 from asyncbench.planning.trials import planned
 from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.provider import makes_own_calls
 from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.providers.workers.workers import Workers
@@ -39,7 +40,7 @@ class RunState:
     sweep: Sweep
     models: Sequence[Model]  # that are asked
     options: RunOptions
-    keys: Mapping[str, str]  # of the models, by alias
+    keys: Mapping[str, Credentials]  # of the models, by alias
     opened: Mapping[str, ProblemSet]  # the sweep's files, by their place in it
     within_s: float | None  # the deadline, from now
     death: Death | None  # of the run before this one, where it was killed

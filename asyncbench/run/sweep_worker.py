@@ -22,6 +22,7 @@ from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.planning.budget_bounds import most_of, most_usd_of
 from asyncbench.planning.preflight import keys_for, raise_file_limit
+from asyncbench.providers.credentials import secrets_of
 from asyncbench.providers.garbage import rare_garbage_collection
 from asyncbench.providers.provider import Provider
 from asyncbench.records import Model
@@ -153,7 +154,7 @@ class SweepWorker:
             stack.push_async_callback(asyncio.to_thread, self._salvage.close)
             await asyncio.to_thread(store.begin_run)
             await asyncio.to_thread(store.write_manifest, _described(brief, self._name))
-            self._faults = Faults(store.folder, self._keys.values())
+            self._faults = Faults(store.folder, secrets_of(self._keys.values()))
             await self._open_providers(stack)
             calls = sum(model.limits.most_in_flight for model in brief.models)
             stack.enter_context(rare_garbage_collection(calls))

@@ -177,7 +177,7 @@ class Worker:
     def _provider(self, number: int) -> Provider:
         if (provider := self._providers.get(number)) is None:
             model, key, simulator_url = self._openings[number]
-            self._keys.add(key)
+            self._keys.update(key.secrets)
             provider = open_provider(model, key=key, simulator_url=simulator_url)
             self._providers[number] = provider
             self._most += model.limits.most_in_flight

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
+from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.provider import Provider
 from asyncbench.providers.workers.process import Notify, WorkerCounts, WorkerProcess
 from asyncbench.records import REALTIME, Condition, Model, Reply, Request
@@ -66,7 +67,7 @@ class Workers:
             await asyncio.gather(*self._begun, return_exceptions=True)
             await asyncio.gather(*(worker.end() for worker in self._all))
 
-    def provider(self, model: Model, *, key: str, simulator_url: str | None) -> Provider:
+    def provider(self, model: Model, *, key: Credentials, simulator_url: str | None) -> Provider:
         """Return what has workers make the calls of a model; the arguments are those of `open_provider`."""
         opening = ("open", next(self._numbers), model, key, simulator_url)
         for worker in self._homes[model.alias]:

@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.workers import worker as worker_module
 from asyncbench.providers.workers.process import WorkerProcess
 from asyncbench.providers.workers.worker import Frames, Worker
@@ -49,7 +50,7 @@ async def told(monkeypatch):
 
 async def test_a_bug_in_a_worker_is_told_with_its_traceback_and_without_the_key(told):
     tell, said, _ = told
-    tell(("open", 1, MODEL, KEY, None))
+    tell(("open", 1, MODEL, Credentials(key=KEY), None))
     tell(ASKED)
     tell(("ask", 0, 1, 7, None, [("user", "1+1")]))
     what, call, how, (name, text), lag_s = await said.get()
@@ -62,7 +63,7 @@ async def test_a_bug_in_a_worker_is_told_with_its_traceback_and_without_the_key(
 
 async def test_calls_that_are_cancelled_as_they_come_are_forgotten(told):
     tell, said, begun = told
-    tell(("open", 1, MODEL, KEY, None))
+    tell(("open", 1, MODEL, Credentials(key=KEY), None))
     tell(ASKED)
     for call in range(5):
         tell(("ask", call, 1, 7, None, []))
@@ -131,14 +132,14 @@ def test_the_worker_with_the_fewest_calls_makes_the_next():
 
 async def test_what_a_worker_is_told_while_it_is_dead_is_told_again_to_the_next():
     dead = WorkerProcess("1", {}, notify=print, give_up=print)
-    dead.send_once(1, ("open", 1, MODEL, KEY, None))
+    dead.send_once(1, ("open", 1, MODEL, Credentials(key=KEY), None))
     await dead.wait_until_opened()  # it has nothing to open
     told: list[object] = []
     dead._frames = Frames(print, print)
     dead._frames.send = told.append  # type: ignore[method-assign,assignment]  # a process is there
     for _ in range(2):
-        dead.send_once(1, ("open", 1, MODEL, KEY, None))
-    assert told == [("open", 1, MODEL, KEY, None)]
+        dead.send_once(1, ("open", 1, MODEL, Credentials(key=KEY), None))
+    assert told == [("open", 1, MODEL, Credentials(key=KEY), None)]
 
 
 def test_a_worker_that_was_never_started_has_nothing_to_tell():
