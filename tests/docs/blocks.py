@@ -6,6 +6,7 @@
 - `python`: run; names live on from block to block.
 - `yaml`: a first line `# NAME.yaml` makes it a file. It is loaded as a sweep; what is only a part of one
   is put into a whole one first.
+- `csv`: becomes the file my.csv.
 - `sql`: asked of results/overnight.
 - `text`: what a command prints, or a drawing; it holds no command.
 - `<!-- not run: REASON -->` before a block leaves it out; its commands and options must exist all the same.
@@ -170,6 +171,9 @@ class Reader:
     def toml(self, text: str) -> None:
         assert tomllib.loads(text)
 
+    def csv(self, text: str) -> None:
+        Path("my.csv").write_text(text)
+
     def sql(self, text: str) -> None:
         assert ab.sql("results/overnight", text).num_columns > 0
 
@@ -186,6 +190,7 @@ _FOLLOWED: Mapping[str, Callable[[Reader, str], None]] = {
     "python": Reader.python,
     "yaml": Reader.yaml,
     "toml": Reader.toml,
+    "csv": Reader.csv,
     "sql": Reader.sql,
     "text": Reader.text,
 }
