@@ -18,7 +18,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.published.files import problems_file
 from asyncbench.run.summary import Exit
 from asyncbench.simulator.settings import Settings
-from tests.recorded import rows
+from tests.recorded import made_once, rows
 from tests.simulators import running
 from tests.sweep_files import entry
 
@@ -88,17 +88,40 @@ def assert_equal(row, expected, *, but=()):
             assert row[column] == expected[key] or column in but, (expected["model"], column)
 
 
-def test_the_recorded_runs_give_the_published_table_to_the_digit(imported, published):
-    table = overview(report(imported, "--markdown"))
+@pytest.fixture(scope="session")
+def shipped(tmp_path_factory):
+    """The results folder of the answers that are shipped, made by one command, and what that shows."""
+    folder = made_once(
+        tmp_path_factory,
+        "shipped",
+        lambda place: (place / "shown").write_text(
+            asyncbench("demo", "--published", "--out", place / "results").output
+        ),
+    )
+    assert (
+        "14 of the 51 published rows equal a row of yours in every column.\n"
+        in (folder / "shown").read_text()
+    )
+    return folder / "results"
+
+
+@pytest.fixture(params=["imported", "shipped"])
+def recorded(request):
+    """The recorded runs: from files with their replies, and from the facts that are shipped."""
+    return request.getfixturevalue(request.param)
+
+
+def test_the_recorded_runs_give_the_published_table_to_the_digit(recorded, published):
+    table = overview(report(recorded, "--markdown"))
     assert len(table) == len(published) == 26
     for row, run in zip(table, published, strict=True):
         assert_equal(row, run["published"])
 
 
-def test_the_legacy_grader_gives_the_table_of_june_2025(imported, published):
+def test_the_legacy_grader_gives_the_table_of_june_2025(recorded, published):
     table = {
         (row["Model"], row["Comp. Tok."]): row
-        for row in overview(report(imported, "--grader", "legacy", "--markdown"))
+        for row in overview(report(recorded, "--grader", "legacy", "--markdown"))
     }
     runs = [run["legacy_2025_06_30"] for run in published if run.get("legacy_2025_06_30")]
     earlier = [run["published"] for run in runs if run["published"]]

@@ -16,13 +16,14 @@ from asyncbench.analysis.counting import counted
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.opening import open_set
-from asyncbench.problems.recorded import FACTS, FACTS_KEY, recorded_answers, recorded_runs
+from asyncbench.problems.recorded import FACTS, FACTS_KEY, recorded_answers
 from asyncbench.problems.schema import identified
 from asyncbench.records import Reply
 from asyncbench.reports.standings.report import standings_of
 from asyncbench.run.summary import Exit
 from asyncbench.suites.table import grade
 from data.recorded import facts
+from tests.recorded import rows
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "data" / "recorded.parquet"
@@ -49,21 +50,19 @@ def test_the_readme_names_every_column():
 
 
 def test_the_script_makes_the_same_file_again(golden):
-    folder = golden / "llm_arithmetic"
-    assert facts(folder / "corpus.parquet", folder / "prices.csv").equals(pq.read_table(FILE))
+    prices = golden / "llm_arithmetic" / "prices.csv"
+    assert facts(rows(golden), prices).equals(pq.read_table(FILE))
 
 
-def test_every_answer_grades_as_it_was_recorded():
-    table = pq.read_table(FILE, columns=["run", "outcome", "cost_usd"])
-    graded = Counter[bool]()
-    for run in recorded_runs(FILE):
-        outcomes = table.filter(pc.field("run") == run.run)["outcome"].to_pylist()
-        answers = list(recorded_answers(FILE, run.run))
-        problems = identified(answered.draft for answered in answers)
-        for answered, problem, outcome in zip(answers, problems, outcomes, strict=True):
-            reply = None if answered.failed else Reply(text=answered.text)
-            graded[grade(problem, reply)[0].outcome == outcome] += 1
-    assert graded == {True: 15_551}
+def test_every_grader_reads_every_answer_as_it_read_the_recorded_reply(golden):
+    def read(problem, text):
+        grades = grade(problem, Reply(text=text))
+        return [(one.answer, one.classification, one.abs_error, one.rel_error) for one in grades]
+
+    answers = list(recorded_answers(FILE))
+    problems = identified(answered.draft for answered in answers)
+    for answered, problem, row in zip(answers, problems, rows(golden), strict=True):
+        assert read(problem, answered.text) == read(problem, row["raw_response"]), row
 
 
 def test_the_prices_of_the_demo_make_the_recorded_costs():

@@ -23,6 +23,10 @@ Out = Annotated[
 
 def demo(
     out: Out = Path("results/demo"),
+    published: Annotated[
+        bool,
+        typer.Option("--published", help="Ask nobody: set 26 recorded runs beside their published table."),
+    ] = False,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Run nothing: print the sweep file, to change it.")
     ] = False,
@@ -30,6 +34,8 @@ def demo(
     """Replay recorded answers of real models, and rank them.
 
     asyncbench demo
+
+    asyncbench demo --published --out results/published
 
     asyncbench demo --sweep > mine.yaml
 
@@ -39,9 +45,11 @@ def demo(
     Each recorded model has problems of its own. Three simulated models also answer the same 720 problems, so
     that you can compare two of them problem by problem.
     """
+    if published:
+        return _show_published(out)
     if sweep:
         typer.echo(sweep_text(), nl=False)
-        return
+        return None
     pairs = out.with_name(f"{out.name}-pairs")
     typer.echo("Three simulated models answer the same 720 problems. Then eight recorded ones answer theirs.")
     _run(shipped("configs/demo-pairs.yaml"), pairs, quiet=True)
@@ -53,6 +61,18 @@ def demo(
         f"  two models on the same problems  asyncbench compare simulated/noisy simulated/noisy-2 {folder}"
     )
     raise typer.Exit(summary.exit)
+
+
+def _show_published(out: Path) -> None:
+    """Import the recorded runs, and show their published table as it was graded then."""
+    from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
+    from asyncbench.upkeep.importing import import_files
+
+    import_files("llm-arithmetic", [shipped("data/recorded.parquet")], out)
+    report = llm_arithmetic_report_on(out, grader="legacy", published=True)
+    for part in report.published_parts():
+        typer.echo(part if isinstance(part, str) else part.as_text())
+    typer.echo(f"All its tables: asyncbench report {shlex.quote(str(out))} --style llm-arithmetic")
 
 
 def sweep_text() -> str:

@@ -7,7 +7,7 @@ Its problems can be asked again, and its answers replayed by the simulator.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,20 +25,29 @@ _COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "run": _TEXT,
     "model": _TEXT,
     "day": pa.date32(),  # UTC
+    "at": pa.timestamp("us", "UTC"),  # when the answer was there
     "task": _TEXT,
     "length": pa.int32(),  # digits
     "lhs": _TEXT,
     "rhs": _TEXT,
-    "answer": _TEXT,  # NULL: none was read
+    "answer": _TEXT,  # as `layered` reads it; NULL: none was read
+    "legacy": _TEXT,  # as `legacy` reads it; NULL: none
+    "bare": pa.bool_(),  # the reply was the number and nothing else
     "outcome": _TEXT,  # correct, wrong, no_answer or failed
     "input_tokens": _WHOLE,
     "output_tokens": _WHOLE,
     "seconds": pa.float32(),  # since the run's previous reply; NULL: unknown, or a pause
     "cost_usd": _REAL,
+    "attempts": pa.int32(),  # NULL: not recorded
+    "extra_context": pa.int32(),  # thousand tokens of small talk before the question; NULL: not recorded
     "input_usd_per_mtok": _REAL,  # NULL: no price is known
     "output_usd_per_mtok": _REAL,
 }
 FACTS: Final = pa.schema(_COLUMNS)
+_AS_THEY_ARE: Final = (
+    *("run", "model", "input_tokens", "output_tokens", "seconds", "at", "cost_usd", "attempts"),
+    "extra_context",
+)
 SUITE: Final = "llm_arithmetic"  # whose questions two operands make
 
 
@@ -65,12 +74,17 @@ class AnswerFacts:
     """The facts of one recorded answer."""
 
     run: str
+    model: str
     draft: Draft
     failed: bool  # no reply came
-    text: str  # that grades as it was recorded: the answer that was read, or nothing
-    input_tokens: int | None
-    output_tokens: int | None
+    text: str  # an invented one, that each grader reads as it read the recorded one
+    input_tokens: int
+    output_tokens: int
     seconds: float | None  # None: unknown
+    at: datetime
+    cost_usd: float
+    attempts: int | None
+    extra_context: int | None
 
 
 def recorded_runs(path: Path) -> tuple[RunFacts, ...]:
@@ -109,18 +123,21 @@ def runs_said(path: Path) -> str:
 
 def recorded_answers(path: Path, run: str | None = None) -> Iterator[AnswerFacts]:
     """Yield the answers of a run, or of all, as they were given; raises as `recorded_runs` does."""
-    names = ["run", "task", "length", "lhs", "rhs", "answer", "outcome"]
-    rows = _read(path, [*names, "input_tokens", "output_tokens", "seconds"])
+    rows = _read(path, [*_AS_THEY_ARE, "task", "length", "lhs", "rhs", "answer", "legacy", "bare", "outcome"])
     for row in (rows if run is None else rows.filter(pc.field("run") == run)).to_pylist():
         yield AnswerFacts(
-            run=row["run"],
             draft=_draft(path, row),
             failed=row["outcome"] == Outcome.FAILED,
-            text=row["answer"] or "",
-            input_tokens=row["input_tokens"],
-            output_tokens=row["output_tokens"],
-            seconds=row["seconds"],
+            text=_text(row["answer"], row["legacy"], bare=row["bare"]),
+            **{name: row[name] for name in _AS_THEY_ARE},
         )
+
+
+def _text(layered: str | None, legacy: str | None, *, bare: bool) -> str:
+    """Return a text of which the graders read these answers; `strict` reads none unless it is `bare`."""
+    if layered is None:  # what `layered` takes for a thought without an end, `legacy` reads
+        return "" if legacy is None else f"<think>{legacy}"
+    return layered if bare else rf"\boxed{{{layered}}} {legacy or ''}"
 
 
 def run_drafts(path: Path, of: OneRun) -> Iterator[Draft]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from os.path import isdir, isfile, lexists
 from pathlib import Path
@@ -324,6 +324,20 @@ class FileFormat:
     stem: Callable[[ExportedPart], str] = lambda part: f"{quote(part.model, safe='')}{part.suffix}"
     # names of files with a line for each of the others
     summaries: Mapping[str, Callable[[list[Row]], str]] = field(default_factory=dict)
+    # of a file of recorded answers, and the options
+    facts: Callable[[Path, Mapping[str, object]], Iterator[RecordedRun]] | None = None
+
+    def runs_in(self, paths: Iterable[Path], options: Mapping[str, object]) -> Iterator[RecordedRun]:
+        """Return the runs of files: each is one, but a file of recorded answers (`.parquet`) holds several.
+
+        Raises:
+            ConfigError: the options are not of this format; later, that a file cannot be read.
+            ProblemSetError: later, that a `.parquet` holds no recorded answers.
+        """
+        read, facts = self.reader(options), self.facts
+        return chain.from_iterable(
+            facts(path, options) if facts and path.suffix == ".parquet" else [read(path)] for path in paths
+        )
 
     def file_name(self, part: ExportedPart) -> str:
         """Return the name of a file: that of an imported run, or the one that the format gives."""

@@ -249,10 +249,10 @@ def import_files(
         StoreError: The folder cannot be written.
     """
     chosen = format_named(form)
-    read = chosen.reader(plan)
+    chosen.reader(plan)  # which refuses a plan before any file is looked at
     folder, sweep, there = folder_for(out)
     paths = _paths([Path(file) for file in files], chosen.ending, chosen.summaries)
-    recordings = _once_usable(map(read, paths), there=there)
+    recordings = _once_usable(chosen.runs_in(paths, plan), there=there)
     with Store.open(folder, sweep=sweep, imported=True) as store:
         return Imported(out=Path(out), runs=_kept(recordings, Keeper(store, form)))
 

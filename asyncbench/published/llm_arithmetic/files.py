@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
+from itertools import groupby
 from math import fsum
+from operator import attrgetter
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any, cast
 
 from asyncbench.errors import ConfigError
+from asyncbench.problems.recorded import AnswerFacts, recorded_answers
 from asyncbench.published.files import (
     MOST,
     Fields,
@@ -171,19 +174,55 @@ def _planned(trials: Iterable[Recorded], plan: Plan) -> Planned:
     return planned
 
 
+def facts(path: Path, options: Plan) -> Iterator[RecordedRun]:
+    """Yield the runs of a file of recorded answers, which holds no reply: invented texts stand for them.
+
+    Raises:
+        ProblemSetError: it is no such file.
+    """
+    plan = SUITE.parsed(options, place="import llm-arithmetic")
+    for run, answers in groupby(recorded_answers(path), attrgetter("run")):
+        trials = tuple(map(_of_facts, answers))
+        yield RecordedRun(run=run, path=path, trials=trials, left_out=(), planned=_planned(trials, plan))
+
+
+def _of_facts(of: AnswerFacts) -> Recorded:
+    used = Usage(input_tokens=of.input_tokens, output_tokens=of.output_tokens)
+    accounting = {
+        "tokens": dict(zip(TOKENS, (of.input_tokens, of.output_tokens), strict=True)),
+        "cost": of.cost_usd,
+        "attempts": of.attempts,
+        "failed_to_get_reply": of.failed,
+        "extra_context": of.extra_context,
+    }
+    return Recorded(
+        draft=of.draft,
+        model=model_of({"model": of.model}, simulated=False),
+        condition=_padded(of.extra_context),
+        reply=None if of.failed else Reply(text=of.text, usage=used, http_status=None),
+        attempts=of.attempts or 1,
+        cost_usd=of.cost_usd,
+        accounting={key: value for key, value in accounting.items() if value is not None},
+        at=of.at.timestamp(),
+    )
+
+
+def _padded(thousands: int | None) -> Condition:
+    if thousands is None:
+        return Condition()
+    name = f"context-{thousands}k" if thousands else "plain"
+    return Condition(name=name, described={"extra_context": thousands})
+
+
 def _recorded(line: bytes, *, plan: Plan) -> Recorded:
     fields = mapping(parsed(line), "a trial")
     failed = flag(fields, "failed_to_get_reply")
-    condition = Condition()
-    if fields.get("extra_context") is not None:
-        thousands = whole(fields, "extra_context")
-        name = f"context-{thousands}k" if thousands else "plain"
-        condition = Condition(name=name, described={"extra_context": thousands})
+    padding = None if fields.get("extra_context") is None else whole(fields, "extra_context")
     accounting = {key: fields[key] for key in ACCOUNTING if key in fields}  # its keys tell its generation
     return Recorded(
         draft=_draft(fields, plan),
         model=model_of(fields, simulated=flag(fields, "simulated")),
-        condition=condition,
+        condition=_padded(padding),
         reply=_reply(fields, failed=failed),
         attempts=1 if fields.get("attempts") is None else whole(fields, "attempts", least=1),
         cost_usd=None if fields.get("cost") is None else number(fields, "cost"),
@@ -322,4 +361,5 @@ FILES = FileFormat(
     texts=texts,
     notes=notes,
     summaries={AGGREGATE: _aggregate_text},
+    facts=facts,
 )

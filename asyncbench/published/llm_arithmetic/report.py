@@ -31,6 +31,7 @@ from asyncbench.published.llm_arithmetic.tables import (
     ALL_DEPTHS,
     HEATMAP_DEPTHS,
     card,
+    equal_to_printed,
     footnotes,
     formats,
     grid,
@@ -117,11 +118,7 @@ class LlmArithmeticReport(PublishedReport):
 
     def _parts(self) -> Iterator[str | Sheet]:
         yield from self._notes()
-        printed = [row for table in self.published for row in table.to_pylist()]
-        yield overview(self.rows, self.depths, printed)
-        yield from footnotes(self.rows, self.depths)
-        if self.min_depth <= ALL_DEPTHS:
-            yield runs(self.rows, printed)
+        yield from self.published_parts()
         yield verification(self.rows)
         yield formats(self.rows, self.depths)
         if heatmap := models_by_task(self.rows):
@@ -137,6 +134,18 @@ class LlmArithmeticReport(PublishedReport):
             title = f"{row.label} (run {row.run})" if several else row.label
             yield card(title, row, self.depths)
             yield grid(title, row.cells)
+
+    def published_parts(self) -> Iterator[str | Sheet]:
+        """Yield the published table, what is to be known of its rows, and how many equal printed ones."""
+        printed = [row for table in self.published for row in table.to_pylist()]
+        sheets = [overview(self.rows, self.depths, printed)]
+        yield sheets[0]
+        yield from footnotes(self.rows, self.depths)
+        if self.min_depth <= ALL_DEPTHS:
+            sheets.append(runs(self.rows, printed))
+            yield sheets[1]
+        if equal := equal_to_printed(sheets[-1]):
+            yield f"{equal} of the {len(printed)} published rows equal a row of yours in every column."
 
     def _remarks(self) -> Iterator[str]:
         (graded,) = self.graders

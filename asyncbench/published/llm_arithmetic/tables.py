@@ -134,6 +134,14 @@ def _printed(row: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+def equal_to_printed(sheet: Sheet) -> int:
+    """Return how many rows of a document have an equal among those of the folder."""
+    own = set(map(tuple, sheet.rows))
+    return sum(
+        (str(name).removesuffix(f" {MARK}"), *row) in own - {(name, *row)} for name, *row in sheet.rows
+    )
+
+
 def _shares(figures: TrialSums, decimals_of_nan: int = 4) -> tuple[str, ...]:
     return (
         count(figures.trials),
