@@ -1,12 +1,12 @@
-"""Command that loads models (`load`), and the options of its steps."""
+"""Command that loads models (`load`), and the sweeps that options of steps make."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asyncbench.commands.sweep_flags import fill_for_load, sweep_of
+from asyncbench.commands.sweep_flags import fill_for_load, flag, steps_typed, sweep_of
 from asyncbench.commands.terminal import (
     Budget,
     EnvFile,
@@ -25,64 +25,10 @@ from asyncbench.errors import ConfigError
 if TYPE_CHECKING:
     from asyncbench.config.sweep import Sweep
 
-Rates = Annotated[
-    str | None, typer.Option(metavar="X,…", help="Hold these rates, in calls a second, one after the other.")
-]
-Search = Annotated[
-    str | None,
-    typer.Option(metavar="LOW:HIGH", help="Find the highest rate between these that keeps the SLO."),
-]
-Slos = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME=X,…", help="Promise this, in seconds: ttft=0.5,tpot=0.05,latency=20,share=0.95."
-    ),
-]
-Arrivals = Annotated[
-    str | None, typer.Option(metavar="PATTERN", help="Send calls constant, poisson, gamma or closed.")
-]
-Duration = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Measure each step so long: 2m. --find makes steps longer until their calls can tell.",
-    ),
-]
-Warmup = Annotated[str | None, typer.Option(metavar="TIME", help="Count no call before: 15s.")]
-Drain = Annotated[str | None, typer.Option(metavar="TIME", help="Wait so long for the last answers: 60s.")]
-Rest = Annotated[str | None, typer.Option(metavar="TIME", help="Pause so long between two steps: 10s.")]
-PastLimits = Annotated[bool, typer.Option("--past-limits", help="Also ask rates above the rpm of a model.")]
-
-
-class LoadFlags(NamedTuple):
-    """Options of a load, as typed."""
-
-    rates: str | None
-    find: str | None
-    slo: str | None
-    arrivals: str | None
-    duration: str | None
-    warmup: str | None
-    drain: str | None
-    rest: str | None
-    past_limits: bool
-
-    @property
-    def typed(self) -> dict[str, str]:
-        """The flags that have values, with these."""
-        return {name: value for name, value in self._asdict().items() if isinstance(value, str)}
-
-    @property
-    def words(self) -> list[str]:
-        """They as they are typed."""
-        words = [word for name, value in self.typed.items() for word in (f"--{name}", value)]
-        return words + ["--past-limits"] * self.past_limits
-
 
 def loaded_sweep(
     context: typer.Context,
     sweep_file: Path | None,
-    flags: LoadFlags,
     *,
     combinable: Collection[str] = (),
     extend: bool = False,
@@ -97,13 +43,13 @@ def loaded_sweep(
     from asyncbench.config.place import Place
     from asyncbench.config.sweep import load_sweep, with_load
 
-    keys = _keys(flags.typed) | ({"past_limits": True} if flags.past_limits else {})
+    keys = _keys(steps_typed(context))
     objectives = keys.get("slo")
-    names = {name: f"--{name}" for name in flags.typed} | {"past_limits": "--past-limits"}
+    names = {name: flag(name) for name in keys}
     names |= {name: f"--slo {name}" for name in objectives} if isinstance(objectives, dict) else {}
     place = Place(source="command line", flags=names)
     check_keys(keys, place=place)
-    wanted = flags.words or context.info_name == "load"
+    wanted = keys or context.info_name == "load"
     if sweep_file is None and wanted and (message := fill_for_load(context)) and not quiet:
         typer.echo(f"asyncbench: {message}", err=True)
 
@@ -116,15 +62,6 @@ def loaded_sweep(
 def load(
     context: typer.Context,
     sweep_file: SweepFile = None,
-    rates: Rates = None,
-    find: Search = None,
-    slo: Slos = None,
-    arrivals: Arrivals = None,
-    duration: Duration = None,
-    warmup: Warmup = None,
-    drain: Drain = None,
-    rest: Rest = None,
-    past_limits: PastLimits = False,
     models: Models = None,
     budget: Budget = None,
     workers: Workers = None,
@@ -152,15 +89,14 @@ def load(
     from asyncbench.run.progress import default_screen
     from asyncbench.run.sweep_run import run_with_options
 
-    flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
-    sweep = loaded_sweep(context, sweep_file, flags, combinable=["out"], quiet=quiet or as_json)
+    sweep = loaded_sweep(context, sweep_file, combinable=["out"], quiet=quiet or as_json)
     env = environment_for(sweep, env_file)
     options = RunOptions(
         models=aliases_typed(models),
         budget_usd=budget,
         workers=workers_typed(workers),
         journal=journal,
-        load=flags.words if sweep_file is not None else (),
+        load=_words(steps_typed(context)) if sweep_file is not None else (),
         typed=True,
     )
     summary = awaited(
@@ -170,17 +106,26 @@ def load(
     raise typer.Exit(summary.exit)
 
 
-def _keys(typed: Mapping[str, str]) -> dict[str, object]:
+def _words(typed: Mapping[str, str | bool]) -> list[str]:
+    """Return options as they are typed."""
+    return [
+        word
+        for name, value in typed.items()
+        for word in ([flag(name)] if value is True else [flag(name), str(value)])
+    ]
+
+
+def _keys(typed: Mapping[str, str | bool]) -> dict[str, object]:
     """Return what the sweep file would hold for what was typed."""
     keys: dict[str, object] = dict(typed)
-    if (rates := typed.get("rates")) is not None:
+    if isinstance(rates := typed.get("rates"), str):
         keys["rates"] = [_number("rates", word, rates) for word in rates.split(",")]
-    if (find := typed.get("find")) is not None:
+    if isinstance(find := typed.get("find"), str):
         low, colon, high = find.partition(":")
         if not colon:
             raise ConfigError(f"--find {find}: not two rates. Type the lowest and the highest, such as 1:200")
         keys["find"] = {"lowest": _number("find", low, find), "highest": _number("find", high, find)}
-    if (slo := typed.get("slo")) is not None:
+    if isinstance(slo := typed.get("slo"), str):
         pairs = [part.partition("=") for part in slo.split(",")]
         keys["slo"] = {name.strip(): _number("slo", value, slo) for name, _, value in pairs}
     return keys

@@ -12,19 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asyncbench.commands.loading import (
-    Arrivals,
-    Drain,
-    Duration,
-    LoadFlags,
-    PastLimits,
-    Rates,
-    Rest,
-    Search,
-    Slos,
-    Warmup,
-    loaded_sweep,
-)
+from asyncbench.commands.loading import loaded_sweep
 from asyncbench.commands.sweep_flags import (
     AcceptLoss,
     Detach,
@@ -85,15 +73,6 @@ def plan(
     extend: Extend = False,
     budget: Budget = None,
     deadline: PlanDeadline = None,
-    rates: Rates = None,
-    find: Search = None,
-    slo: Slos = None,
-    arrivals: Arrivals = None,
-    duration: Duration = None,
-    warmup: Warmup = None,
-    drain: Drain = None,
-    rest: Rest = None,
-    past_limits: PastLimits = False,
     env_file: EnvFile = None,
     as_json: Json = False,
 ) -> None:
@@ -119,8 +98,7 @@ def plan(
     from asyncbench.config.overriding import with_mode
     from asyncbench.planning.sweep_plan import bounded_plan, plan as plan_sweep
 
-    flags = LoadFlags(rates, find, slo, arrivals, duration, warmup, drain, rest, past_limits)
-    sweep = loaded_sweep(context, sweep_file, flags, combinable=["mode", "out"], extend=extend, quiet=as_json)
+    sweep = loaded_sweep(context, sweep_file, combinable=["mode", "out"], extend=extend, quiet=as_json)
     sweep = with_mode(sweep, flag_typed(context, "mode"), models=aliases_typed(models), given_as="--mode")
     bounded = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     if sweep.load is not None:

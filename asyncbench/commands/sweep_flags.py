@@ -27,7 +27,10 @@ OF_MODELS: Final = ("effort", "temperature", "max_tokens", "base_url", "rpm", "t
 OF_SWEEPS: Final = ("repeats", "mode")
 OF_NO_LOAD: Final = ("concurrency", "mode")  # its calls go when they are due, in real time
 OF_CONDITIONS: Final = ("system", "template", "shots", "style", "context", "digits")
+# The option before which those of a load's steps stand, by the commands that have them.
+STEPS_BEFORE: Final = {"plan": "env_file", "load": "models"}
 _TYPED: Final = "asyncbench.flags"  # where the context of a command keeps them
+_STEPS: Final = "asyncbench.steps"
 _SUITE: Final = "asyncbench.suite"
 
 
@@ -123,7 +126,45 @@ def _words(
 ) -> None: ...
 
 
-def _options_of(declared: Callable[..., None], panel: str) -> list[Any]:  # Any: typer names no class of them
+def _steps(
+    rates: Annotated[
+        str | None,
+        typer.Option(metavar="X,…", help="Hold these rates, in calls a second, one after the other."),
+    ] = None,
+    find: Annotated[
+        str | None,
+        typer.Option(metavar="LOW:HIGH", help="Find the highest rate between these that keeps the SLO."),
+    ] = None,
+    slo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=X,…", help="Promise this, in seconds: ttft=0.5,tpot=0.05,latency=20,share=0.95."
+        ),
+    ] = None,
+    arrivals: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Send calls constant, poisson, gamma or closed.")
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Measure each step so long: 2m. --find makes steps longer until their calls can tell.",
+        ),
+    ] = None,
+    warmup: Annotated[str | None, typer.Option(metavar="TIME", help="Count no call before: 15s.")] = None,
+    drain: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Wait so long for the last answers: 60s.")
+    ] = None,
+    rest: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Pause so long between two steps: 10s.")
+    ] = None,
+    past_limits: Annotated[
+        bool, typer.Option("--past-limits", help="Also ask rates above the rpm of a model.")
+    ] = False,
+) -> None: ...
+
+
+def _options_of(declared: Callable[..., None], panel: str | None = None) -> list[Any]:  # Any: of typer
     """Return the parameters of a function as options that stand under one heading of --help."""
     app = typer.Typer(add_completion=False)
     app.command()(declared)
@@ -175,8 +216,12 @@ class SweepCommand(Command):
         known = (option for group, panel in groups for option in _options_of(group, panel))
         left_out = OF_NO_LOAD if self.name == "load" else ()
         self._flags = [option for option in known if option.name not in left_out]
+        self._steps = _options_of(_steps) if self.name in STEPS_BEFORE else []
+        names = [param.name for param in self.params]
         arguments = [param for param in self.params if param.param_type_name == "argument"]
-        self.params = [*arguments, *self._flags, *(p for p in self.params if p not in arguments)]
+        at = names.index(STEPS_BEFORE[self.name]) if self._steps else len(arguments)
+        own = [*self.params[len(arguments) : at], *self._steps, *self.params[at:]]
+        self.params = [*arguments, *self._flags, *own]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         alone = {word for param in self.get_params(ctx) for word in param.opts if is_alone(param)}
@@ -195,9 +240,11 @@ class SweepCommand(Command):
         return [*super().get_params(ctx), *ctx.meta.get(_SUITE, ())]
 
     def invoke(self, ctx: Any) -> Any:
-        names = [param.name for param in (*self._flags, *ctx.meta.get(_SUITE, ()))]
-        typed = {name: ctx.params.pop(name) for name in names}
-        ctx.meta[_TYPED] = {name: value for name, value in typed.items() if value not in (None, [], ())}
+        for key, params in ((_TYPED, (*self._flags, *ctx.meta.get(_SUITE, ()))), (_STEPS, self._steps)):
+            typed = {param.name: ctx.params.pop(param.name) for param in params}
+            ctx.meta[key] = {
+                name: value for name, value in typed.items() if value not in (None, False, [], ())
+            }
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -285,6 +332,12 @@ def fill_for_load(context: typer.Context) -> str:
         flags["out"] = Path("results", re.sub(r"[^\w.-]+", "-", "-".join(["load", *flags["model"]])))
         sentences.append(f"Results go to {flags['out']}.")
     return " ".join(sentences)
+
+
+def steps_typed(context: typer.Context) -> Mapping[str, str | bool]:
+    """Return the options of a load's steps that were typed, by their keys in a sweep file."""
+    typed: Mapping[str, str | bool] = context.meta[_STEPS]
+    return typed
 
 
 def flag_typed(context: typer.Context, name: str) -> str | None:
