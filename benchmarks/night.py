@@ -18,10 +18,11 @@ from asyncbench.config.sweep import as_mapping
 from asyncbench.planning.trials import planned_tasks, without_repeats
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Grade, Problem, Reply
+from asyncbench.records.waits import REASONS
 from asyncbench.store.folder import Store
 from asyncbench.store.holdings import list_of
 from asyncbench.store.manifest import write_manifest
-from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, LIMITS, TRIALS, WAITS
+from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, LIMITS, TRIALS
 from asyncbench.suites.requests import TrialIds
 from asyncbench.suites.table import SUITES, grade
 from benchmarks.rows import AT, CELLS, Values, keep, of_attempts, of_trials, sweep_of, table
@@ -189,7 +190,7 @@ def _of_lanes(model: str, trials: int) -> Values:
     requests = trials // (HOURS * 60)
     amounts = dict(zip(LIMITS, (requests, requests * 90, requests * 50, requests * 40), strict=True))
     limits = {"requests_limit": requests * 1.01 + 1, "tokens_limit": requests * 120.0}
-    waits = {f"waited_for_{name}_s": 55.0 if name == "requests" else 0.0 for name in WAITS}
+    waits = {f"waited_for_{name}_s": 55.0 if name == "requests" else 0.0 for name in REASONS}
     begun = [AT + timedelta(minutes=minute) for minute in range(HOURS * 60)]
     figures = {"lane": model, "seconds": 60.0, "share": 1.0, "most_in_flight": 100, "refused": 1}
     return {"started_at": begun, **figures, **amounts, **limits, **waits}

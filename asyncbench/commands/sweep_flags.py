@@ -216,10 +216,11 @@ class SweepCommand(Command):
         known = (option for group, panel in groups for option in _options_of(group, panel))
         left_out = OF_NO_LOAD if self.name == "load" else ()
         self._flags = [option for option in known if option.name not in left_out]
-        self._steps = _options_of(_steps) if self.name in STEPS_BEFORE else []
+        before = STEPS_BEFORE.get(self.name or "")
+        self._steps = [] if before is None else _options_of(_steps)
         names = [param.name for param in self.params]
         arguments = [param for param in self.params if param.param_type_name == "argument"]
-        at = names.index(STEPS_BEFORE[self.name]) if self._steps else len(arguments)
+        at = len(arguments) if before is None else names.index(before)
         own = [*self.params[len(arguments) : at], *self._steps, *self.params[at:]]
         self.params = [*arguments, *self._flags, *own]
 

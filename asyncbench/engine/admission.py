@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
-from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.guessed_limit import BIN_S, LOST_S, GuessedLimit
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import WORTH_TELLING_S, Gate, Pause, Wait
@@ -15,7 +14,7 @@ from asyncbench.engine.telemetry import LoopLag, Minutes
 from asyncbench.engine.throttle import OF_IN_FLIGHT, RAREST_PROBE_S, OverloadDetector, Throttle
 from asyncbench.engine.trial_queue import ONE_CALL, PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.records import MOST_IN_FLIGHT, Attempt, Limits, Reply
+from asyncbench.records import MOST_IN_FLIGHT, Attempt, Limits, Reply, waits
 
 # ── Slots: calls in flight at once
 
@@ -229,20 +228,20 @@ class Admission:
         """Return what keeps a call from starting now, and for how long at most; None: nothing."""
         at_s = self.now_s()
         if model.counters.paused:
-            return Wait(math.inf, minutes.RESUME)
+            return Wait(math.inf, waits.RESUME)
         if not self.throttle.admits(at_s) and (seconds := self._pause_s(at_s)):
-            return Wait(seconds, minutes.PAUSE)
+            return Wait(seconds, waits.PAUSE)
         if self.lag.late:
-            return Wait(self.lag.interval_s, minutes.CLIENT)
+            return Wait(self.lag.interval_s, waits.CLIENT)
         if (seconds := self.held_s()) > 0:
-            return Wait(seconds, minutes.CLIENT)
+            return Wait(seconds, waits.CLIENT)
         share = self.throttle.share(at_s)
         taken = sum(until_s > at_s for until_s in self.taken_until_s)  # their server may still be at work
         if self.in_flight + taken >= self.slots.ceiling(limited=self.limited, share=share):
             self.slots.full(None if self.gate.guessed_rpm is None else self.gate.guessed_rpm / 60)
-            return Wait(SHARE_GROWS_S if taken or share < 1.0 else math.inf, minutes.CONCURRENCY)
+            return Wait(SHARE_GROWS_S if taken or share < 1.0 else math.inf, waits.CONCURRENCY)
         if self.in_flight >= FIRST and self.gate.counts_tokens and model.estimates.guesses(pending):
-            return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
+            return Wait(math.inf, waits.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self.gate.use(share, at_s)
         self.gate.guess(None if self.gate.limited else self._guess.pace(at_s), at_s)
         if self.gate.guessed_rpm is not None and self._guess.full(at_s):

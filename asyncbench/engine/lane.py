@@ -13,7 +13,6 @@ from typing import Final, Self
 
 from aiolimiter import AsyncLimiter
 
-from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.admission import Admission
 from asyncbench.engine.budget import Account
 from asyncbench.engine.lane_model import LaneModel
@@ -21,13 +20,13 @@ from asyncbench.engine.limits import Amounts
 from asyncbench.engine.telemetry import Minutes
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import LostCallError, ProviderError, UnsentError, UnwrittenError
-from asyncbench.records import Limits, Reply
+from asyncbench.records import Limits, Reply, waits
 
 GROWTH: Final = 16  # more calls in flight than before, started in one turn of the event loop
 RAMP_PER_S: Final = 1_000  # more calls in flight than before, each probably on a connection of its own
 MOST_WAITING: Final = 1_000  # trials of a model that wait to be tried again
 WORTH_BLAMING_S: Final = 5.0  # lost to our own event loop
-OF_LIMITS: Final = {*Amounts._fields, minutes.CONCURRENCY}  # of which a share may be used after refusals
+OF_LIMITS: Final = {*Amounts._fields, waits.CONCURRENCY}  # of which a share may be used after refusals
 AWAY_S: Final = 60.0  # of a wait: others who share a budget go on without this lane
 
 
@@ -283,11 +282,11 @@ class Lane:
         for account in self._short:
             account.ledger.wake_on_change(self._changed.set)
         if self._short:
-            return minutes.BUDGET
+            return waits.BUDGET
         models = [model for model in self._models if model.queue.pending]
         if any(model.narrow for model in models):
-            return minutes.FIRST_ANSWER
-        return minutes.RETRIES if models else minutes.WORK
+            return waits.FIRST_ANSWER
+        return waits.RETRIES if models else waits.WORK
 
     def _ready_in_s(self) -> float:
         """Return the seconds until a model may be asked again that has to wait by itself; inf: none has."""
@@ -307,15 +306,15 @@ class Lane:
             self._set_away(away=AWAY_S < wait.seconds < math.inf)
             began_s = self._now_s()
             await self._wait_for_change(wait.limit, within_s=wait.seconds)
-            if wait.limit == minutes.RESUME:
+            if wait.limit == waits.RESUME:
                 pending.since_s += self._now_s() - began_s
         self._set_away(away=False)
         if not queue.gives_up(pending) and admission.in_flight >= admission.highest:
             admission.highest += 1
             began_s = self._now_s()
-            _show_wait(minutes.RAMP, admission)
+            _show_wait(waits.RAMP, admission)
             await self._ramp.acquire()
-            self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
+            self._minutes.waited(waits.RAMP, self._now_s() - began_s)
             if model.counters.paused:  # meanwhile
                 return await self._admit(model, pending)
         if queue.gives_up(pending) or not model.money.reserve(pending):
@@ -349,7 +348,7 @@ class Lane:
             at_s = self._now_s()
             _show_wait(None, self.admission)
             self._minutes.waited(cause, at_s - began_s)
-            if cause == minutes.CLIENT and late:
+            if cause == waits.CLIENT and late:
                 self._note_client_bound(at_s - began_s)
         if at_s >= began_s + left_s:
             self.admission.close_minute()
@@ -382,11 +381,11 @@ def _take_turn(model: LaneModel, asking: Sequence[LaneModel]) -> None:
 
 def _show_wait(cause: str | None, admission: Admission) -> None:
     """Show on the screen which cause a lane waits for; None: none."""
-    if cause == minutes.CONCURRENCY and admission.finds_slots:
-        cause = minutes.SERVER
-    elif cause == minutes.PAUSE and not admission.throttle.for_refusals:
-        cause = minutes.NO_REPLY
+    if cause == waits.CONCURRENCY and admission.finds_slots:
+        cause = waits.SERVER
+    elif cause == waits.PAUSE and not admission.throttle.for_refusals:
+        cause = waits.NO_REPLY
     elif cause in OF_LIMITS and admission.throttle.backs_off(admission.now_s()):
-        cause = minutes.BACK_OFF
+        cause = waits.BACK_OFF
     for model in admission.models:
         model.counters.waits_for = cause

@@ -16,23 +16,6 @@ from asyncbench.records import Attempt, LaneMinute, Outcome
 MINUTE_S: Final = 60.0
 A_MOMENT_S: Final = 0.01  # late: no timer is exact
 
-# What a lane may wait for; every second of it belongs to one of them.
-WORK = "work"  # nothing to ask: the source is dry or still being read, or what is left waits for its time
-CONCURRENCY = "concurrency"  # all slots are taken
-BUDGET = "budget"  # what calls in flight may still cost leaves no money for another
-PAUSE = "pause"  # the provider refuses everything for now
-CLIENT = "client"  # our own event loop is late
-FIRST_ANSWER = "first_answer"  # it is not known yet whether key and model are good
-RETRIES = "retries"  # too many trials wait to be tried again
-RAMP = "ramp"  # connections are opened no faster
-RESUME = "resume"  # a person paused the run
-
-# What a screen tells apart beside them: `concurrency` that nobody set, a `pause` without refusals, and limits
-# of which a share alone is used, because calls were refused.
-SERVER = "server"
-NO_REPLY = "no_reply"
-BACK_OFF = "back_off"
-
 
 class Minutes:
     """The account of one lane; a minute is written down when it is over, the last one when the lane ends.

@@ -9,11 +9,11 @@ from typing import Any, Final
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import BatchUse, FolderReport, batch_notes, batch_uses, note_of_simulated
 from asyncbench.analysis.views import BIN_OF_MINUTES
-from asyncbench.records import BATCH
+from asyncbench.records import BATCH, waits
 from asyncbench.store.manifest import worker_hosts
-from asyncbench.store.schema import LIMITS, LOST, WAITS
+from asyncbench.store.schema import LIMITS, LOST
 from asyncbench.tables.data import HIDDEN, in_data
-from asyncbench.tables.headings import BOUND_BY, LIMIT_NAMES
+from asyncbench.tables.headings import BOUND_BY
 from asyncbench.tables.numbers import MISSING, count, percent
 from asyncbench.tables.report import Columns, Sheet, filled
 
@@ -89,14 +89,7 @@ def workers_in(views: FolderViews) -> tuple[list[Row], list[Row]]:
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
 WORTH_SHOWING: Final = 0.005  # of the time
-WAIT_NAMES: Final = LIMIT_NAMES | {
-    "day": "daily limit",
-    "pause": "429 pause",
-    "client": "this computer",
-    "ramp": "ramp-up",
-    "first_answer": "first reply",
-    "resume": "paused",
-}
+WAIT_NAMES: Final = waits.WORDS | {waits.WORK: "work"}  # afterwards nobody asks which calls were the last
 MEANING: Final = (
     "Used: part of the limit in force, while the lane ran. Limited by: what the lane waited for most, apart "
     "from work to do."
@@ -129,7 +122,7 @@ class LimitUse:
     @in_data("bound_by")
     def bound_by(self) -> str | None:
         """What it waited for most; None: for nothing but work."""
-        causes = {cause: seconds for cause, seconds in self.waited_s.items() if cause != "work"}
+        causes = {cause: seconds for cause, seconds in self.waited_s.items() if cause != waits.WORK}
         worst = max(causes, key=causes.__getitem__, default=None)
         return worst if worst and causes[worst] > WORTH_SHOWING * self.seconds else None
 
@@ -171,7 +164,7 @@ class QuotaReport(FolderReport):
 
     def _lane_sheets(self) -> Iterator[Sheet]:
         limits = [name for name in LIMITS if any(name in one.allowed for one in self.lanes)]
-        causes = [name for name in WAITS if any(one.waited_s[name] for one in self.lanes)]
+        causes = [name for name in waits.REASONS if any(one.waited_s[name] for one in self.lanes)]
         yield _sheet("By lane", self.lanes, limits, causes, at=None)
         # A change by hand ends a minute: what is left of it may be nothing.
         minutes = [one for one in self.minutes if one.used["requests"] or round(one.seconds)]
@@ -194,7 +187,7 @@ min(started_at) AS started_at, sum(seconds) AS seconds,
 },
     sum(refused)::BIGINT AS refused, max(most_in_flight) AS most_in_flight,
     arg_max(share, started_at) AS share,
-    {", ".join(f"coalesce(sum(waited_for_{name}_s), 0) AS {name}_s" for name in WAITS)}
+    {", ".join(f"coalesce(sum(waited_for_{name}_s), 0) AS {name}_s" for name in waits.REASONS)}
 """
 _USES = f"""
 SELECT lane, minute, hour, {_SUMS}
@@ -242,7 +235,7 @@ def _use(row: Mapping[str, Any]) -> LimitUse:  # Any: sums of `lanes`
         used={name: row[name] for name in LIMITS},
         used_of_allowed={name: row[f"{name}_limited"] for name in limited},
         allowed={name: row[f"{name}_allowed"] for name in limited},
-        waited_s={name: row[f"{name}_s"] for name in WAITS},
+        waited_s={name: row[f"{name}_s"] for name in waits.REASONS},
     )
 
 
@@ -254,11 +247,11 @@ def _sheet(
         "at (UTC)": lambda one: one.started_at.astimezone(UTC).strftime(at or ""),
         "time running": lambda one: str(timedelta(seconds=round(one.seconds))),
         "requests": lambda one: count(one.used["requests"]),
-        **{f"{LIMIT_NAMES[name]} used": partial(_share_of, name) for name in limits},
+        **{f"{WAIT_NAMES[name]} used": partial(_share_of, name) for name in limits},
         "refused": lambda one: count(one.refused),
         "most in flight": lambda one: count(one.most_in_flight),
-        BOUND_BY: lambda one: WAIT_NAMES.get(one.bound_by or MISSING, one.bound_by or MISSING),
-        **{f"waiting: {WAIT_NAMES.get(name, name)}": partial(_waited_for, name) for name in causes},
+        BOUND_BY: lambda one: WAIT_NAMES[one.bound_by] if one.bound_by else MISSING,
+        **{f"waiting: {WAIT_NAMES[name]}": partial(_waited_for, name) for name in causes},
     }
     if at is None:
         del columns["at (UTC)"]

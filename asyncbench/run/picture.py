@@ -12,7 +12,7 @@ from rich.text import Text
 from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import BatchCounts, Counters, StepCounts
 from asyncbench.providers.workers.process import WorkerCounts
-from asyncbench.records import Attempt
+from asyncbench.records import Attempt, waits
 from asyncbench.run.costs import cap_text, cost_text, costs_text, phrases
 from asyncbench.tables.numbers import days, duration, number_of, whole_percent
 from asyncbench.tables.screen import middle_cut, safe
@@ -25,31 +25,10 @@ FEWEST_ROWS: Final = 3
 IN_A_LINE: Final = 6  # models that a line for logs tells apart
 SHORTEST_NAME, LONGEST_NAME = 10, 40  # characters
 SHORTEST_BAR, LONGEST_BAR = 6, 30
-PAUSED: Final = "paused"  # by a person
-RESUME: Final = "resume"  # the cause: a pause that is over tells nothing
+PAUSED: Final = waits.WORDS[waits.RESUME]  # by a person; over, it tells nothing
 DUE_TIMES: Final = "due times"  # of a load
 BATCHES: Final = "batches"  # what a model waits for that has nothing else to do
 
-# What a model waits for, in a person's words; by the causes that `Counters.waits_for` may name.
-LIMITED_BY: Final = {
-    "requests": "RPM",
-    "tokens": "TPM",
-    "input_tokens": "input TPM",
-    "output_tokens": "output TPM",
-    "day": "daily limit",
-    "concurrency": "concurrency",
-    "server": "server",
-    "budget": "budget",
-    "pause": "429 pause",
-    "back_off": "429 back-off",
-    RESUME: PAUSED,
-    "no_reply": "no reply",
-    "client": "this computer",
-    "first_answer": "first reply",
-    "retries": "retries",
-    "ramp": "ramp-up",
-    "work": "last calls",
-}
 STYLES: Final = {
     "done": "green",
     "stopped": "red",
@@ -110,8 +89,10 @@ class Pace:
         """Return what mostly kept a model from more calls, or how it ended."""
         if known := what_holds(self._lanes[alias]):
             return known
-        causes = Counter(one.waits_for for one in self._samples[alias] if one.waits_for not in (None, RESUME))
-        return LIMITED_BY[causes.most_common(1)[0][0]] if causes else ""
+        causes = Counter(
+            one.waits_for for one in self._samples[alias] if one.waits_for not in (None, waits.RESUME)
+        )
+        return waits.WORDS[causes.most_common(1)[0][0]] if causes else ""
 
     def _per_s(self, alias: str, what: str) -> float:
         first, last = self._samples[alias][0], self._samples[alias][-1]

@@ -8,10 +8,10 @@ from typing import Any, Final
 from asyncbench.engine.scheduler import AnyLane, Scheduler, SteeredLane, note_change
 from asyncbench.errors import ConfigError
 from asyncbench.planning.preflight import open_files_for
-from asyncbench.records import Limits
+from asyncbench.records import Limits, waits
 from asyncbench.run.control import KINDS, Peer, Talk, checked_limits
 from asyncbench.run.lanes import loads_in
-from asyncbench.run.picture import LIMITED_BY, RESUME, what_holds
+from asyncbench.run.picture import what_holds
 from asyncbench.run.state import RunState
 
 UNITS: Final = {
@@ -70,7 +70,7 @@ class Steering:
         for lane in self._scheduler.lanes:
             for client in lane.clients:
                 client.counters.paused = paused
-                if client.counters.waits_for == RESUME:  # until its lane wakes up
+                if client.counters.waits_for == waits.RESUME:  # until its lane wakes up
                     client.counters.waits_for = None
         for lane in self._scheduler.going:
             lane.apply_pause()
@@ -173,12 +173,12 @@ def _status_of(lane: AnyLane) -> dict[str, object]:
     """Return how a lane stands."""
     counters = [client.counters for client in lane.clients]
     going = [one for one in counters if one.open and not one.over] or counters
-    waits = next((one.waits_for for one in going if one.waits_for), None)
+    cause = next((one.waits_for for one in going if one.waits_for), None)
     steered = lane.steered
     return {
         "lane": lane.name,
         "models": [client.model.alias for client in lane.clients],
-        "limited_by": what_holds(going[0]) or (LIMITED_BY[waits] if waits else ""),
+        "limited_by": what_holds(going[0]) or (waits.WORDS[cause] if cause else ""),
         "limits": {} if steered is None else {UNITS[what]: most for what, most in steered.in_force().items()},
         "concurrency": None if steered is None else steered.limits.concurrency,
         "in_flight": sum(one.in_flight for one in counters),

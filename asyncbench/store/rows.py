@@ -12,7 +12,17 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from asyncbench.errors import StoreError
-from asyncbench.records import Attempt, Condition, LaneMinute, Model, Result, Skipped, StepResult, Usage
+from asyncbench.records import (
+    Attempt,
+    Condition,
+    LaneMinute,
+    Model,
+    Result,
+    Skipped,
+    StepResult,
+    Usage,
+    waits,
+)
 from asyncbench.store.id_set import strung
 from asyncbench.store.schema import (
     ATTEMPTS,
@@ -24,7 +34,6 @@ from asyncbench.store.schema import (
     SKIPPED,
     STEPS,
     TRIALS,
-    WAITS,
 )
 from asyncbench.suites.requests import recorded_parameters
 
@@ -169,7 +178,7 @@ def lane_row(minute: LaneMinute) -> Row:
         "share": minute.share,
         "most_in_flight": minute.most_in_flight,
         "refused": minute.refused,
-        **{f"waited_for_{name}_s": minute.waited_s.get(name, 0.0) for name in WAITS},
+        **{f"waited_for_{name}_s": minute.waited_s.get(name, 0.0) for name in waits.REASONS},
         "pauses": "\n".join(minute.pauses) or None,
         "changes": "\n".join(minute.changes) or None,
     }

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
+from asyncbench.records import waits
 
 SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
 
@@ -289,30 +290,13 @@ LOST = "lost"  # the status of a call without an end
 LONGEST_ERROR = 600  # characters: the longest message of a provider, and what we remark on it
 
 LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute
-# what can stop every call of a lane, in words
-WAITS: Mapping[str, str] = {
-    "requests": "of the limit on requests per minute",
-    "tokens": "of the limit on tokens per minute",
-    "input_tokens": "of the limit on input tokens per minute",
-    "output_tokens": "of the limit on output tokens per minute",
-    "day": "of a limit per day",
-    "concurrency": "every slot was taken",
-    "pause": "the provider refused everything",
-    "client": "asyncbench's own event loop was late",
-    "ramp": "connections are opened no faster",
-    "retries": "too many trials waited for a retry",
-    "work": "there was nothing to ask",
-    "budget": "the budget left no money for another call, or other models are behind",
-    "first_answer": "no call has shown yet that the key and the model work",
-    "resume": "somebody paused the run",
-}
 # unknown to minutes that an earlier version wrote
 _LATER_WAITS = frozenset({"budget", "first_answer", "resume"})
 
 
 def _waited(name: str) -> str:
     older = " NULL: an earlier version wrote the row." if name in _LATER_WAITS else ""
-    return f"Seconds in which no call could start because {WAITS[name]}.{older}"
+    return f"Seconds in which no call could start because {waits.REASONS[name]}.{older}"
 
 
 _LANES = (
@@ -337,8 +321,12 @@ _LANES = (
     *_always(REAL, share="Share of its limits that the lane used at the end: 1, or less after refusals."),
     *_always(SHORT, most_in_flight="Most calls in flight at once."),
     *_always(LONG, refused="Calls refused with 429, 503 or 529."),
-    *_always(REAL, **{f"waited_for_{name}_s": _waited(name) for name in WAITS if name not in _LATER_WAITS}),
-    *_maybe(REAL, **{f"waited_for_{name}_s": _waited(name) for name in WAITS if name in _LATER_WAITS}),
+    *_always(
+        REAL, **{f"waited_for_{name}_s": _waited(name) for name in waits.REASONS if name not in _LATER_WAITS}
+    ),
+    *_maybe(
+        REAL, **{f"waited_for_{name}_s": _waited(name) for name in waits.REASONS if name in _LATER_WAITS}
+    ),
     *_maybe(
         TEXT,
         pauses="Why pauses of more than 10 s began, one per line, and how long they are. NULL: none began.",

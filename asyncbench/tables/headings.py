@@ -16,12 +16,6 @@ MEDIAN_TTFT, P95_TTFT = "median TTFT", "p95 TTFT"
 MEDIAN_LATENCY, P95_LATENCY = "median latency", "p95 latency"
 PASS_AT_K, MAJORITY_AT_K, PASS_HAT_K = "pass@k (95 % CI)", "majority@k (95 % CI)", "pass^k (95 % CI)"
 BOUND_BY: Final = "limited by"
-LIMIT_NAMES: Final = {  # by what is limited, a minute
-    "requests": "RPM",
-    "tokens": "TPM",
-    "input_tokens": "input TPM",
-    "output_tokens": "output TPM",
-}
 KEPT_SLO: Final = "kept the SLO"
 PER_1000_ANSWERS: Final = "cost per 1,000 answers"
 BESIDE_LIGHTEST: Final = "beside the lightest (95 % CI)"

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.budget import AHEAD_TRIALS, Account, Cap, Ledger, ModelProgress, ahead, level
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Gate
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.budget_bounds import most_of
 from asyncbench.pricing import picodollars
-from asyncbench.records import Ended, History, LaneMinute, Limits, Price, Reply, Result, Sent, Usage
+from asyncbench.records import Ended, History, LaneMinute, Limits, Price, Reply, Result, Sent, Usage, waits
 from asyncbench.store.journal import lost
 from tests.world import budget_nights
 from tests.world.budget_nights import Played, Scenario, play
@@ -188,7 +187,7 @@ def test_calls_in_flight_are_as_few_as_the_rest_allows():
 def test_a_lane_waits_for_what_calls_in_flight_give_back():
     night, _ = played(ledger(2 * most()), (CHEAP, Desk().ask), trials=6)
     assert len(night.results) == 6
-    waited = sum(minute.waited_s.get(minutes.BUDGET, 0.0) for minute in night.of(LaneMinute))
+    waited = sum(minute.waited_s.get(waits.BUDGET, 0.0) for minute in night.of(LaneMinute))
     assert waited == pytest.approx(4.0, abs=0.1)  # two at once, then one by one
 
 

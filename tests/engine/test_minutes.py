@@ -3,8 +3,9 @@
 import pytest
 
 from asyncbench.engine.limits import Amounts
-from asyncbench.engine.telemetry import WORK, Minutes
+from asyncbench.engine.telemetry import Minutes
 from asyncbench.records import LaneMinute
+from asyncbench.records.waits import WORK
 
 LIMITS = {"requests": 600.0}
 

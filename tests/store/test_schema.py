@@ -5,11 +5,10 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.limits import DAY
-from asyncbench.records import Attempt, Condition, Limits, Reply
+from asyncbench.records import Attempt, Condition, Limits, Reply, waits
 from asyncbench.store.rows import attempt_row, grade_rows, lane_row, skipped_row, step_row, trial_row
-from asyncbench.store.schema import ATTEMPTS, GRADES, LIMITS, OF_THE_TRIAL, SCHEMAS, WAITS
+from asyncbench.store.schema import ATTEMPTS, GRADES, LIMITS, OF_THE_TRIAL, SCHEMAS
 from tests.store.made import AT, ended, minute, model, reply, result, skipped, step, trial
 
 ROWS = {
@@ -113,7 +112,7 @@ def test_a_grade_that_says_nothing_more_leaves_the_rest_null():
 
 
 def test_whatever_a_lane_waits_for_has_its_column():
-    words = {minutes.WORK, minutes.CONCURRENCY, minutes.BUDGET, minutes.PAUSE, minutes.CLIENT, minutes.RAMP}
-    words |= {minutes.RETRIES, minutes.FIRST_ANSWER, minutes.RESUME}
-    assert set(WAITS) == words | {DAY} | set(Limits().per_minute)
+    words = {waits.WORK, waits.CONCURRENCY, waits.BUDGET, waits.PAUSE, waits.CLIENT, waits.RAMP}
+    words |= {waits.RETRIES, waits.FIRST_ANSWER, waits.RESUME}
+    assert set(waits.REASONS) == words | {DAY} | set(Limits().per_minute)
     assert set(LIMITS) == set(Limits().per_minute)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
-from asyncbench.engine import telemetry as minutes
 from asyncbench.engine.admission import BROKEN_OFF, FIRST
 from asyncbench.engine.attempts import GRACE_S
 from asyncbench.engine.lane import Lane
@@ -44,6 +43,7 @@ from asyncbench.records import (
     Sent,
     Timeouts,
     Usage,
+    waits,
 )
 from asyncbench.simulator import limits
 from asyncbench.simulator.limits import LIMIT_MODELS, Limiter
@@ -784,12 +784,12 @@ def every_wait_is_explained(played: Sequence[Played]) -> None:
 
 def _check_causes(one: Played, row: LaneMinute, *, calm: bool) -> None:
     waited_s, at_s = row.waited_s, row.started_at - EPOCH_S
-    assert waited_s.get(minutes.CLIENT, 0.0) == 0, "a virtual loop is never late"
+    assert waited_s.get(waits.CLIENT, 0.0) == 0, "a virtual loop is never late"
     fixed = one.plan.configured.concurrency
     broke_off = any(one.statuses[kind] for kind in BROKEN_OFF)  # then there may be fewer slots
-    if calm and waited_s.get(minutes.CONCURRENCY) and fixed and _lengths_known(one, at_s) and not broke_off:
+    if calm and waited_s.get(waits.CONCURRENCY) and fixed and _lengths_known(one, at_s) and not broke_off:
         assert row.most_in_flight == fixed, f"waited for one of {fixed} slots with {row.most_in_flight} taken"
-    if waited_s.get(minutes.PAUSE):
+    if waited_s.get(waits.PAUSE):
         assert one.statuses["ok"] < len(one.sent), "paused though every call was answered"
     if calm and not one.plan.told and waited_s.get("requests") and "requests" in row.limits:
         used = row.limits["requests"] / 60 * HEADROOM * waited_s["requests"]

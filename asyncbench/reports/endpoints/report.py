@@ -15,6 +15,7 @@ from asyncbench.analysis.pairing import Marks, ModelPair, difference_interval, m
 from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.steps import MET
+from asyncbench.records import waits
 from asyncbench.reports.endpoints.counts import EndpointFigures, HourFigures, endpoints_in
 from asyncbench.reports.load.report import ENDLESS, spent_models
 from asyncbench.reports.load.steps import CallTimes, HighestRate, highest_rates, steps_in
@@ -22,7 +23,7 @@ from asyncbench.reports.standings.rankings import share_of
 from asyncbench.stats.paired import holm, sign_flip
 from asyncbench.store.schema import LIMITS
 from asyncbench.tables.data import INSIDE, in_data
-from asyncbench.tables.headings import LIMIT_NAMES, PER_CORRECT
+from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
 
@@ -361,7 +362,7 @@ def _served(line: ProviderLine, *, column: str) -> str:
 
 
 def _limits(limits: Mapping[str, float]) -> str:
-    return ", ".join(f"{limits[name]:,.0f} {LIMIT_NAMES[name]}" for name in LIMITS if name in limits) or "-"
+    return ", ".join(f"{limits[name]:,.0f} {waits.WORDS[name]}" for name in LIMITS if name in limits) or "-"
 
 
 def _hour(line: ProviderLine, *, which: int) -> str:

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.engine import telemetry as minutes
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.records import Ended, LaneMinute, Limits, Outcome, RetryPolicy
+from asyncbench.records import Ended, LaneMinute, Limits, Outcome, RetryPolicy, waits
 from asyncbench.run.picture import Pace, picture
 from tests.world.clock import virtually
 from tests.world.load import Loaded, Queue, load_of
@@ -24,7 +23,7 @@ def test_nothing_is_sent_in_a_pause_and_every_trial_is_answered_once():
     assert {result.grades[0].outcome for result in night.results.values()} == {Outcome.CORRECT}
     assert len(night.results) == len(desk.calls) == 200
     assert not [at_s for at_s, _ in desk.calls if 5.25 < at_s - desk.calls[0][0] < 3605.25]
-    waited = [minute.waited_s.get(minutes.RESUME, 0.0) for minute in night.of(LaneMinute)]
+    waited = [minute.waited_s.get(waits.RESUME, 0.0) for minute in night.of(LaneMinute)]
     assert sum(waited) == pytest.approx(3600, abs=1)
     assert sum(minute.seconds for minute in night.of(LaneMinute)) == pytest.approx(night.seconds)
 
@@ -95,7 +94,7 @@ def test_refusals_are_told_from_the_limit_itself():
             await asyncio.sleep(0.05)
 
     night_of(Desk(latency_s=0.1, **refused).ask, 300, model, beside=look)
-    assert {"requests", minutes.BACK_OFF} <= seen
+    assert {"requests", waits.BACK_OFF} <= seen
 
 
 @pytest.mark.parametrize("load", [{"rates": [4]}, {"arrivals": "closed", "rates": [2]}])
