@@ -52,3 +52,5 @@ from asyncbench.records.trials import (
     Timeouts as Timeouts,
     Trial as Trial,
 )
+
+PUBLIC = ("waits",)
