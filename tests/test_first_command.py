@@ -55,6 +55,39 @@ def test_several_values_are_planned_as_a_matrix(tmp_path):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("depths", ["2 3 4", "2,3 4", "2-3 4"])
+def test_numbers_may_stand_apart_as_the_benchmarks_program_takes_them(tmp_path, depths):
+    base = "--model simulated/noisy --suite llm_arithmetic"
+    apart, whole = (
+        asyncbench_here("plan", *typed(f"{base} --depths {text} --trials 1", tmp_path / "x"), "--json")
+        for text in (depths, "2-4")
+    )
+    assert json.loads(apart.stdout)["models"] == json.loads(whole.stdout)["models"]
+    made = asyncbench_here(
+        "generate", "llm_arithmetic", *typed(f"--depths {depths} --trials 1", tmp_path / "y")
+    )
+    assert ": 24 problems" in succeeded(made).stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("MODEL=qwen/qwen3-8b", "MODEL=qwen/qwen3-8b of {} is --model lmstudio/qwen/qwen3-8b here"),
+        ("MODEL=openai/gpt-5", "MODEL=openai/gpt-5 of {} is --model openai/gpt-5 here"),
+        (
+            "MODEL=",
+            "MODEL= of {} is --model lmstudio/NAME here. `asyncbench models lmstudio` lists the names",
+        ),
+        ("no line of a variable", "--model, --out missing)"),
+    ],
+)
+def test_the_model_of_a_programs_env_file_is_named(tmp_path, line, said):
+    (file := tmp_path / "x.env").write_text(f"{line}\n")
+    done = asyncbench_here("run", "--suite", "integer_addition", "--env-file", file)
+    assert done.returncode == 2
+    assert done.stderr.endswith(said.format(file) + "\n")
+
+
 # Flags, and what a sweep file says instead.
 SAID: dict[str, dict[str, object]] = {
     "--temperature 0,0.5": {"temperature": [0, 0.5]},
@@ -105,6 +138,10 @@ BASE = "--model simulated/noisy --suite llm_arithmetic"
     [
         (f"{BASE} --depths 10-2", "--depths 10-2: has a range that runs backwards: write 2-10"),
         (f"{BASE} --depth 2-3", "No such option: --depth"),
+        (f"{BASE} --depths 2 3 --retries 3", "--retries: not an option here; write `retry: {attempts: N}`"),
+        (f"{BASE} --output_dir y", "--output_dir: not an option here; write --out FOLDER"),
+        (f"{BASE} --max_tokens 5", "--max_tokens: not an option here; write --max-tokens"),
+        (f"{BASE} --seed 2 3", "Invalid value for '--seed'"),
         (f"{BASE} --tries 5", "No such option: --tries"),
         (f"{BASE} --mode fast", "--mode"),
         (f"{BASE} --trials x", "--trials x: is not a whole number"),

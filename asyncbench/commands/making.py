@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from asyncbench.commands.other_forms import with_lists
 from asyncbench.commands.terminal import Json, show
 from asyncbench.errors import ConfigError
 
@@ -40,7 +41,7 @@ def generate(
     from asyncbench.problems.making import generate as make
     from asyncbench.tables.numbers import number_of
 
-    made = make(suite, out, seed=seed, workers=workers, **_parameters(context.args))
+    made = make(suite, out, seed=seed, workers=workers, **_parameters(with_lists(context.args)))
     typer.echo(f"{made.path}: {number_of(made.rows, 'problem')}, digest {made.digest[:12]}")
 
 

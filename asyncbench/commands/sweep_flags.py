@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from asyncbench.commands.making import default_typed
+from asyncbench.commands.other_forms import model_in, refuse_others, with_lists
 from asyncbench.commands.terminal import Command, is_alone, typed_options
 from asyncbench.errors import ConfigError
 
@@ -226,6 +227,7 @@ class SweepCommand(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         alone = {word for param in self.get_params(ctx) for word in param.opts if is_alone(param)}
+        args = with_lists(args)
         typed = list(typed_options(args, alone))
         own = {word for param in self.params for word in param.opts}
         suites = [value for word, value in typed if word == "--suite" and value is not None]
@@ -235,6 +237,8 @@ class SweepCommand(Command):
             ctx.meta[_SUITE] = _suite_options(suites[0], own)
         elif strays := [word for word, _ in typed if word not in own]:
             _refuse_parameters(strays)
+        known = {word for param in self.get_params(ctx) for word in param.opts}
+        refuse_others((word for word, _ in typed), known)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -308,7 +312,8 @@ def sweep_of(
             f"give either {sweep_file} or {', '.join(odd)}, not both. Keys of the sweep stand in the file"
         )
     read = read or load_sweep
-    sweep = _sweep_typed(flags, read) if sweep_file is None else read(sweep_file)
+    env_file = context.params.get("env_file") or Path(".env")
+    sweep = _sweep_typed(flags, read, env_file) if sweep_file is None else read(sweep_file)
     if sweep_file is not None and "out" in flags:
         sweep = with_out(sweep, flags["out"])
     if not extend:
@@ -347,7 +352,7 @@ def flag_typed(context: typer.Context, name: str) -> str | None:
     return typed.get(name)
 
 
-def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]") -> "Sweep":
+def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]", env_file: Path) -> "Sweep":
     from asyncbench.config.place import Place
     from asyncbench.config.sweep import sweep_from
     from asyncbench.planning.belonging import check_comparable
@@ -356,7 +361,8 @@ def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]") -> "Sweep":
     lacking += ["--suite or --problems"] * (not {"suite", "problems"} & flags.keys())
     if lacking:
         message = "give a sweep file, or --model, --suite or --problems, and --out"
-        raise ConfigError(f"{message} ({', '.join(lacking)} missing)" if flags else message)
+        hint = "" if "model" in flags else model_in(env_file)
+        raise ConfigError(f"{message} ({', '.join(lacking)} missing){hint}" if flags else f"{message}{hint}")
     named = {name: flag(name) for name in (*OF_MODELS, *OF_CONDITIONS, *OF_SWEEPS, "seed", "grader", "out")}
     place = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
     sweep = read(sweep_from(_mapping_of(flags), place=place))
