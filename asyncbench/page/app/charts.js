@@ -137,7 +137,7 @@ function openMark(item, query) {
 function sized(name, rows, columns, width, whole) {
   const copy = fitted(coloured(structuredClone(specs[name]), rows), rows, columns * width, width);
   for (const parameter of copy.params ?? []) if (!parameter.select) parameter.value = [...new Set(rows.map((row) => row.rate))].sort((a, b) => a - b);
-  const spec = { ...(whole < NARROW ? withNarrowNames(copy) : copy), data: { values: rows } };
+  const spec = { ...(whole < NARROW ? withNarrowNames(copy) : copy), data: { name: "rows", values: rows } };
   if (name === "dots" && state.by) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text"); // of several dots in a line
   if (!panelOf(name)) return { ...spec, width };
   if (spec.resolve?.scale?.y === "independent") return apart(spec, rows, columns, width);

@@ -126,7 +126,7 @@ def _self_contained(
             spec["spec"]["width"] = ALONE
     for parameter in spec.get("params", ()):
         parameter["value"] = sorted({row["rate"] for row in rows if "rate" in row})
-    alone = {"data": {"values": rows}, "config": THEMES[theme], "padding": 12}
+    alone = {"data": {"name": "rows", "values": rows}, "config": THEMES[theme], "padding": 12}
     return {**spec, "title": {"text": title, "subtitle": list(notes)}, **alone}
 
 

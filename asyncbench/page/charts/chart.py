@@ -260,6 +260,7 @@ def _config(
             "interval": {"color": ink, "strokeWidth": 1.4, "opacity": 0.85},
             "reference": {"color": muted, "strokeWidth": 1, "strokeDash": [4, 3]},
             "note": {"color": muted, "fontSize": 11},
+            "tick": {"color": ink, "fontSize": 12},
             "weak": {"color": on_weak, "fontSize": 11},
             "strong": {"color": on_strong, "fontSize": 11},
             "halo": {"color": ground, "stroke": ground, "strokeWidth": 4, "fontSize": 11},

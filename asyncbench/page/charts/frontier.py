@@ -1,8 +1,7 @@
 """Accuracy against cost and reasoning tokens: rows of both charts, spending, names that have room, specs."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import log, sqrt
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -29,7 +28,8 @@ from asyncbench.stats.paired import undominated
 UNLIKE: Final = "No kind of question was asked of all models, so they are not compared"
 MOST_KINDS: Final = 3  # that a note names
 MOST_LEFT_OUT: Final = 4  # models that a note names
-FREE: Final = 1 / 3  # of the least cost: where what costs nothing stands on a scale of logs
+FREE_ROOM: Final = 56.0  # pixels left of a scale of logs, for what costs nothing
+FREE_AT: Final = 16.0  # of these
 
 # pixels of the drawing for which names are placed: a page or two columns of a paper, a phone or one column
 WIDTHS: Final = {"name_at": 620.0, "name_at_narrow": 300.0}
@@ -39,7 +39,7 @@ POINT: Final = 5.0  # from the middle of a point to its edge
 LETTER: Final = 5.5  # of a name in the mean
 LINE: Final = 11.0  # height of a name
 ASIDE: Final = 8.0  # from a point to its name
-BELOW: Final = 11.0  # the middle of a name on the right; on the left it stands above by as much
+BELOW: Final = 11.0  # the middle of a name that stands beside its point, lower or higher
 PADDING: Final = {"log": 60.0, "sqrt": 0.0}  # at both ends of the axis below, by its scale
 MARGIN: Final = 14.0  # above and below
 
@@ -56,9 +56,7 @@ def frontier_cost(cells: Cells, roster: Asked) -> list[Row]:
     `frontier_note` says both.
     """
     rows = _frontier(cells, "cost")
-    positive = [row["x"] for row in rows if row["x"] > 0]
-    least = min(positive, default=1.0) * FREE
-    return _with_names([{**row, "cost": row["x"], "x": row["x"] or least} for row in rows], roster, "log")
+    return _with_names([{**row, "cost": row["x"], "x": row["x"] or None} for row in rows], roster, "log")
 
 
 def frontier_reasoning(cells: Cells, roster: Asked) -> list[Row]:
@@ -72,8 +70,12 @@ def frontier_reasoning(cells: Cells, roster: Asked) -> list[Row]:
 
 def _with_names(rows: Sequence[Row], roster: Asked, scale: str) -> list[Row]:
     names = [roster.entrants[row["asked"]].short for row in rows]
-    sides = {column: name_sides(rows, names, scale=scale, width=width) for column, width in WIDTHS.items()}
-    return [{**row, **{column: by_row[n] for column, by_row in sides.items()}} for n, row in enumerate(rows)]
+    offsets = {
+        column: name_offsets(rows, names, scale=scale, width=width) for column, width in WIDTHS.items()
+    }
+    return [
+        {**row, **{column: by_row[n] for column, by_row in offsets.items()}} for n, row in enumerate(rows)
+    ]
 
 
 def frontier_note(cells: Cells, roster: Asked, against: str) -> str | None:
@@ -179,13 +181,23 @@ class _Box(NamedTuple):
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
+    def within(self, frame: "_Box") -> bool:
+        across = frame.left <= self.left and self.right <= frame.right
+        return across and frame.top <= self.top and self.bottom <= frame.bottom
 
-def name_sides(
+
+Offset = tuple[
+    str, float, float
+]  # which end of a name is so many pixels to the right of a point, and below it
+
+
+def name_offsets(
     rows: Sequence[Row], names: Sequence[str], *, scale: str, width: float = WIDTHS["name_at"]
-) -> list[str]:
-    """Return for each row `right`, `left`, or nothing where its name would cover something.
+) -> list[Offset | None]:
+    """Return for each row where its name stands, or None where it would cover something.
 
-    Whom nobody beats are named first, then the most accurate ones.
+    Whom nobody beats are named first and always: far from their points, or over others, if need be. Then come
+    the most accurate ones.
 
     Args:
         rows: with x, value, low, high and front, as a frontier has them.
@@ -195,106 +207,152 @@ def name_sides(
     """
     spots = _spots(rows, scale, width)
     points = [_Box(x - POINT, x + POINT, y - POINT, y + POINT) for x, y in spots]
-    sides, taken = [""] * len(rows), list[_Box]()
+    offsets, taken = list[Offset | None]([None] * len(rows)), list[_Box]()
     for n in sorted(range(len(rows)), key=lambda n: (not rows[n]["front"], -rows[n]["value"], n)):
-        others = [*taken, *(point for m, point in enumerate(points) if m != n)]
-        for side, box in _sides(spots[n], LETTER * len(names[n]), above=rows[n]["front"]):
-            if box.left >= 0 and box.right <= width and not any(map(box.meets, others)):
-                sides[n] = side
-                taken.append(box)
-                break
-    return sides
+        room, front = LETTER * len(names[n]), rows[n]["front"]
+        free = [*_offsets(spots[n], room, width, taken, front=front)]
+        others = [point for m, point in enumerate(points) if m != n]
+        clear = (one for one in free if not any(map(_box(spots[n], one, room).meets, others)))
+        offsets[n] = next(clear, free[0] if front and free else None)
+        if offset := offsets[n]:
+            taken.append(_box(spots[n], offset, room))
+    return offsets
 
 
 def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, float]]:
     """Return where the points are, in pixels from the left and from the top."""
-    along = [_SCALES[scale](row["x"]) for row in rows]
-    least, most = min(along, default=0.0) if scale == "log" else 0.0, max(along, default=0.0)
+    along = [None if row["x"] is None else _SCALES[scale](row["x"]) for row in rows]
+    known = [at for at in along if at is not None]
+    least, most = min(known, default=0.0) if scale == "log" else 0.0, max(known, default=0.0)
     low, high = (
         min((row["low"] for row in rows), default=0.0),
         max((row["high"] for row in rows), default=1.0),
     )
-    room, padding = width - 2 * PADDING[scale], PADDING[scale]
+    padding, start = PADDING[scale], FREE_ROOM if len(known) < len(rows) else 0.0
+    room = width - start - 2 * padding
+
+    def across(at: float | None) -> float:
+        if at is None:
+            return FREE_AT
+        return start + padding + room * ((at - least) / (most - least) if most > least else 0.5)
+
     return [
         (
-            padding + room * ((at - least) / (most - least) if most > least else 0.5),
+            across(at),
             MARGIN + (HEIGHT - 2 * MARGIN) * ((high - row["value"]) / (high - low) if high > low else 0.5),
         )
         for at, row in zip(along, rows, strict=True)
     ]
 
 
-def _sides(spot: tuple[float, float], width: float, *, above: bool) -> list[tuple[str, _Box]]:
-    """Return the places of a name, the better first: above left nothing can be that beats a point."""
-    x, y = spot
-    right, left = y + BELOW, y - BELOW
-    sides = [
-        ("right", _Box(x + ASIDE, x + ASIDE + width, right - LINE / 2, right + LINE / 2)),
-        ("left", _Box(x - ASIDE - width, x - ASIDE, left - LINE / 2, left + LINE / 2)),
-    ]
-    return sides[::-1] if above else sides
+def _offsets(
+    spot: tuple[float, float], room: float, width: float, taken: Collection[_Box], *, front: bool
+) -> Iterator[Offset]:
+    """Yield where a name is within the drawing and on no other name, the better places first."""
+    frame = _Box(0, width, 0, HEIGHT)
+    for offset in _places(spot[0], room, width, front=front):
+        box = _box(spot, offset, room)
+        if box.within(frame) and not any(map(box.meets, taken)):
+            yield offset
+
+
+def _places(x: float, room: float, width: float, *, front: bool) -> Iterator[Offset]:
+    """Yield the places of a name, the better first: above left nothing can be that beats a point."""
+    yield from sorted(_NEAREST, key=lambda one: one[1:] != (-ASIDE, -BELOW)) if front else _NEAREST
+    if front:
+        ends = -x, width - x - room  # where a name begins or ends with the drawing
+        inward = min(max(ASIDE, ends[0]), ends[1])
+        for lines in range(1, int(HEIGHT / LINE)):
+            for below in (-BELOW - lines * LINE, BELOW + lines * LINE):
+                yield ("right", -ASIDE, below)
+                yield from (("left", aside, below) for aside in (inward, *ends))
+
+
+_NEAREST: Final[Sequence[Offset]] = (
+    *(("left", ASIDE, BELOW), ("right", -ASIDE, -BELOW)),
+    *(("left", ASIDE, -BELOW), ("right", -ASIDE, BELOW)),
+)
+
+
+def _box(spot: tuple[float, float], offset: Offset, room: float) -> _Box:
+    """Return what a name covers."""
+    (x, y), (end, aside, below) = spot, offset
+    left = x + aside - (room if end == "right" else 0)
+    return _Box(left, left + room, y + below - LINE / 2, y + below + LINE / 2)
 
 
 # ── charts ────────────────────────────────────────────────────────────────────────────────────
 
 _NAMES_AT: Final = {
-    "name_at": "side of the point that has room for its name, right or left; empty: neither",
+    "name_at": "an end of its name, and the pixels to it, right and down; unknown: it has no room",
     "name_at_narrow": "the same in a narrow drawing",
 }
-_SIDE: Final = calculated(side=f"width < {NARROW} ? datum.name_at_narrow : datum.name_at")
-_FRONT: Final = {"filter": "datum.front"}
+_OFFSET: Final = calculated(offset=f"width < {NARROW} ? datum.name_at_narrow : datum.name_at")
 _SPAN: Final[Spec] = {"zero": False, "nice": False, "padding": MARGIN}
-_SIDES: Final[Mapping[str, Spec]] = {
-    "right": {"align": "left", "dx": ASIDE, "dy": BELOW},
-    "left": {"align": "right", "dx": -ASIDE, "dy": -BELOW},
+_NAMED: Final[Spec] = {
+    "align": {"expr": "datum.offset[0]"},
+    "dx": {"expr": "datum.offset[1]"},
+    "dy": {"expr": "datum.offset[2]"},
 }
+_PRICED: Final[Spec] = {"filter": "isValid(datum.x)"}
+_FREE: Final[Spec] = {"filter": "!isValid(datum.x)"}
+_FAR: Final[Spec] = {"filter": f"isValid(datum.offset) && abs(datum.offset[2]) > {BELOW}"}
+_LEADER: Final[Spec] = {"x2Offset": {"expr": "datum.offset[1]"}, "y2Offset": {"expr": "datum.offset[2]"}}
 
 
-def _frontier_spec(x: Spec, *tips: str) -> Spec:
-    """Return points that have room for it with their names, on the side that `name_at` tells.
+def _points(x: Spec, tips: Sequence[str], *transform: Spec) -> list[Spec]:
+    """Return points with their intervals, and those that have room for it with their names.
 
     Each name twice: first a border in the colour of the ground, so that no interval runs through it.
     """
-    y = accuracy_axis(**_SPAN)
+    y, named = accuracy_axis(**_SPAN), {"filter": "isValid(datum.offset)"}
     size = {"condition": {"test": "datum.front", "value": 95}, "value": 55}
     point = {"filled": True, "opacity": 1, "cursor": "pointer"}
-    return view(
-        mark("line", {"style": "reference", "interpolate": "step-after"}, *_SIDE, _FRONT, x=x, y=y),
-        mark(
-            "rule",
-            {"opacity": 0.45},
-            *_SIDE,
-            x=x,
-            y=accuracy_axis("low", **_SPAN),
-            y2=field("high"),
-            color=COLOUR,
-        ),
-        mark("point", point, *_SIDE, x=x, y=y, color=COLOUR, tooltip=tooltips(*tips), size=size),
-        *(
-            mark(
-                "text",
-                {**_SIDES[side], **style},
-                *_SIDE,
-                {"filter": f"datum.side == '{side}'"},
-                x=x,
-                y=y,
-                text=field("model:N"),
-                **colour,
-            )
-            for (style, colour), side in product((({"style": "halo"}, {}), ({}, {"color": COLOUR})), _SIDES)
-        ),
-        height=HEIGHT,
-    )
+    interval = {"y": accuracy_axis("low", **_SPAN), "y2": field("high"), "color": COLOUR}
+    across = {"x2": field("x") if "field" in x else x, "y2": field("value")}
+    text = {"x": x, "y": y, "text": field("model:N")}
+    return [
+        mark("rule", {"opacity": 0.45}, *transform, x=x, **interval),
+        mark("rule", {"opacity": 0.45, **_LEADER}, *transform, _FAR, x=x, y=y, color=COLOUR, **across),
+        mark("point", point, *transform, x=x, y=y, color=COLOUR, tooltip=tooltips(*tips), size=size),
+        mark("text", {**_NAMED, "style": "halo"}, *transform, named, **text),
+        mark("text", _NAMED, *transform, named, **text, color=COLOUR),
+    ]
 
 
+def _frontier_spec(x: Spec, *tips: str, free: bool = False) -> Spec:
+    """Return points against `x`; `free`: those that have none stand left of it, on a mark of their own."""
+    line = {"style": "reference", "interpolate": "step-after"}
+    front = ({"filter": "datum.front"}, _PRICED)
+    places = [_points(x, tips, *_OFFSET, _PRICED)]
+    if free:
+        places.append(_points({"value": FREE_AT}, tips, *_OFFSET, _FREE))
+    named = (layer for layers in zip(*places, strict=True) for layer in layers)  # all lines, then all names
+    joined = mark("line", line, *front, x=x, y=accuracy_axis(**_SPAN))
+    return view(joined, *(_nothing() if free else ()), *named, height=HEIGHT)
+
+
+def _nothing() -> list[Spec]:
+    """Return a piece of an axis for what costs nothing, with its tick."""
+    once = (_FREE, {"aggregate": [{"op": "count", "as": "rows"}]}, {"filter": "datum.rows"})
+    foot, ends = {"value": "height"}, {"x": {"value": 0.0}, "x2": {"value": 2 * FREE_AT}}
+    tick = {"style": "tick", "dy": 13, "fontSize": 12}
+    return [
+        mark("rule", {"style": "plain"}, *once, y=foot, **ends),
+        mark("text", tick, *once, x={"value": FREE_AT}, y=foot, text={"value": "$0"}),
+    ]
+
+
+_START: Final = {"expr": f"indexof(pluck(data('rows'), 'cost'), 0) < 0 ? 0 : {FREE_ROOM}"}
 _FRONTIER_COST: Final = _frontier_spec(
     field(
         "x:Q",
         title="cost per 1,000 trials, USD (log scale)",
         axis={"format": "$,~g", "tickCount": 6, "grid": False},
-        scale={"type": "log", "nice": False, "padding": PADDING["log"]},
+        scale={"type": "log", "nice": False, "padding": PADDING["log"], "range": [_START, {"expr": "width"}]},
     ),
     *("model:N", "cost:Q|$,.4~g|cost per 1,000 trials", *SHARE_TIPS),
+    free=True,
 )
 _FRONTIER_REASONING: Final = _frontier_spec(
     field(
@@ -311,11 +369,11 @@ FRONTIER_CHARTS: Final[Mapping[str, Chart]] = {
     "frontier_cost": Chart(
         title="Accuracy against cost",
         purpose="What accuracy costs on the same kinds of questions, if not on the same problems. The line "
-        "joins the models that no other model beats at their price.",
+        "joins the models that no other model beats at their price; what is free stands left of it.",
         nothing="Your selection has no known price. Set `price` in the sweep, or select other models.",
         columns={
             **WHO,
-            "x": "USD per 1,000 trials; what is free stands at a third of the least",
+            "x": "USD per 1,000 trials; unknown: it is free, and stands left of the axis",
             "cost": "USD per 1,000 trials",
             **SHARE,
             "front": "whether nobody is as good for less, or better for as little",

@@ -187,7 +187,7 @@ def _breaks(material: _Material) -> Iterator[Picture]:
 def _frontiers(material: _Material) -> Iterator[Picture]:
     cells, roster = placed_cells(material.views), material.roster
     for chart, rows, against, more in (
-        ("frontier_cost", frontier_cost(cells, roster), "cost", "; free models are at the left"),
+        ("frontier_cost", frontier_cost(cells, roster), "cost", "; free models stand left of the axis"),
         ("frontier_reasoning", frontier_reasoning(cells, roster), "reasoning_tokens", ""),
     ):
         note = frontier_note(cells, roster, against)

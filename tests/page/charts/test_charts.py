@@ -142,8 +142,8 @@ def test_names_on_a_frontier_are_not_struck_through_by_intervals(chart):
     kinds = [(one["type"], one.get("style")) for one in marks]
     last_line = max(n for n, (kind, _) in enumerate(kinds) if kind in ("rule", "line"))
     halos = [n for n, kind in enumerate(kinds) if kind == ("text", "halo")]
-    names = [n for n, (kind, style) in enumerate(kinds) if kind == "text" and style != "halo"]
-    assert last_line < min(halos) < max(halos) < min(names)
+    names = [n for n, (kind, style) in enumerate(kinds) if (kind, style) == ("text", None)]
+    assert last_line < min(halos) <= max(halos) < min(names)
     assert len(halos) == len(names)
     for theme in THEMES.values():
         assert theme["style"]["halo"]["stroke"] == theme["background"]

@@ -126,24 +126,22 @@ def test_reasoning_is_a_mean_of_the_trials_that_tell_it_and_nothing_where_nobody
 
 
 @pytest.mark.parametrize(("column", "width"), frontier.WIDTHS.items())
-def test_names_of_a_frontier_stand_beside_their_points_and_never_on_others(column, width):
+@pytest.mark.parametrize("better", [0, 1], ids=["one is ahead", "all are on the frontier"])
+def test_whom_nobody_beats_has_a_name_and_no_name_stands_on_another(column, width, better):
+    correct = [50 + (n if better else n % 7) for n in range(26)]
     cells = [
-        marked(
-            f"a-model-of-some-length-{n:02d}", correct=50 + n % 7, trials=100, cost_usd=1 + n / 9, priced=100
-        )
-        for n in range(26)
+        marked(f"a-model-of-some-length-{n:02d}", correct=right, trials=100, cost_usd=1 + n / 9, priced=100)
+        for n, right in enumerate(correct)
     ]
     found = cost_rows(cells)
     named = {model: row for model, row in found.items() if row[column]}
-    assert 2 <= len(named) < 26
+    assert {model for model, row in found.items() if row["front"]} <= named.keys()
+    assert len(named) == 26 if better else len(named) < 26
     spots = dict(zip(found, frontier._spots([*found.values()], "log", width), strict=True))
     boxes = [
-        dict(frontier._sides(spots[model], frontier.LETTER * len(model), above=row["front"]))[row[column]]
-        for model, row in named.items()
+        frontier._box(spots[model], row[column], frontier.LETTER * len(model)) for model, row in named.items()
     ]
     assert not any(one.meets(other) for one, other in itertools.combinations(boxes, 2))
-    (alone,) = cost_rows(cells[:1]).values()
-    assert alone[column] in ("left", "right")
 
 
 def test_who_never_replied_is_on_no_frontier():
@@ -152,14 +150,16 @@ def test_who_never_replied_is_on_no_frontier():
     assert cost_note([silent]) is None
 
 
-def test_what_is_free_stands_left_of_all_that_costs():
+def test_what_is_free_has_no_place_on_a_scale_of_logs_and_no_line_to_it():
     cells = [
         marked(name, correct=5, trials=10, cost_usd=usd, priced=10) for name, usd in (("a", 0.03), ("b", 0.0))
     ]
     assert {name: (row["cost"], row["x"]) for name, row in cost_rows(cells).items()} == {
         "a": (pytest.approx(3.0), pytest.approx(3.0)),
-        "b": (0.0, pytest.approx(1.0)),
+        "b": (0.0, None),
     }
+    line, *_ = spec_of("frontier_cost")["layer"]
+    assert {"filter": "isValid(datum.x)"} in line["transform"]
 
 
 def test_three_repeats_make_no_interval_narrower_than_one():
