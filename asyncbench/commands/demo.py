@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 _PACKAGE: Final = Path(__file__).parents[1]
 _RECORDED: Final = "../data/recorded.parquet"  # as the sweep file names it
 
-Out = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="The results folder. A second one, FOLDER-pairs, is beside it.")
-]
-
 
 def demo(
-    out: Out = Path("results/demo"),
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="The results folder. A second one, FOLDER-pairs, is beside it."),
+    ] = Path("results/demo"),
     published: Annotated[
         bool,
         typer.Option("--published", help="Ask nobody: set 26 recorded runs beside their published table."),

@@ -12,45 +12,39 @@ from asyncbench.errors import ConfigError
 NUPA_PROBLEMS = "nupa-problems"  # a format of problems, beside those of results
 BATCH = "batch"  # files of a provider's batches, beside those of benchmarks
 
-ImportFormat = Annotated[
-    str,
-    typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa, nupa-problems or batch."),
-]
-ImportOut = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Add the results to this folder. It is created if missing.")
-]
-PlannedDepths = Annotated[
-    str | None,
-    typer.Option(
-        metavar="2-10", help="llm-arithmetic: the numbers of digits that were planned. Default: 2-10."
-    ),
-]
-PlannedTrials = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="llm-arithmetic: the trials planned per task and depth. Default: 10."),
-]
-NupaStyle = Annotated[
-    str | None, typer.Option(metavar="STYLE", help="nupa: chat, completion or rules. Default: chat.")
-]
-Requests = Annotated[
-    Path | None,
-    typer.Option(metavar="PATH", help="batch: the folder that `export --batch-files` wrote."),
-]
-Partial = Annotated[
-    bool,
-    typer.Option("--partial", help="batch: ask requests without a result again. Default: wait for it."),
-]
-
 
 def import_results(
-    form: ImportFormat,
+    form: Annotated[
+        str,
+        typer.Argument(
+            metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa, nupa-problems or batch."
+        ),
+    ],
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Result files, or folders of them.")],
-    out: ImportOut,
-    depths: PlannedDepths = None,
-    trials: PlannedTrials = None,
-    style: NupaStyle = None,
-    requests: Requests = None,
-    partial: Partial = False,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Add the results to this folder. It is created if missing.")
+    ],
+    depths: Annotated[
+        str | None,
+        typer.Option(
+            metavar="2-10", help="llm-arithmetic: the numbers of digits that were planned. Default: 2-10."
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="llm-arithmetic: the trials planned per task and depth. Default: 10."),
+    ] = None,
+    style: Annotated[
+        str | None, typer.Option(metavar="STYLE", help="nupa: chat, completion or rules. Default: chat.")
+    ] = None,
+    requests: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="batch: the folder that `export --batch-files` wrote."),
+    ] = None,
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="batch: ask requests without a result again. Default: wait for it."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Import the result files of other projects.
@@ -118,31 +112,6 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
     raise typer.Exit(3 if imported.left_out else 0)
 
 
-ExportOut = Annotated[
-    Path | None,
-    typer.Option(metavar="PATH", help="Required: the folder for the files, or the file of csv and jsonl."),
-]
-OneTable = Annotated[
-    str | None,
-    typer.Option(metavar="TABLE", help="csv, jsonl: write this table or view of `sql`. Default: trials."),
-]
-BatchForm = Annotated[
-    str | None,
-    typer.Option(
-        "--batch-files",
-        metavar="FORM",
-        help="Write a sweep's open trials as batch requests: openai, anthropic or nupa.",
-    ),
-]
-ExportModels = Annotated[
-    str | None,
-    typer.Option(metavar="ALIAS,…", help="Write only the models with these aliases. Default: all."),
-]
-ExportLimit = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Write at most N problems per model. Default: all.")
-]
-
-
 def export_results(
     form: Annotated[
         str,
@@ -154,11 +123,31 @@ def export_results(
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", help="The results folder. None with --batch-files.")
     ] = None,
-    out: ExportOut = None,
-    table: OneTable = None,
-    batch_files: BatchForm = None,
-    models: ExportModels = None,
-    limit: ExportLimit = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Required: the folder for the files, or the file of csv and jsonl."
+        ),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="csv, jsonl: write this table or view of `sql`. Default: trials."),
+    ] = None,
+    batch_files: Annotated[
+        str | None,
+        typer.Option(
+            "--batch-files",
+            metavar="FORM",
+            help="Write a sweep's open trials as batch requests: openai, anthropic or nupa.",
+        ),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(metavar="ALIAS,…", help="Write only the models with these aliases. Default: all."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Write at most N problems per model. Default: all.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Export results as CSV, or in a format of another project.

@@ -20,59 +20,8 @@ STYLES = (
     *("llm-arithmetic", "integer-addition", "nupa"),
 )
 OF_A_STYLE = ("min_depth", "grader", "published")  # options that pictures of a style take, too
-Style = Annotated[
-    str | None,
-    typer.Option(
-        metavar="STYLE", help=f"Show another report: {', '.join(STYLES)}.", autocompletion=lambda: STYLES
-    ),
-]
-MinDepth = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="llm-arithmetic: leave out fewer digits than N. Default: 5."),
-]
-OneGrader = Annotated[
-    str | None,
-    typer.Option(metavar="GRADER", help="llm-arithmetic: layered, legacy or strict. Default: layered."),
-]
-Published = Annotated[
-    bool,
-    typer.Option("--published", help="llm-arithmetic, nupa: also show what the benchmark's document prints."),
-]
-Figures = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Write all charts (SVG, PNG) and tables to this folder. With --style nupa or llm-arithmetic: "
-        "the pictures of that benchmark.",
-    ),
-]
-FigureWidth = Annotated[
-    str | None,
-    typer.Option(
-        "--width",
-        metavar="COLUMNS",
-        help="With --figures: draw charts as wide as one or two columns of a paper. Default: two.",
-        autocompletion=lambda: ("one", "two"),
-    ),
-]
-PageFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="With --html: write the page here. Default: FOLDER/report.html."),
-]
 
 
-Prices = Annotated[
-    str | None, typer.Option(metavar="now", help="Show what the same calls would cost at today's prices.")
-]
-
-
-By = Annotated[
-    str | None,
-    typer.Option(
-        metavar="KEY",
-        help="Compare the values of what varied: a parameter such as effort, condition, or folder.",
-    ),
-]
 Folders = Annotated[
     list[Path], typer.Argument(metavar="FOLDER", help="The results folder, or several to compare.")
 ]
@@ -86,13 +35,6 @@ Where = Annotated[
     ),
 ]
 
-ViewPort = Annotated[
-    int,
-    typer.Option(
-        "--port", metavar="N", min=0, max=65535, show_default="a free one", help="Listen on this port."
-    ),
-]
-
 
 def view(
     folders: Folders,
@@ -100,7 +42,12 @@ def view(
     task: OfTask = None,
     models: OfModels = None,
     where: Where = None,
-    port: ViewPort = 0,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, show_default="a free one", help="Listen on this port."
+        ),
+    ] = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address, but do not open it.")
     ] = False,
@@ -131,32 +78,71 @@ def view(
     )
 
 
-FailUnder = Annotated[
-    list[str] | None,
-    typer.Option(metavar="THRESHOLD", help="Exit with 4 unless this is so. Repeatable."),
-]
-
-
 def report(
     folders: Folders,
-    style: Style = None,
-    by: By = None,
+    style: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STYLE", help=f"Show another report: {', '.join(STYLES)}.", autocompletion=lambda: STYLES
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Compare the values of what varied: a parameter such as effort, condition, or folder.",
+        ),
+    ] = None,
     suite: OfSuite = None,
     task: OfTask = None,
     models: OfModels = None,
     where: Where = None,
-    min_depth: MinDepth = None,
-    grader: OneGrader = None,
-    published: Published = False,
+    min_depth: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="llm-arithmetic: leave out fewer digits than N. Default: 5."),
+    ] = None,
+    grader: Annotated[
+        str | None,
+        typer.Option(metavar="GRADER", help="llm-arithmetic: layered, legacy or strict. Default: layered."),
+    ] = None,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published", help="llm-arithmetic, nupa: also show what the benchmark's document prints."
+        ),
+    ] = False,
     as_json: Json = False,
     markdown: Markdown = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead of text.")] = False,
-    figures: Figures = None,
-    width: FigureWidth = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write all charts (SVG, PNG) and tables to this folder. With --style nupa or "
+            "llm-arithmetic: the pictures of that benchmark.",
+        ),
+    ] = None,
+    width: Annotated[
+        str | None,
+        typer.Option(
+            "--width",
+            metavar="COLUMNS",
+            help="With --figures: draw charts as wide as one or two columns of a paper. Default: two.",
+            autocompletion=lambda: ("one", "two"),
+        ),
+    ] = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page to open in a browser.")] = False,
-    out: PageFile = None,
-    prices: Prices = None,
-    fail_under: FailUnder = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --html: write the page here. Default: FOLDER/report.html."),
+    ] = None,
+    prices: Annotated[
+        str | None, typer.Option(metavar="now", help="Show what the same calls would cost at today's prices.")
+    ] = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(metavar="THRESHOLD", help="Exit with 4 unless this is so. Repeatable."),
+    ] = None,
 ) -> None:
     """Show accuracy, cost and latency of all models.
 
@@ -277,35 +263,28 @@ def _write_page(of: "Chosen", out: Path | None, *, without: dict[str, object], w
     typer.echo(write_page(of, out).as_text())
 
 
-FirstModel = Annotated[
-    str, typer.Argument(metavar="A", help="The first model: its alias, run, or name in reports.")
-]
-FoldersOfBoth = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FOLDER", help="The results folder. Of two, A is in the first and B in the second."
-    ),
-]
-OnlySuite = Annotated[
-    str | None, typer.Option(metavar="SUITE", help="Compare on this suite only. Default: all.")
-]
-OnlyTask = Annotated[
-    str | None, typer.Option(metavar="TASK", help="Compare on this task only. Default: all.")
-]
-Examples = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, help="Show N questions that only A, and N that only B got right."),
-]
-
-
 def compare_two(
-    a: FirstModel,
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="The first model: its alias, run, or name in reports.")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The second model.")],
-    folders: FoldersOfBoth,
-    suite: OnlySuite = None,
-    task: OnlyTask = None,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FOLDER", help="The results folder. Of two, A is in the first and B in the second."
+        ),
+    ],
+    suite: Annotated[
+        str | None, typer.Option(metavar="SUITE", help="Compare on this suite only. Default: all.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="Compare on this task only. Default: all.")
+    ] = None,
     where: Where = None,
-    examples: Examples = 5,
+    examples: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Show N questions that only A, and N that only B got right."),
+    ] = 5,
     unpaired: Annotated[bool, typer.Option("--unpaired", help="Also show the unpaired test.")] = False,
     as_json: Json = False,
     markdown: Markdown = False,
@@ -341,36 +320,28 @@ def compare_two(
     show(comparison, as_json=as_json, markdown=markdown)
 
 
-UsageExport = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The provider's usage export: CSV, JSON or JSON lines.")
-]
-BillColumns = Annotated[
-    str | None,
-    typer.Option(metavar="OURS=THEIRS,…", help="Name the columns of the file: day=date,cost=amount_usd."),
-]
-MatchedModels = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=ALIAS", help="Match a model name of the file to an alias. Repeatable."),
-]
-OnlyProvider = Annotated[
-    str | None, typer.Option(metavar="PROVIDER", help="Compare the calls of this provider only.")
-]
-UtcOffset = Annotated[
-    float, typer.Option(metavar="HOURS", min=-12, max=14, help="Set the time zone of the file's days.")
-]
-Tolerance = Annotated[
-    float, typer.Option(metavar="PERCENT", min=0, help="Accept a difference of up to this much.")
-]
-
-
 def reconcile(
-    file: UsageExport,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The provider's usage export: CSV, JSON or JSON lines.")
+    ],
     folder: Folder,
-    columns: BillColumns = None,
-    model: MatchedModels = None,
-    provider: OnlyProvider = None,
-    utc_offset: UtcOffset = 0.0,
-    tolerance: Tolerance = 1.0,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="OURS=THEIRS,…", help="Name the columns of the file: day=date,cost=amount_usd."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=ALIAS", help="Match a model name of the file to an alias. Repeatable."),
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option(metavar="PROVIDER", help="Compare the calls of this provider only.")
+    ] = None,
+    utc_offset: Annotated[
+        float, typer.Option(metavar="HOURS", min=-12, max=14, help="Set the time zone of the file's days.")
+    ] = 0.0,
+    tolerance: Annotated[
+        float, typer.Option(metavar="PERCENT", min=0, help="Accept a difference of up to this much.")
+    ] = 1.0,
     as_json: Json = False,
     markdown: Markdown = False,
 ) -> None:

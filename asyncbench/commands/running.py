@@ -14,14 +14,7 @@ import typer
 
 from asyncbench.commands.loading import loaded_sweep
 from asyncbench.commands.sweep_flags import (
-    AcceptLoss,
-    Detach,
     Extend,
-    Ignore,
-    Ray,
-    Resubmit,
-    Retry,
-    Reuse,
     flag_typed,
     sweep_of,
     way_to_budget,
@@ -55,24 +48,22 @@ if TYPE_CHECKING:
     from asyncbench.run.summary import Summary
 
 
-Pilot = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="First ask N problems of each task and length. This costs money."),
-]
-PlanDeadline = Annotated[
-    str | None, typer.Option(metavar="TIME", help='Plan for a run that stops then: 8h, "07:30".')
-]
-
-
 def plan(
     context: typer.Context,
     sweep_file: SweepFile = None,
     limit: Limit = None,
     models: Models = None,
-    pilot: Pilot = None,
+    pilot: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="First ask N problems of each task and length. This costs money."
+        ),
+    ] = None,
     extend: Extend = False,
     budget: Budget = None,
-    deadline: PlanDeadline = None,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help='Plan for a run that stops then: 8h, "07:30".')
+    ] = None,
     env_file: EnvFile = None,
     as_json: Json = False,
 ) -> None:
@@ -180,15 +171,51 @@ def run(
     limit: Limit = None,
     models: Models = None,
     budget: Budget = None,
-    retry: Retry = None,
-    reuse: Reuse = None,
-    ignore: Ignore = None,
-    accept_loss: AcceptLoss = False,
+    retry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OUTCOME,…",
+            help="Ask again the trials with these outcomes: failed, no_answer, truncated, refused.",
+        ),
+    ] = None,
+    reuse: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Take over the complete answers of this results folder. Repeat it for more.",
+        ),
+    ] = None,
+    ignore: Annotated[
+        str | None,
+        typer.Option(metavar="max_tokens", help="With --reuse: also take answers with other max_tokens."),
+    ] = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss", help="If files of the results folder are lost, ask those trials again."
+        ),
+    ] = False,
     extend: Extend = False,
-    detach: Detach = False,
-    resubmit: Resubmit = None,
+    detach: Annotated[
+        bool,
+        typer.Option("--detach", help="Exit once all batches are sent. Run again to collect them."),
+    ] = False,
+    resubmit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART,…",
+            help="Send these parts again if nobody finds their batch. This may pay them twice.",
+        ),
+    ] = None,
     workers: Workers = None,
-    ray: Ray = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Have workers on a Ray cluster ask the models in real time. Without an ADDRESS: the "
+            "cluster of RAY_ADDRESS, of this machine, or a new one here.",
+        ),
+    ] = None,
     journal: Journal = None,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,

@@ -505,48 +505,9 @@ def way_to_budget(sweep: "Sweep", context: typer.Context) -> str:
 # ── Options of `run` alone
 
 
-Retry = Annotated[
-    str | None,
-    typer.Option(
-        metavar="OUTCOME,…",
-        help="Ask again the trials with these outcomes: failed, no_answer, truncated, refused.",
-    ),
-]
-Reuse = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="FOLDER", help="Take over the complete answers of this results folder. Repeat it for more."
-    ),
-]
-Ignore = Annotated[
-    str | None,
-    typer.Option(metavar="max_tokens", help="With --reuse: also take answers with other max_tokens."),
-]
-Detach = Annotated[
-    bool,
-    typer.Option("--detach", help="Exit once all batches are sent. Run again to collect them."),
-]
-Resubmit = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PART,…", help="Send these parts again if nobody finds their batch. This may pay them twice."
-    ),
-]
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        metavar="[ADDRESS]",
-        help="Have workers on a Ray cluster ask the models in real time. Without an ADDRESS: the cluster of "
-        "RAY_ADDRESS, of this machine, or a new one here.",
-    ),
-]
 Extend = Annotated[
     bool,
     typer.Option("--extend", help="Add this sweep to the one that its results folder holds."),
-]
-AcceptLoss = Annotated[
-    bool,
-    typer.Option("--accept-loss", help="If files of the results folder are lost, ask those trials again."),
 ]
 
 
