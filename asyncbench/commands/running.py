@@ -1,4 +1,4 @@
-"""Commands for sweeps: plan, run, status, cancel."""
+"""Commands for sweeps: plan, run."""
 
 import gc
 import json
@@ -22,7 +22,6 @@ from asyncbench.commands.sweep_flags import (
 from asyncbench.commands.terminal import (
     Budget,
     EnvFile,
-    Folder,
     Journal,
     Json,
     Limit,
@@ -34,8 +33,7 @@ from asyncbench.commands.terminal import (
     environment_for,
     environment_of,
     harmless,
-    interruptible,
-    names_typed,
+    parts_typed,
     show,
     workers_typed,
 )
@@ -258,7 +256,7 @@ def run(
         ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
         accept_loss=accept_loss,
         extend=extend,
-        resubmit=_parts(resubmit, "--resubmit"),
+        resubmit=parts_typed(resubmit, "--resubmit"),
         workers=workers_typed(workers),
         ray=ray,
         journal=journal,
@@ -267,11 +265,6 @@ def run(
     env, screen = environment_for(sweep, env_file), default_screen(quiet=quiet or as_json)
     summary = awaited(run_with_options(sweep, options, env=env, screen=screen))
     _end(summary, typed=sweep_file is None, quiet=quiet, as_json=as_json)
-
-
-def _parts(typed: str | None, flag: str) -> list[str]:
-    """Return the keys of parts that are named."""
-    return names_typed(typed, flag, like="parts", such="0f3a51c2b4d6e879,1c2b4d6e8790f3a5") or []
 
 
 def _end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None:
@@ -349,111 +342,3 @@ def _outcomes(retry: str | None) -> tuple["Outcome", ...]:
         if name not in worth_it:
             raise ConfigError(f"--retry {name}: unknown outcome. Known: {', '.join(worth_it)}")
     return tuple(map(Outcome, named))
-
-
-def status(
-    folder: Folder,
-    as_json: Json = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Refresh the screen until the run ends.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Read and check every file.")] = False,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="First ask the providers how open batches stand.")
-    ] = False,
-    env_file: EnvFile = None,
-) -> None:
-    """Show how far a sweep is, and check its files.
-
-    asyncbench status results/overnight
-
-    asyncbench status results/overnight --follow
-
-    asyncbench status results/overnight --refresh
-
-    asyncbench status results/overnight --verify
-
-    --follow watches a run of another process. With --json it prints one object per line.
-
-    --verify reads every byte and lists what is damaged, missing or duplicate. The exit code is then 5.
-    """
-    if follow + verify + refresh > 1:
-        raise ConfigError("--follow, --verify and --refresh cannot be combined. Give one of them")
-    if refresh:
-        _refresh(folder, env_file)
-    if follow:
-        with interruptible("the run goes on"):
-            from asyncbench.reports.status.watching import follow_status
-
-            follow_status(folder, sys.stdout, as_json=as_json)
-        return
-    if verify:
-        from asyncbench.reports.status.watching import health_of
-
-        health = health_of(folder)
-        typer.echo(health.as_json() if as_json else health.as_text())
-        raise typer.Exit(0 if health.sound else 5)
-    from asyncbench.reports.status.report import status_of
-
-    report = status_of(folder)
-    typer.echo(report.as_json() if as_json else report.as_text())
-
-
-def _refresh(folder: Path, env_file: Path | None) -> None:
-    """Ask the providers how the open batches of a folder stand; print what could not be asked."""
-    from asyncbench.run.open_batches import refresh_batches, sweep_in
-
-    env = environment_of(env_file, sweep_in(folder).models)
-    for note in awaited(refresh_batches(folder, env=env)):
-        typer.echo(f"asyncbench: {note}", err=True)
-
-
-def cancel(
-    folder: Folder,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask first.")] = False,
-    abandon: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PART,…", help="Only give up these parts, of which nobody knows whether they were sent."
-        ),
-    ] = None,
-    env_file: EnvFile = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Cancel the open batches of a sweep and collect answers.
-
-    asyncbench cancel results/overnight
-
-    asyncbench cancel results/overnight --abandon 0f3a51c2b4d6e879
-
-    Requests that were answered are billed, and their answers collected. A provider may take half an hour to
-    end a batch. Ctrl-C leaves it: cancel or run again to go on. The exit code is 3 if a batch is still open.
-
-    A later run asks what was not answered. It does not ask the trials of a part that you gave up: they may be
-    paid already. For that there is `asyncbench run SWEEP --resubmit PART`.
-    """
-    from asyncbench.run.open_batches import cancel_in_folder, price_of_cancelling, sweep_in
-    from asyncbench.run.progress import default_screen
-
-    abandoned = _parts(abandon, "--abandon")
-    sweep, price = sweep_in(folder), price_of_cancelling(folder)
-    if price is not None and not (yes or abandoned):
-        typer.echo(price, err=True)
-        with interruptible("nothing was cancelled"):
-            if not _confirmed("Cancel them?"):
-                typer.echo("nothing was cancelled, and the batches are still open")
-                raise typer.Exit(3)
-    env = environment_of(env_file, sweep.models)
-    screen = default_screen(quiet=quiet or as_json)
-    cancelled = awaited(cancel_in_folder(folder, abandoned, env=env, screen=screen))
-    show(cancelled, as_json=as_json)
-    raise typer.Exit(cancelled.exit)
-
-
-def _confirmed(question: str) -> bool:
-    try:
-        return typer.confirm(question, err=True)
-    except typer.Abort:  # Ctrl-C, or there is nobody
-        if sys.stdin.isatty():
-            raise KeyboardInterrupt from None
-        typer.echo(err=True)  # ends the line of the question
-        raise ConfigError("this command asks first, and nobody answered. Add --yes") from None

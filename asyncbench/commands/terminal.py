@@ -161,6 +161,11 @@ def names_typed(typed: str | None, flag: str, *, like: str, such: str) -> list[s
     return names
 
 
+def parts_typed(typed: str | None, flag: str) -> list[str]:
+    """Return the keys of parts that are named behind a flag."""
+    return names_typed(typed, flag, like="parts", such="0f3a51c2b4d6e879,1c2b4d6e8790f3a5") or []
+
+
 def workers_typed(typed: str | None) -> "WorkersWanted | None":
     """Return the number of workers that was typed; None: none was.
 
