@@ -20,7 +20,7 @@ from asyncbench.commands.making import generate, init, problems, schema, suites
 from asyncbench.commands.providers import doctor, models, simulate
 from asyncbench.commands.reading import compare_two, reconcile, report, sql, view
 from asyncbench.commands.running import plan, run
-from asyncbench.commands.sweep_flags import RunCommand, SweepCommand
+from asyncbench.commands.sweep_options import RunCommand, SweepCommand
 from asyncbench.commands.terminal import Command, harmless, withheld
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
 from asyncbench.files import NO_ROOM, unwritten

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from asyncbench.commands.sweep_flags import flag
+from asyncbench.commands.sweep_options import flag
 from asyncbench.config.sweep import load_sweep
 from asyncbench.suites.table import SUITES
 from tests.commands import asyncbench, asyncbench_here, succeeded

@@ -13,6 +13,6 @@ PUBLIC = (
     "providers",
     "reading",
     "running",
-    "sweep_flags",
+    "sweep_options",
     "terminal",
 )

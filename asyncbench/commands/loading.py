@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asyncbench.commands.sweep_flags import fill_for_load, flag, steps_typed, sweep_of
+from asyncbench.commands.sweep_flags import fill_for_load, sweep_of
+from asyncbench.commands.sweep_options import flag, steps_typed
 from asyncbench.commands.terminal import (
     Budget,
     EnvFile,

@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asyncbench.commands.loading import loaded_sweep
-from asyncbench.commands.sweep_flags import (
-    Extend,
-    flag_typed,
-    sweep_of,
-    way_to_budget,
-)
+from asyncbench.commands.sweep_flags import sweep_of, way_to_budget
+from asyncbench.commands.sweep_options import Extend, flags_typed
 from asyncbench.commands.terminal import (
     Budget,
     EnvFile,
@@ -88,7 +84,9 @@ def plan(
     from asyncbench.planning.sweep_plan import bounded_plan, plan as plan_sweep
 
     sweep = loaded_sweep(context, sweep_file, combinable=["mode", "out"], extend=extend, quiet=as_json)
-    sweep = with_mode(sweep, flag_typed(context, "mode"), models=aliases_typed(models), given_as="--mode")
+    sweep = with_mode(
+        sweep, flags_typed(context).get("mode"), models=aliases_typed(models), given_as="--mode"
+    )
     bounded = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     if sweep.load is not None:
         _plan_load(bounded, pilot, limit, models, as_json=as_json)
@@ -247,7 +245,7 @@ def run(
     options = RunOptions(
         limit=limit,
         models=aliases_typed(models),
-        mode=flag_typed(context, "mode") if sweep_file is not None else None,
+        mode=flags_typed(context).get("mode") if sweep_file is not None else None,
         detach=detach,
         budget_usd=budget,
         retry=_outcomes(retry),
@@ -285,7 +283,7 @@ def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:
     """Return how long the replies of --retry truncated may be."""
     from asyncbench.store.manifest import SWEEP_FILE
 
-    if (typed := flag_typed(context, "max_tokens")) is None:
+    if (typed := flags_typed(context).get("max_tokens")) is None:
         return None
     if sweep.file is None:  # typed for the sweep, it would be another sweep, all of which is asked
         raise ConfigError(
