@@ -27,6 +27,7 @@ PAYS_OFF: Final = 0.3  # of what ideal growth would bring: less is a longer queu
 FEW: Final = 4  # answers, at least, before more calls are tried
 SOON: Final = 0.25  # of a round of answers tells, as long as more calls pay off
 SOON_CAREFUL: Final = 0.5  # the same, where calls were refused before the first answer
+FEW_REFUSED: Final = 2  # in a round, which say nothing
 MANY_REFUSED: Final = 0.2  # of the answers of a round: there, more are too many
 ROUND: Final = 16  # answers, at least, before a number of slots is judged that may be too many
 ROOM: Final = 1.5  # times the slots that admitted calls need at the latency of the first to be answered
@@ -52,6 +53,7 @@ class Slots:
     _ceiling: float = math.inf  # before the first answer, for nothing is known
     _careful: bool = False  # calls were refused before the first answer
     _refused: int = 0  # the same in this round
+    _others: int = 0  # in flight, of all answers of this round
     _alone: deque[float] = field(default_factory=lambda: deque(maxlen=FEW))  # latencies of the first calls
     _before: float = FIRST  # the ceiling of the round before
     _rate_before: float = 0.0  # answers a second then
@@ -99,16 +101,23 @@ class Slots:
             self._alone.append(latency_s)
         self._answers += 1
         self._seconds += latency_s
+        self._others += in_flight
         soon = SOON_CAREFUL if self._careful else SOON
         enough = max(FEW, soon * self._ceiling) if self._climbing else max(ROUND, self._ceiling)
-        if self._answers >= enough:
+        if self._answers >= enough or self._refuses:
             latency_s = self._seconds / self._answers
             rate = self._ceiling / latency_s if latency_s > 0 else 0.0
             if self._holding:
                 self._hold(latency_s, rate)
             elif self._filled:
                 self._climb(latency_s, rate)
-            self._answers, self._seconds, self._filled, self._refused = 0, 0.0, False, 0
+            self._answers, self._seconds, self._filled, self._refused, self._others = 0, 0.0, False, 0, 0
+
+    @property
+    def _refuses(self) -> bool:
+        """Whether so many slots, tried again, bring so many refusals that no answers need be waited for."""
+        again = self._patience > 1 and not self._holding
+        return again and self._refused > max(FEW_REFUSED, MANY_REFUSED * self._ceiling)
 
     @property
     def _climbing(self) -> bool:
@@ -121,7 +130,7 @@ class Slots:
             self._ceiling = self._before = max(FIRST, self._ceiling * alone_s / latency_s)
             return
         grown = self._ceiling / self._before
-        admitted = self._refused <= MANY_REFUSED * self._answers
+        admitted = self._refused <= max(FEW_REFUSED, MANY_REFUSED * self._answers)
         if admitted and rate >= self._rate_before * (1 + (grown - 1) * PAYS_OFF):
             steep = latency_s <= NO_LONGER * self._usual_s and not self._careful
             times = STEEP if steep else GROWTH
@@ -129,7 +138,8 @@ class Slots:
             self._patience = 1
             self._ceiling = min(self.most, self._ceiling * times)
         else:
-            self._ceiling, self._holding, self._slow_s = self._before, self._patience, math.inf
+            usual = 0.0 if admitted else self._others / self._answers  # that were admitted
+            self._ceiling, self._holding, self._slow_s = max(self._before, usual), self._patience, math.inf
             self._patience = min(8 * MOST_PATIENCE if self._careful else MOST_PATIENCE, 2 * self._patience)
 
     def _hold(self, latency_s: float, rate: float) -> None:
@@ -381,7 +391,8 @@ class Admission:
             self._guess.closed(at_s)
             self._pause_notified = False
             self._record_long_pause(error, at_s)
-        self._guess.ever_answered |= kind not in ONE_TOO_MANY | BROKEN
+        if kind not in ONE_TOO_MANY | BROKEN:
+            self._guess.answered(at_s)
         pending.is_probe = False
 
     def _refused(self, sent_s: float, at_s: float, *, wait_s: float | None) -> bool:

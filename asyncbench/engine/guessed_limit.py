@@ -145,6 +145,11 @@ class GuessedLimit:
             self._before_probe = sent - refused
         self._calls.add(at_s)
 
+    def answered(self, at_s: float) -> None:
+        """Take in an answer. While the first was waited for, no call waited for the pace."""
+        if not self.ever_answered:
+            self.ever_answered, self._empty_s, self._tried_s = True, at_s, 0.0
+
     def broke(self, sent_s: float) -> None:
         """Take in that a call came to nothing: nobody knows whether it was admitted."""
         self._calls.refuse(sent_s)

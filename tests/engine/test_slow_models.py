@@ -39,6 +39,13 @@ def test_a_server_that_takes_fifty_at_once_refuses_no_more_than_where_four_were_
     assert outcome.refused <= REFUSED[kind, latency_s]
 
 
+@pytest.mark.long
+def test_more_that_were_refused_before_are_given_up_with_the_first_answer():
+    outcome = played(Case(latency_s=120.0, calls=5_000, at_once=50))
+    assert outcome.refused <= 350  # 444, where as many answers were waited for as there are slots
+    assert outcome.of_ideal > 0.99
+
+
 @pytest.mark.parametrize(("latency_s", "most"), [(1.0, 50), (5.0, 61), (20.0, 43), (120.0, 56)])
 def test_a_rate_that_nobody_tells_refuses_no_more_than_where_four_were_tried(latency_s, most):
     assert played(Case(latency_s=latency_s, calls=200, rpm=600.0)).refused <= most
